@@ -12,6 +12,7 @@ import { root } from "../run-command.mjs";
  * @property {Readonly<Record<string, { readonly types: string, readonly default: string } | string>>} exports
  * @property {Readonly<Record<string, string>>} scripts
  * @property {Readonly<Record<string, string>>} dependencies
+ * @property {Readonly<Record<string, string>>} peerDependencies
  * @property {Readonly<Record<string, string>>} devDependencies
  */
 

@@ -17,6 +17,7 @@ export function checkDirections() {
     openToTests,
     sources,
     dependencies,
+    peers: new Set(Object.keys(manifest.peerDependencies)),
     devDependencies: new Set([...Object.keys(manifest.devDependencies), manifest.name]),
   });
   for (const [file, source] of readSources("examples", ".ts")) {

@@ -17,6 +17,7 @@ import { readImports } from "./read-imports.mjs";
  * @property {ReadonlyMap<string, string>} sources Path below src/ to text.
  * @property {ReadonlySet<string>} dependencies What an installed package brings along.
  * @property {ReadonlySet<string>} devDependencies
+ * @property {ReadonlySet<string>} [peers] Optional ones. Default: none.
  */
 
 /**
@@ -152,7 +153,8 @@ function packageProblem(file, specifier, tree) {
   }
   const name = packageName(specifier);
   if (builtinModules.includes(name)) return `write "node:${specifier}".`;
-  const isDeclared = tree.dependencies.has(name) || (isTest(file) && tree.devDependencies.has(name));
+  const isPeer = rule?.peer === name && tree.peers?.has(name) === true;
+  const isDeclared = tree.dependencies.has(name) || isPeer || (isTest(file) && tree.devDependencies.has(name));
   if (!isDeclared) return `package "${name}" is not declared in package.json for this.`;
   if (isTest(file)) return null;
   const place = rule?.packages?.[name];

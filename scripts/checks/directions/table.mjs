@@ -14,6 +14,7 @@
  * @property {boolean} [open] True: has no public entry, every file of it may be imported. Default false: only `index.ts`.
  * @property {readonly string[]} [entries] Files beside `index.ts` that others may import: contract files.
  * @property {boolean} [isInternal] True: not offered by package.json. Default false: its entry is a subpath.
+ * @property {string} [peer] An optional peer that who imports the entry has installed.
  * @property {string} [loads] The file (below src/) that may `import()` what is named at run time.
  */
 
@@ -124,6 +125,12 @@ export const modules = {
     imports: ["core", "lib", "python-semantics", "http", "agents", "rollout"],
     packages: { ws: "*" },
   },
+  // A provider of a client library for the gateway in the same process; the library writes the dialect.
+  "ai-sdk": {
+    imports: ["gateway"],
+    packages: { "@ai-sdk/openai-compatible": "*" },
+    peer: "@ai-sdk/openai-compatible",
+  },
   service: {
     imports: ["core", "lib", "python-semantics", "http", "rollout", "queue"],
     packages: { hono: "*", "@hono/node-server": "*", zod: "*" },
@@ -183,6 +190,7 @@ export const packageEntry = "index.ts";
  * Tests sit in a module but see the whole tree: every entry, every declared package, all of `node:`, and these files.
  */
 export const openToTests = [
+  "gateway/gateway-world.test-helper.ts",
   "chat-models/fake-chat.test-helper.ts",
   "graders/fake-judge.test-helper.ts",
   "parsers/formats/function-tags.ts",
