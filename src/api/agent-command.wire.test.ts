@@ -41,7 +41,7 @@ if (task.failsOnce) {
   try { writeFileSync(task.failsOnce, "", { flag: "wx" }); } catch { isFirst = false; }
   if (isFirst) process.exit(3);
 }
-if (task.fails) { console.error("its world is gone"); process.exit(3); }
+if (task.fails) { console.error("its world is gone, key " + process.env.TRAINABLE_AGENTS_SESSION); process.exit(3); }
 if (!task.silent) console.log(JSON.stringify({ reward: task.reward ?? 1 }));
 `;
 
@@ -183,7 +183,7 @@ describe("serve() with an agent command", { timeout: 120_000 }, () => {
       ["gateway", "timeout"],
       ["gateway", "no-reward"],
     ]);
-    expect(crash?.failure?.message).toContain("its world is gone");
+    expect(crash?.failure?.message).toContain("its world is gone, key [key]");
     const beats = await readFile(hangs, "utf8");
     expect(beats.length).toBeGreaterThan(0);
     await new Promise((done) => setTimeout(done, 300));
@@ -234,6 +234,8 @@ describe("rollout() with an agent command", { timeout: 120_000 }, () => {
   test.each([
     ["without a command", { agentCommand: null }, "it is a file of tasks"],
     ["with a strategy", { strategy: "react" }, "Cannot use --strategy with --agent-command"],
+    ["with several calls", { calls: "several" }, "Cannot use --calls with --agent-command"],
+    ["with routed experts", { routedExperts: "2x2" }, "Cannot use --routed-experts with --agent-command"],
     ["with a file that is not there", { env: "nowhere.jsonl" }, "there is no such file"],
   ] as const)("is refused %s", async (_what, options, message) => {
     await writeTasks([{ id: "one" }]);

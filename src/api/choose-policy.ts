@@ -111,13 +111,17 @@ export function choosePolicy(settings: RolloutSettings, { env, parts }: Surround
 }
 
 /** A program has a loop, prompts and a world of its own. Throws a `ConfigurationError` for settings that nothing would read. */
-function checkAgentCommand({ preset, strategy, faultPolicy, user }: RolloutSettings, hasAgentModel: boolean): void {
+function checkAgentCommand(settings: RolloutSettings, hasAgentModel: boolean): void {
+  const { preset, strategy, faultPolicy, user, calls, routedExperts } = settings;
   const unread = [
     hasAgentModel ? "--agent-model" : null,
     preset === null ? null : "--preset",
     strategy === "tool-calling" ? null : "--strategy",
     faultPolicy === "keep" ? null : "--fault-policy",
     user === null || user === "task" ? null : "--user",
+    calls === "one" ? null : "--calls",
+    // Its turns begin and branch where the program says, and nothing joins what the router chose for them.
+    routedExperts === null ? null : "--routed-experts",
   ].find((flag) => flag !== null);
   if (unread === undefined) return;
   throw new ConfigurationError(

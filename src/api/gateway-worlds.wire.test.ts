@@ -1,7 +1,7 @@
 // Sessions of a gateway with a world of their own: the program samples over Chat, calls the world's tools over MCP with the official
 // client, and the world grades.
 
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
@@ -87,6 +87,29 @@ describe("gateway() with an environment", () => {
       error: { param: "environment_task" },
     });
     await expect(gateway({ engine: "expert", out: "other", cwd, user: "agenda" })).rejects.toThrow("give --env");
+  });
+
+  it("a world that cannot grade fails its episode at the grader, without a reward", async () => {
+    const world = `
+      const task = { id: "t", environment: "w", split: "train", index: 0, contentHash: "h", instruction: "x", agenda: null };
+      export default {
+        name: "w", splits: ["train"], users: ["task"], argumentErrors: "loop",
+        taskset: () => ({ name: "w", split: "train", size: 1, task: () => task }),
+        open: () => ({
+          task, guidelines: "", tools: [], info: new Map(), digest: () => "",
+          call: () => { throw new Error("none"); }, hear: () => undefined,
+          grade: () => { throw new Error("the database is gone"); },
+        }),
+      };`;
+    await writeFile(join(cwd, "world.mjs"), world);
+    running = await start({ env: "./world.mjs" });
+    const session = await post("/v1/sessions", { environment_task: "0" });
+    const ended = await post(`/v1/sessions/${session.id}/end`, {});
+    expect(ended).toMatchObject({ outcome: "failed", stop_reason: "fault", reward: null });
+    for await (const { failure } of openRunFolder(join(cwd, "run")).episodes()) {
+      expect(failure).toMatchObject({ boundary: "grader", message: expect.stringContaining("is gone") as unknown });
+    }
+    expect(notices.some((notice) => notice.includes("the database is gone"))).toBe(true);
   });
 
   it("ends a session ungraded whose world was another process's", async () => {

@@ -30,6 +30,8 @@ export type EnvServer = {
 };
 
 const mostBodyBytes = 4_000_000;
+/** What paths are read against. */
+const base = "http://server.invalid";
 
 /** Rejects with a `ConfigurationError` when the address is not available or the user cannot take the tasks. */
 export async function createEnvServer(options: EnvServerOptions): Promise<EnvServer> {
@@ -60,7 +62,8 @@ export async function createEnvServer(options: EnvServerOptions): Promise<EnvSer
     upgrade: (incoming, socket, head) => {
       socket.on("error", () => socket.destroy());
       const isAllowed = token === null || isToken(incoming.headers.authorization, token);
-      const { pathname } = new URL(incoming.url ?? "/", "http://server.invalid");
+      // Not parsed as an address: there are paths that are none ("//"), and nobody here would catch that.
+      const pathname = (incoming.url ?? "/").split("?", 1)[0];
       const status = isAllowed ? (pathname === "/ws" ? null : "404 Not Found") : "401 Unauthorized";
       if (status === null) sockets.handleUpgrade(incoming, socket, head, (opened) => openEnv.serve(opened));
       else socket.end(`HTTP/1.1 ${status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`);
@@ -96,7 +99,9 @@ async function serve(
     const headers = Object.fromEntries(
       Object.entries(incoming.headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : value]),
     );
-    const url = new URL(incoming.url ?? "/", "http://server.invalid");
+    const target = incoming.url ?? "/";
+    if (!URL.canParse(target, base)) return send(outgoing, { status: 400, headers: {}, body: { error: "The path is no address." } }); // prettier-ignore
+    const url = new URL(target, base);
     send(outgoing, await answer({ method: incoming.method ?? "GET", url, headers, body }));
   } catch (error) {
     // The client has gone, or a mistake of ours.

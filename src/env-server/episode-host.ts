@@ -5,7 +5,7 @@
 import { findViolation } from "../agents/index.ts";
 import type { Environment, EnvironmentSource, Grade, Task, ToolResult } from "../core/environment.ts";
 import { ConfigurationError } from "../core/failure.ts";
-import type { UserLine, UserSimulator, UserSource } from "../core/user.ts";
+import { freeUsage, type UserLine, type UserSimulator, type UserSource } from "../core/user.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { withDeadline } from "../lib/deadline.ts";
 import { deriveSeed } from "../lib/random.ts";
@@ -89,6 +89,11 @@ export class EpisodeHost {
     if (hasUser && users === null) throw new HostRequestError("This server has no user; bring one.");
     const simulator = hasUser ? users!.create(task, { seed: deriveSeed(seed, "user") }) : null;
     this.#opening++;
+    let isOpening = true;
+    const settle = (): void => {
+      if (isOpening) this.#opening--;
+      isOpening = false;
+    };
     try {
       const environmentSeed = hasUser ? deriveSeed(seed, "environment") : seed;
       const ended = new AbortController();
@@ -103,6 +108,8 @@ export class EpisodeHost {
       });
       this.#opened++;
       this.#episodes.add(episode);
+      // Its user may take long to begin, and it is one episode all the while.
+      settle();
       this.#sweepLater();
       try {
         await episode.begin();
@@ -112,7 +119,7 @@ export class EpisodeHost {
       }
       return episode;
     } finally {
-      this.#opening--;
+      settle();
     }
   }
 
@@ -237,13 +244,17 @@ export class HostedEpisode {
     });
   }
 
-  /** What the user answers. */
+  /** What the user answers; with it the episode may be over ({@link isOver}). */
   respond(text: string): Promise<UserLine> {
     return this.#inOrder(async (signal) => {
       const heard = await this.environment.hear(text, { signal });
-      this.isOver ||= heard?.endsEpisode ?? false;
       const user = this.#user;
       if (user === null) throw new HostRequestError("This episode has no user.");
+      if (heard?.endsEpisode === true) {
+        // As in the loop: nobody answers what ended the episode.
+        this.isOver = true;
+        return { type: "words", text: "", usage: freeUsage };
+      }
       return this.#letAct(await user.reply(text, { signal, side: this.environment.userSide ?? null }), signal);
     });
   }

@@ -31,6 +31,8 @@ export type FaceAnswer = {
 const versions = ["2025-11-25", "2025-06-18", "2025-03-26"];
 const own = "trainable-agents";
 const mostTasks = 500;
+/** Sessions without an episode of their own, which only describe or share one. */
+const mostIdle = 255;
 
 type Rpc = {
   readonly id: string | number;
@@ -208,6 +210,9 @@ export class McpFace {
   /** Episodes that were idle too long are closed by the host. */
   #forgetClosed(): void {
     for (const [id, { episode }] of this.#sessions) if (episode?.isClosed === true) this.#sessions.delete(id);
+    const idle = [...this.#sessions.values()].filter(({ episode, isShared }) => episode === null || isShared);
+    // They hold no episode of their own, and clients that do not end them would fill the memory; the oldest go first.
+    for (const { id } of idle.slice(0, Math.max(0, idle.length - mostIdle))) this.#sessions.delete(id);
   }
 
   async #carryOut({ method, params }: Rpc, session: Session): Promise<unknown> {
@@ -283,8 +288,9 @@ async function respond(episode: HostedEpisode, given: Readonly<Record<string, un
   if (typeof message !== "string") return { content: textContent("Error: message is no string."), isError: true };
   if (episode.isOver) return over;
   const { text, type } = await episode.respond(message);
-  const isOver = type === "hang-up";
-  const shown = isOver ? `${text}\n[The user has hung up; call finish.]`.trim() : text;
+  const { isOver } = episode;
+  const note = type === "hang-up" ? "[The user has hung up; call finish.]" : "[The episode is over; call finish.]";
+  const shown = isOver ? `${text}\n${note}`.trim() : text;
   return { content: textContent(shown), isError: false, structuredContent: { text, isOver } };
 }
 

@@ -1,5 +1,6 @@
 // What a client of OpenEnv gets of a server of ours, message by message.
 
+import { connect as connectTcp } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { defineEnvironment } from "../environments/index.ts";
@@ -183,6 +184,83 @@ describe("OpenEnvFace", () => {
     expect(await closed).toBe(1008);
     await expect.poll(() => server.sessions().active).toBe(0);
     expect(server.sessions().opened).toBeLessThan(20);
+  });
+
+  it("an episode that hearing ends is over with its reward, and its user is not asked", async () => {
+    const short: EnvServerOptions["source"] = {
+      ...counter,
+      open: (task, given) => {
+        const world = counter.open(task, given);
+        const hear = async (text: string, more?: { readonly signal: AbortSignal }) => {
+          await world.hear(text, more);
+          return { endsEpisode: text === "Stop." };
+        };
+        const call: typeof world.call = (one, more) => world.call(one, more);
+        const grade: typeof world.grade = (ending, more) => world.grade(ending, more);
+        const { guidelines, tools, info } = world;
+        return { task, guidelines, tools, info, call, hear, grade, digest: () => world.digest() };
+      },
+    };
+    const brief = await createEnvServer({ ...options, source: short });
+    try {
+      const { send, call } = await connect(brief);
+      await send("reset", { task: 0 });
+      expect(await call("respond", { message: "Go on?" })).toMatchObject(answer(said("respond", "To 3.")));
+      expect(await call("respond", { message: "Stop." })).toEqual(answer(said("respond", ""), 0.2, true));
+    } finally {
+      await brief.close();
+    }
+  });
+
+  it("counts an episode once while its user begins", async () => {
+    let speak = (): void => undefined;
+    const spoken = new Promise<void>((resolve) => {
+      speak = resolve;
+    });
+    const user = scriptedUsers(["Please count."]);
+    const thinking: NonNullable<EnvServerOptions["user"]> = {
+      ...user,
+      create: (task, given) => {
+        const one = user.create(task, given);
+        return {
+          open: async (more) => {
+            await spoken;
+            return one.open(more);
+          },
+          reply: (text, more) => one.reply(text, more),
+        };
+      },
+    };
+    const slow = await createEnvServer({ ...options, user: thinking });
+    try {
+      const [one, two] = await Promise.all([connect(slow), connect(slow)]);
+      const first = one.send("reset", {});
+      await expect.poll(() => slow.sessions()).toMatchObject({ opened: 1, active: 1 });
+      const second = two.send("reset", {});
+      await expect.poll(() => slow.sessions()).toMatchObject({ opened: 2, active: 2 });
+      speak();
+      expect(await Promise.all([first, second])).toMatchObject([{ type: "observation" }, { type: "observation" }]);
+    } finally {
+      await slow.close();
+    }
+  });
+
+  it.each(["//", "/ws/..//", "http://[", "*"])("answers an upgrade to the path %s, and goes on", async (path) => {
+    const { port } = new URL(server.url);
+    const status = await new Promise<string>((resolve, reject) => {
+      const socket = connectTcp(Number(port), "127.0.0.1", () => {
+        socket.write(
+          `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`,
+        );
+      });
+      socket.once("data", (data) => {
+        resolve(data.toString().split("\r\n")[0]!);
+        socket.destroy();
+      });
+      socket.once("error", reject);
+    });
+    expect(status).toBe("HTTP/1.1 404 Not Found");
+    expect(await (await connect()).send("reset", {})).toMatchObject({ type: "observation" });
   });
 
   it("asks for its token before there is a socket", async () => {

@@ -85,7 +85,9 @@ export class OpenEnvSession {
     const observation: readonly (readonly [string, JsonValue])[] = this.#isOwn
       ? [["guidelines", guidelines], ["info", info], ["opening", opening]] // prettier-ignore
       : [["message", episode.firstUtterance], ["guidelines", guidelines], ["task", opened.id]]; // prettier-ignore
-    return { observation: new Map(observation), reward: null, done: false };
+    // Users may end it with their first line, and the world with it.
+    const done = episode.isOver && !this.#isOwn;
+    return { observation: new Map(observation), reward: done ? await this.#rest(episode) : null, done };
   }
 
   async step(action: JsonObject): Promise<Shown> {
@@ -142,8 +144,8 @@ export class OpenEnvSession {
       await episode.hear(message);
       return shown(name, { text: "", isError: false });
     }
-    const { type, text } = await episode.respond(message);
-    const done = type === "hang-up";
+    const { text } = await episode.respond(message);
+    const done = episode.isOver;
     return shown(name, { text, isError: false }, { reward: done ? await this.#rest(episode) : null, done });
   }
 

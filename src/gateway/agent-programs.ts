@@ -94,7 +94,9 @@ export async function openAgentPrograms(options: AgentProgramsOptions): Promise<
     sessions.set(hashOf(key), session);
     try {
       const env = sessionVariables(variables, { url: listener.url, key, line, seed: session.settings.seed });
-      return await runAgentCommand({ command, cwd, env, timeoutMs, maxOutputBytes, signal });
+      const run = await runAgentCommand({ command, cwd, env, timeoutMs, maxOutputBytes, signal });
+      // Clients of models say in errors which key was wrong.
+      return { ...run, stderr: redact(run.stderr.replaceAll(key, "[key]")) };
     } finally {
       sessions.delete(hashOf(key));
       release();

@@ -1,7 +1,7 @@
 // The environments that sessions may bring along, as a contract: the gateway knows no environment and no protocol of tools. And what
 // it does with them: a world opens before its session, and grades it when it ends.
 
-import type { Episode, Grade, StopReason } from "../core/index.ts";
+import { attribute, type Episode, type Failure, type Grade, type StopReason } from "../core/index.ts";
 import { deriveSeed } from "../lib/random.ts";
 import { GatewayError } from "./request.ts";
 import type { Session } from "./session.ts";
@@ -64,14 +64,17 @@ export async function endWithWorld(
 ): Promise<Episode> {
   const { id } = session.settings;
   let reason = stopReason;
+  let failure: Failure | null = null;
   try {
     if (reason === "session_ended") await session.grade(await worlds.grade(id));
   } catch (error) {
-    reason = "cancelled";
+    // Without its world a session just ends; a world that cannot grade has failed.
+    if (error instanceof GatewayError) reason = "cancelled";
+    else [reason, failure] = ["fault", attribute(error, "grader").failure];
     onFault(error);
   }
   try {
-    return await session.end(reason);
+    return await session.end(reason, failure);
   } finally {
     await worlds.close(id).catch(onFault);
   }
