@@ -24,7 +24,14 @@ export async function checkPackage() {
   try {
     /** @type {string[]} */
     const problems = [];
-    for (const step of [packAndInstall, judgeInstalled, useCommandLine, playOwnEnvironment, useLibrary]) {
+    for (const step of [
+      packAndInstall,
+      judgeInstalled,
+      useCommandLine,
+      playOwnEnvironment,
+      beginEnvironment,
+      useLibrary,
+    ]) {
       problems.push(...(await step(folder)));
       if (problems.length > 0) break;
     }
@@ -117,6 +124,19 @@ async function playOwnEnvironment(folder) {
   return existsSync(join(folder, "runs", run, "episodes.jsonl"))
     ? []
     : [`A rollout without --out left no run below "runs" of the current folder:\n${output}`];
+}
+
+/**
+ * The folder that `init environment` writes: its test passes with what is installed.
+ *
+ * @param {string} folder
+ */
+async function beginEnvironment(folder) {
+  const init = "--no-install --loglevel=error trainable-agents init environment museum-tours";
+  const begun = await runCommand("npx", init.split(" "), { cwd: folder });
+  if (begun.code !== 0) return [`"init environment" ended with code ${begun.code}:\n${begun.output}`];
+  const tested = await runCommand("npm", ["test", "--silent"], { cwd: join(folder, "museum-tours") });
+  return tested.code === 0 ? [] : [`The test of "init environment" ended with code ${tested.code}:\n${tested.output}`];
 }
 
 /** @param {string} folder */

@@ -64,7 +64,7 @@ const shownTasks = 3;
  */
 export async function auditEnvironment(options: AuditEnvironmentOptions): Promise<AuditEnvironmentResult> {
   const { taskCount, callCount } = readFlags(auditEnvironmentSettings, options);
-  const { loaded, isRemote, timeoutMs, split, seed } = await load(options);
+  const { loaded, isRemote, timeoutMs, openTimeoutMs, split, seed } = await load(options);
   const { source } = loaded;
   const splits = split === null ? source.splits : [checkSplit(source, split)];
   const audited = { name: source.name, users: source.users, splits: sizesOf(source) };
@@ -76,7 +76,7 @@ export async function auditEnvironment(options: AuditEnvironmentOptions): Promis
   };
   const { signal } = options;
   await examineEnvironment(narrowed(source, splits), {
-    ...{ tasks: taskCount, calls: callCount, seed, timeoutMs, onFinding },
+    ...{ tasks: taskCount, calls: callCount, seed, timeoutMs, openTimeoutMs, onFinding },
     ...(signal === undefined ? {} : { signal }),
     // A service is asked what the loop would let through; code of this process may be asked anything.
     ...(isRemote && source.argumentErrors === "loop"
@@ -113,11 +113,13 @@ async function load(options: EnvironmentSourceOptions): Promise<{
   readonly timeoutMs: number;
   readonly split: string | null;
   readonly seed: number;
+  readonly openTimeoutMs: number;
 }> {
   const { settings, surroundings } = await readOptions(options);
   const limits = { environmentMs: settings.environmentTimeout * 1000, graderMs: settings.gradingTimeout * 1000 };
   const loaded = await loadEnvironment(settings.env, {
-    ...{ data: settings.data, remote: settings, limits },
+    ...{ data: settings.data, split: settings.split, remote: settings, limits },
+    openMs: settings.openTimeout * 1000,
     ...surroundings,
   });
   return {
@@ -126,6 +128,7 @@ async function load(options: EnvironmentSourceOptions): Promise<{
     timeoutMs: Math.max(limits.environmentMs, limits.graderMs),
     split: settings.split,
     seed: settings.seed,
+    openTimeoutMs: settings.openTimeout * 1000,
   };
 }
 

@@ -22,7 +22,7 @@ export async function constantPolicies(
   if (source.graders?.gradeWeight === null) {
     return { check, result: "ok", text: "Not examined: models grade, and none is asked here.", remedy: null };
   }
-  const { timeoutMs = 60_000, isAllowed = () => true, signal } = options;
+  const { timeoutMs = 60_000, openTimeoutMs = timeoutMs, isAllowed = () => true, signal } = options;
   const rewards: Rewards = new Map();
   let count = 0;
   try {
@@ -36,6 +36,7 @@ export async function constantPolicies(
       for (const [name, call] of policies) {
         const reward = await rewardOf(source, task, {
           timeoutMs,
+          openTimeoutMs,
           call,
           talks: name !== "does nothing",
           onOpen: (world) => {
@@ -64,13 +65,14 @@ async function rewardOf(
   task: Task,
   policy: {
     readonly timeoutMs: number;
+    readonly openTimeoutMs: number;
     readonly call: EnvironmentCall | null;
     readonly talks: boolean;
     readonly onOpen: (world: Environment) => void;
   },
 ): Promise<number> {
   const { timeoutMs, call, talks } = policy;
-  const world = await openInTime(source, task, timeoutMs);
+  const world = await openInTime(source, task, policy.openTimeoutMs);
   try {
     policy.onOpen(world);
     const ended =

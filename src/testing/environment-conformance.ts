@@ -16,6 +16,8 @@ export type EnvironmentConformanceOptions = {
   readonly seed?: number;
   /** Of each step that is asynchronous. Default: 60,000. */
   readonly timeoutMs?: number;
+  /** Of the opening of an episode. Default: as `timeoutMs`. */
+  readonly openTimeoutMs?: number;
   /** Calls for which it returns false are not made, for worlds that the loop shields from them. Default: all are made. */
   readonly isAllowed?: (environment: Environment, call: EnvironmentCall) => boolean;
 };
@@ -55,6 +57,7 @@ export async function contractViolations(
   options: EnvironmentConformanceOptions & { readonly signal?: AbortSignal },
 ): Promise<readonly ContractViolation[]> {
   const { calls = 40, seed = 1, timeoutMs = 60_000, isAllowed = () => true, signal } = options;
+  const { openTimeoutMs = timeoutMs } = options;
   const violations: ContractViolation[] = [];
   // Each play of a task says the same again.
   const report: Report = (check, text, remedy) => {
@@ -77,7 +80,14 @@ export async function contractViolations(
       if (source.taskset(split).task(task.index).contentHash !== task.contentHash) {
         report("tasks", `task "${task.id}" differs from itself.`, "make the same task of the same index each time");
       }
-      await checkTask(source, task, { seed: deriveSeed(seed, task.id), calls, timeoutMs, isAllowed, report });
+      await checkTask(source, task, {
+        seed: deriveSeed(seed, task.id),
+        calls,
+        timeoutMs,
+        openTimeoutMs,
+        isAllowed,
+        report,
+      });
     }
   }
   return violations;
@@ -90,7 +100,7 @@ export function spacedTasks(source: EnvironmentSource, split: string, most = 5):
   return Array.from({ length: count }, (_, nth) => taskset.task(Math.floor((nth * taskset.size) / count)));
 }
 
-type Context = Required<Pick<EnvironmentConformanceOptions, "isAllowed">> & {
+type Context = Required<Pick<EnvironmentConformanceOptions, "isAllowed" | "openTimeoutMs">> & {
   readonly seed: number;
   readonly calls: number;
   readonly timeoutMs: number;
@@ -99,10 +109,10 @@ type Context = Required<Pick<EnvironmentConformanceOptions, "isAllowed">> & {
 
 /** Its episodes, all of which are closed in the end. */
 async function checkTask(source: EnvironmentSource, task: Task, context: Context): Promise<void> {
-  const { timeoutMs, report } = context;
+  const { timeoutMs, openTimeoutMs, report } = context;
   const opened = new Set<Environment>();
   const open = async (): Promise<Environment> => {
-    const environment = await openInTime(source, task, timeoutMs).catch((cause: unknown) => {
+    const environment = await openInTime(source, task, openTimeoutMs).catch((cause: unknown) => {
       throw new OpeningError(messageOf(cause), { cause });
     });
     opened.add(environment);
