@@ -63,7 +63,7 @@ export async function packAndInstall(folder) {
 function judgeInstalled(folder) {
   const own = filesOf(installedIn(folder));
   const isOurs =
-    /^(?:package\.json|README\.md|FEATURES\.md|LICENSE|docs\/.*\.md|examples\/.*\.(?:ts|py|sh|json|jinja)|python\/(?:pyproject\.toml|trainable_agents\/.*(?:\.py|py\.typed))|models\/[^/]+\/(?:[\w-]+\.json|model\.safetensors|training-log\.csv|README\.md)|dist\/.*\.(?:js|d\.ts|wasm))$/;
+    /^(?:package\.json|README\.md|FEATURES\.md|LICENSE|docs\/.*\.md|examples\/.*\.(?:ts|mjs|py|sh|json|jinja)|python\/(?:pyproject\.toml|trainable_agents\/.*(?:\.py|py\.typed))|models\/[^/]+\/(?:[\w-]+\.json|model\.safetensors|training-log\.csv|README\.md)|dist\/.*\.(?:js|d\.ts|wasm))$/;
   const problems = [
     ...own
       .filter((file) => !isOurs.test(file) || /\.test\b|\.test-helper\b/.test(file))
