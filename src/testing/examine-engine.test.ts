@@ -51,7 +51,7 @@ describe.each(["sglang", "vllm"] as const)("examineEngine() of %s", (product) =>
     const outcomes = await examine(product, slow);
     expect(outcomes.filter(({ result }) => result === "failed")).toEqual([]);
     const applied = outcomes.filter(({ result }) => result === "ok").map(({ name }) => name);
-    expect(applied).toHaveLength(product === "sglang" ? 15 : 14);
+    expect(applied).toHaveLength(product === "sglang" ? 16 : 15);
     expect(applied).toContain("abort() ends the request of that id and no other");
     expect(applied).toContain("pause() in mode abort ends what runs, and continue() lets others begin");
     expect(applied).toContain("code context-length reaches the caller");
