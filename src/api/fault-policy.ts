@@ -1,14 +1,7 @@
 // The fault policy of a rollout, and what graders may know of a task for it: of τ-bench the expected calls and the user id, of
 // others what every task says. An episode that failed through the user or the environment says nothing about the policy.
 
-import {
-  type EnvironmentSource,
-  type Task,
-  type Tool,
-  type Episode,
-  type EpisodeSamples,
-  useEnvironment,
-} from "../core/index.ts";
+import { type EnvironmentSource, type Task, type Episode, type EpisodeSamples, useEnvironment } from "../core/index.ts";
 import type { DomainData } from "../environments/tau-bench/index.ts";
 import {
   type TaskFacts,
@@ -79,9 +72,10 @@ export function taskFactsOf(environment: EnvironmentSource, data: string | null)
 }
 
 async function unknownEnd(environment: EnvironmentSource, task: Task): Promise<TaskFacts> {
+  const known = await toolsOf(environment, task);
   return {
     instruction: task.instruction,
-    tools: await toolsOf(environment, task),
+    ...known,
     expectedCalls: null,
     isReachable: null,
     knownFacts: [],
@@ -89,12 +83,14 @@ async function unknownEnd(environment: EnvironmentSource, task: Task): Promise<T
 }
 
 /** None where the environment cannot be opened: that is what failed the episode then. */
-async function toolsOf(environment: EnvironmentSource, task: Task): Promise<readonly Tool[]> {
+async function toolsOf(environment: EnvironmentSource, task: Task): Promise<Pick<TaskFacts, "tools" | "userTools">> {
   try {
-    return await useEnvironment(checkedOpening(environment), task, (world) => world.tools);
+    return await useEnvironment(checkedOpening(environment), task, ({ tools, userSide }) => {
+      return { tools, userTools: userSide?.tools ?? [] };
+    });
   } catch {
     // Its episode has the reason.
-    return [];
+    return { tools: [], userTools: [] };
   }
 }
 
@@ -114,6 +110,7 @@ async function tauBenchFacts(environment: EnvironmentSource, task: Task, data: D
   return {
     instruction: task.instruction,
     tools: data.tools,
+    userTools: [],
     expectedCalls,
     isReachable: reward === 1,
     knownFacts: typeof userId === "string" ? [{ name: "user id", value: userId }] : [],

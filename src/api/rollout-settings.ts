@@ -292,7 +292,7 @@ export const rolloutSettings = {
   }),
   ...section("The user", {
     user: named("a user").help(
-      "agenda, llm, react, verify, reflection, human, scripted, task (default: the first that the environment lists)",
+      "agenda, llm, react, verify, reflection, human, scripted, task, or rules: of tau2-bench/telecom (default: the first that the environment lists)",
     ),
     userModel: named("a model").help(
       "model of the simulated user: provider/model, or its name on the server of --user-url",

@@ -1,7 +1,14 @@
 // A finished conversation as graders read it: who said and did what, in order. No tokens and no bad actions: what the other
 // side never heard is not part of it. Made from an episode here, and from files of other programs in `recorded-runs.ts`.
 
-import { type CallDecision, callsOf, type Episode, type EnvironmentCall, type Tool } from "../core/index.ts";
+import {
+  type CallDecision,
+  callsOf,
+  type Episode,
+  type EnvironmentCall,
+  type Tool,
+  type UserCall,
+} from "../core/index.ts";
 import type { JsonObject } from "../python-semantics/json/value.ts";
 
 export type ConversationStep =
@@ -14,6 +21,15 @@ export type ConversationStep =
       /** What the agent read. */
       readonly result: string;
       readonly isError: boolean;
+    }
+  | {
+      /** Of the user, in a world in which users act, too; the agent sees nothing of it. */
+      readonly type: "user-call";
+      readonly name: string;
+      readonly arguments: JsonObject;
+      /** What the user read. */
+      readonly result: string;
+      readonly isError: boolean;
     };
 
 export type Conversation = readonly ConversationStep[];
@@ -22,10 +38,19 @@ export type Conversation = readonly ConversationStep[];
 export function conversationOf(episode: Pick<Episode, "events">): Conversation {
   const steps: ConversationStep[] = [];
   let calls: readonly CallDecision[] = [];
+  let userCalls: readonly UserCall[] = [];
   for (const event of episode.events) {
     if (event.type === "user-line") {
       const { text, type } = event.line;
-      steps.push({ type: "user", text, hangsUp: type === "hang-up" });
+      userCalls = event.line.calls ?? [];
+      // Beside calls nobody reads it.
+      if (type !== "calls") steps.push({ type: "user", text, hangsUp: type === "hang-up" });
+    } else if (event.type === "user-outcome") {
+      for (const [index, { text, isError }] of event.outcome.results.entries()) {
+        const made = userCalls[index];
+        if (made === undefined) continue;
+        steps.push({ type: "user-call", name: made.name, arguments: made.arguments, result: text, isError });
+      }
     } else if (event.type === "decision") {
       const { decision } = event;
       if (decision.type === "say") steps.push({ type: "agent", text: decision.words });
@@ -52,6 +77,8 @@ export type TaskFacts = {
   /** What the simulated user was instructed with; `null`: not in text. */
   readonly instruction: string | null;
   readonly tools: readonly Tool[];
+  /** Of the user; none where it only talks. */
+  readonly userTools: readonly Tool[];
   /** Calls that lead to the expected end; `null`: not known. */
   readonly expectedCalls: readonly EnvironmentCall[] | null;
   /** Whether those calls earn the reward when they are made; `null`: not tried. */

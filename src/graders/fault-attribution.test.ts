@@ -27,6 +27,7 @@ const cabin = { enum: ["basic", "panorama"] };
 const facts: TaskFacts = {
   instruction: "Your user id is ada_king_4711. You want a basic seat on the night train. You pay with your voucher.",
   tools: [tool("book_seat", { cabin }), tool("cancel_seat"), tool("get_trains"), tool("send_gift")],
+  userTools: [tool("check_ticket")],
   expectedCalls: [{ name: "book_seat", arguments: json({ user: "ada_king_4711", cabin: "basic", pay: "voucher" }) }],
   isReachable: true,
   knownFacts: [{ name: "user id", value: "ada_king_4711" }],
@@ -66,6 +67,16 @@ describe("attributeFault()", () => {
       [...fair.slice(0, 3), user("Please cancel my seat."), call("cancel_seat", { seat: 4 }), bye("Bye.")],
     ],
     ["hung-up-on-own-request", [...fair.slice(0, 3), agent("Shall I book it?"), bye("Yes, please go ahead. Bye.")]],
+    [
+      "ignored-request",
+      [
+        ...fair.slice(0, 3),
+        agent("Please run check_ticket."),
+        user("It is fine."),
+        agent("Use check_ticket, please."),
+        user("No."),
+      ],
+    ],
     ["hung-up-on-open-question", [...fair.slice(0, 3), agent("Which train?"), bye("Never mind.")]],
   ])("finds the user's mistake: %s", (rule, conversation) => {
     expect(attribute(conversation)).toMatchObject({ fault: "user", rule });
@@ -172,8 +183,24 @@ describe("attributeFault()", () => {
     expect(attribute(hostile.map(user)).fault).toBe("agent");
   }, 10_000);
 
+  it("leaves users alone who use their tools, and name what these showed", () => {
+    const used: ConversationStep = {
+      type: "user-call",
+      ...{ name: "check_ticket", arguments: new Map(), result: "Ticket QX81LM is valid.", isError: false },
+    };
+    const asked = [agent("Please run check_ticket."), used, user("It says QX81LM."), agent("Again check_ticket.")];
+    expect(attribute([...fair.slice(0, 3), ...asked, user("QX81LM, I said."), bye("Bye.")]).fault).toBe("agent");
+  });
+
   it("needs no knowledge of a task", () => {
-    const nothing: TaskFacts = { instruction: null, tools: [], expectedCalls: null, isReachable: null, knownFacts: [] };
+    const nothing: TaskFacts = {
+      instruction: null,
+      tools: [],
+      userTools: [],
+      expectedCalls: null,
+      isReachable: null,
+      knownFacts: [],
+    };
     expect(attribute(fair, { facts: nothing }).fault).toBe("agent");
     expect(attribute([], { facts: nothing }).fault).toBe("agent");
   });

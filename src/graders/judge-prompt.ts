@@ -21,6 +21,7 @@ export function transcriptOf(
     if (step.type === "agent") return { agent: step.text };
     if (step.type === "user") return step.hangsUp ? { user: step.text, "hangs up": true } : { user: step.text };
     const result = cut(step.result, maxResultCharacters);
+    if (step.type === "user-call") return { "user calls": step.name, arguments: step.arguments, result };
     return { call: step.name, arguments: step.arguments, ...(step.isError ? { error: result } : { result }) };
   });
   const ended = episode.outcome === "truncated" ? "cut off by a limit" : "ended by the user or by a tool";

@@ -68,8 +68,8 @@ function material({ conversation, facts }: FailedEpisode, guidelines: string): s
 function transcript(conversation: Conversation): string {
   return conversation
     .map((step) => {
-      if (step.type === "call") {
-        return `call: ${step.name} ${dumpJson(step.arguments)}\nresult: ${step.result.slice(0, 1_000)}`;
+      if (step.type === "call" || step.type === "user-call") {
+        return `${step.type === "call" ? "call" : "customer's own call"}: ${step.name} ${dumpJson(step.arguments)}\nresult: ${step.result.slice(0, 1_000)}`;
       }
       return `${step.type === "user" ? "customer" : "agent"}: ${step.text}${step.type === "user" && step.hangsUp ? " (hangs up)" : ""}`;
     })

@@ -185,7 +185,7 @@ function trajectoryOf(conversation: Conversation, guidelines: string): JsonValue
       messages.push(messageOf({ role: "user", content: step.hangsUp ? withStopMark(step.text) : step.text }));
     } else if (step.type === "agent") {
       messages.push(messageOf({ content: step.text, role: "assistant" }));
-    } else {
+    } else if (step.type === "call") {
       const id = `call_${calls++}`;
       const fn = messageOf({ arguments: dumpJson(step.arguments), name: step.name });
       const call = new Map<string, JsonValue>([["function", fn], ["id", id], ["type", "function"]]); // prettier-ignore

@@ -23,6 +23,7 @@ const rules: readonly Rule[] = [
   findInventedIdentifier,
   findOtherWish,
   findUnfinishedHangUp,
+  findIgnoredRequest,
 ];
 
 /** The first rule that speaks; `null`: none does. */
@@ -87,7 +88,7 @@ function findInventedIdentifier(conversation: Conversation, facts: TaskFacts): F
   const seen = [facts.instruction.toLowerCase()];
   for (const step of conversation) {
     if (step.type === "agent") seen.push(step.text.toLowerCase());
-    if (step.type === "call") seen.push(step.result.toLowerCase());
+    if (step.type === "call" || step.type === "user-call") seen.push(step.result.toLowerCase());
     if (step.type !== "user") continue;
     for (const [found] of step.text.matchAll(identifier)) {
       const word = found.toLowerCase();
@@ -245,4 +246,24 @@ function findUnfinishedHangUp(conversation: Conversation, facts: TaskFacts): Fin
     rule: "hung-up-on-open-question",
     evidence: `The user dropped what it had begun while "${open.name}" was still to be done: ${quote(last.text)}`,
   };
+}
+
+/** The agent named a tool that the user has at least twice, and the user answered with words and never called it. */
+function findIgnoredRequest(conversation: Conversation, { userTools }: TaskFacts): Finding | null {
+  for (const { name } of userTools) {
+    // A name of one word may be a word.
+    if (!name.includes("_") || conversation.some((step) => step.type === "user-call" && step.name === name)) continue;
+    const named = new RegExp(`\\b${name.replaceAll(/\W/g, "\\$&")}\\b`);
+    const answers = conversation.filter((step, at) => {
+      const before = conversation[at - 1];
+      return step.type === "user" && before?.type === "agent" && named.test(before.text);
+    });
+    const last = answers.at(-1);
+    if (last?.type !== "user" || answers.length < 2) continue;
+    return {
+      rule: "ignored-request",
+      evidence: `The user was asked ${answers.length} times to use "${name}", which it has, and never did; it answered: ${quote(last.text)}`,
+    };
+  }
+  return null;
 }

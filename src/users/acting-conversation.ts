@@ -40,7 +40,7 @@ export class ActingConversation {
       ({ text, toolCalls }): Omit<UserLine, "usage"> => {
         const words = splitThinking(text).content.trim();
         if (toolCalls.length > 0)
-          return { type: "calls", text: words, calls: toolCalls.map((call) => this.#read(call)) };
+          return { type: "calls", text: words, calls: toolCalls.map((call, index) => this.#read(call, index)) };
         if (words !== "") return lineFrom(words, meter.total());
         throw userFailure(
           "empty-reply",
@@ -54,15 +54,11 @@ export class ActingConversation {
     return line;
   }
 
-  #read({
-    id,
-    name,
-    argumentsText,
-  }: {
-    readonly id: string | null;
-    readonly name: string;
-    readonly argumentsText: string;
-  }): UserCall {
+  /** `index`: in its line. A call without an id is counted, so that a user that resumes gives it the same one. */
+  #read(
+    { id, name, argumentsText }: { readonly id: string | null; readonly name: string; readonly argumentsText: string },
+    index: number,
+  ): UserCall {
     const given = unlessRaised(null, () => parseJson(argumentsText === "" ? "{}" : argumentsText));
     if (!(given instanceof Map)) {
       throw userFailure(
@@ -70,7 +66,7 @@ export class ActingConversation {
         `Cannot read the user model's call of "${name}": its arguments are no JSON object; choose a model that calls tools.`,
       );
     }
-    return { id: id ?? `user_call_${this.#callCount++}`, name, arguments: given };
+    return { id: id ?? `user_call_${this.#callCount + index}`, name, arguments: given };
   }
 
   #hear(heard: HeardByUser): void {

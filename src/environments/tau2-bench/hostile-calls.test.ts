@@ -82,5 +82,15 @@ describe.skipIf(folder === null).each(tau2Domains)("τ²-bench %s (skipped witho
     const content =
       data.userTools.length === 0 ? "Error: User tools not available" : "Error: Tool 'calculate' not found.";
     expect(answer("calculate", "user")).toEqual({ content, isError: true });
+    // Names that the reference has taken for itself, the first of them that Python notices.
+    const given = (...names: string[]) => new Map(names.map((name) => [name, 1] as const));
+    const taken = (...names: string[]) =>
+      world.answer({ id: "", name: "fly", requestor: "assistant", arguments: given(...names) }).content;
+    const place = "Environment.make_tool_call() got multiple values for";
+    expect(taken("x", "tool_name", "self")).toBe(`Error: ${place} argument 'tool_name'`);
+    expect(taken("self", "tool_name")).toBe(`Error: ${place} argument 'self'`);
+    expect(taken("self", "requestor")).toBe(
+      `Error: tau2.environment.environment.${place} keyword argument 'requestor'`,
+    );
   });
 });

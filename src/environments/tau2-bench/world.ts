@@ -96,11 +96,7 @@ export class Tau2World implements WorldState {
 
   /** A call without a sync. Throws a `PythonError` where the reference raises. */
   call(requestor: Requestor, name: string, given: JsonObject): MethodResult {
-    for (const key of ["tool_name", "requestor"]) {
-      if (!given.has(key)) continue;
-      const place = "tau2.environment.environment.Environment.make_tool_call()";
-      throw new PythonError("TypeError", `${place} got multiple values for keyword argument '${key}'`);
-    }
+    refuseReserved(given);
     const { agent, user } = this.#parts;
     if (requestor === "user" && this.isSolo) {
       throw new PythonError("ValueError", "User tool calls are not allowed in solo mode");
@@ -181,6 +177,18 @@ export class Tau2World implements WorldState {
     const tool = agent.toolkit.methods.get(name)?.tool ?? user?.toolkit.methods.get(name)?.tool ?? null;
     return tool?.mutates ?? false;
   }
+}
+
+/** The reference hands a call's arguments over beside its own: one of the same name is given twice. Its own keyword is noticed first. */
+function refuseReserved(given: JsonObject): void {
+  const taken = given.has("requestor")
+    ? "requestor"
+    : [...given.keys()].find((key) => key === "self" || key === "tool_name");
+  if (taken === undefined) return;
+  const isKeyword = taken === "requestor";
+  const place = isKeyword ? "tau2.environment.environment.Environment" : "Environment";
+  const noun = isKeyword ? "keyword argument" : "argument";
+  throw new PythonError("TypeError", `${place}.make_tool_call() got multiple values for ${noun} '${taken}'`);
 }
 
 /** The calls of a history with what they were answered. Throws a `PythonError` where one does not follow the other. */

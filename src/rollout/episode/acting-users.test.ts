@@ -7,6 +7,7 @@ import {
   toolFromDefinition,
   type UserLine,
 } from "../../core/index.ts";
+import { conversationOf } from "../../graders/index.ts";
 import { fromPlain, type JsonObject, parseJson } from "../../python-semantics/json/index.ts";
 import { episodeFromJson, episodeLine } from "../../store/index.ts";
 import type { scriptedUsers } from "../../users/index.ts";
@@ -81,6 +82,12 @@ describe("users that act", () => {
       ...["system", "assistant", "user", "assistant", "user", "assistant", "tool", "assistant"],
     ]);
     expect(JSON.stringify(episode.messages)).not.toContain("no such tool");
+    // Graders see them as calls of the user, and no lines without words.
+    const steps = conversationOf(episode).filter(({ type }) => type === "user" || type === "user-call");
+    expect(steps.map((step) => ("name" in step ? `${step.name}: ${step.result}` : step.text))).toEqual([
+      ...["Please count.", 'press: {"count": 1}', "fly: Error: no such tool", 'press: {"count": 2}'],
+      ...["I pressed it.", "Bye ###STOP###"],
+    ]);
     // What the agent is taken to have said is prompt: only what was sampled is trained.
     const [sample] = episodeSamples(episode).samples;
     const sampled = episode.trajectory.turns.reduce((sum, { sampledTokens }) => sum + sampledTokens.length, 0);
@@ -144,6 +151,7 @@ describe("users that act", () => {
       textReply("Please count.", freeUsage),
       { ...textReply("", freeUsage), toolCalls: [{ id: "a", name: "press", argumentsText: "{}" }] },
       { ...textReply("", freeUsage), toolCalls: [{ id: null, name: "press", argumentsText: "" }] },
+      { ...textReply("", freeUsage), toolCalls: [{ id: null, name: "press", argumentsText: "" }] },
       textReply("I pressed it.", freeUsage),
       textReply("Bye ###STOP###", freeUsage),
     ];
@@ -156,11 +164,17 @@ describe("users that act", () => {
         },
       },
     });
-    expect(await play({ ...partsOf(), user })).toMatchObject({ stopReason: "user_hung_up", reward: 1 });
+    const episode = await play({ ...partsOf(), user });
+    expect(episode).toMatchObject({ stopReason: "user_hung_up", reward: 0 });
     expect(requests.every(({ tools }) => tools.length === 1 && tools[0] === "press")).toBe(true);
     expect(requests.at(-1).messages.map(({ role }) => role)).toEqual([
-      ...["system", "user", "assistant", "user", "assistant", "tool", "assistant", "tool", "assistant", "user"],
+      ...["system", "user", "assistant", "user", "assistant", "tool", "assistant", "tool", "assistant", "tool"],
+      ...["assistant", "user"],
     ]);
     expect(requests.at(-1).messages[5]).toEqual({ role: "tool", content: '{"count": 1}', name: "press", callId: "a" });
+    // Without ids of the server: counted, as a user that resumes counts the calls that it finds recorded.
+    expect(
+      episode.events.flatMap((event) => (event.type === "user-line" ? (event.line.calls ?? []) : [])),
+    ).toMatchObject([...[{ id: "a" }, { id: "user_call_1" }, { id: "user_call_2" }]]);
   });
 });

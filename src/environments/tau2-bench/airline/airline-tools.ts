@@ -156,7 +156,9 @@ const bookReservation = defineTool("write", {
     });
     listField(record, "flights").push(...segments.map((segment) => segment.record));
     if (args.insurance === "yes") total = pythonAdd(total, pythonMultiply(30, seats), "+=");
-    total = pythonAdd(total, pythonMultiply(50, args.nonfree_baggages), "+=");
+    const bags = args.nonfree_baggages;
+    // A text is repeated in Python, and then it is no summand.
+    total = pythonAdd(total, typeof bags === "string" ? bags : pythonMultiply(50, bags), "+=");
     checkPayments(agent, userId, { payments: iterate(payments), total });
     deductPayments(agent, userId, iterate(payments));
     for (const { number, date } of segments) {

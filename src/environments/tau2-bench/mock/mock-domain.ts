@@ -104,6 +104,8 @@ const inbox = defineToolkit("MockUserTools", [
     parameters: ["notification_id", "message", ["task_id", null]],
     run: ({ user: database }, given) => {
       const record = notification.make(given);
+      // The two sides may have come to share a database that has no such table.
+      database.base.table("notifications");
       database.put("notifications", record.get("notification_id") as string, record);
       return new ModelResult(record);
     },

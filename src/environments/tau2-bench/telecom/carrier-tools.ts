@@ -4,6 +4,7 @@ import { fixed, isOneOf, lower, numberOf, requireText, valueError } from "../pyt
 import {
   expectIndex,
   isOrdered,
+  isTruthy,
   pythonAdd,
   pythonEquals,
   PythonError,
@@ -334,7 +335,7 @@ const methods = [
       agent.put("bills", billId, overdue);
       listField(agent.edit("customers", customerId), "bill_ids").push(billId);
       const line = agent.edit("lines", id).set("status", "Suspended").set("suspension_start_date", today);
-      if (contract_ended === true) line.set("contract_end_date", "2025-01-31");
+      if (isTruthy(contract_ended)) line.set("contract_end_date", "2025-01-31");
       return `Line ${id} suspended for unpaid bill ${billId}. Contract ended: ${pythonStr(contract_ended)}`;
     },
   }),

@@ -1,7 +1,7 @@
 // What initial states do to the phone, and what assertions look at: methods of the customer's side that are no tools.
 
-import { isTruthy, pythonEquals, pythonRepr, pythonStr } from "../../../python-semantics/index.ts";
-import type { JsonValue } from "../../../python-semantics/json/index.ts";
+import { isOrdered, isTruthy, pythonEquals, pythonRepr, pythonStr } from "../../../python-semantics/index.ts";
+import { JsonFloat, type JsonValue } from "../../../python-semantics/json/index.ts";
 import { attributeError, field, objectField } from "../../tables/index.ts";
 import type { Database } from "../database.ts";
 import { lower, valueError } from "../python.ts";
@@ -195,7 +195,7 @@ const assertions = [
     parameters: ["expected_speed", ["expected_desc", null]],
     run: ({ user }, { expected_speed, expected_desc }) => {
       const measured = measureSpeed(user);
-      const isFast = (measured?.speed ?? 0) >= Number(pythonStr(expected_speed));
+      const isFast = isOrdered(">=", new JsonFloat(measured?.speed ?? 0), expected_speed);
       if (expected_desc === null || !isFast) return isFast;
       return (measured?.label ?? "No Connection").toLowerCase() === lower(expected_desc);
     },
