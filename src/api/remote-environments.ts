@@ -4,6 +4,7 @@
 import { readFile } from "node:fs/promises";
 import { basename, dirname, extname, resolve } from "node:path";
 import { ConfigurationError, type EnvironmentSource } from "../core/index.ts";
+import type { RemoteSource } from "../environments/remote/index.ts";
 import type { RemoteContext } from "./remote-options.ts";
 import { packageVersion } from "./surroundings.ts";
 import { readKey } from "./secrets.ts";
@@ -55,6 +56,11 @@ async function readTasks(file: string): Promise<string> {
 }
 
 export const remoteSchemes: readonly string[] = Object.keys(loaders);
+
+/** Ends what the service of a remote source keeps beside its sessions. Never rejects: what was run is done. */
+export async function closeRemote(source: Partial<RemoteSource>): Promise<void> {
+  if (source.boundsOpening === true) await source.close?.().catch(() => undefined);
+}
 
 /** The loader of an address like `mcp:...`, and what follows the scheme; `null`: it is none. */
 export function findRemote(env: string): { readonly address: string; readonly load: RemoteLoader } | null {

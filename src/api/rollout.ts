@@ -12,6 +12,7 @@ import { concurrencyOf } from "./choose-groups.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
+import { closeRemote } from "./remote-environments.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import { runManifest, checkSameSettings, type RunToResume } from "./run-to-resume.ts";
 import { type RunWatch, watchRun } from "./watch-run.ts";
@@ -216,6 +217,8 @@ export async function rolloutFrom(
   } finally {
     await connected.close();
     await expertsFile.close();
+    // Processes that a server of tools has waiting; a source of the caller's is the caller's.
+    if (surroundings.parts?.env === undefined) await closeRemote(environment);
   }
 }
 

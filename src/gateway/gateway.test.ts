@@ -74,6 +74,9 @@ describe("rewards of turns", () => {
       expect(refused.text).toContain(message);
     }
     expect((await reward({ reward: 1, turn_rewards: [0.25, null, 0.75] })).status).toBe(200);
+    // Rewards of turns without the reward that they add up to would be lost.
+    const lost = await post(gateway, `/v1/sessions/${id}/end`, { turn_rewards: [1] }, admin);
+    expect([lost.status, lost.json]).toMatchObject([400, { error: { param: "reward" } }]);
     expect((await post(gateway, `/v1/sessions/${id}/end`, {}, admin)).status).toBe(200);
     await world.close();
     const grades = [];

@@ -204,6 +204,11 @@ export class GatewayHandler {
     }
     if (id !== null && action === "end" && method === "POST") {
       const given = readBody(endSchema, body());
+      const { metrics, log, turn_rewards: turns } = given;
+      if (given.reward === undefined && (turns !== undefined || log !== "" || Object.keys(metrics).length > 0)) {
+        const message = `Cannot end session "${id}": its grade has no reward; give it, or leave the grade out.`;
+        throw new GatewayError("invalid-request", message, { param: "reward" });
+      }
       // A request that comes again finds the session ended, and is answered as the first.
       if (given.reward !== undefined && this.#managed.isOpen(id))
         await this.#managed.reward(id, gradeOf({ ...given, reward: given.reward }));
