@@ -57,6 +57,7 @@ export class EpisodeHost {
   #opening = 0;
   #opened = 0;
   #closed = 0;
+  #isClosed = false;
   #cancelSweep: (() => void) | null = null;
 
   constructor(options: HostOptions) {
@@ -99,6 +100,10 @@ export class EpisodeHost {
       const ended = new AbortController();
       const opening = checkedOpening(source).open(task, { seed: environmentSeed, signal: ended.signal });
       const environment = opening instanceof Promise ? await opening : opening;
+      if (this.#isClosed) {
+        await environment.close?.();
+        throw new HostRequestError("The server is closing.");
+      }
       const episode = new HostedEpisode(environment, simulator, {
         ...{ source, callMs, clock, ended },
         onClose: () => {
@@ -123,7 +128,9 @@ export class EpisodeHost {
     }
   }
 
+  /** An episode that is being opened is closed when it is there. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     this.#cancelSweep?.();
     await Promise.all([...this.#episodes].map((episode) => episode.close()));
   }

@@ -6,7 +6,7 @@ import { WebSocket } from "ws";
 import { defineEnvironment } from "../environments/index.ts";
 import { type AnsweringSocket, openSocket, parseBaseUrl } from "../http/index.ts";
 import { scriptedUsers } from "../users/index.ts";
-import { createEnvServer, type EnvServer, type EnvServerOptions } from "./index.ts";
+import { createEnvServer, EpisodeHost, type EnvServer, type EnvServerOptions } from "./index.ts";
 
 const counter = defineEnvironment({
   name: "counter",
@@ -172,6 +172,29 @@ describe("OpenEnvFace", () => {
     } finally {
       await late.close();
     }
+  });
+
+  it("a host that is closed while an episode opens closes it when it is there", async () => {
+    let closes = 0;
+    let begin = (): void => undefined;
+    const begun = new Promise<void>((resolve) => {
+      begin = resolve;
+    });
+    const slow: EnvServerOptions["source"] = {
+      ...counter,
+      open: async (task, given) => {
+        await begun;
+        const world = counter.open(task, given);
+        return Object.assign(world, { close: () => void closes++ });
+      },
+    };
+    const host = new EpisodeHost({ source: slow, split: "test", user: null });
+    const opening = host.open({ task: "0", seed: 0, hasUser: false });
+    await host.close();
+    begin();
+    await expect(opening).rejects.toThrow("The server is closing.");
+    expect(closes).toBe(1);
+    expect(host.counts).toMatchObject({ active: 0 });
   });
 
   it("ends a socket that does not wait for answers, and its episode", async () => {
