@@ -76,11 +76,14 @@ async function serve() {
   const server = createServer((incoming, outgoing) => {
     const parts = [];
     incoming.on("data", (part) => parts.push(part));
-    incoming.on("end", async () => {
+    incoming.on("end", () => {
       const body = Buffer.concat(parts).toString("latin1");
       const list = /"input_ids":\[([^\]]*)\]/.exec(body)?.[1] ?? "";
       const prompt = list === "" ? 0 : list.split(",").length;
-      if (/"stream":true/.test(body)) return stream(outgoing, prompt);
+      if (/"stream":true/.test(body)) {
+        void stream(outgoing, prompt);
+        return;
+      }
       outgoing.writeHead(200, { "content-type": "application/json" });
       outgoing.end(incoming.url === "/generate" ? reply(ids.length, prompt) : chat);
     });

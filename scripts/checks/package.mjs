@@ -16,6 +16,7 @@ import { join } from "node:path";
 
 import { undocumentedSettings } from "../document-settings.mjs";
 import { root, runCommand } from "../run-command.mjs";
+import { modules } from "./directions/table.mjs";
 import { readManifest } from "./manifest.mjs";
 
 /** @returns {Promise<{ problems: string[], summary: string }>} */
@@ -142,7 +143,10 @@ async function beginEnvironment(folder) {
 /** @param {string} folder */
 async function useLibrary(folder) {
   const { name, exports } = readManifest();
-  const subpaths = Object.keys(exports).filter((subpath) => subpath !== "./package.json");
+  // An entry with an optional peer is for who has installed that.
+  const subpaths = Object.keys(exports).filter(
+    (subpath) => subpath !== "./package.json" && modules[subpath.slice(2)]?.peer === undefined,
+  );
   const imports = subpaths.map((subpath, index) => `import * as door${index} from "${name}${subpath.slice(1)}";`);
   const doors = subpaths.map((_, index) => `door${index}`).join(", ");
   writeFileSync(

@@ -11,4 +11,3 @@ export {
   type OpenRequest,
 } from "./episode-host.ts";
 export { type FaceAnswer, type FaceRequest, McpFace, type McpFaceOptions } from "./mcp-face.ts";
-export { OpenEnvFace, type OpenEnvFaceOptions } from "./openenv-face.ts";
