@@ -14,7 +14,7 @@ import { packageVersion } from "./surroundings.ts";
 export const envServerSettingNames = [
   ...(["env", "data", "envTasks", "envApiKeyEnv", "mcpElicitation", "mcpWarm", "split"] as const),
   ...(["user", "userModel", "userUrl", "userApiKeyEnv", "userLines", "userPrompts", "userCompat"] as const),
-  ...(["environmentTimeout", "gradingTimeout"] as const),
+  ...(["openTimeout", "environmentTimeout", "gradingTimeout"] as const),
 ] as const satisfies readonly SettingName[];
 
 export const envServerSettings = section("The server", {
@@ -56,10 +56,10 @@ export async function serveEnvironment(options: ServeEnvironmentOptions = {}): P
   const own = readFlags(envServerSettings, options);
   const { host, port } = readAddress(own.listen);
   const token = readKey(variables, own.tokenEnv, "--token-env");
-  const { source, split, user, redact, callMs } = await readHostedEnvironment(options);
+  const { source, split, user, redact, callMs, openMs } = await readHostedEnvironment(options);
   const server = await createEnvServer({
     ...{ source, split, user, host, port, token, redact, version: packageVersion() },
-    ...{ maxSessions: own.maxSessions, idleMs: own.sessionIdle * 1000, callMs },
+    ...{ maxSessions: own.maxSessions, idleMs: own.sessionIdle * 1000, callMs, openMs },
   });
   return { ...server, name: source.name, user: user.name };
 }
@@ -82,5 +82,5 @@ export async function readHostedEnvironment(options: HostedEnvironmentOptions) {
     variables: [settings.userApiKeyEnv, settings.envApiKeyEnv],
     urls: [settings.userUrl],
   });
-  return { source, split, user, redact, callMs: limits.environmentMs };
+  return { source, split, user, redact, callMs: limits.environmentMs, openMs: settings.openTimeout * 1000 };
 }

@@ -19,9 +19,9 @@ export async function openWorlds(
   options: HostedEnvironmentOptions,
   { maxSessions, idleMs }: { readonly maxSessions: number; readonly idleMs: number },
 ): Promise<SessionWorlds & { closeAll(): Promise<void> }> {
-  const { source, split, user, redact, callMs } = await readHostedEnvironment(options);
+  const { source, split, user, redact, callMs, openMs } = await readHostedEnvironment(options);
   // The sessions are counted and expire; their worlds end with them.
-  const host = new EpisodeHost({ source, split, user, callMs, maxSessions, idleMs: 2 * idleMs + 60_000 });
+  const host = new EpisodeHost({ source, split, user, callMs, openMs, maxSessions, idleMs: 2 * idleMs + 60_000 });
   const worlds = new Map<string, World>();
   const needed = (id: string): World => {
     const world = worlds.get(id);

@@ -44,19 +44,12 @@ export async function createEnvServer(options: EnvServerOptions): Promise<EnvSer
   const sockets = new WebSocketServer({ noServer: true, maxPayload: mostBodyBytes, perMessageDeflate: false });
   const answer = async (request: FaceRequest): Promise<FaceAnswer> => {
     const { pathname } = request.url;
-    if (token !== null && !isToken(request.headers["authorization"], token)) {
-      return {
-        status: 401,
-        headers: { "www-authenticate": "Bearer" },
-        body: { error: "The bearer token is another." },
-      };
-    }
     if (pathname === "/mcp") return mcp.handle(request);
     if (pathname === "/health") return { status: 200, headers: {}, body: { status: "healthy" } };
     const nothing = `There is nothing at ${pathname.slice(0, 100)}; MCP is at /mcp, OpenEnv at /ws.`;
     return (await openEnv.handle(request)) ?? { status: 404, headers: {}, body: { error: nothing } };
   };
-  const listener: Listener = await listen((incoming, outgoing) => void serve(incoming, outgoing, answer), {
+  const listener: Listener = await listen((incoming, outgoing) => void serve(incoming, outgoing, { token, answer }), {
     ...{ what: "environment server", host, port, hasToken: token !== null, requestTimeoutMs: 60_000 },
     forbid: (outgoing, message) => send(outgoing, { status: 403, headers: {}, body: { error: message } }),
     upgrade: (incoming, socket, head) => {
@@ -84,17 +77,18 @@ export async function createEnvServer(options: EnvServerOptions): Promise<EnvSer
 async function serve(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
-  answer: (request: FaceRequest) => Promise<FaceAnswer>,
+  { token, answer }: { readonly token: string | null; readonly answer: (request: FaceRequest) => Promise<FaceAnswer> },
 ): Promise<void> {
   try {
+    // Before its body is read.
+    if (token !== null && !isToken(incoming.headers.authorization, token)) {
+      const headers = { "www-authenticate": "Bearer", connection: "close" };
+      return send(outgoing, { status: 401, headers, body: { error: "The bearer token is another." } });
+    }
     const body = await readBody(incoming);
     if (body === null) {
-      send(outgoing, {
-        status: 413,
-        headers: { connection: "close" },
-        body: { error: `At most ${mostBodyBytes} bytes are read.` },
-      });
-      return;
+      const error = `At most ${mostBodyBytes} bytes are read.`;
+      return send(outgoing, { status: 413, headers: { connection: "close" }, body: { error } });
     }
     const headers = Object.fromEntries(
       Object.entries(incoming.headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : value]),

@@ -4,10 +4,10 @@
 
 import { findViolation } from "../agents/index.ts";
 import type { Environment, EnvironmentSource, Grade, Task, ToolResult } from "../core/environment.ts";
-import { ConfigurationError } from "../core/failure.ts";
+import { ConfigurationError, faultAt } from "../core/failure.ts";
 import { freeUsage, type UserLine, type UserSimulator, type UserSource } from "../core/user.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
-import { withDeadline } from "../lib/deadline.ts";
+import { DeadlineError, withDeadline } from "../lib/deadline.ts";
 import { deriveSeed } from "../lib/random.ts";
 import type { JsonObject } from "../python-semantics/json/value.ts";
 import { checkedOpening } from "../rollout/index.ts";
@@ -24,6 +24,8 @@ export type HostOptions = {
   readonly idleMs?: number;
   /** Of one call, in milliseconds. @default 60000 */
   readonly callMs?: number;
+  /** Of opening one, and of its user's first line, in milliseconds. Not of a source that bounds its openings itself. @default 300000 */
+  readonly openMs?: number;
   readonly clock?: Clock;
 };
 
@@ -61,7 +63,14 @@ export class EpisodeHost {
   #cancelSweep: (() => void) | null = null;
 
   constructor(options: HostOptions) {
-    this.#options = { maxSessions: 1024, idleMs: 900_000, callMs: 60_000, clock: systemClock, ...options };
+    this.#options = {
+      maxSessions: 1024,
+      idleMs: 900_000,
+      callMs: 60_000,
+      openMs: 300_000,
+      clock: systemClock,
+      ...options,
+    };
   }
 
   get source(): EnvironmentSource {
@@ -83,7 +92,7 @@ export class EpisodeHost {
 
   /** Rejects with a {@link HostFullError}, a {@link HostRequestError}, or a failure of the environment or the user. */
   async open({ task: named, seed, hasUser }: OpenRequest): Promise<HostedEpisode> {
-    const { source, user: users, maxSessions, callMs, clock } = this.#options;
+    const { source, user: users, maxSessions, callMs, openMs, clock } = this.#options;
     const active = this.counts.active;
     if (active >= maxSessions) throw new HostFullError(active);
     const task = this.#findTask(named);
@@ -99,7 +108,7 @@ export class EpisodeHost {
       const environmentSeed = hasUser ? deriveSeed(seed, "environment") : seed;
       const ended = new AbortController();
       const opening = checkedOpening(source).open(task, { seed: environmentSeed, signal: ended.signal });
-      const environment = opening instanceof Promise ? await opening : opening;
+      const environment = opening instanceof Promise ? await this.#awaitOpening(opening, ended) : opening;
       if (this.#isClosed) {
         await environment.close?.();
         throw new HostRequestError("The server is closing.");
@@ -117,7 +126,7 @@ export class EpisodeHost {
       settle();
       this.#sweepLater();
       try {
-        await episode.begin();
+        await withDeadline((signal) => episode.begin(signal), { timeoutMs: openMs, clock, signal: ended.signal });
       } catch (error) {
         await episode.close();
         throw error;
@@ -125,6 +134,22 @@ export class EpisodeHost {
       return episode;
     } finally {
       settle();
+    }
+  }
+
+  /** One that comes too late is closed. */
+  async #awaitOpening(opening: Promise<Environment>, ended: AbortController): Promise<Environment> {
+    const { source, openMs, clock } = this.#options;
+    const timeoutMs = source.boundsOpening === true ? Infinity : openMs;
+    try {
+      return await withDeadline(() => opening, { timeoutMs, clock });
+    } catch (caught) {
+      const late = `Nothing opened within ${openMs} ms; raise --open-timeout, or see why it takes so long.`;
+      const isLate = caught instanceof DeadlineError;
+      const error = isLate ? faultAt("environment", "timeout", late, { retryable: true, cause: caught }) : caught;
+      ended.abort(error);
+      opening.then((environment) => environment.close?.()).catch(() => undefined);
+      throw error;
     }
   }
 
@@ -203,25 +228,24 @@ export class HostedEpisode {
     this.usedAt = parts.clock.now();
   }
 
-  async begin(): Promise<void> {
+  async begin(signal: AbortSignal): Promise<void> {
     const opening = this.environment.opening ?? null;
     const side = this.environment.userSide ?? null;
-    const line = await this.#user?.open({ side, ...(opening === null ? {} : { opening }) });
-    this.firstUtterance = line === undefined ? "" : (await this.#letAct(line)).text;
+    const line = await this.#user?.open({ side, signal, ...(opening === null ? {} : { opening }) });
+    this.firstUtterance = line === undefined ? "" : (await this.#letAct(line, signal)).text;
   }
 
   /** Lets a line of the user take effect in the world, and those that follow its calls; the one that speaks to the agent. */
-  async #letAct(first: UserLine, signal?: AbortSignal): Promise<UserLine> {
+  async #letAct(first: UserLine, signal: AbortSignal): Promise<UserLine> {
     const side = this.environment.userSide ?? null;
     for (let line = first; ;) {
-      const options = signal === undefined ? {} : { signal };
-      const outcome = await side?.act(line, signal === undefined ? undefined : { signal });
+      const outcome = await side?.act(line, { signal });
       this.isOver ||= line.type === "hang-up" || (outcome?.endsEpisode ?? false);
       if (line.type !== "calls" || this.isOver) return line;
       if (outcome === undefined || this.#user?.observe === undefined) {
         throw new HostRequestError("This episode's user calls tools, and there is nothing that carries them out.");
       }
-      line = await this.#user.observe(outcome.results, { ...options, side });
+      line = await this.#user.observe(outcome.results, { signal, side });
     }
   }
 

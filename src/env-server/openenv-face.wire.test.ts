@@ -197,6 +197,54 @@ describe("OpenEnvFace", () => {
     expect(host.counts).toMatchObject({ active: 0 });
   });
 
+  it("a world that does not open in time holds no place, and is closed when it comes", async () => {
+    let closes = 0;
+    let begin = (): void => undefined;
+    const begun = new Promise<void>((resolve) => {
+      begin = resolve;
+    });
+    const slow: EnvServerOptions["source"] = {
+      ...counter,
+      open: async (task, given) => {
+        await begun;
+        return Object.assign(counter.open(task, given), { close: () => void closes++ });
+      },
+    };
+    const host = new EpisodeHost({ source: slow, split: "test", user: null, openMs: 20 });
+    await expect(host.open({ task: "0", seed: 0, hasUser: false })).rejects.toThrow("raise --open-timeout");
+    expect(host.counts).toEqual({ opened: 0, closed: 0, active: 0 });
+    begin();
+    await expect.poll(() => closes).toBe(1);
+    await host.close();
+  });
+
+  it("a user who does not begin in time ends the episode", async () => {
+    const silent: EnvServerOptions["user"] = {
+      ...options.user!,
+      create: () => ({ open: () => new Promise(() => undefined), reply: () => new Promise(() => undefined) }),
+    };
+    const host = new EpisodeHost({ source: counter, split: "test", user: silent, openMs: 20 });
+    await expect(host.open({ task: "0", seed: 0, hasUser: true })).rejects.toThrow("Time is up");
+    expect(host.counts).toEqual({ opened: 1, closed: 1, active: 0 });
+    await host.close();
+  });
+
+  it("a client without the token is refused before its body is read", async () => {
+    const guarded = await createEnvServer({ ...options, token: "secret" });
+    try {
+      const { port, hostname } = new URL(guarded.url);
+      const socket = connectTcp(Number(port), hostname);
+      const answered = new Promise<string>((resolve) => {
+        socket.once("data", (data) => resolve(data.toString("latin1")));
+      });
+      socket.write("POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n");
+      expect(await answered).toContain("401");
+      socket.destroy();
+    } finally {
+      await guarded.close();
+    }
+  });
+
   it("ends a socket that does not wait for answers, and its episode", async () => {
     const socket = new WebSocket(`${server.url.replace("http", "ws")}/ws`);
     await new Promise((resolve) => socket.once("open", resolve));

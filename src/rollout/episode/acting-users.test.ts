@@ -94,6 +94,12 @@ describe("users that act", () => {
     expect(sample!.lossMask.reduce((sum, one) => sum + one, 0)).toBe(sampled);
   });
 
+  test("a user who calls tools and never says anything fails the episode as the user's fault", async () => {
+    const episode = await play(partsOf(["Please count.", ...Array.from({ length: 1001 }, () => calls("press"))]));
+    expect(episode).toMatchObject({ stopReason: "fault", failure: { boundary: "user", code: "bad-result" } });
+    expect(episode.failure?.message).toContain("1000 lines one after another");
+  });
+
   test("the world may end it with words of the user", async () => {
     const parts = partsOf(["One.", "Two.", "Three."]);
     expect(await play(parts)).toMatchObject({ stopReason: "user_hung_up", reward: 0 });

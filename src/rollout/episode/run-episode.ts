@@ -36,6 +36,9 @@ import { makeUser } from "./make-user.ts";
 import { StepDeadlines } from "./step-deadlines.ts";
 import { type Ending, endingOf, isEnding, stop } from "./ending.ts";
 
+/** Lines of calls that a user may write one after another; an environment with users who act ends such an episode earlier. */
+const mostLinesOfCalls = 1000;
+
 /**
  * Runs one episode of `task`. Resolves with an `Episode` whatever happens in it; throws a `RangeError` for options out of
  * bounds and a `ConfigurationError` when the user simulator does not support the task, both before any side effect.
@@ -369,7 +372,11 @@ class EpisodeRun {
 
   async #userLine(speak: (options: UserCallOptions) => Promise<UserLine>): Promise<string | Ending> {
     const side = this.#environment?.userSide ?? null;
-    for (let next = speak; ;) {
+    for (let next = speak, lines = 0; ; lines++) {
+      if (lines === mostLinesOfCalls) {
+        const message = `The user called tools in ${lines} lines one after another, and said nothing.`;
+        throw faultAt("user", "bad-result", message);
+      }
       const event = await this.#step("user-line", "user", async () => {
         const { result, durationMs } = await this.#timed("user", async () =>
           readUserLine(await this.#steps.bounded("user", async (signal) => next({ signal, side }))),
