@@ -36,6 +36,23 @@ const counter = defineEnvironment({
   grade: ({ state, said }) => (state.count === 3 ? 1 : 0) + said.length / 10,
 });
 
+/** The counter, whose worlds open after `begin`. */
+function slowCounter() {
+  let closes = 0;
+  let begin = (): void => undefined;
+  const begun = new Promise<void>((resolve) => {
+    begin = resolve;
+  });
+  const slow: EnvServerOptions["source"] = {
+    ...counter,
+    open: async (task, given) => {
+      await begun;
+      return Object.assign(counter.open(task, given), { close: () => void closes++ });
+    },
+  };
+  return { slow, begin, closes: () => closes };
+}
+
 let server: EnvServer;
 const sockets: AnsweringSocket[] = [];
 const options: EnvServerOptions = {
@@ -146,17 +163,7 @@ describe("OpenEnvFace", () => {
   });
 
   it("closes an episode whose client left while it was opened", async () => {
-    let begin = (): void => undefined;
-    const begun = new Promise<void>((resolve) => {
-      begin = resolve;
-    });
-    const slow: EnvServerOptions["source"] = {
-      ...counter,
-      open: async (task, given) => {
-        await begun;
-        return counter.open(task, given);
-      },
-    };
+    const { slow, begin } = slowCounter();
     const late = await createEnvServer({ ...options, source: slow });
     try {
       const socket = new WebSocket(`${late.url.replace("http", "ws")}/ws`);
@@ -175,46 +182,23 @@ describe("OpenEnvFace", () => {
   });
 
   it("a host that is closed while an episode opens closes it when it is there", async () => {
-    let closes = 0;
-    let begin = (): void => undefined;
-    const begun = new Promise<void>((resolve) => {
-      begin = resolve;
-    });
-    const slow: EnvServerOptions["source"] = {
-      ...counter,
-      open: async (task, given) => {
-        await begun;
-        const world = counter.open(task, given);
-        return Object.assign(world, { close: () => void closes++ });
-      },
-    };
+    const { slow, begin, closes } = slowCounter();
     const host = new EpisodeHost({ source: slow, split: "test", user: null });
     const opening = host.open({ task: "0", seed: 0, hasUser: false });
     await host.close();
     begin();
     await expect(opening).rejects.toThrow("The server is closing.");
-    expect(closes).toBe(1);
+    expect(closes()).toBe(1);
     expect(host.counts).toMatchObject({ active: 0 });
   });
 
   it("a world that does not open in time holds no place, and is closed when it comes", async () => {
-    let closes = 0;
-    let begin = (): void => undefined;
-    const begun = new Promise<void>((resolve) => {
-      begin = resolve;
-    });
-    const slow: EnvServerOptions["source"] = {
-      ...counter,
-      open: async (task, given) => {
-        await begun;
-        return Object.assign(counter.open(task, given), { close: () => void closes++ });
-      },
-    };
+    const { slow, begin, closes } = slowCounter();
     const host = new EpisodeHost({ source: slow, split: "test", user: null, openMs: 20 });
     await expect(host.open({ task: "0", seed: 0, hasUser: false })).rejects.toThrow("raise --open-timeout");
     expect(host.counts).toEqual({ opened: 0, closed: 0, active: 0 });
     begin();
-    await expect.poll(() => closes).toBe(1);
+    await expect.poll(closes).toBe(1);
     await host.close();
   });
 

@@ -9,7 +9,7 @@ import {
 } from "../../../python-semantics/index.ts";
 import { dumpJson, type JsonObject, type JsonValue } from "../../../python-semantics/json/index.ts";
 import { showTool } from "../common/common-tools.ts";
-import { asKey, field, fieldAt, objectField, textField } from "../../tables/index.ts";
+import { airports, asKey, field, fieldAt, objectField, textField } from "../../tables/index.ts";
 import { defineTool } from "../tool.ts";
 import type { World } from "../world.ts";
 
@@ -21,33 +21,9 @@ const getReservationDetails = showTool(
   "Error: user not found",
 );
 
-/** The airports this domain knows: a constant of the reference, not of its tables. */
-const cities: readonly (readonly [code: string, city: string])[] = [
-  ["SFO", "San Francisco"],
-  ["JFK", "New York"],
-  ["LAX", "Los Angeles"],
-  ["ORD", "Chicago"],
-  ["DFW", "Dallas"],
-  ["DEN", "Denver"],
-  ["SEA", "Seattle"],
-  ["ATL", "Atlanta"],
-  ["MIA", "Miami"],
-  ["BOS", "Boston"],
-  ["PHX", "Phoenix"],
-  ["IAH", "Houston"],
-  ["LAS", "Las Vegas"],
-  ["MCO", "Orlando"],
-  ["EWR", "Newark"],
-  ["CLT", "Charlotte"],
-  ["MSP", "Minneapolis"],
-  ["DTW", "Detroit"],
-  ["PHL", "Philadelphia"],
-  ["LGA", "LaGuardia"],
-];
+const airportsText = dumpJson(new Map(airports));
 
-const airports = dumpJson(new Map(cities));
-
-const listAllAirports = defineTool({ name: "list_all_airports", parameters: [], run: () => airports });
+const listAllAirports = defineTool({ name: "list_all_airports", parameters: [], run: () => airportsText });
 
 const searchDirectFlight = defineTool({
   name: "search_direct_flight",

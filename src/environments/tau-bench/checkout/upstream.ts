@@ -1,24 +1,13 @@
 // Where upstream keeps what we read, as a table. Not a reader. Paths are those of the pinned commit; a checkout of another
 // commit is read as long as its files still say the same kind of thing.
 
-import type { Upstream } from "../../checkout/clone-upstream.ts";
-import { parsePython, type PythonSource } from "../../checkout/python-source.ts";
+import { pinUpstream } from "../../checkout/pin-upstream.ts";
 
-/** The commit whose sources the readers are known to understand, and the one that is cloned. */
-const commit = "59a200c6d575d595120f1cb70fea53cef0632f6b";
-
-export const upstream: Upstream = {
+export const { upstream, checkoutRemedy, parseSource } = pinUpstream({
   title: "τ-bench",
   url: "https://github.com/sierra-research/tau-bench.git",
-  commit,
-  git: "git",
-};
-
-/** What to do about a source that cannot be read, as the end of a sentence. */
-export const checkoutRemedy = `take the sources of commit ${commit.slice(0, 12)}`;
-
-/** A source of upstream, by its path within the checkout. */
-export const parseSource = (file: string, content: string): PythonSource => parsePython(file, content, checkoutRemedy);
+  commit: "59a200c6d575d595120f1cb70fea53cef0632f6b",
+});
 
 export type UpstreamDomain = {
   readonly name: string;

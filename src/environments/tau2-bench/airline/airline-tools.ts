@@ -13,6 +13,7 @@ import {
 } from "../../../python-semantics/index.ts";
 import { JsonFloat, type JsonObject, type JsonValue } from "../../../python-semantics/json/index.ts";
 import {
+  airports,
   asKey,
   attributeError,
   field,
@@ -385,29 +386,6 @@ const searchOneStop = defineTool("read", {
       ]);
     }),
 });
-
-const airports: readonly (readonly [iata: string, city: string])[] = [
-  ["SFO", "San Francisco"],
-  ["JFK", "New York"],
-  ["LAX", "Los Angeles"],
-  ["ORD", "Chicago"],
-  ["DFW", "Dallas"],
-  ["DEN", "Denver"],
-  ["SEA", "Seattle"],
-  ["ATL", "Atlanta"],
-  ["MIA", "Miami"],
-  ["BOS", "Boston"],
-  ["PHX", "Phoenix"],
-  ["IAH", "Houston"],
-  ["LAS", "Las Vegas"],
-  ["MCO", "Orlando"],
-  ["EWR", "Newark"],
-  ["CLT", "Charlotte"],
-  ["MSP", "Minneapolis"],
-  ["DTW", "Detroit"],
-  ["PHL", "Philadelphia"],
-  ["LGA", "LaGuardia"],
-];
 
 const listAirports = defineTool("read", {
   name: "list_all_airports",

@@ -1,24 +1,13 @@
 // Where upstream keeps what we read of τ²-bench, as a table. Not a reader. Paths are those of the pinned commit; a checkout of
 // another commit is read as long as its files still say the same kind of thing.
 
-import type { Upstream } from "../../checkout/clone-upstream.ts";
-import { parsePython, type PythonSource } from "../../checkout/python-source.ts";
+import { pinUpstream } from "../../checkout/pin-upstream.ts";
 
-/** The commit whose sources the readers are known to understand, and the one that is cloned. */
-const commit = "a2c024725189473d2d7cea3a5cfdbcc67478e41f";
-
-export const upstream: Upstream = {
+export const { upstream, checkoutRemedy, parseSource } = pinUpstream({
   title: "τ²-bench",
   url: "https://github.com/sierra-research/tau2-bench.git",
-  commit,
-  git: "git",
-};
-
-/** What to do about a source that cannot be read, as the end of a sentence. */
-export const checkoutRemedy = `take the sources of commit ${commit.slice(0, 12)}`;
-
-/** A source of upstream, by its path within the checkout. */
-export const parseSource = (file: string, content: string): PythonSource => parsePython(file, content, checkoutRemedy);
+  commit: "a2c024725189473d2d7cea3a5cfdbcc67478e41f",
+});
 
 type Toolkit = { readonly module: string; readonly className: string };
 
