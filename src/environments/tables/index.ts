@@ -1,5 +1,6 @@
 // Public entry of what benchmarks with tables share: records over shared ones, and reading them as Python does.
 
 export { airports } from "./airports.ts";
+export { calculated } from "./calculate.ts";
 export * from "./fields.ts";
 export { remembered, SharedTables, sortedKeys, type Table, Tables } from "./tables.ts";

@@ -1,15 +1,7 @@
-// The tools of both domains, and what domains share: finding a record, showing one, payment methods that hold money. The
-// calculator's arithmetic itself is `evaluateExpression`: Python's own, errors included.
+// The tools of both domains, and what domains share: finding a record, showing one, payment methods that hold money.
 
-import {
-  evaluateExpression,
-  floatRepr,
-  PythonError,
-  pythonTypeName,
-  roundFloat,
-} from "../../../python-semantics/index.ts";
 import type { JsonObject, JsonValue } from "../../../python-semantics/json/index.ts";
-import { asKey, field, iterate, objectField } from "../../tables/index.ts";
+import { asKey, calculated, field, objectField } from "../../tables/index.ts";
 import { shapeProblem } from "../table-shape.ts";
 import { defineTool, type TauTool } from "../tool.ts";
 import type { SharedBase, World } from "../world.ts";
@@ -51,29 +43,11 @@ const transferToHumanAgents = defineTool({
   run: () => "Transfer successful",
 });
 
-const alphabet = "0123456789+-*/(). ";
-
-/**
- * Arithmetic, handed to Python's `eval` by the reference once every element is found in the alphabet. Bounded where Python
- * is not: see `IntegerBudget` of the evaluator for what `9**9**9` becomes. Throws a `PythonError` where Python raises.
- */
+/** Arithmetic as Python evaluates it, errors included. */
 export const calculate = defineTool({
   name: "calculate",
   parameters: ["expression"],
-  run: (_, { expression }) => {
-    for (const element of iterate(expression)) {
-      if (typeof element !== "string") {
-        const type = pythonTypeName(element);
-        throw new PythonError("TypeError", `'in <string>' requires string as left operand, not ${type}`);
-      }
-      if (!alphabet.includes(element)) return "Error: invalid characters in expression";
-    }
-    // A list or dict of such strings gets this far.
-    if (typeof expression !== "string") {
-      throw new PythonError("TypeError", "eval() arg 1 must be a string, bytes or code object");
-    }
-    return floatRepr(roundFloat(evaluateExpression(expression), 2));
-  },
+  run: (_, { expression }) => calculated(expression) ?? "Error: invalid characters in expression",
 });
 
 export const commonTools: readonly TauTool[] = [calculate, getUserDetails, think, transferToHumanAgents];
