@@ -6,6 +6,7 @@ import { checkSplit, loadEnvironment } from "./load-environment.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
 import type { SettingName } from "./rollout-settings.ts";
 import { readKey, redactorFor } from "./secrets.ts";
+import { closeRemote } from "./remote-environments.ts";
 import { readAddress } from "./serve.ts";
 import { readFlags, seconds, section, type SettingValues, text, variable, whole } from "./setting.ts";
 import { packageVersion } from "./surroundings.ts";
@@ -61,7 +62,12 @@ export async function serveEnvironment(options: ServeEnvironmentOptions = {}): P
     ...{ source, split, user, host, port, token, redact, version: packageVersion() },
     ...{ maxSessions: own.maxSessions, idleMs: own.sessionIdle * 1000, callMs, openMs },
   });
-  return { ...server, name: source.name, user: user.name };
+  const close = async (): Promise<void> => {
+    await server.close();
+    // A source of the caller's is the caller's.
+    if (options.env === undefined || typeof options.env === "string") await closeRemote(source);
+  };
+  return { ...server, close, name: source.name, user: user.name };
 }
 
 /** What says which environment is hosted, and with which user. */

@@ -318,7 +318,10 @@ export class HostedEpisode {
       this.usedAt = clock.now();
       return withDeadline(action, { timeoutMs: callMs, clock, signal: ended.signal });
     });
-    this.#last = result.catch(() => undefined);
+    this.#last = result.catch((error: unknown) => {
+      // As in the loop, a fault ends the episode: what the call did before it is not known, and it may still be running.
+      if (!(error instanceof HostRequestError)) void this.close().catch(() => undefined);
+    });
     return result;
   }
 }

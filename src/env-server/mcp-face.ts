@@ -207,7 +207,7 @@ export class McpFace {
     return rpcError(id, -32603, this.#redact(messageOf(error)), boundary === null ? null : { boundary, code });
   }
 
-  /** Episodes that were idle too long are closed by the host. */
+  /** Episodes that failed or were idle too long are closed by the host. */
   #forgetClosed(): void {
     for (const [id, { episode }] of this.#sessions) if (episode?.isClosed === true) this.#sessions.delete(id);
     const idle = [...this.#sessions.values()].filter(({ episode, isShared }) => episode === null || isShared);
@@ -217,7 +217,8 @@ export class McpFace {
 
   async #carryOut({ method, params }: Rpc, session: Session): Promise<unknown> {
     const { episode, isOwn } = session;
-    if (episode?.isClosed === true) throw new RpcError(-32001, "The episode was idle too long, and is closed.");
+    if (episode?.isClosed === true)
+      throw new RpcError(-32001, "The episode is closed: a call of it failed, or it was idle too long.");
     switch (method) {
       case "ping":
         return {};

@@ -105,6 +105,34 @@ describe("OpenEnvFace", () => {
     expect(await send("state", {})).toEqual({ type: "state", data: { episode_id: "e", step_count: 3 } });
   });
 
+  it("ends an episode whose world failed in a call, and begins again on the same socket", async () => {
+    let calls = 0;
+    const failing: EnvServerOptions["source"] = {
+      ...counter,
+      open: (task, given) => {
+        const world = counter.open(task, given);
+        if (world instanceof Promise) throw new Error("The counter opens at once.");
+        return Object.assign(world, { call: () => Promise.reject(new Error(`no disk ${++calls}`)) });
+      },
+    };
+    const other = await createEnvServer({ ...options, source: failing });
+    try {
+      const { send, call } = await connect(other);
+      for (const nth of [1, 2]) {
+        await send("reset", { task: 0 });
+        expect(await call("count", { by: 1 })).toMatchObject({
+          data: { code: "EXECUTION_ERROR", message: expect.stringContaining(`no disk ${nth}`) as string },
+        });
+        expect(await call("count", { by: 1 })).toMatchObject({
+          data: { code: "EXECUTION_ERROR", message: "There is no episode: reset first." },
+        });
+      }
+      expect(other.sessions()).toMatchObject({ closed: 2 });
+    } finally {
+      await other.close();
+    }
+  });
+
   it("ends by a tool and by finish, and begins again on the same socket", async () => {
     const { send, call } = await connect();
     await send("reset", { task: "counter:test:1" });

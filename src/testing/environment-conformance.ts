@@ -3,7 +3,7 @@
 // `examine-environment.ts`.
 
 import type { Environment, EnvironmentCall, EnvironmentSource, Task } from "../core/environment.ts";
-import { messageOf } from "../core/failure.ts";
+import { AttributedError, messageOf } from "../core/failure.ts";
 import { createRandom, deriveSeed } from "../lib/random.ts";
 import { gradeText, inTime, LateError, type ShownSteps, playing, randomSteps, type Step } from "./environment-play.ts";
 
@@ -141,7 +141,8 @@ async function checkTask(source: EnvironmentSource, task: Task, context: Context
       report("deadlines", `${reason} in task "${task.id}".`, "make it faster, or raise --environment-timeout");
     } else {
       const text = `task "${task.id}" threw on a call: ${String(error)}; a bad call must be an observation.`;
-      report("calls", text, "answer with a result whose isError is true");
+      const isAway = error instanceof AttributedError && error.failure.retryable;
+      report("calls", text, isAway ? "see why its service failed" : "answer with a result whose isError is true");
     }
   }
   for (const environment of opened) await close(environment);
