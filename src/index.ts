@@ -51,6 +51,18 @@ export {
   type StartedRun,
 } from "./api/rollout.ts";
 export { evaluate, type EvaluateOptions, type EvaluateResult, planEvaluation } from "./api/evaluate.ts";
+export { compareRuns, type CompareRunsOptions } from "./api/compare-runs.ts";
+export {
+  type ComparedEpisode,
+  type Comparison,
+  type ComparisonPair,
+  type ComparisonRow,
+  comparisonSentence,
+  type Interval,
+  type MeanDifference,
+  type RowChange,
+  type TaskInRun,
+} from "./statistics/index.ts";
 export { train, type TrainOptions, type TrainResult } from "./api/train.ts";
 export { auditTemplate, type AuditTemplateOptions } from "./api/audit-template.ts";
 export {

@@ -46,6 +46,7 @@ export async function scoreTau2File(file: Tau2ResultFile, folder: string | null)
     const score = {
       taskId,
       taskIndex: indexes.get(taskId) ?? 0,
+      contentHash: null,
       trial,
       // What broke down says nothing of the agent; upstream leaves it out as well.
       reward: reason === "infrastructure_error" ? null : reward,

@@ -3,6 +3,7 @@
 import { type Command, Option } from "commander";
 import { renamedSettings } from "../api/rollout-settings.ts";
 import type { Setting } from "../api/setting.ts";
+import { type CliContext, exitCodes } from "./cli-context.ts";
 
 type Table = Readonly<Record<string, Setting<unknown>>>;
 
@@ -36,6 +37,14 @@ export const configOption = (): Option =>
 
 export const dryRunOption = (): Option =>
   new Option("--dry-run", "check everything but the server, print the configuration and stop").helpGroup("Output:");
+
+export const jsonOption = (): Option => new Option("--json", "print the result as JSON").helpGroup("Output:");
+
+/** The result of a command for programs, in place of what people read. Types: docs/reference.md. */
+export function writeJson(result: object, { stdout }: Pick<CliContext, "stdout">): number {
+  stdout.write(`${JSON.stringify(result, null, 2)}\n`);
+  return exitCodes.done;
+}
 
 export const resumeOption = (): Option =>
   new Option(

@@ -17,6 +17,7 @@ const commands: Readonly<Record<string, () => Promise<(run: RunCommand) => Comma
   rollout: async () => (await import("./commands/rollout-command.ts")).rolloutCommand,
   eval: async () => (await import("./commands/eval-command.ts")).evalCommand,
   inspect: async () => (await import("./commands/inspect-command.ts")).inspectCommand,
+  compare: async () => (await import("./commands/compare-command.ts")).compareCommand,
   export: async () => (await import("./commands/export-command.ts")).exportCommand,
   "export-model": async () => (await import("./commands/export-command.ts")).exportModelCommand,
   prepare: async () => (await import("./commands/start-command.ts")).prepareCommand,

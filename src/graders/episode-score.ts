@@ -14,7 +14,7 @@ import { episodeUsage, checkedOpening } from "../rollout/index.ts";
 import type { FaultGrader } from "./model-judge.ts";
 import { type Conversation, conversationOf } from "./conversation.ts";
 import { type FaultAttribution } from "./fault-attribution.ts";
-import { isSuccess } from "./statistics.ts";
+import { isSuccess } from "../statistics/index.ts";
 import type { RecordedRun } from "./recorded-runs.ts";
 
 export type Counts = Readonly<Record<string, number>>;
@@ -29,6 +29,8 @@ export type Durations = {
 export type EpisodeScore = {
   readonly taskId: string;
   readonly taskIndex: number;
+  /** SHA-256 of what defines the task; `null`: not recorded. */
+  readonly contentHash: string | null;
   readonly trial: number;
   /** `null`: not graded. */
   readonly reward: number | null;
@@ -69,6 +71,7 @@ export async function scoreEpisode(episode: Episode, gradeFault: FaultGrader): P
   return {
     taskId: task.id,
     taskIndex: task.index,
+    contentHash: task.contentHash,
     trial: sampleIndex,
     reward,
     outcome,
@@ -159,6 +162,7 @@ export async function rescore(
     score: {
       taskId: task.id,
       taskIndex: task.index,
+      contentHash: task.contentHash,
       trial: run.trial,
       // As upstream counts: a crash is a failure.
       reward,

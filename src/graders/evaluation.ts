@@ -12,7 +12,7 @@ import {
   passHatK,
   rateInterval,
   type TaskTally,
-} from "./statistics.ts";
+} from "../statistics/index.ts";
 
 export type TaskResult = {
   readonly taskId: string;

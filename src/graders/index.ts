@@ -54,4 +54,4 @@ export {
   passHatK,
   rateInterval,
   type TaskTally,
-} from "./statistics.ts";
+} from "../statistics/index.ts";

@@ -105,8 +105,10 @@ export const modules = {
     packages: { zod: "users/recording-user.ts" },
   },
   agents: { imports: ["core", "lib", "python-semantics"], packages: { ajv: "*" } },
+  // Rates, intervals and comparisons: pure functions of numbers.
+  statistics: { imports: ["lib"], browser: true, isInternal: true },
   // Judges are models behind an API.
-  graders: { imports: ["core", "python-semantics", "chat-models", "rollout"], packages: { zod: "*" } },
+  graders: { imports: ["core", "python-semantics", "statistics", "chat-models", "rollout"], packages: { zod: "*" } },
 
   // The loop of the file that this package began as, kept for comparison in one folder.
   "rollout/slime-tau": { imports: ["core", "python-semantics"], browser: true },

@@ -11,7 +11,7 @@ import {
   passHatK,
   rateInterval,
   type TaskTally,
-} from "./statistics.ts";
+} from "./rates.ts";
 
 const passes = (passed: number, tasks: number): number[] => Array.from({ length: tasks }, (_, at) => +(at < passed));
 

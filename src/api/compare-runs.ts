@@ -1,0 +1,118 @@
+// compareRuns(): run folders and result files, compared task by task. The statistics are in `statistics/`; here the files are
+// read, each into its tasks with the rewards of their episodes.
+
+import { readFile, stat } from "node:fs/promises";
+import { basename, resolve } from "node:path";
+import { z } from "zod";
+import { ConfigurationError, messageOf } from "../core/index.ts";
+import { type ComparedRun, type ComparedTask, compareTasks, type Comparison } from "../statistics/index.ts";
+import { openRunFolder, runFiles } from "../store/index.ts";
+import type { CallOptions } from "./options.ts";
+
+/** Options of {@link compareRuns}: the flags of the command `compare` in camelCase. */
+export type CompareRunsOptions = Pick<CallOptions, "cwd"> & {
+  /** At least two run folders or result files; each later one is compared with the first. */
+  readonly runs: readonly string[];
+  /** Of the bootstrap and of random signs. @default 0 */
+  readonly seed?: number;
+  /** Receives lines for people, synchronously: a torn last line. @default nothing does */
+  readonly onNotice?: (message: string) => void;
+};
+
+/**
+ * Compares each later run with the first: tasks matched by content, the difference of each, an interval of the mean difference
+ * by a bootstrap over tasks, a sign-flip test. Reads run folders and results.json of an evaluation. Rejects with a
+ * `ConfigurationError` for what cannot be read.
+ *
+ * @example
+ * const { pairs } = await compareRuns({ runs: ["runs/before", "runs/after"] });
+ * console.log(pairs.map(comparisonSentence));
+ */
+export async function compareRuns(options: CompareRunsOptions): Promise<Comparison> {
+  const { runs, seed = 0 } = options;
+  if (runs.length < 2) {
+    throw new ConfigurationError(
+      `Cannot compare runs: ${runs.length === 1 ? "one is" : "none is"} named; name two or more run folders or result files.`,
+    );
+  }
+  if (!Number.isSafeInteger(seed)) {
+    throw new ConfigurationError(`Cannot compare runs: --seed is ${seed}, a whole number is needed.`);
+  }
+  const names = shortNames(runs);
+  const read: ComparedRun[] = [];
+  for (const [at, run] of runs.entries()) read.push({ name: names[at]!, tasks: await readTasks(run, options) });
+  return compareTasks(read, { seed });
+}
+
+/** The last part of each path where that says which is which. */
+function shortNames(runs: readonly string[]): readonly string[] {
+  const short = runs.map((run) => basename(resolve(run)));
+  return new Set(short).size === runs.length ? short : runs;
+}
+
+async function readTasks(run: string, { cwd = process.cwd(), onNotice }: CompareRunsOptions): Promise<ComparedTask[]> {
+  const path = resolve(cwd, run);
+  const found = await stat(path).catch(() => null);
+  if (found === null) {
+    throw new ConfigurationError(`Cannot read "${run}": there is no such file or folder; correct its path.`);
+  }
+  const tasks = new TaskCollector();
+  if (found.isDirectory()) {
+    const reader = openRunFolder(path, {
+      onTornLine: ({ bytes }) =>
+        onNotice?.(`Note: the last line of "${run}" was cut short (${bytes} bytes) and is left out.`),
+    });
+    for await (const { id, task, reward } of reader.episodes()) tasks.add(task.id, task.contentHash, { id, reward });
+  } else {
+    for (const { taskId, contentHash, trial, reward } of await readScores(path, run)) {
+      tasks.add(taskId, contentHash, { id: `trial ${trial}`, reward });
+    }
+  }
+  return tasks.all();
+}
+
+class TaskCollector {
+  readonly #tasks = new Map<string, ComparedTask & { readonly episodes: ComparedTask["episodes"][number][] }>();
+
+  add(taskId: string, hash: string | null, episode: ComparedTask["episodes"][number]): void {
+    // An environment may leave it empty.
+    const contentHash = hash === "" ? null : hash;
+    const key = `${contentHash} ${taskId}`;
+    const known = this.#tasks.get(key) ?? { taskId, contentHash, episodes: [] };
+    known.episodes.push(episode);
+    this.#tasks.set(key, known);
+  }
+
+  all(): ComparedTask[] {
+    return [...this.#tasks.values()];
+  }
+}
+
+/** What is read of results.json; `contentHash` is not in files of earlier versions. */
+const resultsFile = z.object({
+  format: z.literal(1),
+  scores: z.array(
+    z.object({
+      taskId: z.string(),
+      contentHash: z.string().nullable().default(null),
+      trial: z.number(),
+      reward: z.number().nullable(),
+    }),
+  ),
+});
+
+async function readScores(path: string, name: string): Promise<z.infer<typeof resultsFile>["scores"]> {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(await readFile(path, "utf8"));
+  } catch (cause) {
+    throw new ConfigurationError(`Cannot read "${name}": ${messageOf(cause)}; name a run folder or results.json.`, {
+      cause,
+    });
+  }
+  const result = resultsFile.safeParse(parsed);
+  if (result.success) return result.data.scores;
+  throw new ConfigurationError(
+    `Cannot read "${name}": it is no results.json of an evaluation; name a run folder (with ${runFiles.episodes}) or such a file.`,
+  );
+}

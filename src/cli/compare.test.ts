@@ -1,0 +1,71 @@
+// `compare`, as a user meets it: run folders, results.json, wrong arguments.
+
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import type { Comparison } from "../statistics/index.ts";
+import { createTestCli } from "./cli.test-helper.ts";
+
+describe("compare", () => {
+  it("compares run folders and results.json by content, and prints both ways", async () => {
+    const { run, folder } = await createTestCli();
+    for (const [out, turns] of [
+      ["before", "30"],
+      ["after", "3"],
+    ] as const) {
+      const flags = [
+        "--engine",
+        "expert",
+        "--tasks",
+        "0-5",
+        "--trials",
+        "2",
+        "--max-turns",
+        turns,
+        "--out",
+        out,
+        "--quiet",
+      ];
+      expect((await run("eval", ...flags)).code).toBe(0);
+    }
+    const shown = await run("compare", "before", "after");
+    expect([shown.code, shown.stderr]).toEqual([0, ""]);
+    expect(shown.stdout).toContain(
+      "after against before: worse. Pass rate 0.0 % against 75.0 % over 6 tasks: -75.0 points",
+    );
+    expect(shown.stdout).toContain("(p = 0.03), 3 lost, 0 gained.");
+    expect(shown.stdout).toMatch(
+      /bookshop:train:0 +2 of 2 +0 of 2 \(.*\) +lost|bookshop:train:0 +2 of 2 +0 of 2 +lost/,
+    );
+
+    const fromFolders = JSON.parse((await run("compare", "before", "after", "--json")).stdout) as Comparison;
+    const files = ["before/results.json", "after/results.json"];
+    const fromFiles = JSON.parse((await run("compare", ...files, "--json")).stdout) as Comparison;
+    const { passRate, lost, byId } = fromFiles.pairs[0]!;
+    expect({ passRate, lost, byId }).toEqual({ passRate: fromFolders.pairs[0]!.passRate, lost: 3, byId: 0 });
+    expect(fromFolders.rows[0]!.runs[0]!.episodes[0]!.reward).toBe(1);
+
+    // As written before tasks had their hash there.
+    const text = await readFile(join(folder, "after/results.json"), "utf8");
+    await writeFile(join(folder, "old.json"), text.replaceAll(/"contentHash": "[^"]*",/g, ""));
+    expect((await run("compare", "before", "old.json")).stdout).toContain("6 tasks are matched by id");
+    expect((await run("compare", "before", "before")).stdout).toContain("no clear difference. Pass rate 75.0 %");
+  });
+
+  it("says what is wrong with its arguments", async () => {
+    const { run, folder } = await createTestCli();
+    await writeFile(join(folder, "x.json"), "[]");
+    const messages = [];
+    for (const argv of [["a"], ["a", "b"], ["x.json", "x.json"], ["x.json", "x.json", "--seed", "1.5"]]) {
+      const { code, stderr } = await run("compare", ...argv);
+      expect(code).toBe(2);
+      messages.push(stderr.trim());
+    }
+    expect(messages).toEqual([
+      "Cannot compare runs: one is named; name two or more run folders or result files.",
+      'Cannot read "a": there is no such file or folder; correct its path.',
+      expect.stringContaining('Cannot read "x.json": it is no results.json of an evaluation'),
+      'Cannot use --seed: it is "1.5", a whole number is needed.',
+    ]);
+  });
+});

@@ -1,0 +1,28 @@
+// Public entry of the statistics: rates over trials and tasks with their intervals, and runs compared task by task. Pure
+// functions of numbers, which also run in a browser.
+
+export {
+  commonTrials,
+  differenceInterval,
+  type Interval,
+  type IntervalOptions,
+  isSuccess,
+  meanInterval,
+  passAtK,
+  passHatK,
+  rateInterval,
+  type TaskTally,
+} from "./rates.ts";
+export {
+  type ComparedEpisode,
+  type ComparedRun,
+  type ComparedTask,
+  compareTasks,
+  type Comparison,
+  type ComparisonPair,
+  type ComparisonRow,
+  comparisonSentence,
+  type MeanDifference,
+  type RowChange,
+  type TaskInRun,
+} from "./comparison.ts";
