@@ -4,6 +4,7 @@ export * from "./agent.ts";
 export * from "./engine.ts";
 export * from "./environment.ts";
 export * from "./episode.ts";
+export * from "./episode-summary.ts";
 export * from "./failure.ts";
 export * from "./grading.ts";
 export * from "./judge.ts";

@@ -113,8 +113,9 @@ export const modules = {
   // The loop of the file that this package began as, kept for comparison in one folder.
   "rollout/slime-tau": { imports: ["core", "python-semantics"], browser: true },
   store: { imports: ["core", "lib", "python-semantics"], entries: ["run-store.ts"] },
-  queue: { imports: ["core", "lib", "python-semantics"], entries: ["job-queue.ts"] },
-  rollout: { imports: ["core", "lib", "python-semantics", "trajectories", "store", "queue"] },
+  // Jobs for workers in other processes. The contract is in its own file.
+  queue: { imports: ["core", "lib"], packages: { zod: "*" }, entries: ["job-queue.ts"], isInternal: true },
+  rollout: { imports: ["core", "lib", "python-semantics", "trajectories", "store"] },
   export: { imports: ["core", "trajectories"], packages: { "hyparquet-writer": "export/files.ts" } },
 
   // Node's own server and no framework: only the socket says whether an answer was delivered.
@@ -134,7 +135,7 @@ export const modules = {
     peer: "@ai-sdk/openai-compatible",
   },
   service: {
-    imports: ["core", "lib", "python-semantics", "http", "rollout", "queue"],
+    imports: ["core", "lib", "python-semantics", "http", "rollout"],
     packages: { hono: "*", "@hono/node-server": "*", zod: "*" },
   },
   "learner/model": { imports: ["core", "lib"] },

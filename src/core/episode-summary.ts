@@ -1,0 +1,72 @@
+// What is known of an episode that has ended without reading it: what runs decide and count by. An episode is tens of kilobytes, this
+// is a few hundred bytes, so a coordinator decides about episodes that only the worker's disk holds.
+
+import type { Failure, Outcome, StopReason } from "./failure.ts";
+import type { WeightSpan } from "./turn.ts";
+import type { ModelUsage } from "./user-line.ts";
+
+/** Counts by name, in the order the names first came up. */
+export type Counts = Readonly<Record<string, number>>;
+
+/** Of an episode that has ended. */
+export type EpisodeSummary = {
+  readonly id: string;
+  readonly groupId: string;
+  /** Its place in its group. */
+  readonly sampleIndex: number;
+  readonly taskId: string;
+  readonly outcome: Outcome;
+  readonly stopReason: StopReason;
+  /** Set exactly when the outcome is failed. */
+  readonly failure: Failure | null;
+  /** `null` when the episode was not graded. */
+  readonly reward: number | null;
+  /** Of its grade. */
+  readonly metrics: Readonly<Record<string, number>>;
+  /** Engine calls, or replies of an agent behind an API. */
+  readonly turns: number;
+  readonly sampledTokens: number;
+  /** Weight versions at dispatch and at reply of its turns, each pair once, in the order of the turns. */
+  readonly weightSpans: readonly Pick<WeightSpan, "dispatch" | "reply">[];
+  /** Format errors by code. */
+  readonly problems: Counts;
+  /** Its training rows. */
+  readonly samples: number;
+  /** In the loss of those rows. */
+  readonly trainedTokens: number;
+  /** Sampled tokens in no row, by reason. */
+  readonly dropped: Counts;
+};
+
+/** A pointer to the whole episode: a line in a shard, which is the file that one worker writes. */
+export type EpisodePointer = {
+  /** Name of the worker's folder below `shards/` of the run. */
+  readonly shard: string;
+  /** Of the line's first byte. */
+  readonly offset: number;
+  /** Bytes of the line, without its end. */
+  readonly length: number;
+  /** Eight hexadecimal digits, as at the line's end. */
+  readonly crc32: string;
+};
+
+/** Sums over the events of an episode, for the totals of its run. */
+export type EventCounts = {
+  readonly turns: number;
+  readonly sampledTokens: number;
+  /** Of `turns` and `sampledTokens`: those that an earlier process recorded. */
+  readonly recordedTurns: number;
+  readonly recordedSampledTokens: number;
+  readonly promptTokens: number;
+  /** Engine and model calls that were tried again. */
+  readonly retries: number;
+  readonly spelledTokens: number;
+  readonly unlikelyTokens: number;
+  readonly cutResults: number;
+  readonly closeFailures: number;
+  readonly problems: Counts;
+  readonly deviations: Counts;
+  readonly agentUsage: ModelUsage;
+  readonly userUsage: ModelUsage;
+  readonly judgeUsage: ModelUsage;
+};

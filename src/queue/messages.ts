@@ -1,0 +1,177 @@
+// What comes out of a queue, checked: messages of workers and coordinators cross processes and machines, so each is read as though a
+// stranger had written it. Bounds are those that an honest sender keeps; what is longer was cut before it was sent.
+
+import { z } from "zod";
+import {
+  boundaries,
+  type EpisodePointer,
+  type EpisodeSummary,
+  type EventCounts,
+  type Failure,
+  messageOf,
+  type ModelUsage,
+  outcomes,
+  stopReasons,
+} from "../core/index.ts";
+import type { Control, Job, Receipt, RunState, WorkerReport } from "./job-queue.ts";
+
+/** Longest message of a failure that a receipt carries. */
+const longestFailure = 2000;
+/** Names in a table of counts. More are added up under "other". */
+const mostNames = 64;
+
+const id = z.string().min(1).max(1024);
+const whole = z.int().min(0);
+const version = z.string().max(1024).nullable();
+// A record of zod refuses "__proto__" as it should; names come from foreign code.
+const counts = z
+  .record(z.string().max(256), whole)
+  .refine((given) => Object.keys(given).length <= mostNames + 1, "too many names");
+/** Also the name of a folder, so it is no path. */
+const workerName = z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/);
+
+const failure: z.ZodType<Failure> = z.object({
+  boundary: z.enum(boundaries),
+  code: z.string().max(256),
+  message: z.string().max(longestFailure + 1),
+  retryable: z.boolean(),
+  cause: z
+    .string()
+    .max(longestFailure + 1)
+    .nullable(),
+});
+
+const summary: z.ZodType<EpisodeSummary> = z
+  .object({
+    id,
+    groupId: id,
+    sampleIndex: whole,
+    taskId: id,
+    outcome: z.enum(outcomes),
+    stopReason: z.enum(stopReasons),
+    failure: failure.nullable(),
+    reward: z.number().nullable(),
+    metrics: z.record(z.string().max(256), z.number()),
+    turns: whole,
+    sampledTokens: whole,
+    weightSpans: z.array(z.object({ dispatch: version, reply: version })).max(4096),
+    problems: counts,
+    samples: whole,
+    trainedTokens: whole,
+    dropped: counts,
+  })
+  .refine((given) => (given.outcome === "failed") === (given.failure !== null), "a failure belongs to outcome failed");
+
+const usage: z.ZodType<ModelUsage> = z.object({
+  modelCalls: whole,
+  inputTokens: whole,
+  outputTokens: whole,
+  cost: z.number().min(0).nullable(),
+});
+
+const eventCounts: z.ZodType<EventCounts> = z.object({
+  turns: whole,
+  sampledTokens: whole,
+  recordedTurns: whole,
+  recordedSampledTokens: whole,
+  promptTokens: whole,
+  retries: whole,
+  spelledTokens: whole,
+  unlikelyTokens: whole,
+  cutResults: whole,
+  closeFailures: whole,
+  problems: counts,
+  deviations: counts,
+  agentUsage: usage,
+  userUsage: usage,
+  judgeUsage: usage,
+});
+
+const pointer: z.ZodType<EpisodePointer> = z.object({
+  shard: workerName,
+  offset: whole,
+  length: z.int().min(1),
+  crc32: z.string().regex(/^[0-9a-f]{8}$/),
+});
+
+const job: z.ZodType<Job> = z.object({
+  runId: id,
+  fence: whole,
+  episodeId: id,
+  groupId: id,
+  sampleIndex: whole,
+  split: z.string().max(256),
+  taskIndex: whole,
+  contentHash: z.string().max(256),
+  seed: whole,
+  sampling: z.string().max(65_536).nullable(),
+  engineUrl: z.string().max(4096).nullable(),
+  shards: z.string().max(4096).nullable(),
+});
+
+const receipt: z.ZodType<Receipt> = z.object({
+  runId: id,
+  fence: whole,
+  worker: workerName,
+  summary,
+  counts: eventCounts,
+  origin: z.enum(["new", "resumed", "stored"]),
+  pointer,
+});
+
+const state: z.ZodType<RunState> = z.object({
+  runId: id,
+  fence: whole,
+  revision: whole,
+  version: z.string().max(256),
+  settings: z.string().max(262_144),
+  phase: z.enum(["running", "paused", "ended"]),
+  weightVersion: version,
+  workers: z.int().min(1),
+});
+
+const control: z.ZodType<Control> = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("run"), state }),
+  z.object({ type: z.literal("cancel"), runId: id, episodeIds: z.array(id).max(100_000) }),
+]);
+
+const report: z.ZodType<WorkerReport> = z.object({
+  worker: workerName,
+  version: z.string().max(256),
+  phase: z.enum(["working", "draining", "refused", "left"]),
+  reason: z.string().max(10_000).nullable(),
+  capacity: whole,
+  held: whole,
+  callsInFlight: whole,
+  observed: z.object({ calls: whole, sampledTokens: whole, overloads: whole }),
+  unfinished: z.object({ turns: whole, sampledTokens: whole }),
+});
+
+/** Each returns what was sent, without fields that it does not know, and throws a plain error that names the first misfit. */
+export const readJob = reader("job", job);
+export const readReceipt = reader("receipt", receipt);
+export const readControl = reader("control message", control);
+export const readReport = reader("report of a worker", report);
+
+function reader<T>(what: string, schema: z.ZodType<T>): (value: unknown) => T {
+  return (value) => {
+    const read = schema.safeParse(value);
+    if (read.success) return read.data;
+    const [issue] = read.error.issues;
+    throw new Error(`Cannot read a ${what}: ${issue?.path.join(".") || "it"}: ${issue?.message ?? "is none"}.`);
+  };
+}
+
+/** What `read` returns; `null`, with a notice, for a message that is none. */
+export function readOrNotice<T>(
+  read: (value: unknown) => T,
+  value: unknown,
+  onNotice: (message: string) => void,
+): T | null {
+  try {
+    return read(value);
+  } catch (error) {
+    onNotice(`Notice: a message of the queue was dropped. ${messageOf(error)}`);
+    return null;
+  }
+}
