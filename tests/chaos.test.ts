@@ -1,7 +1,7 @@
 // A run that is killed again and again, in the middle of a write and from outside, and resumed each time, comes to what an
 // uninterrupted run comes to: no episode lost, none twice, and every row byte for byte; where groups are filtered and played
 // beyond those that are wanted, the same groups are kept. The processes run from dist/, and each costs what its start costs:
-// a run is therefore killed often, early and again.
+// a run is therefore killed often, early and again. Played are the bookshop and, with ../shared, τ²-bench, whose users act, too.
 
 import { spawn } from "node:child_process";
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
@@ -13,10 +13,9 @@ import { systemClock } from "../src/lib/clock.ts";
 import { createRandom } from "../src/lib/random.ts";
 import { openRunFolder, resumeFileRunStore } from "../src/store/index.ts";
 import { bundledProgram } from "./bundled-program.ts";
+import { sharedFolder } from "./conformance/shared-folder.ts";
 
 const isFull = process.env["FULL"] === "1";
-/** Of both plans together. */
-const kills = isFull ? 200 : 20;
 const killsOfOneRun = 10;
 const tasks = 6;
 const seed = 5;
@@ -32,14 +31,29 @@ beforeAll(async () => {
 afterAll(() => rm(root, { recursive: true }));
 
 type Plan = "all" | "filtered";
-type Report = { readonly ended: number; readonly underWay: number; readonly torn: number };
+type World = {
+  readonly name: "bookshop" | "telecom" | "mock";
+  /** Of all plans together. */
+  readonly kills: number;
+  readonly plans: readonly Plan[];
+  readonly data: string | null;
+};
+type Report = {
+  readonly ended: number;
+  readonly underWay: number;
+  readonly torn: number;
+  /** Of the episodes under way: turns, and lines of the user that are calls. */
+  readonly turns: number;
+  readonly userCalls: number;
+};
 type Ended = { readonly isKilled: boolean; readonly report: Report | null };
 type Kill = { readonly atWrite: number; readonly share: number } | { readonly afterMs: number };
 
 /** Runs one process to its end, or to the kill. */
-async function run(folder: string, plan: Plan, kill: Kill | null): Promise<Ended> {
+async function run(folder: string, plan: Plan, { kill, world }: { kill: Kill | null; world: World }): Promise<Ended> {
   const { atWrite, share } = kill !== null && "atWrite" in kill ? kill : { atWrite: 0, share: 0 };
-  const child = spawn(process.execPath, [script, folder, plan, ...[seed, tasks, atWrite, share].map(String)]);
+  const numbers = [seed, tasks, atWrite, share].map(String);
+  const child = spawn(process.execPath, [script, folder, plan, ...numbers, world.name, world.data ?? ""]);
   let [out, errors] = ["", ""];
   const killLater = kill !== null && "afterMs" in kill ? kill.afterMs : null;
   child.stdout.on("data", (bytes: Buffer) => {
@@ -88,50 +102,73 @@ function withoutTimes(key: string, value: unknown): unknown {
   return ArrayBuffer.isView(value) ? [...(value as Uint32Array)] : value;
 }
 
-describe("a run that is killed", () => {
-  it(`${kills} times, and resumed each time, is the run that nobody killed`, { timeout: timeoutMs }, async () => {
-    const random = createRandom(11);
-    const seen = { killed: 0, runs: 0, underWay: 0, torn: 0, cut: 0 };
-    const calm = new Map<Plan, Awaited<ReturnType<typeof promisedOf>>>();
-    while (seen.killed < kills) {
-      const plan: Plan = seen.runs % 2 === 0 ? "all" : "filtered";
-      const first = join(root, `calm-${plan}`);
-      if (!calm.has(plan)) {
-        await run(first, plan, null);
-        calm.set(plan, await promisedOf(first, plan));
-      }
-      const whole = calm.get(plan)!;
-      const writes = Number((await openRunFolder(first).manifest()).get("writes"));
-      const folder = join(root, `run-${seen.runs++}`);
-      const bound = Math.min(kills, seen.killed + killsOfOneRun);
-      for (let isKilled = true; isKilled;) {
-        // A file that a process left may have been cut anywhere, too.
-        if (seen.cut < 1 && plan === "all" && seen.killed >= killsOfOneRun / 2) seen.cut += await cutLastLine(folder);
-        const kill = seen.killed < bound ? drawKill(random.next, writes) : null;
-        const ended = await run(folder, plan, kill);
-        ({ isKilled } = ended);
-        if (isKilled) seen.killed++;
-        seen.underWay += ended.report?.underWay ?? 0;
-        seen.torn += ended.report?.torn ?? 0;
-      }
-      expect(await promisedOf(folder, plan)).toEqual(whole);
-      expect((await readdir(folder)).toSorted()).toEqual([
-        "episodes.jsonl",
-        "groups.jsonl",
-        "run.json",
-        "samples.jsonl",
-      ]);
+/** Runs the world's plans, killed and resumed, and compares each with the run that nobody disturbed. */
+async function survive(world: World): Promise<void> {
+  const { kills, plans } = world;
+  const random = createRandom(11);
+  const seen = { killed: 0, runs: 0, underWay: 0, torn: 0, cut: 0, turns: 0, userCalls: 0 };
+  const calm = new Map<Plan, Awaited<ReturnType<typeof promisedOf>>>();
+  while (seen.killed < kills) {
+    const plan = plans[seen.runs % plans.length]!;
+    const first = join(root, world.name, `calm-${plan}`);
+    if (!calm.has(plan)) {
+      await run(first, plan, { kill: null, world });
+      calm.set(plan, await promisedOf(first, plan));
     }
-    expect(calm.get("all")!.episodes).toHaveLength(tasks * 2);
+    const whole = calm.get(plan)!;
+    const writes = Number((await openRunFolder(first).manifest()).get("writes"));
+    const folder = join(root, world.name, `run-${seen.runs++}`);
+    const bound = Math.min(kills, seen.killed + killsOfOneRun);
+    for (let isKilled = true; isKilled;) {
+      // A file that a process left may have been cut anywhere, too.
+      if (seen.cut < 1 && plan === "all" && seen.killed >= Math.min(killsOfOneRun, kills) / 2)
+        seen.cut += await cutLastLine(folder);
+      const kill = seen.killed < bound ? drawKill(random.next, writes) : null;
+      const ended = await run(folder, plan, { kill, world });
+      ({ isKilled } = ended);
+      if (isKilled) seen.killed++;
+      for (const name of ["underWay", "torn", "turns", "userCalls"] as const) seen[name] += ended.report?.[name] ?? 0;
+    }
+    expect(await promisedOf(folder, plan)).toEqual(whole);
+    expect((await readdir(folder)).toSorted()).toEqual(["episodes.jsonl", "groups.jsonl", "run.json", "samples.jsonl"]);
+  }
+  process.stdout.write(
+    `${world.name}: ${seen.killed} kills in ${seen.runs} runs; ${seen.underWay} episodes resumed in flight with ` +
+      `${seen.turns} turns and ${seen.userCalls} lines of calls of their users; ${seen.torn} torn lines\n`,
+  );
+  expect(calm.get("all")!.episodes).toHaveLength(tasks * 2);
+  if (plans.includes("filtered") && seen.runs > 1) {
     const filtered = calm.get("filtered")!.groups.map(({ reason }) => reason);
     // Three are kept; some before them teach nothing.
     expect(filtered.filter((reason) => reason === null)).toHaveLength(3);
     expect(filtered).toContain("zero-signal");
-    // It was not only killed before or after everything.
-    expect(seen.underWay).toBeGreaterThan(kills);
-    expect(seen.torn).toBeGreaterThan(kills / 4);
-    expect(seen.cut).toBe(1);
-  });
+  }
+  // It was not only killed before or after everything.
+  expect(seen.underWay).toBeGreaterThan(kills);
+  expect(seen.torn).toBeGreaterThan(kills / 4);
+  expect(seen.cut).toBe(1);
+  if (world.name !== "bookshop") expect(seen.userCalls).toBeGreaterThan(kills);
+}
+
+const data = sharedFolder("tau2-bench");
+const both = ["all", "filtered"] as const;
+
+describe("a run that is killed", () => {
+  const bookshop: World = { name: "bookshop", kills: isFull ? 200 : 20, plans: both, data: null };
+  const acting: readonly World[] = [
+    { name: "telecom", kills: isFull ? 100 : 5, plans: both, data },
+    { name: "mock", kills: isFull ? 20 : 3, plans: ["all"], data },
+  ];
+
+  it(`${bookshop.kills} times, and resumed each time, is the run that nobody killed`, { timeout: timeoutMs }, () =>
+    survive(bookshop),
+  );
+
+  it.skipIf(data === null).each(acting)(
+    "$kills times is the run that nobody killed where users act in $name of τ²-bench (skipped without ../shared)",
+    { timeout: timeoutMs },
+    survive,
+  );
 });
 
 /**

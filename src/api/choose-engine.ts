@@ -45,6 +45,10 @@ export type ConnectedEngine = {
   close(): Promise<void>;
 };
 
+const telecomWorlds = ["tau2-bench/telecom", "tau2-bench/telecom-workflow"];
+/** In which the expert can act. */
+const expertEnvironments: readonly string[] = ["bookshop", ...telecomWorlds];
+
 /** The engine that the settings name. Throws a `ConfigurationError` when they do not go together. `own`: an engine is given as a value. */
 export function chooseEngineName(settings: RolloutSettings, own: boolean): EngineName {
   const { url, host, port, model, env, gguf } = settings;
@@ -63,10 +67,10 @@ export function chooseEngineName(settings: RolloutSettings, own: boolean): Engin
         : `Cannot use --gguf with engine "${name}": it reads no such file; leave it out, or use --engine llama-cpp.`,
     );
   }
-  // A remote environment may be the bookshop, and says so when it is opened.
-  if (name === "expert" && env !== "bookshop" && findRemote(env) === null) {
+  // A remote environment may be one of them, and says so when it is opened.
+  if (name === "expert" && !expertEnvironments.includes(env) && findRemote(env) === null) {
     throw new ConfigurationError(
-      `Cannot run "${env}" with engine "expert": it knows the bookshop alone; use --engine sglang with --url and --model.`,
+      `Cannot run "${env}" with engine "expert": it knows ${expertEnvironments.join(", ")}; use --engine sglang with --url and --model.`,
     );
   }
   const needsNoServer = name !== "sglang" && name !== "vllm";
@@ -160,9 +164,12 @@ export async function connectEngine(name: EngineName, parts: EngineParts): Promi
   if (name === "sglang") return openAll(servers.map(createSglangEngine), "an SGLang", parts);
   const { tokenizer, renderer } = model;
   const { createSglangFront } = await import("../testing/index.ts");
+  const act = telecomWorlds.includes(settings.env)
+    ? { act: (await import("../environments/tau2-bench/index.ts")).telecomExpertAction }
+    : {};
   const front = createSglangFront({
-    ...{ sampler: createExpertSampler({ tokenizer, noise: settings.expertNoise }), tokenizer },
-    ...{ modelPath: "bookshop-expert", endTokenIds: [renderer.stopTokenIds[0] ?? 0] },
+    ...{ sampler: createExpertSampler({ tokenizer, noise: settings.expertNoise, ...act }), tokenizer },
+    ...{ modelPath: "expert", endTokenIds: [renderer.stopTokenIds[0] ?? 0] },
   });
   const server = await front.listen();
   const connections = servers[0]?.connections ?? 64;

@@ -188,7 +188,7 @@ export const rolloutSettings = {
       expected: "sglang, vllm, llama-cpp, embedded or expert",
       schema: z.enum(["sglang", "vllm", "llama-cpp", "embedded", "expert", "own"]).nullable(),
     }).help(
-      "sglang, vllm, llama-cpp: a GGUF file in this process, embedded: a small model in this process, or expert: a script for the bookshop; the last three need no server (default: sglang when a server or a model is named)",
+      "sglang, vllm, llama-cpp: a GGUF file in this process, embedded: a small model in this process, or expert: a script for the bookshop and tau2-bench/telecom; the last three need no server (default: sglang when a server or a model is named)",
     ),
     gguf: text("<file>", "the path of a GGUF file").help(
       "weights for engine llama-cpp; --model names the folder of their tokenizer and chat template",

@@ -1,13 +1,14 @@
-// A process that rolls out into a folder, or goes on with the run in it, and may kill itself in the middle of a write. Plays
-// the bookshop's expert, a function of prompt and seed, so that every process would have sampled the same.
+// A process that rolls out into a folder, or goes on with the run in it, and may kill itself in the middle of a write. Its agents
+// are functions of prompt and seed, so that every process would have sampled the same: the bookshop's expert, the one of the carrier
+// of τ²-bench, and a script for τ²-bench's mock domain, whose user is recorded by the first run and replayed by all others.
 // Run by tests/chaos.test.ts: node chaos-child.mjs <folder> <plan> <seed> <tasks> <kill at write, 0: never> <share of it that is
-// written>. The plan "all" plays each task once; "filtered" plays groups until three are kept that teach something.
+// written> <world> [<data>]. The plan "all" plays each task once; "filtered" plays groups until three are kept that teach something.
 
-import { existsSync } from "node:fs";
-import { open } from "node:fs/promises";
-import { join } from "node:path";
+import { existsSync, readFileSync } from "node:fs";
+import { appendFile, open } from "node:fs/promises";
+import { dirname, join } from "node:path";
 
-import { bookshopSource, expertAction } from "../../dist/environments/bookshop/index.js";
+import { bookshopSource, createExpertEngine } from "../../dist/environments/bookshop/index.js";
 // Rooms with libraries that are not needed here are entered by the side: this process is started often.
 import { createToolCalling } from "../../dist/agents/tool-calling.js";
 import { createQwenRenderer } from "../../dist/renderers/index.js";
@@ -16,26 +17,77 @@ import { createFileRunStore, resumeFileRunStore } from "../../dist/store/index.j
 import { createReadableTokenizer } from "../../dist/tokenizers/readable-tokenizer.js";
 import { agendaUser } from "../../dist/users/agenda.js";
 
-const [folder, plan, ...numbers] = process.argv.slice(2);
+const [folder, plan, ...numbers] = process.argv.slice(2, 8);
 const [seed, tasks, killAt, share] = numbers.map(Number);
+const [world, data] = process.argv.slice(8);
 
 const tokenizer = createReadableTokenizer();
-const end = tokenizer.encode("<|im_end|>");
-const engine = {
-  name: "expert",
-  sample: async ({ prompt, sampling }) => {
-    const { text, probability } = expertAction(tokenizer.decode(prompt.view()), { noise: 0.2, seed: sampling.seed });
-    const sampledTokens = Uint32Array.from([...tokenizer.encode(text), ...end]);
+
+/** Environment, its split, places of tasks in it, the user, and what the agent does. */
+const worlds = {
+  bookshop: () => ({ environment: bookshopSource(), split: "train", taskAt: (at) => at, user: agendaUser() }),
+  telecom: async () => {
+    const { loadTau2Data, tau2Source, telecomExpertAction, telecomRuleUser } = await tau2();
+    const environment = await tau2Source(await loadTau2Data({ domain: "telecom", folder: data }));
+    // Of every kind.
+    return { environment, split: "base", taskAt: (at) => 19 * at, user: telecomRuleUser(), act: telecomExpertAction };
+  },
+  mock: async () => {
+    const { loadTau2Data, tau2Source } = await tau2();
+    const environment = await tau2Source(await loadTau2Data({ domain: "mock", folder: data }));
     return {
-      sampledTokens,
-      logprobs: Float32Array.from(sampledTokens, (_, index) => (index === 0 ? Math.log(probability) : 0)),
-      finish: { reason: "stop", matched: end[0], raw: null },
-      weightSpans: [{ tokenCount: sampledTokens.length, dispatch: null, reply: null }],
-      usage: { promptTokens: prompt.length, completionTokens: sampledTokens.length, cachedTokens: null },
+      environment,
+      split: "base",
+      taskAt: (at) => [8, 3, 0, 1, 5, 6][at],
+      user: await recordedUser(),
+      act: mockAction,
     };
   },
-  close: async () => {},
 };
+
+const tau2 = () => import("../../dist/environments/tau2-bench/index.js");
+
+/** A user of the mock domain that reads and dismisses its notification; replayed where the first run has recorded it. */
+async function recordedUser() {
+  const { recordingUser, parseUserExchanges, selectUser } = await import("../../dist/users/index.js");
+  const file = join(dirname(folder), "users.jsonl");
+  if (folder !== join(dirname(folder), "calm-all")) {
+    return selectUser("replay", { exchanges: parseUserExchanges(readFileSync(file, "utf8")) });
+  }
+  const usage = { modelCalls: 0, inputTokens: 0, outputTokens: 0, cost: 0 };
+  const calls = (id, name, ...given) => ({
+    type: "calls",
+    text: "",
+    usage,
+    calls: [{ id, name, arguments: new Map(given) }],
+  });
+  const create = () => {
+    let looks = 0;
+    return {
+      open: async () => ({ type: "words", text: "I have been notified of something.", usage }),
+      reply: async (text) =>
+        text.includes("done") ? { type: "hang-up", text: "###STOP###", usage } : calls("first", "check_notifications"),
+      observe: async ([{ text }]) =>
+        ++looks === 1
+          ? calls("second", "dismiss_notification", ["notification_id", "notif_1"])
+          : { type: "words", text: `It says: ${text}`, usage },
+    };
+  };
+  return recordingUser({ name: "reader", create }, (one) => appendFile(file, `${JSON.stringify(one)}\n`));
+}
+
+/** Asks for the notification, completes the task, and says so; now and then, by the seed, it only says so. */
+function mockAction(prompt, { seed: drawn }) {
+  // After the greeting.
+  const turns = prompt.split("<|im_start|>assistant").length - 3;
+  const call =
+    '<tool_call>\n{"name": "update_task_status", "arguments": {"task_id": "task_1", "status": "completed"}}\n</tool_call>';
+  const lines = ["Please look at your notifications.", drawn % 4 === 0 ? "One moment." : call, "It is done."];
+  return { text: lines[Math.min(turns, 2)], probability: 1 };
+}
+
+const { environment, split, taskAt, user, act } = await worlds[world]();
+const engine = createExpertEngine({ tokenizer, noise: 0.2, ...(act === undefined ? {} : { act }) });
 
 /** Every write of the store passes here. */
 let writes = 0;
@@ -59,21 +111,28 @@ const report = {
   ended: earlier?.ended.size ?? 0,
   underWay: earlier?.inFlight.size ?? 0,
   torn: earlier?.torn.length ?? 0,
+  turns: 0,
+  userCalls: 0,
 };
+for (const id of earlier?.inFlight ?? []) {
+  for (const { type, line } of await store.recorded(id)) {
+    if (type === "turn") report.turns++;
+    if (type === "user-line" && line.calls !== undefined) report.userCalls++;
+  }
+}
 process.stdout.write(`${JSON.stringify(report)}\n`);
 
-const environment = bookshopSource();
 const parts = {
   environment,
   engine,
-  user: agendaUser(),
+  user,
   strategy: createToolCalling(),
   renderer: createQwenRenderer({ tokenizer, family: "qwen2.5-instruct" }),
 };
 await runRollout(
   {
-    taskset: environment.taskset("train"),
-    taskIndexes: Array.from({ length: tasks }, (_, index) => index),
+    taskset: environment.taskset(split),
+    taskIndexes: Array.from({ length: tasks }, (_, index) => taskAt(index)),
     groupSize: 2,
     seed,
   },

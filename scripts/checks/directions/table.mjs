@@ -91,7 +91,7 @@ export const modules = {
     packages: { "@lezer/common": "environments/tau-bench/checkout/" },
   },
   "environments/tau2-bench": {
-    imports: ["core", "python-semantics", "environments/checkout", "environments/tables"],
+    imports: ["core", "lib", "python-semantics", "environments/checkout", "environments/tables"],
     entries: ["domains.ts"],
     packages: {
       "smol-toml": "environments/tau2-bench/toml.ts",

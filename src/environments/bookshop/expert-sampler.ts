@@ -34,6 +34,8 @@ export function createExpertEngine(options: ExpertEngineOptions): Engine {
 }
 
 export type ExpertSamplerOptions = ExpertOptions & {
+  /** What it does at a prompt; must be a function of it, noise and seed. Default: what the bookshop's expert does. */
+  readonly act?: (prompt: string, options: ExpertOptions) => { readonly text: string; readonly probability: number };
   /** Of the model family that the prompts are rendered for; it must know `<|im_end|>`. */
   readonly tokenizer: Tokenizer;
 };
@@ -68,15 +70,20 @@ const actionStart = "<|im_start|>assistant\n";
  * stopped. The same ids, seeds and noise give the same output, in any order of calls. Throws a `ConfigurationError` for a
  * tokenizer without `<|im_end|>`, a `RangeError` for a noise outside 0 to 1.
  */
-export function createExpertSampler({ tokenizer, noise = 0, seed = 0 }: ExpertSamplerOptions): ExpertSampler {
+export function createExpertSampler({
+  tokenizer,
+  noise = 0,
+  seed = 0,
+  act = expertAction,
+}: ExpertSamplerOptions): ExpertSampler {
   const endId = tokenizer.tokenId("<|im_end|>");
   if (endId === null) {
     throw new ConfigurationError(
-      `Cannot run the bookshop expert with tokenizer "${tokenizer.name}": it has no token "<|im_end|>"; use one of a ChatML family.`,
+      `Cannot run the expert with tokenizer "${tokenizer.name}": it has no token "<|im_end|>"; use one of a ChatML family.`,
     );
   }
   // Throws now for a noise out of bounds, not at the first request.
-  expertAction("", { noise });
+  act("", { noise });
 
   return {
     sample: async ({ promptIds, params }) => {
@@ -85,8 +92,8 @@ export function createExpertSampler({ tokenizer, noise = 0, seed = 0 }: ExpertSa
       const prompt = start === -1 ? text : text.slice(0, start + actionStart.length);
       const begun = start === -1 ? "" : withoutThinking(text.slice(start + actionStart.length));
       const mixed = deriveSeed(seed, "sampling", params.seed ?? "none");
-      const chosen = expertAction(prompt, { noise, seed: mixed });
-      const action = chosen.text.startsWith(begun) ? chosen : expertAction(prompt);
+      const chosen = act(prompt, { noise, seed: mixed });
+      const action = chosen.text.startsWith(begun) ? chosen : act(prompt, {});
       const rest = action.text.startsWith(begun) ? action.text.slice(begun.length) : "";
       const ids = [...tokenizer.encode(rest), endId];
       const logprobs = ids.map((_, index) => (index === 0 && begun === "" ? Math.log(action.probability) : 0));

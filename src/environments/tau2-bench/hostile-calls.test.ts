@@ -1,14 +1,30 @@
 // Properties that hold in every domain, for the tools of both sides.
 
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { sharedFolder } from "../../../tests/conformance/shared-folder.ts";
 import { JsonFloat, type JsonObject, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import { countedIds, loadTau2Data, tau2Domains, Tau2World } from "./index.ts";
 
 const folder = sharedFolder("tau2-bench");
-/** The full suite makes more than 100,000 hostile calls. */
-const runs = process.env["FULL"] === "1" ? 1500 : 60;
+
+const isFull = process.env["FULL"] === "1";
+/** Of each domain; the full suite makes more than 100,000 hostile calls. */
+const runs = isFull ? 1500 : 60;
+
+/** Calls and those answered by an error, by side and tool. */
+const counts = new Map<string, { calls: number; errors: number }>();
+afterAll(() => {
+  if (folder === null) return;
+  const all = [...counts.values()];
+  const sum = (name: "calls" | "errors"): number => all.reduce((total, count) => total + count[name], 0);
+  const least = all.reduce((fewest, { calls }) => Math.min(fewest, calls), Infinity);
+  process.stdout.write(
+    `${sum("calls")} hostile calls, ${sum("errors")} of them answered by an error; ${counts.size} tools of both sides, ` +
+      `each called ${least} times at least\n`,
+  );
+  if (isFull) expect(sum("calls")).toBeGreaterThan(100_000);
+});
 
 /** Ids that exist, so that calls get far. */
 const ids = [
@@ -58,12 +74,15 @@ describe.skipIf(folder === null).each(tau2Domains)("τ²-bench %s (skipped witho
       });
     });
     fc.assert(
-      fc.property(fc.array(call, { minLength: 1, maxLength: 30 }), (calls) => {
+      fc.property(fc.array(call, { minLength: isFull ? 15 : 1, maxLength: 30 }), (calls) => {
         const world = open();
         for (const one of calls) {
           const answer = world.answer(one);
           expect(typeof answer.content).toBe("string");
           expect(answer.isError).toBe(answer.content.startsWith("Error: ") && answer.isError);
+          const place = `${domain} ${one.requestor} ${one.name}`;
+          const count = counts.get(place) ?? { calls: 0, errors: 0 };
+          counts.set(place, { calls: count.calls + 1, errors: count.errors + Number(answer.isError) });
         }
         world.digests();
       }),

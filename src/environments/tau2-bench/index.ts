@@ -49,6 +49,7 @@ export {
   visibleTo,
 } from "./prompts.ts";
 export { telecomRuleUser } from "./rule-user.ts";
+export { telecomExpertAction } from "./telecom-expert.ts";
 export {
   readTau2Results,
   type ReadSimulation,
