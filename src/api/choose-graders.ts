@@ -22,6 +22,7 @@ import {
   type RubricDefinition,
   rubricGrader,
 } from "../graders/index.ts";
+import type { RolloutPlan } from "../rollout/index.ts";
 import { importDefault } from "./load-environment.ts";
 import { concurrencyBounds, type RolloutSettings } from "./rollout-settings.ts";
 import { readKey } from "./secrets.ts";
@@ -59,12 +60,30 @@ async function chooseGraders(
 }
 
 /** The settings of an evaluation: it compares no episodes, and its judge may be there for the attribution of failures alone. */
-export function gradingOfEvaluation(settings: RolloutSettings, { graders }: EnvironmentSource): RolloutSettings {
+export function gradingOfEvaluation(
+  settings: RolloutSettings,
+  { graders, needsJudge }: EnvironmentSource,
+): RolloutSettings {
   const types = (graders?.use ?? []).map(({ type }) => type);
   const isRanked = settings.ranking !== null || types.includes("ranking");
-  const isJudged = settings.rubric !== null || types.includes("rubric");
+  const isJudged = settings.rubric !== null || types.includes("rubric") || needsJudge !== undefined;
   const unjudged = { judgeModel: null, judgeUrl: null, judgeApiKeyEnv: null };
   return { ...settings, ranking: isRanked ? "off" : null, ...(isJudged ? {} : unjudged) };
+}
+
+/** What is said of tasks that have no grade without a judge, where there is none; `null`: nothing. */
+export function missingJudge(
+  grading: Grading | null,
+  { needsJudge }: EnvironmentSource,
+  { taskset, taskIndexes }: Pick<RolloutPlan, "taskset" | "taskIndexes">,
+): string | null {
+  if (grading !== null || needsJudge === undefined) return null;
+  const count = taskIndexes.filter((index) => needsJudge(taskset.task(index))).length;
+  if (count === 0) return null;
+  return (
+    `Note: ${count} of ${taskIndexes.length} tasks are graded by a judge's word, and there is no judge: their episodes have no reward; ` +
+    "give --judge-model, or choose other tasks with --tasks."
+  );
 }
 
 /** The grading of a rollout; `null`: the environment grades alone. Throws a `ConfigurationError` for what the user can correct. */
@@ -79,16 +98,20 @@ export async function chooseGrading(
 ): Promise<Grading | null> {
   const chosen = await chooseGraders(settings, environment, context);
   if (chosen === null) {
-    const unread = ofGraders.find((name) => settings[name] !== null);
-    if (unread === undefined) return null;
-    throw new ConfigurationError(
-      `Cannot use --${keyOf(unread)}: no model grades, so nothing would read it; give --rubric or --ranking, or leave it out.`,
-    );
-  }
-  const { environmentWeight, rubrics, ranking } = chosen;
-  check({ groupSize: settings.groupSize, ...context }, settings, chosen);
+    const asks = environment.needsJudge !== undefined;
+    const unread = ofGraders.find((name) => settings[name] !== null && !(asks && name !== "environmentWeight"));
+    if (unread !== undefined) {
+      throw new ConfigurationError(
+        `Cannot use --${keyOf(unread)}: no model grades, so nothing would read it; give --rubric or --ranking, or leave it out.`,
+      );
+    }
+    const isNamed = ofGraders.some((name) => settings[name] !== null) || context.parts?.judgeModel !== undefined;
+    if (!asks || !isNamed) return null;
+  } else check({ groupSize: settings.groupSize, ...context }, settings, chosen);
   const judge = context.parts?.judgeModel ?? (await chooseJudge(settings, context));
+  const { environmentWeight, rubrics, ranking } = chosen ?? { environmentWeight: null, rubrics: [], ranking: null };
   return {
+    judge,
     environmentWeight,
     graders: rubrics.map((rubric) => rubricGrader(rubric, judge)),
     ranker: ranking === null ? null : groupRanker(ranking, judge),

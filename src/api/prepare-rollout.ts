@@ -11,7 +11,7 @@ import { checkSplit, loadEnvironment, type LoadedEnvironment } from "./load-envi
 import { type RolloutSettings, readTaskList } from "./rollout-settings.ts";
 import { type ChosenModel, chooseModel, withShippedModel } from "./choose-model.ts";
 import { choosePolicy, type ConnectedPolicy, connectPolicy, type PolicyOptions, samplingOf } from "./choose-policy.ts";
-import { chooseGrading, gradingOfEvaluation } from "./choose-graders.ts";
+import { chooseGrading, gradingOfEvaluation, missingJudge } from "./choose-graders.ts";
 import { chooseGroups, type GroupOptions } from "./choose-groups.ts";
 import { chooseStrategy, chooseUser, recordUsers } from "./choose-user.ts";
 import { withFaultPolicy } from "./fault-policy.ts";
@@ -146,6 +146,8 @@ export async function prepareRollout(
     rank: grading === null ? null : groupRanking(grading),
     redact,
     connect: async (cancel, journal, { url, ...options } = {}) => {
+      const notice = missingJudge(grading, environment, plan);
+      if (notice !== null) options.onNotice?.(notice);
       await Promise.all(chatModels(settings, context, grading !== null).map((one) => checkChatModel(one, cancel)));
       const at = url === undefined ? policy : choosePolicy(settingsAt(url, given), context);
       const parts = { settings, environment, user, strategy, model, grading, preset };

@@ -8,6 +8,7 @@ import type { Outcome } from "../core/index.ts";
 import {
   type DomainData,
   evaluate,
+  judgedAssertions,
   loadTau2Data,
   readTau2Results,
   type ReadSimulation,
@@ -82,9 +83,7 @@ const outcomes: Readonly<Record<ReadSimulation["reason"], Outcome>> = {
 async function confirm(data: DomainData, file: Tau2ResultFile, simulation: ReadSimulation): Promise<number | null> {
   const { reason, messages, reward, taskId } = simulation;
   const task = file.tasks.get(taskId);
-  const criteria = task?.criteria ?? null;
-  const isJudged = criteria?.rewardBasis.includes("NL_ASSERTION") === true && (criteria.judged ?? []).length > 0;
-  if (task === undefined || isJudged || reward === null) return null;
+  if (task === undefined || judgedAssertions(task).length > 0 || reward === null) return null;
   try {
     return (await evaluate(data, task, messages, { reason, isSolo: file.isSolo, isStrict: false })).reward;
   } catch (error) {

@@ -2,6 +2,7 @@
 // faults of the call are faults.
 
 import type { Attempt, ChatAgent, ParsedAction } from "../core/index.ts";
+import { splitThinking } from "../lib/text.ts";
 import { type ChatModel, type ChatModelOptions, type ChatReply, UsageMeter } from "./chat-model.ts";
 import { createChatModel } from "./create-chat-model.ts";
 import { type CallLimits, createModelCaller } from "./model-caller.ts";
@@ -53,19 +54,4 @@ function readReply({ text, reasoning, toolCalls, isCutOff }: ChatReply, turn: nu
     problems: [],
     isTerminated: !isCutOff,
   };
-}
-
-export type SplitReply = {
-  /** `null`: the reply begins with content. */
-  readonly thinking: string | null;
-  /** All of the reply where there is no thinking. */
-  readonly content: string;
-};
-
-/** Splits off a thinking block at the start; one that does not end takes the whole reply. */
-export function splitThinking(reply: string): SplitReply {
-  const found = /^\s*<think>([^]*?)(<\/think>|$)/.exec(reply);
-  return found === null
-    ? { thinking: null, content: reply }
-    : { thinking: found[1] ?? "", content: reply.slice(found[0].length) };
 }

@@ -2,7 +2,8 @@
 // and of named providers, with keys, prices, limits and retries. Not engines: nothing here is trained.
 
 export { findHostKey, type KeyOptions } from "./api-key.ts";
-export { chatAgent, type ChatAgentOptions, splitThinking, type SplitReply } from "./chat-agent.ts";
+export { chatAgent, type ChatAgentOptions } from "./chat-agent.ts";
+export { splitThinking, type SplitReply } from "../lib/text.ts";
 export {
   type ChatMessage,
   type ChatModel,

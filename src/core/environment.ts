@@ -2,6 +2,7 @@
 // environment: see `environments/`. It knows no model, no user simulator and no tokens.
 
 import type { JsonObject } from "../python-semantics/json/value.ts";
+import type { Question } from "./judge.ts";
 import type { Message, Tool } from "./message.ts";
 import type { UserLine } from "./user-line.ts";
 import type { Ranking, Rubric } from "./rubric.ts";
@@ -139,6 +140,12 @@ export type EnvironmentCallOptions = {
   readonly signal: AbortSignal;
 };
 
+/** Of the grading. */
+export type GradeOptions = EnvironmentCallOptions & {
+  /** What the judge answered to `question`, which can read it. @default there was no question, or nobody to ask */
+  readonly answer?: string | null;
+};
+
 /** Of a call of the agent. */
 export type AgentCallOptions = EnvironmentCallOptions & {
   /** The action that the call is of. @default it is the action's only one, without a text beside it */
@@ -214,8 +221,16 @@ export interface Environment {
    * episode ends with it; nothing: it continues.
    */
   hear(utterance: string, options?: EnvironmentCallOptions): Heard | Promise<Heard>;
-  /** Grades the state as it is. Idempotent. Whether a truncated episode can earn a reward is the domain's decision. */
-  grade(ending: Ending, options?: EnvironmentCallOptions): Grade | Promise<Grade>;
+  /**
+   * What a judge is asked before `grade`, which gets the answer; `null`: nothing. Called once, where the run has a judge. A judge
+   * that fails is a failure of the episode at boundary "grader". @default nothing
+   */
+  question?(ending: Ending): Question<unknown> | null | Promise<Question<unknown> | null>;
+  /**
+   * Grades the state as it is. Idempotent. Whether a truncated episode can earn a reward is the domain's decision, and whether
+   * there is a grade without an answer.
+   */
+  grade(ending: Ending, options?: GradeOptions): Grade | Promise<Grade>;
   /** Digest of the state (hex), for comparing replays. May be slow. */
   digest(): string;
   /**
@@ -252,6 +267,8 @@ export interface EnvironmentSource {
    * reward, `null` where it has none. @default none
    */
   readonly graders?: { readonly gradeWeight: number | null; readonly use: readonly (Rubric | Ranking)[] };
+  /** Tasks whose grade needs an answer of a judge. @default none */
+  readonly needsJudge?: (task: Task) => boolean;
   /**
    * True: `open` has deadlines of its own and the loop has none for it. For sources that hold an opening back until there is room for
    * it, which a deadline would take for a fault. @default false

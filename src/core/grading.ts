@@ -45,6 +45,8 @@ export type GroupRanker = JudgedBy<{
 
 /** What grades the episodes of a run. */
 export type Grading = {
+  /** Who answers the questions of environments; `null`: nobody does. */
+  readonly judge: Judge | null;
   /** Of the environment's own reward; 0: it is a metric alone. `null`: the environment has none of its own. */
   readonly environmentWeight: number | null;
   readonly graders: readonly EpisodeGrader[];

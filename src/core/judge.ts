@@ -28,8 +28,8 @@ export type Question<T> = {
   /** Name of the grader. */
   readonly grader: string;
   readonly messages: readonly { readonly role: "system" | "user"; readonly content: string }[];
-  /** JSON Schema of the answer. */
-  readonly schema: object;
+  /** JSON Schema of the answer, for servers with structured output; `null`: the messages alone say what is expected. */
+  readonly schema: object | null;
   /** The meaning of an answer. Throws a plain error that says what of it is wrong. */
   read(answer: string): T;
 };

@@ -65,14 +65,15 @@ export function createJudge({ cache, ...options }: JudgeModelOptions): Judge {
           ...{ format, signal, meter: meter.add },
           onRetry: (attempt) => attempts.push(attempt),
         });
-      const format = { name: "verdict", schema: question.schema };
+      const { schema } = question;
+      const format = schema === null || hasFormat === false ? null : { name: "verdict", schema };
       try {
         let answer: string;
         try {
-          answer = await ask(hasFormat === false ? null : format);
-          hasFormat ??= true;
+          answer = await ask(format);
+          if (format !== null) hasFormat = true;
         } catch (error) {
-          if (hasFormat !== null || !isBadRequest(error)) throw error;
+          if (format === null || hasFormat !== null || !isBadRequest(error)) throw error;
           answer = await ask(null);
           hasFormat = false;
         }

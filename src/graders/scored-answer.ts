@@ -1,7 +1,7 @@
 // The answer of a judge: one score with a reason for each named item, as JSON. Its schema for servers that have structured output,
 // and its reader, which believes none of them: a score out of scale, an item too many or too few is an error and never a number.
 
-import { splitThinking } from "../chat-models/index.ts";
+import { answeredJson } from "../lib/text.ts";
 
 /** What is scored: by name, worst and best score. */
 export type ScoredItems = ReadonlyMap<string, readonly [worst: number, best: number]>;
@@ -24,7 +24,7 @@ export function answerSchema(items: ScoredItems): object {
 
 /** Throws a plain error that says what is wrong. A code fence around the whole answer, and thinking before it, are left out. */
 export function readScores(answer: string, items: ScoredItems): ReadonlyMap<string, Scored> {
-  const found = asObject(parsed(answer), "the answer");
+  const found = asObject(answeredJson(answer), "the answer");
   const unknown = Object.keys(found).find((name) => !items.has(name));
   if (unknown !== undefined) {
     throw new Error(
@@ -41,16 +41,6 @@ export function readScores(answer: string, items: ScoredItems): ReadonlyMap<stri
       return [name, { score, reason: typeof reason === "string" ? reason : "" }];
     }),
   );
-}
-
-function parsed(answer: string): unknown {
-  const text = splitThinking(answer).content.trim();
-  const fenced = /^```(?:json)?\s*\n([^]*?)\n?```$/.exec(text)?.[1] ?? text;
-  try {
-    return JSON.parse(fenced);
-  } catch {
-    throw new Error(text === "" ? "the answer is empty" : "the answer is not JSON");
-  }
 }
 
 function asObject(value: unknown, what: string): Readonly<Record<string, unknown>> {

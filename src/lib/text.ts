@@ -1,4 +1,4 @@
-// Small functions of strings, for simulated users, graders and writers of files.
+// Small functions of strings, for simulated users, graders and writers of files; and what a model's reply holds.
 
 /**
  * Whether `text` names `thing`: found without case, and not as a part of a longer word or number ("$12" is not in "$120"). An
@@ -46,4 +46,30 @@ export function textTable(header: string, rows: readonly (readonly string[])[]):
       .join("  ")
       .trimEnd(),
   );
+}
+
+export type SplitReply = {
+  /** `null`: the reply begins with content. */
+  readonly thinking: string | null;
+  /** All of the reply where there is no thinking. */
+  readonly content: string;
+};
+
+/** Splits off a thinking block at the start; one that does not end takes the whole reply. */
+export function splitThinking(reply: string): SplitReply {
+  const found = /^\s*<think>([^]*?)(<\/think>|$)/.exec(reply);
+  return found === null
+    ? { thinking: null, content: reply }
+    : { thinking: found[1] ?? "", content: reply.slice(found[0].length) };
+}
+
+/** The JSON of a model's answer: thinking before it, and a code fence around the whole, are left out. Throws a plain error. */
+export function answeredJson(answer: string): unknown {
+  const text = splitThinking(answer).content.trim();
+  const fenced = /^```(?:json)?\s*\n([^]*?)\n?```$/.exec(text)?.[1] ?? text;
+  try {
+    return JSON.parse(fenced);
+  } catch {
+    throw new Error(text === "" ? "the answer is empty" : "the answer is not JSON");
+  }
 }

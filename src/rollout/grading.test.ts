@@ -24,6 +24,7 @@ const grade = { reward: 1, metrics: { own: 2 }, log: "counted", info: new Map() 
 const verdict = (value: number) => ({ value, metrics: { solved: value }, log: "so" });
 
 const gradingOf = (judge = fakeJudge(() => 0.5), weights = { environment: 1, rubric: 1, ranking: 0 }): Grading => ({
+  judge: null,
   environmentWeight: weights.environment,
   graders: [rubricGrader(defineRubric({ criteria, weight: weights.rubric }), judge)],
   ranker: weights.ranking === 0 ? null : groupRanker(defineRanking({ weight: weights.ranking }), judge),

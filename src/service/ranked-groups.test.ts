@@ -16,7 +16,7 @@ const waiting = { wait_seconds: 60 };
 
 function ranking() {
   const judge = fakeJudge((name) => 1 / (1 + Number(name)));
-  const grading: Grading = { environmentWeight: 0, graders: [], ranker: groupRanker(defineRanking(), judge) };
+  const grading: Grading = { judge, environmentWeight: 0, graders: [], ranker: groupRanker(defineRanking(), judge) };
   return { judge, rank: groupRanking(grading)! };
 }
 

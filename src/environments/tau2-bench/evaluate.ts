@@ -24,6 +24,13 @@ export const terminationReasons = [
 ] as const;
 export type TerminationReason = (typeof terminationReasons)[number];
 
+/** Whether a conversation that ended so is looked at. */
+export const isGraded = (reason: TerminationReason): boolean => reason === "user_stop" || reason === "agent_stop";
+
+/** Assertions in words that the reward of a task depends on. */
+export const judgedAssertions = ({ criteria }: Tau2Task): readonly string[] =>
+  criteria?.rewardBasis.includes("NL_ASSERTION") === true ? (criteria.judged ?? []) : [];
+
 /** What is evaluated, in the reference's words; "all" is what counts. */
 export const evaluationTypes = [
   "env",
@@ -100,7 +107,7 @@ export async function evaluate(
   options: EvaluationOptions,
 ): Promise<RewardInfo> {
   const { reason, type = "all" } = options;
-  if (reason !== "user_stop" && reason !== "agent_stop") {
+  if (!isGraded(reason)) {
     const note = `Simulation terminated prematurely. Termination reason: ${reason}`;
     return { ...nothing, reward: 0, rewardBasis: null, info: { note } };
   }

@@ -26,6 +26,7 @@ export {
   type EvaluationOptions,
   type EvaluationType,
   evaluationTypes,
+  judgedAssertions,
   type Judge,
   type RewardInfo,
   type TerminationReason,

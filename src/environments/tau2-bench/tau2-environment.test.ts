@@ -4,6 +4,7 @@ import type { Environment, UserLine } from "../../core/index.ts";
 import { freeUsage } from "../../core/index.ts";
 import type { JsonObject, JsonValue } from "../../python-semantics/json/index.ts";
 import { environmentViolations } from "../../testing/index.ts";
+import { readVerdicts } from "./judged-assertions.ts";
 import { type DomainData, loadTau2Data, type Tau2Task, tau2Source } from "./index.ts";
 
 const folder = sharedFolder("tau2-bench");
@@ -33,6 +34,11 @@ async function solve(environment: Environment, { criteria }: Tau2Task): Promise<
   expect(await side.act(hangUp)).toEqual({ results: [], endsEpisode: true });
 }
 
+/** One verdict for everything. */
+const verdicts = (metExpectation: unknown): string =>
+  JSON.stringify({ results: [{ expectedOutcome: "all of it", reasoning: "so it is", metExpectation }] });
+const judged = (answer: string) => ({ answer, signal: new AbortController().signal });
+
 describe.skipIf(folder === null)("tau2Source() (skipped without ../shared/tau2-bench)", () => {
   test.each(["retail", "airline", "telecom"])(
     "%s keeps the contract, and earns 1 for every reference solution",
@@ -43,9 +49,13 @@ describe.skipIf(folder === null)("tau2Source() (skipped without ../shared/tau2-b
       for (const [index, task] of tasks.entries()) {
         const environment = source.open(source.taskset("base").task(index));
         await solve(environment, task);
-        expect(await environment.grade(completed), task.id).toMatchObject({ reward: 1, log: "" });
+        const question = await environment.question!(completed);
+        const answer = judged(verdicts(true));
+        const { reward, log } = await environment.grade(completed, answer);
+        expect(reward, task.id).toBe(1);
+        if (question === null) expect(log, task.id).toBe("");
         // The same again: grading changes nothing.
-        expect((await environment.grade(completed)).reward).toBe(1);
+        expect((await environment.grade(completed, answer)).reward).toBe(1);
       }
       expect(await environmentViolations(source)).toEqual([]);
     },
@@ -130,5 +140,54 @@ describe.skipIf(folder === null)("tau2Source() (skipped without ../shared/tau2-b
     await expect(load("retail").then((retail) => tau2Source(retail, { isSolo: true }))).rejects.toThrow(
       'Retail domain does not support solo mode; choose the domain without "-solo".',
     );
+  });
+
+  test("assertions in words are put to a judge, count as it says, and without one there is no reward", async () => {
+    const source = await tau2Source(await load("retail"));
+    const tasks = await (await load("retail")).tasks("base");
+    const asked = tasks.flatMap((_, index) => (source.needsJudge!(source.taskset("base").task(index)) ? [index] : []));
+    expect(asked).toHaveLength(40);
+    const index = asked[0]!;
+    const environment = source.open(source.taskset("base").task(index));
+    // A conversation that is not graded is shown to nobody.
+    expect(environment.question!(completed)).toBe(null);
+    await solve(environment, tasks[index]!);
+    const question = await environment.question!(completed);
+    expect(question!.messages[1]!.content).toContain("assistant: Hi! How can I help you today?");
+    for (const assertion of tasks[index]!.criteria!.judged!) {
+      expect(question!.messages[1]!.content).toContain(assertion.slice(0, 20));
+    }
+    expect(question!.schema).toBe(null);
+    expect(await environment.grade(completed, judged(verdicts("no")))).toMatchObject({
+      reward: 0,
+      metrics: { database_right: 1, words_met: 0 },
+      log: expect.stringContaining("not met: all of it (so it is)") as string,
+    });
+    // As upstream counts: a judge that says nothing has nothing against it.
+    expect((await environment.grade(completed, judged('{"results": []}'))).reward).toBe(1);
+    await expect(Promise.resolve(environment.grade(completed))).rejects.toThrow(
+      "it has assertions in words, and there is no judge for them; give --judge-model, or leave the task out with --tasks.",
+    );
+    expect((await tau2Source(await load("telecom"))).needsJudge).toBe(undefined);
+  });
+
+  test.each([
+    ["", "the answer is empty"],
+    ["<think>hm</think> they did", "the answer is not JSON"],
+    ["[]", "the answer is no JSON object"],
+    ['{"results": null}', '"results" is no list'],
+    ['{"results": [1]}', "results[0] is no object"],
+    [verdicts(2), "results[0].metExpectation is neither true nor false"],
+    [verdicts(null), "results[0].metExpectation is neither true nor false"],
+    [verdicts(true).replace('"so it is"', "3"), "results[0].reasoning is no string"],
+    [verdicts(true).replace('"all of it"', "{}"), "results[0].expectedOutcome is no string"],
+  ])("a judge's answer %j is no verdict", (answer, problem) => {
+    expect(() => readVerdicts(answer)).toThrow(problem);
+  });
+
+  test("a judge may think first, and put its verdicts behind a fence", () => {
+    const fenced = `<think>Was it said?</think>\n\`\`\`json\n${verdicts("YES")}\n\`\`\``;
+    expect(readVerdicts(fenced)).toEqual([{ assertion: "all of it", isMet: true, reason: "so it is" }]);
+    expect(readVerdicts("{}")).toEqual([]);
   });
 });

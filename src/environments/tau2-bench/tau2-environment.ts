@@ -9,13 +9,15 @@ import type {
   EnvironmentCall,
   EnvironmentSource,
   Grade,
+  GradeOptions,
   LocalEnvironmentSource,
   Task,
   ToolResult,
   UserOutcome,
   UserSide,
 } from "../../core/environment.ts";
-import { ConfigurationError } from "../../core/failure.ts";
+import { ConfigurationError, faultAt } from "../../core/failure.ts";
+import type { Question } from "../../core/judge.ts";
 import { type Message, type Tool, toolFromDefinition } from "../../core/message.ts";
 import { createTaskset } from "../../core/taskset.ts";
 import type { UserLine } from "../../core/user-line.ts";
@@ -23,7 +25,15 @@ import { PythonError } from "../../python-semantics/index.ts";
 import { dumpJson, fromPlain, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
 import { Conversation, isUserStop, stopToken } from "./conversation.ts";
 import type { DomainData } from "./domain-data.ts";
-import { evaluate, type RewardInfo, type TerminationReason } from "./evaluate.ts";
+import {
+  evaluate,
+  isGraded,
+  judgedAssertions,
+  type RewardInfo,
+  type TerminationReason,
+  type Verdict,
+} from "./evaluate.ts";
+import { assertionQuestion, readVerdicts } from "./judged-assertions.ts";
 import type { Requestor, SpokenMessage, Tau2Message, ToolMessage } from "./messages.ts";
 import {
   agentPrompt,
@@ -71,6 +81,7 @@ export async function tau2Source(data: DomainData, options: Tau2Options = {}): P
     splits.set(split, isSolo ? tasks.filter(isSoloTask) : tasks);
   }
   const taskAt = (split: string, index: number): Tau2Task => splits.get(split)![index]!;
+  const asksJudge = [...splits.values()].flat().some((task) => judgedAssertions(task).length > 0);
   return {
     name: environment,
     splits: [...splits.keys()],
@@ -88,6 +99,7 @@ export async function tau2Source(data: DomainData, options: Tau2Options = {}): P
           return { id, environment, split, index, contentHash, instruction: scenarioText(task), agenda: null };
         },
       }),
+    ...(asksJudge ? { needsJudge: ({ split, index }) => judgedAssertions(taskAt(split, index)).length > 0 } : {}),
     open: (task) => new Tau2Environment(task, { data, task: knownTask(splits, task), options }),
   } satisfies EnvironmentSource;
 }
@@ -183,13 +195,20 @@ class Tau2Environment implements Environment {
     return { endsEpisode: this.#isOver };
   }
 
-  async grade({ outcome }: Ending): Promise<Grade> {
+  question(ending: Ending): Question<readonly Verdict[]> | null {
+    const { data, task } = this.#parts;
+    const assertions = judgedAssertions(task);
+    if (assertions.length === 0 || !isGraded(this.#reason(ending))) return null;
+    return assertionQuestion(data.texts, this.#conversation.messages, assertions);
+  }
+
+  async grade(ending: Ending, { answer = null }: Partial<GradeOptions> = {}): Promise<Grade> {
     const { data, task, options } = this.#parts;
-    const { state, messages } = this.#conversation;
-    const unfinished: TerminationReason = outcome === "completed" ? "agent_error" : "max_steps";
-    const reason = this.#fault ?? (state.type === "over" ? state.reason : unfinished);
-    // Assertions in words are left out: a judge would be a grader of the run.
-    const judged = { reason, isSolo: options.isSolo ?? false, judge: null };
+    const { messages } = this.#conversation;
+    const reason = this.#reason(ending);
+    if (answer === null && this.question(ending) !== null) throw withoutJudge(task);
+    const judge = async (): Promise<readonly Verdict[]> => readVerdicts(answer ?? "");
+    const judged = { reason, isSolo: options.isSolo ?? false, judge };
     try {
       return gradeOf(await evaluate(data, task, messages, judged), reason, task);
     } catch (error) {
@@ -203,6 +222,12 @@ class Tau2Environment implements Environment {
   digest(): string {
     const { agent, user } = this.#world.digests();
     return createHash("sha256").update(`${agent} ${user}`).digest("hex");
+  }
+
+  #reason({ outcome }: Ending): TerminationReason {
+    const { state } = this.#conversation;
+    const unfinished: TerminationReason = outcome === "completed" ? "agent_error" : "max_steps";
+    return this.#fault ?? (state.type === "over" ? state.reason : unfinished);
   }
 
   get #isOver(): boolean {
@@ -238,6 +263,15 @@ class Tau2Environment implements Environment {
   }
 }
 
+/** Upstream's evaluator raises then, too, and there is no reward. */
+function withoutJudge({ id }: Tau2Task): Error {
+  return faultAt(
+    "grader",
+    "no-judge",
+    `Cannot grade task "${id}": it has assertions in words, and there is no judge for them; give --judge-model, or leave the task out with --tasks.`,
+  );
+}
+
 const alone = { call: 0, calls: 1, text: "" } as const;
 
 /** Where upstream's own is not in the data. */
@@ -263,21 +297,26 @@ function asMessage(message: Tau2Message, side: Requestor): Message {
   };
 }
 
-function gradeOf(info: RewardInfo, reason: TerminationReason, { criteria }: Tau2Task): Grade {
-  const { actionChecks, assertions, communicated, isDatabaseRight } = info;
+function gradeOf(info: RewardInfo, reason: TerminationReason, task: Tau2Task): Grade {
+  const { actionChecks, assertions, communicated, isDatabaseRight, verdicts } = info;
   const share = (checks: readonly boolean[]): number => checks.filter(Boolean).length / checks.length;
   const metrics: Record<string, number> = {};
   if (isDatabaseRight !== null) metrics["database_right"] = Number(isDatabaseRight);
   if (assertions !== null && assertions.length > 0) metrics["assertions_met"] = share(assertions);
   if (actionChecks !== null) metrics["actions_met"] = share(actionChecks.map(({ isMet }) => isMet));
   if (communicated !== null) metrics["communicated"] = share(communicated.map(({ isMet }) => isMet));
-  const unjudged = criteria?.rewardBasis.includes("NL_ASSERTION") === true ? (criteria.judged ?? []).length : 0;
-  if (unjudged > 0) metrics["assertions_not_judged"] = unjudged;
   const { breakdown } = info;
+  const log = info.reward === 1 ? [] : [explain(info, reason)];
+  if (verdicts !== null && verdicts.length > 0) metrics["words_met"] = share(verdicts.map(({ isMet }) => isMet));
+  const count = judgedAssertions(task).length;
+  // As upstream: nobody notices there.
+  if (verdicts !== null && verdicts.length !== count) {
+    log.push(`The judge was asked about ${count} assertions and answered for ${verdicts.length}.`);
+  }
   return {
     reward: info.reward,
     metrics,
-    log: info.reward === 1 ? "" : explain(info, reason),
+    log: log.join("\n"),
     info: new Map<string, JsonValue>([
       ["termination_reason", reason],
       ["reward_breakdown", fromPlain(breakdown ?? {})],
@@ -286,9 +325,13 @@ function gradeOf(info: RewardInfo, reason: TerminationReason, { criteria }: Tau2
 }
 
 /** The reason of a reward that is none, for people. */
-function explain({ breakdown, actionChecks, communicated, assertions }: RewardInfo, reason: TerminationReason): string {
+function explain(info: RewardInfo, reason: TerminationReason): string {
+  const { breakdown, actionChecks, communicated, assertions, verdicts } = info;
   if (breakdown === null) return `The conversation ended with "${reason}", which is not graded.`;
   const missing = (actionChecks ?? []).filter(({ isMet }) => !isMet).map(({ action }) => action.name);
+  const unmet = (verdicts ?? [])
+    .filter(({ isMet }) => !isMet)
+    .map(({ assertion, reason: why }) => `${assertion} (${why})`);
   const unsaid = (communicated ?? []).filter(({ isMet }) => !isMet).map(({ text }) => text);
   const parts = [
     breakdown.DB === 0 ? "the data are not those of the reference solution" : "",
@@ -297,6 +340,7 @@ function explain({ breakdown, actionChecks, communicated, assertions }: RewardIn
       : "",
     missing.length > 0 ? `not done: ${missing.join(", ")}` : "",
     breakdown.COMMUNICATE === 0 ? `not said: ${unsaid.join(", ")}` : "",
+    breakdown.NL_ASSERTION === 0 ? `not met: ${unmet.join("; ")}` : "",
   ];
   return `${parts.filter((part) => part !== "").join("; ")}.`;
 }

@@ -11,6 +11,7 @@ import type {
   EnvironmentCallOptions,
   EnvironmentSource,
   Grade,
+  GradeOptions,
   Heard,
   OpenOptions,
   ToolResult,
@@ -26,6 +27,7 @@ import {
   faultAt,
   messageOf,
 } from "../../core/failure.ts";
+import type { Question } from "../../core/judge.ts";
 import type { Message, Tool } from "../../core/message.ts";
 import type { UserCall, UserLine } from "../../core/user-line.ts";
 import { cloneJson } from "../../python-semantics/json/value.ts";
@@ -120,7 +122,11 @@ export class CheckedEnvironment implements Environment {
     );
   }
 
-  grade(ending: Ending, options?: EnvironmentCallOptions): Grade | Promise<Grade> {
+  question(ending: Ending): Question<unknown> | null | Promise<Question<unknown> | null> {
+    return crossing("grader", "ask the judge", () => this.#environment.question?.({ ...ending }) ?? null, readQuestion);
+  }
+
+  grade(ending: Ending, options?: GradeOptions): Grade | Promise<Grade> {
     return crossing("grader", "grade", () => this.#environment.grade({ ...ending }, options), readGrade);
   }
 
@@ -210,6 +216,23 @@ function readToolResult(value: unknown): ToolResult {
     endsEpisode: boolean(endsEpisode, "endsEpisode"),
     info: readInfo(info),
     ...(reward === undefined || reward === null ? {} : { reward: finite(reward, "reward") }),
+  };
+}
+
+function readQuestion(value: unknown): Question<unknown> | null {
+  if (value === null) return null;
+  const { grader, messages, schema, read } = record(value, "a question");
+  if (!Array.isArray(messages) || messages.length === 0) throw misfit("messages", "a list with at least one", messages);
+  if (typeof read !== "function") throw misfit("read", "a function", read);
+  return {
+    grader: string(grader, "grader"),
+    messages: messages.map((given: unknown, index) => {
+      const { role, content } = record(given, `messages[${index}]`);
+      if (role !== "system" && role !== "user") throw misfit(`messages[${index}].role`, '"system" or "user"', role);
+      return { role, content: string(content, `messages[${index}].content`) };
+    }),
+    schema: schema === null ? null : record(schema, "schema"),
+    read: (answer) => (read as Question<unknown>["read"])(answer),
   };
 }
 

@@ -27,7 +27,7 @@ import type { JsonObject } from "../../python-semantics/json/value.ts";
 import { gradeTurns } from "../../trajectories/index.ts";
 import { type CheckedEnvironment, cutResult, openChecked, readTask, readUserLine } from "./checked-environment.ts";
 import { ChatActions, EngineActions, type ActionSource } from "./actions.ts";
-import { askGraders } from "./ask-graders.ts";
+import { askGraders, askJudge, type Steps } from "./ask-graders.ts";
 import { combineGrades } from "../grading.ts";
 import { type EpisodeOptions, type EpisodeParts, resolveOptions, type ResolvedOptions } from "./episode-options.ts";
 import { type EventOf, RecordedEvents } from "./recorded-events.ts";
@@ -114,10 +114,11 @@ class EpisodeRun {
     let grade: Episode["grade"] = null;
     if (environment !== null && (outcome === "completed" || outcome === "truncated")) {
       try {
+        const answer = await this.#answer(environment, { outcome });
         const verdicts = await this.#judge(environment, { outcome });
         const graded = await this.#step("grade", "grader", async () => {
           const { result, durationMs } = await this.#timed("grader", () =>
-            this.#steps.ask("grade", (options) => environment.grade({ outcome }, options)),
+            this.#steps.ask("grade", (options) => environment.grade({ outcome }, { ...options, answer })),
           );
           const { grading } = this.#parts;
           const own = this.#turnsGraded(result);
@@ -158,9 +159,20 @@ class EpisodeRun {
     }
   }
 
+  /** What the judge says to the question of the environment; `null`: it has none, or there is nobody to ask. */
+  async #answer(environment: CheckedEnvironment, ending: EndingToGrade): Promise<string | null> {
+    const judge = this.#parts.grading?.judge ?? null;
+    const question = judge === null ? null : await environment.question(ending);
+    return judge === null || question === null ? null : askJudge(judge, question, this.#judgements());
+  }
+
   #judge({ guidelines }: CheckedEnvironment, ending: EndingToGrade): Promise<readonly Verdict[]> {
     const episode = { task: this.#task, guidelines, ending, events: this.#events };
-    return askGraders(this.#parts.grading?.graders ?? [], episode, {
+    return askGraders(this.#parts.grading?.graders ?? [], episode, this.#judgements());
+  }
+
+  #judgements(): Steps {
+    return {
       judgement: (ask) =>
         this.#step("judgement", "grader", async () => {
           // The judge has deadlines of its own, and waits its turn.
@@ -168,7 +180,7 @@ class EpisodeRun {
           return { type: "judgement", judgement: asked.result, ranked: null, durationMs: asked.durationMs };
         }),
       diverged: (difference) => this.#recorded.diverged("grader", difference),
-    });
+    };
   }
 
   #endingOf(error: unknown): Ending {
