@@ -2,16 +2,12 @@ import { mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { type ChatAgent, type Episode, freeUsage, type Judge } from "../core/index.ts";
-import { withFolder } from "../environments/checkout/with-folder.test-helper.ts";
+import type { Episode } from "../core/index.ts";
 import { defineEnvironment } from "../environments/index.ts";
-import { smallCheckout } from "../environments/tau2-bench/checkout/small-checkout.test-helper.ts";
 import { type FakeJudge, fakeJudge } from "../graders/fake-judge.test-helper.ts";
 import { defineRanking, defineRubric } from "../graders/index.ts";
 import { openRunFolder, readEpisodes } from "../store/index.ts";
-import { digestOf } from "../rollout/index.ts";
-import { scriptedUsers } from "../users/index.ts";
-import { evaluate, type EvaluateOptions } from "./evaluate.ts";
+import { evaluate } from "./evaluate.ts";
 import { rollout, type RolloutOptions } from "./rollout.ts";
 
 const rubric = defineRubric({ criteria: [{ name: "short", description: "Was short.", scale: [0, 1] }] });
@@ -122,58 +118,6 @@ describe("rollout() with graders", () => {
     expect(define({ graders: [rubric, rubric] })).toThrow("names that differ");
     expect(define({ grade: defineRanking() })).toThrow("a function, or what defineRubric returned");
     expect(define({ gradeWeight: -1 })).toThrow("a number of at least 0");
-  });
-});
-
-describe("evaluate() of tasks with assertions in words", () => {
-  const task = {
-    user_scenario: { instructions: "Ask for nothing." },
-    evaluation_criteria: { actions: [], reward_basis: ["DB", "NL_ASSERTION"] },
-  };
-  const judged = { ...task, evaluation_criteria: { ...task.evaluation_criteria, nl_assertions: ["It was short."] } };
-  const agent: ChatAgent = {
-    name: "polite",
-    reply: () =>
-      Promise.resolve({
-        action: { text: "Hello.", content: "Hello.", reasoning: null, toolCalls: [], problems: [], isTerminated: true },
-        usage: freeUsage,
-        attempts: [],
-      }),
-  };
-  const play = (tasks: readonly object[], options: Partial<EvaluateOptions>) => {
-    const files = new Map([
-      ...smallCheckout,
-      ["data/tau2/domains/mock/tasks.json", JSON.stringify(tasks.map((one, id) => ({ ...one, id: `t${id}` })))],
-      ["data/tau2/domains/mock/split_tasks.json", JSON.stringify({ base: tasks.map((_, id) => `t${id}`) })],
-    ]);
-    const notices: string[] = [];
-    return withFolder(files, async (data) => {
-      const { scores } = await evaluate({
-        ...{ env: "tau2-bench/mock", data, agentModel: agent, user: scriptedUsers(["Hi.", "Bye. ###STOP###"]) },
-        ...{ out: await temporary(), ...options },
-        onEvent: (event) => void (event.type === "notice" && notices.push(event.message)),
-      });
-      return { rewards: scores.map(({ reward }) => reward), notices };
-    });
-  };
-  const judge: Judge = {
-    model: "m",
-    ask: async (question) => {
-      const answer = JSON.stringify({ results: [{ expectedOutcome: "x", reasoning: "y", metExpectation: true }] });
-      const { grader } = question;
-      return { grader, model: "m", digest: digestOf(question), answer, usage: freeUsage, attempts: [], isCached: false, failure: null }; // prettier-ignore
-    },
-  };
-
-  it("asks the judge that is given, and says how many have no reward without one", async () => {
-    expect(await play([task, judged], { judgeModel: judge })).toEqual({ rewards: [1, 1], notices: [] });
-    expect(await play([task, judged], {})).toEqual({
-      rewards: [1, null],
-      notices: [expect.stringContaining("Note: 1 of 2 tasks are graded by a judge's word, and there is no judge")],
-    });
-    expect(await play([task, judged], { tasks: "0" })).toEqual({ rewards: [1], notices: [] });
-    expect(await play([task], { judgeModel: judge })).toEqual({ rewards: [1], notices: [] });
-    await expect(play([judged], { environmentWeight: 2 })).rejects.toThrow("Cannot use --environment-weight");
   });
 });
 

@@ -2,7 +2,7 @@
 // Implementations: `graders/`.
 
 import type { Attempt, Failure } from "./failure.ts";
-import type { ModelUsage } from "./user.ts";
+import type { ModelUsage } from "./user-line.ts";
 
 /** One call of a judge, as it stands in the record of its episode. */
 export type Judgement = {

@@ -108,7 +108,10 @@ export const modules = {
   // Rates, intervals and comparisons: pure functions of numbers.
   statistics: { imports: ["lib"], browser: true, isInternal: true },
   // Judges are models behind an API.
-  graders: { imports: ["core", "python-semantics", "statistics", "chat-models", "rollout"], packages: { zod: "*" } },
+  graders: {
+    imports: ["core", "lib", "python-semantics", "statistics", "chat-models", "rollout"],
+    packages: { zod: "*" },
+  },
 
   // The loop of the file that this package began as, kept for comparison in one folder.
   "rollout/slime-tau": { imports: ["core", "python-semantics"], browser: true },

@@ -1,17 +1,28 @@
 // Tasks of τ²-bench that a judge grades, in the loop: what it is asked, what becomes of what it says, and a process that dies.
 
+import { mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { createToolCalling } from "../../agents/index.ts";
-import { bodyOf, type FakeAnswer, fakeServer, says } from "../../chat-models/fake-chat.test-helper.ts";
-import type { Episode, EpisodeEvent, Judge, LocalEnvironmentSource } from "../../core/index.ts";
-import { withFolder } from "../../environments/checkout/with-folder.test-helper.ts";
-import { judgeText, smallCheckout } from "../../environments/tau2-bench/checkout/small-checkout.test-helper.ts";
-import { loadTau2Data, tau2Source } from "../../environments/tau2-bench/index.ts";
-import { createJudge } from "../../graders/index.ts";
-import { createQwenRenderer } from "../../renderers/index.ts";
-import { scriptedUsers } from "../../users/index.ts";
-import { instantClock, scriptedModel, tokenizer } from "./episode-world.test-helper.ts";
-import { type EpisodeParts, runEpisode } from "../index.ts";
+import { createToolCalling } from "../src/agents/index.ts";
+import { evaluate, type EvaluateOptions } from "../src/api/evaluate.ts";
+import { bodyOf, type FakeAnswer, fakeServer, says } from "../src/chat-models/fake-chat.test-helper.ts";
+import {
+  type ChatAgent,
+  type Episode,
+  type EpisodeEvent,
+  freeUsage,
+  type Judge,
+  type LocalEnvironmentSource,
+} from "../src/core/index.ts";
+import { withFolder } from "../src/environments/checkout/with-folder.test-helper.ts";
+import { judgeText, smallCheckout } from "../src/environments/tau2-bench/checkout/small-checkout.test-helper.ts";
+import { loadTau2Data, tau2Source } from "../src/environments/tau2-bench/index.ts";
+import { createJudge } from "../src/graders/index.ts";
+import { createQwenRenderer } from "../src/renderers/index.ts";
+import { scriptedUsers } from "../src/users/index.ts";
+import { instantClock, scriptedModel, tokenizer } from "../src/rollout/episode/episode-world.test-helper.ts";
+import { digestOf, type EpisodeParts, runEpisode } from "../src/rollout/index.ts";
 
 const task = (id: string, assertions: readonly string[]) => ({
   id,
@@ -138,5 +149,46 @@ describe("an episode of τ²-bench with assertions in words", () => {
     const cut = other.findIndex(({ type }) => type === "judgement") + 1;
     const episode = await play(judgeOf(says(verdicts(true, true))).judge, { resumeFrom: other.slice(0, cut) });
     expect(episode.failure).toMatchObject({ boundary: "grader", code: "replay-diverged" });
+  });
+});
+
+describe("evaluate() of tasks with assertions in words", () => {
+  const agent: ChatAgent = {
+    name: "polite",
+    reply: () =>
+      Promise.resolve({
+        action: { text: "Hello.", content: "Hello.", reasoning: null, toolCalls: [], problems: [], isTerminated: true },
+        usage: freeUsage,
+        attempts: [],
+      }),
+  };
+  const run = (options: Partial<EvaluateOptions>) => {
+    const notices: string[] = [];
+    return withFolder(files, async (data) => {
+      const { scores } = await evaluate({
+        ...{ env: "tau2-bench/mock", data, agentModel: agent, user: scriptedUsers(["Hi.", "Bye. ###STOP###"]) },
+        ...{ out: await mkdtemp(join(tmpdir(), "judged-")), ...options },
+        onEvent: (event) => void (event.type === "notice" && notices.push(event.message)),
+      });
+      return { rewards: scores.map(({ reward }) => reward), notices };
+    });
+  };
+  const judge: Judge = {
+    model: "m",
+    ask: async (question) => {
+      const answer = JSON.stringify({ results: [{ expectedOutcome: "x", reasoning: "y", metExpectation: true }] });
+      const { grader } = question;
+      return { grader, model: "m", digest: digestOf(question), answer, usage: freeUsage, attempts: [], isCached: false, failure: null }; // prettier-ignore
+    },
+  };
+
+  test("asks the judge that is given, and says how many have no reward without one", async () => {
+    expect(await run({ judgeModel: judge })).toEqual({ rewards: [1, 1], notices: [] });
+    expect(await run({})).toEqual({
+      rewards: [null, 1],
+      notices: [expect.stringContaining("Note: 1 of 2 tasks are graded by a judge's word, and there is no judge")],
+    });
+    expect(await run({ tasks: "1" })).toEqual({ rewards: [1], notices: [] });
+    await expect(run({ environmentWeight: 2 })).rejects.toThrow("Cannot use --environment-weight");
   });
 });
