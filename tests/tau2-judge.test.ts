@@ -101,7 +101,11 @@ describe("an episode of τ²-bench with assertions in words", () => {
     expect(await play(null)).toMatchObject({
       outcome: "failed",
       reward: null,
-      failure: { boundary: "grader", code: "no-judge", message: expect.stringContaining("give --judge-model") },
+      failure: {
+        boundary: "grader",
+        code: "no-judge",
+        message: expect.stringContaining("give --judge-model") as string,
+      },
     });
     const { http, judge } = judgeOf(says("never read"));
     expect(await play(judge, { index: 1 })).toMatchObject({ outcome: "completed", reward: 1 });
