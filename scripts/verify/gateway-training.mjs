@@ -202,7 +202,14 @@ function within(outside, builtIn) {
  */
 async function passedGreedily(model, out) {
   const { scores } = await evaluate({
-    ...{ env: "bookshop", split: "test", engine: "embedded", model, strategy: asOutside, tasks: `0-${heldOut - 1}` },
+    ...{
+      env: "bookshop",
+      split: "validation",
+      engine: "embedded",
+      model,
+      strategy: asOutside,
+      tasks: `0-${heldOut - 1}`,
+    },
     ...{ temperature: 0, maxNewTokens: 96, maxTurns: 20, out, quiet: true },
   });
   return new Map(scores.map(({ taskId, reward }) => [taskId, reward === 1 ? 1 : 0]));

@@ -230,7 +230,7 @@ function recordingEngine() {
 /** One bookshop task behind HTTP. @param {number} index */
 async function openWorld(index) {
   const source = bookshopSource();
-  const task = source.taskset("test").task(index);
+  const task = source.taskset("validation").task(index);
   const environment = source.open(task);
   const user = agendaUser().create(task, { seed: index });
   let calls = 0;

@@ -5,7 +5,7 @@
 import { readFile, stat, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { createChatModel, createModelCaller } from "../chat-models/index.ts";
-import { ConfigurationError, type Taskset, useEnvironment } from "../core/index.ts";
+import { ConfigurationError, type Taskset, useEnvironment, hasSplit } from "../core/index.ts";
 import {
   type Agreement,
   agreementOf,
@@ -154,7 +154,7 @@ async function orderTasks(
   });
   const split = settings.split ?? defaultSplit;
   // An unknown split is refused where every rollout's is.
-  if (!source.splits.includes(split)) return settings;
+  if (!hasSplit(source, split)) return settings;
   const taskset = source.taskset(split);
   const indexes =
     taskIds === null

@@ -13,6 +13,8 @@ import {
   lookIntoEnvironment,
   messageOf,
   type Taskset,
+  hasSplit,
+  splitsText,
 } from "../core/index.ts";
 import { bookshopSource } from "../environments/bookshop/index.ts";
 import { tauBenchDomains } from "../environments/tau-bench/domains.ts";
@@ -43,6 +45,7 @@ export function checkedSource(value: unknown, module: string): EnvironmentSource
     const checked: EnvironmentSource = {
       name: source.name,
       splits: [...source.splits],
+      ...(source.seededSplits === undefined ? {} : { seededSplits: [...source.seededSplits] }),
       users: [...source.users],
       argumentErrors: source.argumentErrors,
       ...(source.calls === undefined ? {} : { calls: source.calls }),
@@ -72,6 +75,7 @@ function missingParts(value: unknown): string[] {
     taskset: isFunction,
     open: isFunction,
     calls: (part) => part === undefined || part === "one" || part === "several",
+    seededSplits: (part) => part === undefined || isTexts(part),
     resume: (part) => part === undefined || part === "replay" || part === "restart",
   };
   if (typeof value !== "object" || value === null) return Object.keys(fields);
@@ -196,10 +200,10 @@ export type LoadedEnvironment = {
 };
 
 /** The split, when the environment has it. Throws a `ConfigurationError` that names the flag. */
-export function checkSplit({ name, splits }: EnvironmentSource, split: string, flag = "--split"): string {
-  if (splits.includes(split)) return split;
+export function checkSplit(source: EnvironmentSource, split: string, flag = "--split"): string {
+  if (hasSplit(source, split)) return split;
   throw new ConfigurationError(
-    `Cannot run split "${split}" of "${name}": it has ${splits.join(", ")}; correct ${flag}.`,
+    `Cannot run split "${split}" of "${source.name}": it has ${splitsText(source)}; correct ${flag}.`,
   );
 }
 

@@ -55,7 +55,7 @@ export const trainSettings = section("Learning", {
   ),
   evalTasks: whole(210).help("of such an evaluation"),
   evalSplit: named("a split").help(
-    'where held-out tasks come from (default: "test" where there is one, else the split that is trained on)',
+    'where held-out tasks come from (default: "validation" or "test" where there is one, else the split that is trained on)',
   ),
   finalTasks: whole(1050, { min: 2 }).help(
     "held-out tasks of the comparison of before and after; at most 105 for each of --minutes unless given",

@@ -249,7 +249,7 @@ async function prepareTraining({ settings, base: given, surroundings }: Training
   const split = checkSplit(environment, base.split ?? defaultSplit);
   const evalSplit = checkSplit(
     environment,
-    settings.evalSplit ?? (environment.splits.includes("test") ? "test" : split),
+    settings.evalSplit ?? ["validation", "test"].find((one) => environment.splits.includes(one)) ?? split,
     "--eval-split",
   );
   const modelFolder = base.model ?? "";

@@ -96,7 +96,7 @@ describe("doctor environment", () => {
     [["environment"], 'none is named; write "doctor environment <name, module or address>"'],
     [["environment", "bookshpo"], 'did you mean "bookshop"?'],
     [["environment", "./nowhere.mjs"], "there is no file"],
-    [["environment", "bookshop", "--split", "dev"], "it has train, test; correct --split"],
+    [["environment", "bookshop", "--split", "dev"], "it has train, validation, test, fresh:<seed>; correct --split"],
     [["environment", "bookshop", "--task-count", "0"], "a whole number"],
     [["environment", "mcp:http://127.0.0.1:9/mcp"], "Cannot"],
   ])("%j is refused with the remedy, and code 2", async (given, message) => {

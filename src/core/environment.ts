@@ -247,6 +247,8 @@ export interface Environment {
 export interface EnvironmentSource {
   readonly name: string;
   readonly splits: readonly string[];
+  /** Names `<name>` of splits `<name>:<seed>`, one for each whole number: tasks nobody has seen, for whoever doubts. @default none */
+  readonly seededSplits?: readonly string[];
   /** Names of the user simulators that can run its tasks. */
   readonly users: readonly string[];
   /** What answers arguments that violate a tool's schema: the environment (as its reference does) or the loop. */

@@ -1,5 +1,5 @@
 // An environment outside of an episode: to read its guidelines and tools, to replay what was recorded. Whoever opens one this way
-// cannot forget to close it.
+// cannot forget to close it. And which splits a source has.
 
 import type { Environment, EnvironmentSource, Task } from "./environment.ts";
 
@@ -48,4 +48,15 @@ async function closeQuietly(environment: Environment): Promise<void> {
   } catch {
     // What it was opened for is there.
   }
+}
+
+/** Whether a source has a split of this name, listed or drawn from a seed. */
+export function hasSplit({ splits, seededSplits = [] }: EnvironmentSource, split: string): boolean {
+  const [, name = "", seed] = /^(.+):(0|[1-9]\d{0,14})$/.exec(split) ?? [];
+  return splits.includes(split) || (seed !== undefined && seededSplits.includes(name));
+}
+
+/** The splits of a source, for people. */
+export function splitsText({ splits, seededSplits = [] }: EnvironmentSource): string {
+  return [...splits, ...seededSplits.map((name) => `${name}:<seed>`)].join(", ");
 }

@@ -5,6 +5,7 @@
 import { findViolation } from "../agents/index.ts";
 import type { Environment, EnvironmentSource, Grade, Task, ToolResult } from "../core/environment.ts";
 import { ConfigurationError, faultAt } from "../core/failure.ts";
+import { hasSplit } from "../core/use-environment.ts";
 import { freeUsage, type UserLine, type UserSimulator, type UserSource } from "../core/user.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { DeadlineError, withDeadline } from "../lib/deadline.ts";
@@ -84,7 +85,7 @@ export class EpisodeHost {
   /** Tasks of a split, from a number on. Throws a {@link HostRequestError} for a split that is none. */
   tasks(split: string, from: number, count: number): readonly Task[] {
     const { source } = this.#options;
-    if (!source.splits.includes(split)) throw new HostRequestError(`There is no split "${split}".`);
+    if (!hasSplit(source, split)) throw new HostRequestError(`There is no split "${split}".`);
     const taskset = source.taskset(split);
     const end = Math.min(taskset.size, from + count);
     return Array.from({ length: Math.max(0, end - from) }, (_, index) => taskset.task(from + index));
@@ -167,7 +168,7 @@ export class EpisodeHost {
     // An id ends in the number of its task; the others are looked through.
     const number = Number(/(\d+)$/.exec(named)?.[1] ?? NaN);
     const isNumber = /^\d+$/.test(named);
-    const splits = isNumber ? [split] : source.splits;
+    const splits = isNumber ? [split] : [...new Set([split, ...source.splits])];
     for (const one of splits) {
       const tasks = source.taskset(one);
       if (!(number < tasks.size)) continue;

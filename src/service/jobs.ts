@@ -4,7 +4,7 @@
 //      ├────── cancel ───────┘
 //      └────── suspend: the service closes, and the next process resumes it
 
-import type { EnvironmentSource, Task, Taskset } from "../core/index.ts";
+import { type EnvironmentSource, type Task, type Taskset, hasSplit, splitsText } from "../core/index.ts";
 import { Waiters } from "../lib/deadline.ts";
 import { episodeSeed } from "../rollout/index.ts";
 import { type EpisodeSummary, type EventView, notEnded } from "./episode-view.ts";
@@ -163,12 +163,11 @@ export function findTaskset(
   taskIndexes: readonly number[],
   { environment, defaultSplit }: TaskOptions,
 ): Taskset {
-  const { name, splits } = environment;
   const found = split ?? defaultSplit;
   const refuse = (why: string): never => {
-    throw new ServiceError("bad-request", `Cannot find the task: ${name} ${why}.`);
+    throw new ServiceError("bad-request", `Cannot find the task: ${environment.name} ${why}.`);
   };
-  if (!splits.includes(found)) refuse(`has no split "${found}"; it has ${splits.join(", ")}`);
+  if (!hasSplit(environment, found)) refuse(`has no split "${found}"; it has ${splitsText(environment)}`);
   const taskset = environment.taskset(found);
   const wrong = taskIndexes.find((index) => index >= taskset.size);
   if (wrong !== undefined) {

@@ -29,9 +29,9 @@ def load() -> Any:
 
 
 def held_out_pass_rate(model: Path, folder: Path) -> float:
-    """Sampled at temperature 1, each of the first 210 test tasks once, by the embedded engine."""
+    """Sampled at temperature 1, each of the first 210 validation tasks once, by the embedded engine."""
     out = folder / f"eval-{model.name}"
-    command = ["node", str(MAIN), "eval", "--engine", "embedded", "--model", str(model), "--split", "test"]
+    command = ["node", str(MAIN), "eval", "--engine", "embedded", "--model", str(model), "--split", "validation"]
     flags = ["--tasks", f"0-{HELD_OUT - 1}", "--seed", "1", "--quiet", "--out", str(out)]
     subprocess.run([*command, *flags], check=True, stdout=subprocess.DEVNULL)
     lines = (out / "episodes.jsonl").read_text(encoding="utf-8").splitlines()

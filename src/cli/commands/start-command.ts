@@ -75,7 +75,7 @@ async function prepare(benchmark: string, { from, to }: PrepareFlags, context: C
 /** Eight tasks of all kinds, eight tries each. Every turn draws from its own seed, so the run can be repeated. */
 const demonstration: RolloutOptions = {
   env: "bookshop",
-  split: "test",
+  split: "validation",
   tasks: "0-7",
   groupSize: 8,
   user: "agenda",
@@ -104,7 +104,7 @@ export function startCommand(run: RunCommand): Command {
       "embedded: the model, or expert: a script that errs now and then, behind SGLang's protocol (default: embedded)",
     )
     .option("--expert-noise <p>", "how often the expert errs at a turn (default: 0.1); implies --engine expert")
-    .option("--tasks <list>", "which test tasks, like 0-7 or 3,5 (default: 0-7)")
+    .option("--tasks <list>", "which validation tasks, like 0-7 or 3,5 (default: 0-7)")
     .option("--seed <n>", "of the run (default: 0)")
     .option("--out <folder>", "run folder (default: runs/<time>-bookshop)")
     .action(async (flags: StartFlags) => run((context) => start(flags, context)));

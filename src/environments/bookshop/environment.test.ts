@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { ConfigurationError, type Environment, type Task } from "../../core/index.ts";
+import { ConfigurationError, type Environment, hasSplit, type Task } from "../../core/index.ts";
 import { fromPlain, type JsonObject, parseJson } from "../../python-semantics/json/index.ts";
 import { environmentViolations } from "../../testing/index.ts";
 import { bookshopSource, kinds, levels } from "./index.ts";
-import { createScenario } from "./scenario.ts";
+import { createScenario, drawnSplit } from "./scenario.ts";
 
 const source = bookshopSource();
 const completed = { outcome: "completed" } as const;
@@ -18,7 +18,7 @@ function args(value: Record<string, unknown>): JsonObject {
 function find(caseName: string): { readonly task: Task; readonly scenario: ReturnType<typeof createScenario> } {
   const tasks = source.taskset("train");
   for (let index = 0; index < 5000; index++) {
-    const scenario = createScenario("train", index);
+    const scenario = createScenario(drawnSplit("train")!, index);
     const [goal, second] = scenario.goals;
     if (second === undefined && `${goal?.kind}/${goal?.caseName}` === caseName)
       return { task: tasks.task(index), scenario };
@@ -167,6 +167,9 @@ describe("bookshopSource()", () => {
     for (const id of [
       "bookshop:test:5040",
       "bookshop:dev:1",
+      "bookshop:fresh:1",
+      "bookshop:fresh:01:1",
+      "bookshop:fresh:1:10080",
       "bookshop:test:-1",
       "other:test:1",
       "",
@@ -174,6 +177,20 @@ describe("bookshopSource()", () => {
     ]) {
       expect(() => source.open({ ...read, id }), id).toThrow(ConfigurationError);
     }
+  });
+
+  test("gives every split and every seed its own tasks", () => {
+    const hashOf = (split: string): string => source.taskset(split).task(5).contentHash;
+    expect(source.taskset("fresh:3").size).toBeGreaterThanOrEqual(10_000);
+    expect(new Set(["fresh:3", "fresh:4", "test", "validation", "train"].map(hashOf)).size).toBe(5);
+    const fresh = source.taskset("fresh:3").task(5);
+    const read = JSON.parse(JSON.stringify(fresh)) as Task;
+    expect(bookshopSource().open(read).digest()).toBe(source.open(fresh).digest());
+    for (const split of ["fresh", "fresh:", "fresh:01", "fresh:-1", "fresh:1e3", "fresh:1234567890123456"]) {
+      expect(() => source.taskset(split), split).toThrow(ConfigurationError);
+      expect(hasSplit(source, split), split).toBe(false);
+    }
+    expect(hasSplit(source, "fresh:3")).toBe(true);
   });
 
   test("keeps the ids of tasks when kinds and levels are chosen", () => {
@@ -184,15 +201,15 @@ describe("bookshopSource()", () => {
       const task = some.task(index);
       const number = Number(task.id.split(":")[2]);
       expect({ ...task, index: number }).toEqual(all.task(number));
-      expect(createScenario("train", number)).toMatchObject({ level: 1 });
-      expect(["cancel", "swap"]).toContain(createScenario("train", number).kind);
+      expect(createScenario(drawnSplit("train")!, number)).toMatchObject({ level: 1 });
+      expect(["cancel", "swap"]).toContain(createScenario(drawnSplit("train")!, number).kind);
     }
     const sizes = kinds.map((kind) => bookshopSource({ kinds: [kind], levels: [...levels] }).taskset("test").size);
     expect(sizes).toEqual(kinds.map(() => 720));
   });
 
   test("refuses unknown splits, indexes and options", () => {
-    expect(() => source.taskset("dev")).toThrow('it has "train" and "test"');
+    expect(() => source.taskset("dev")).toThrow('it has "train", "validation" and "test"');
     expect(() => source.taskset("test").task(5040)).toThrow("indexes go from 0 to 5039");
     expect(() => source.taskset("test").task(0.5)).toThrow(RangeError);
     expect(() => bookshopSource({ kinds: [] })).toThrow(ConfigurationError);

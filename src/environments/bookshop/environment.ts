@@ -7,9 +7,13 @@ import type { Environment, EnvironmentCall, Task, ToolResult } from "../../core/
 import { mentions } from "../../lib/text.ts";
 import type { JsonValue } from "../../python-semantics/json/index.ts";
 import { brokenRules, readChange, shown, textOf } from "./change.ts";
+import { numberWords } from "./goals/goal.ts";
 import type { Scenario } from "./scenario.ts";
 import { copyShop, describeRecord, type Shop, shopText } from "./shop.ts";
 import { guidelines, tools } from "./tool-definitions.ts";
+
+/** Whoever states more amounts and days than these that nobody reported is guessing, and tells nothing from then on. */
+const guessesAllowed = 3;
 
 export function createBookshop(task: Task, scenario: Scenario): Environment {
   const shop = copyShop(scenario.shop);
@@ -18,9 +22,12 @@ export function createBookshop(task: Task, scenario: Scenario): Environment {
   let servedMember: string | null = null;
   let saidSinceChange: string[] = [];
   let [toolErrors, lookUps, changes] = [0, 0, 0];
+  const known = new Set(statedValues(`${guidelines} ${JSON.stringify(task.agenda)}`));
+  const guesses = new Set<string>();
 
   const report = (text: string, endsEpisode = false): ToolResult => {
     reported.push(text);
+    for (const value of statedValues(text)) known.add(value);
     return { text, isError: false, endsEpisode, info: new Map() };
   };
   const fail = (text: string): ToolResult => {
@@ -57,6 +64,8 @@ export function createBookshop(task: Task, scenario: Scenario): Environment {
     call: (call) => (call.name === "look_up" ? lookUp(textOf(call.arguments, "id")) : makeChange(call)),
     hear: (utterance) => {
       saidSinceChange.push(utterance);
+      for (const value of statedValues(utterance)) if (!known.has(value)) guesses.add(value);
+      if (guesses.size > guessesAllowed) return;
       for (const fact of unsaid) {
         const isKnown = fact.sources.every((source) => reported.some((text) => mentions(text, source)));
         if (isKnown && fact.said.some((way) => mentions(utterance, way))) unsaid.delete(fact);
@@ -67,6 +76,7 @@ export function createBookshop(task: Task, scenario: Scenario): Environment {
       const log = [
         isStateRight ? "The data is as it should be." : "The data is not as it should be.",
         ...[...unsaid].map((fact) => `Not told: ${fact.said[0]}.`),
+        ...(guesses.size > guessesAllowed ? [`Guessed: ${[...guesses].join(", ")}.`] : []),
         ...[...shop.breaches].map((breach) => `Broken: ${breach}.`),
         ...(outcome === "completed" ? [] : [`Cut off: ${outcome}.`]),
       ].join(" ");
@@ -83,6 +93,16 @@ export function createBookshop(task: Task, scenario: Scenario): Environment {
     },
     digest: () => createHash("sha256").update(shopText(shop)).digest("hex"),
   };
+}
+
+/** Amounts and numbers of days: `$12`, `5 days`. */
+function statedValues(text: string): readonly string[] {
+  const amounts = [...text.matchAll(/\$(\d+)|\b(\d+) dollars\b/gi)].map(([, sign, word]) => `$${Number(sign ?? word)}`);
+  const days = [...text.matchAll(/\b(\w+) days\b/gi)].flatMap(([, word = ""]) => {
+    const place = numberWords.indexOf(word.toLowerCase());
+    return place === -1 && !/^\d+$/.test(word) ? [] : [`${place === -1 ? Number(word) : place + 2} days`];
+  });
+  return [...amounts, ...days];
 }
 
 function goldShop(task: Task, scenario: Scenario): Shop {

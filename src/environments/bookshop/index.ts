@@ -11,4 +11,5 @@ export {
   type ExpertSamplerOptions,
 } from "./expert-sampler.ts";
 export { type Kind, kinds, type Level, levels } from "./world.ts";
+export { worldVersion } from "./scenario.ts";
 export { bookshopSource, type BookshopOptions } from "./source.ts";

@@ -53,7 +53,7 @@ function engineOf(noise: number): Engine {
 async function run(family: string, noise: number, sampleIndex = 0): Promise<Episode[]> {
   const renderer = rendererFor(family, tokenizer, family === "qwen3" ? { chatTemplate: thinkingTemplate } : {});
   const parts = { environment, user: agendaUser(), engine: engineOf(noise), renderer, strategy: agentFactory() };
-  const tasks = environment.taskset("test");
+  const tasks = environment.taskset("validation");
   const episodes: Episode[] = [];
   for (let index = 0; index < 42; index++) {
     const options = { seed: 100 * sampleIndex + index, seedTurns: true };

@@ -21,6 +21,9 @@ export type Scenario = {
   readonly contentHash: string;
 };
 
+/** Of the tasks and of how they are graded; enters every content hash. 2: four splits, no book by place, no listing of values. */
+export const worldVersion = 2;
+
 /** After so many numbers, kinds and levels repeat (7 and 3 share no divisor). */
 export const cycleLength = kinds.length * levels.length;
 
@@ -28,9 +31,25 @@ export function placeInCycle(number: number): { readonly kind: Kind; readonly le
   return { kind: kinds[number % kinds.length]!, level: levels[number % levels.length]! };
 }
 
-export function createScenario(split: BookshopSplit, number: number): Scenario {
+/** `seedName`: the split's own part in the seeds of its tasks. */
+export type DrawnSplit = { readonly law: BookshopSplit; readonly seedName: string };
+
+const drawnSplits: Readonly<Record<string, DrawnSplit>> = {
+  train: { law: "train", seedName: "train" },
+  // What it was called when there was no other test.
+  validation: { law: "validation", seedName: "test" },
+  test: { law: "test", seedName: "sealed" },
+};
+
+/** Of a split's name, `fresh:<seed>` included; `null`: there is none. */
+export function drawnSplit(name: string): DrawnSplit | null {
+  if (/^fresh:(0|[1-9]\d{0,14})$/.test(name)) return { law: "fresh", seedName: name };
+  return Object.hasOwn(drawnSplits, name) ? drawnSplits[name]! : null;
+}
+
+export function createScenario({ law, seedName }: DrawnSplit, number: number): Scenario {
   const { kind, level } = placeInCycle(number);
-  const draw = new Draw(split, deriveSeed(1, "bookshop", split, number));
+  const draw = new Draw(law, deriveSeed(1, "bookshop", seedName, number));
   const cases = level === 3 ? casePair(draw, kind) : [draw.pick(casesOf(kind).filter((one) => one.level === level))];
   const world = new World(draw, { needsGold: cases.some((one) => one.needsGold) });
   const goals = cases.map((one) => ({ kind: one.kind, caseName: one.name, ...one.build(world) }));
@@ -44,7 +63,7 @@ export function createScenario(split: BookshopSplit, number: number): Scenario {
   return { kind, level, shop, goals, agenda, instruction, contentHash: hashOf({ shop, goals, agenda, instruction }) };
 }
 
-/** Two cases of different kinds, one of them `kind`. Pairs are split as ids are: no pair is in train and test. */
+/** Two cases of different kinds, one of them `kind`. Pairs are split as ids are: no pair is in two splits. */
 function casePair(draw: Draw, kind: Kind): readonly GoalCase[] {
   const first = draw.pick(casesOf(kind));
   const place = goalCases.indexOf(first);
@@ -93,6 +112,6 @@ function hashOf(parts: Pick<Scenario, "shop" | "goals" | "agenda" | "instruction
   }));
   const { agenda, instruction } = parts;
   return createHash("sha256")
-    .update(JSON.stringify({ shop: shopText(parts.shop), goals, agenda, instruction }))
+    .update(JSON.stringify({ worldVersion, shop: shopText(parts.shop), goals, agenda, instruction }))
     .digest("hex");
 }

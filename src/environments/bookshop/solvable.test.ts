@@ -2,13 +2,15 @@ import { expect, test } from "vitest";
 import { bookshopSource, expertAction } from "./index.ts";
 import { play } from "./play.test-helper.ts";
 
-/** BOOKSHOP_TASKS=all plays every task of both splits: minutes instead of seconds. */
+/** BOOKSHOP_TASKS=all plays every task of all these splits: minutes instead of seconds. */
 const isFullRun = process.env["BOOKSHOP_TASKS"] === "all";
 const source = bookshopSource();
 
 test.each([
   ["train", 2000],
-  ["test", 1000],
+  ["validation", 1000],
+  ["test", 500],
+  ["fresh:7", 500],
 ] as const)(
   "the expert without noise solves every task of %s from the conversation alone",
   async (split, count) => {
@@ -53,7 +55,7 @@ test("the same task and seed give the same conversation, word for word, and anot
 });
 
 test("the more noise, the fewer tasks the expert solves", async () => {
-  const tasks = source.taskset("test");
+  const tasks = source.taskset("validation");
   const rates: number[] = [];
   for (const noise of [0, 0.1, 0.3, 1]) {
     let solved = 0;

@@ -6,7 +6,7 @@ import { ConfigurationError } from "../../core/failure.ts";
 import { type BookshopSplit, type Kind, kinds, type Level, levels } from "./world.ts";
 import { createTaskset } from "../../core/taskset.ts";
 import { createBookshop } from "./environment.ts";
-import { createScenario, cycleLength, placeInCycle, type Scenario } from "./scenario.ts";
+import { createScenario, cycleLength, drawnSplit, placeInCycle, type Scenario, worldVersion } from "./scenario.ts";
 
 export type BookshopOptions = {
   /** Kinds of task to choose. Default: all. */
@@ -15,8 +15,9 @@ export type BookshopOptions = {
   readonly levels?: readonly Level[];
 };
 
-const cycles: Readonly<Record<BookshopSplit, number>> = { train: 2400, test: 240 };
+const cycles: Readonly<Record<BookshopSplit, number>> = { train: 2400, validation: 240, test: 240, fresh: 480 };
 const environmentName = "bookshop";
+const listedSplits = ["train", "validation", "test"];
 
 /** Throws a `ConfigurationError` for an unknown kind or level, or when none is left. */
 export function bookshopSource(options: BookshopOptions = {}): LocalEnvironmentSource {
@@ -30,40 +31,45 @@ export function bookshopSource(options: BookshopOptions = {}): LocalEnvironmentS
 
   return {
     name: environmentName,
-    splits: Object.keys(cycles),
+    splits: listedSplits,
+    seededSplits: ["fresh"],
     users: ["agenda", "llm", "human", "scripted"],
     argumentErrors: "loop",
-    taskset: (split) =>
-      createTaskset(environmentName, split, {
-        sizes: { train: cycles.train * places.length, test: cycles.test * places.length },
+    taskset: (split) => {
+      const drawn = drawnSplit(split);
+      const names = drawn === null ? listedSplits : [split];
+      return createTaskset(environmentName, split, {
+        sizes: Object.fromEntries(names.map((name) => [name, cycles[drawnSplit(name)!.law] * places.length])),
         task: (index) => {
           const number = Math.floor(index / places.length) * cycleLength + places[index % places.length]!;
-          const scenario = createScenario(split as BookshopSplit, number);
+          const scenario = createScenario(drawn!, number);
           const { contentHash, instruction, agenda } = scenario;
           const id = `${environmentName}:${split}:${number}`;
           const task = { id, environment: environmentName, split, index, contentHash, instruction, agenda };
           scenarios.set(task, scenario);
           return task;
         },
-      }),
+      });
+    },
     open: (task) => createBookshop(task, scenarios.get(task) ?? scenarioOf(task)),
   };
 }
 
 /** Makes the scenario of a task that came from elsewhere (a run folder, another process). */
-function scenarioOf(task: Task): Scenario {
-  const [, split, digits] = /^bookshop:(train|test):(\d+)$/.exec(task.id) ?? [];
+function scenarioOf({ id, contentHash }: Task): Scenario {
+  const [, split = "", digits] = /^bookshop:(\w+|fresh:\d+):(\d+)$/.exec(id) ?? [];
   const number = Number(digits);
-  if ((split !== "train" && split !== "test") || number >= cycles[split] * cycleLength) {
+  const drawn = drawnSplit(split);
+  if (drawn === null || number >= cycles[drawn.law] * cycleLength) {
     throw new ConfigurationError(
-      `Cannot open task "${task.id}" in environment "bookshop": its tasks are called like "bookshop:train:17".`,
+      `Cannot open task "${id}" in environment "bookshop": its tasks are called like "bookshop:train:17".`,
     );
   }
-  const scenario = createScenario(split, number);
-  if (scenario.contentHash !== task.contentHash) {
+  const scenario = createScenario(drawn, number);
+  if (scenario.contentHash !== contentHash) {
     throw new ConfigurationError(
-      `Cannot open task "${task.id}": its content hash is ${task.contentHash}, this version makes ${scenario.contentHash}; ` +
-        "use the version of the package that made the task.",
+      `Cannot open task "${id}": its content hash is ${contentHash}, version ${worldVersion} of the bookshop makes ` +
+        `${scenario.contentHash}; use the version of the package that made the task.`,
     );
   }
   return scenario;

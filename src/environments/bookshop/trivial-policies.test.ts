@@ -11,7 +11,7 @@ import { tools } from "./tool-definitions.ts";
 const source = bookshopSource();
 const examples = [1, 2, 3].map((index) => ({
   index,
-  ids: idsOf(source.taskset("test").task(index).instruction ?? ""),
+  ids: idsOf(source.taskset("validation").task(index).instruction ?? ""),
 }));
 
 function idsOf(text: string): string[] {
@@ -114,12 +114,37 @@ const stubborn: readonly (readonly [string, TextAgent])[] = ["hand_over", ...rul
   return [`always ends with ${end}`, agent] as const;
 });
 
+/** Looks up what the question is about, and then states every value there can be. */
+const listing: TextAgent = (prompt) => {
+  const conversation = prompt.slice(prompt.indexOf("<|im_start|>user"));
+  const isRead = (id: string): boolean => conversation.includes(`{"id": "${id}"}`);
+  const ids = idsOf(conversation);
+  const member = ids.find((id) => id.startsWith("#M"));
+  if (member === undefined) return "May I have your member id?";
+  const unread = [member, ids.findLast((id) => /#[WCB]/.test(id)) ?? member].find((id) => !isRead(id));
+  if (unread !== undefined) return callText("look_up", { id: unread });
+  if (!ids.some((id) => /#[WCB]/.test(id))) return "Which order is it, or which card?";
+  const amounts = Array.from({ length: 90 }, (_, amount) => `$${amount + 10}, ${amount + 2} days`);
+  return `It is ${amounts.join(", ")}, to ${/ to (.+?)\. #/.exec(conversation)?.[1] ?? "nowhere"}. Anything else?`;
+};
+
+test("who states every value there can be tells nothing", async () => {
+  const questions = bookshopSource({ kinds: ["question"], levels: [1] }).taskset("validation");
+  const passed: string[] = [];
+  for (let index = 0; index < 40; index++) {
+    const task = questions.task(index);
+    const { grade } = await play(source, task, listing, { maxTurns: 12 });
+    if (grade.reward === 1) passed.push(task.id);
+  }
+  expect(passed).toEqual([]);
+});
+
 test.each([
   ["constant", constant],
   ["copying", copying],
   ["stubborn", stubborn],
 ] as const)("the best %s policy passes at most 15 % of the tasks", async (_, policies) => {
-  const tasks = source.taskset("test");
+  const tasks = source.taskset("validation");
   // The tasks of the kinds come in turn.
   const count = process.env["FULL"] === "1" ? 210 : 105;
   const rates: (readonly [string, number])[] = [];

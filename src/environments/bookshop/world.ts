@@ -1,7 +1,7 @@
 // Builds the records of one task: the member who writes, another member, and what goals ask for. Every name, title,
-// address and id is new in the task and belongs to its split. Drawing is seeded and has a law that keeps train and test apart: a
-// combination belongs to the test split exactly when the sum of its parts (places in lists, pairs of digits) is divisible by
-// four. So both splits use every word and every pair of digits, and share no id, no full name, no title and no address.
+// address and id is new in the task and belongs to its split. Drawing is seeded and has a law that keeps splits apart: the sum of the
+// parts of a combination (places in lists, pairs of digits) modulo eight says which split it belongs to. So all splits use every
+// word and every pair of digits, and share no id, no full name, no title and no address.
 
 import { createRandom, type Random } from "../../lib/random.ts";
 import {
@@ -134,12 +134,15 @@ export type Kind = (typeof kinds)[number];
 export const levels = [1, 2, 3] as const;
 export type Level = (typeof levels)[number];
 
-export type BookshopSplit = "train" | "test";
+/** "fresh" is that of every `fresh:<seed>`. */
+export type BookshopSplit = "train" | "validation" | "test" | "fresh";
 type IdKind = "M" | "W" | "B" | "C";
+
+const splitsBySum = ["validation", "train", "test", "train", "validation", "train", "fresh", "train"] as const;
 
 /** Whether a combination, given by the sum of its parts, belongs to the split. */
 export function belongsTo(split: BookshopSplit, sum: number): boolean {
-  return (sum % 4 === 0) === (split === "test");
+  return splitsBySum[sum % splitsBySum.length] === split;
 }
 
 export class Draw {

@@ -12,10 +12,10 @@ import { agendaUser } from "../../users/index.ts";
 
 const templateFamily = "qwen3-instruct-2507";
 
-export type Split = "train" | "test";
+export type Split = "train" | "validation";
 
 const environment = bookshopSource();
-const tasksets = { train: environment.taskset("train"), test: environment.taskset("test") } as const;
+const tasksets = { train: environment.taskset("train"), validation: environment.taskset("validation") } as const;
 
 /** Runs tasks; `round` seeds user and sampling, so that a task can be run in many ways. */
 export function createTaskRunner(tokenizer: Tokenizer, engine: Engine) {
@@ -110,7 +110,7 @@ export async function testPrompts(
   tokenizer: Tokenizer,
   count: number,
 ): Promise<readonly { readonly text: string; readonly tokens: Uint32Array }[]> {
-  const dialogues = await expertDialogues(tokenizer, { split: "test", noise: 0, seed: 1 })(0, count);
+  const dialogues = await expertDialogues(tokenizer, { split: "validation", noise: 0, seed: 1 })(0, count);
   return dialogues.map(({ tokens, targets }, index) => {
     const starts = targets.filter((place, at) => at === 0 || targets[at - 1] !== place - 1);
     const prompt = tokens.slice(0, starts[index % starts.length]);

@@ -27,7 +27,7 @@ export type LikelihoodScore = {
   readonly copyAccuracy: number;
 };
 
-/** Runs the first `tasks` test tasks; the same weights give the same score. */
+/** Runs the first `tasks` validation tasks; the same weights give the same score. */
 export async function evaluateEpisodes(
   checkpoint: Checkpoint,
   options: { readonly tokenizer: Tokenizer; readonly tasks: number; readonly threads: number; readonly seed: number },
@@ -37,7 +37,7 @@ export async function evaluateEpisodes(
   try {
     const runner = createTaskRunner(tokenizer, engine);
     const plans = Array.from({ length: tasks }, (_, groupIndex) => {
-      const task = runner.task("test", groupIndex);
+      const task = runner.task("validation", groupIndex);
       return { groupId: `${task.id}@${groupIndex}`, task, groupIndex };
     });
     const groups = await runGroups(plans, {

@@ -23,7 +23,7 @@ async function main(): Promise<number> {
   const stateFolder = join(fileURLToPath(new URL("../../../build/pretrain/", import.meta.url)), recipe.name);
   const score = await pretrain(recipe, { folder, stateFolder, report });
   process.stdout.write(
-    `${recipe.name} passes ${percent(score?.passRate)} of ${score?.tasks} test tasks; written to ${folder}\n`,
+    `${recipe.name} passes ${percent(score?.passRate)} of ${score?.tasks} validation tasks; written to ${folder}\n`,
   );
   return 0;
 }

@@ -4,7 +4,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 import type { Tokenizer } from "../../core/index.ts";
-import { type Kind, kinds } from "../../environments/bookshop/index.ts";
+import { type Kind, kinds, worldVersion } from "../../environments/bookshop/index.ts";
 import type { ChatTokenizerFiles } from "../../tokenizers/index.ts";
 import { type Checkpoint, type ModelConfig, writeCheckpoint, parameterLayout } from "../model/index.ts";
 import type { EpisodeScores, LikelihoodScore } from "./evaluate-model.ts";
@@ -53,9 +53,9 @@ export type LogRow = {
   readonly learningRate: number;
   /** Of what was trained on since the last row; `null`: nothing was. */
   readonly training: LikelihoodScore | null;
-  /** Of clean dialogues of test tasks; `null`: not computed here. */
+  /** Of clean dialogues of validation tasks; `null`: not computed here. */
   readonly likelihood: LikelihoodScore | null;
-  /** Of test tasks run at temperature 1; `null`: not computed here. */
+  /** Of validation tasks run at temperature 1; `null`: not computed here. */
   readonly episodes: EpisodeScores | null;
 };
 
@@ -132,9 +132,9 @@ multiplications in another way get other last bits.
 
 ## What it does
 
-Measured on the weights of this folder, on *test* tasks: no id, name, title or address of them occurs in training.
+Measured on the weights of this folder, on *validation* tasks of version ${worldVersion} of the bookshop: no id, name, title or address of them occurs in training.
 
-| ${episodes?.tasks ?? 0} test tasks, temperature 1 | |
+| ${episodes?.tasks ?? 0} validation tasks, temperature 1 | |
 | --- | --- |
 | pass rate | ${percent(episodes?.passRate)} |
 ${kinds.map((kind) => `| pass rate of "${kind}" | ${percent(episodes?.passRateByKind[kind])} |`).join("\n")}

@@ -131,7 +131,7 @@ type Preparation = {
   readonly tokenizer: Tokenizer;
   readonly config: ModelConfig;
   readonly stepAt: Curriculum;
-  /** Dialogues of test tasks without mistakes, for their likelihood. */
+  /** Dialogues of validation tasks without mistakes, for their likelihood. */
   readonly cleanDialogues: readonly Dialogue[];
   /** Whether a token is one of those that "copy accuracy" counts. */
   readonly isCopied: (token: number) => boolean;
@@ -150,7 +150,10 @@ async function prepareRun(recipe: Recipe): Promise<Preparation> {
     tokenizer,
     config: { ...shape, vocabularySize: Math.ceil(tokenizer.vocabularySize / 8) * 8 },
     stepAt: curriculumOf(recipe, { alphabet, dialoguesAt, promptLength: instructionsLength(tokenizer) }),
-    cleanDialogues: await expertDialogues(tokenizer, { split: "test", noise: 0, seed })(0, recipe.evaluation.dialogues),
+    cleanDialogues: await expertDialogues(tokenizer, { split: "validation", noise: 0, seed })(
+      0,
+      recipe.evaluation.dialogues,
+    ),
     isCopied: (token) => pairs.has(token),
   };
 }

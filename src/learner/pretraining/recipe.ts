@@ -39,9 +39,9 @@ export type Recipe = {
   readonly evaluation: {
     /** Of cloning, between two evaluations. */
     readonly everyTokens: number;
-    /** Dialogues of test tasks, without mistakes, that are read: 63 are three of each kind and level. */
+    /** Dialogues of validation tasks, without mistakes, that are read: 63 are three of each kind and level. */
     readonly dialogues: number;
-    /** Test tasks run at temperature 1. */
+    /** Validation tasks run at temperature 1. */
     readonly tasks: number;
     /** After the last step; of all shipped figures these are the ones to quote. */
     readonly finalTasks: number;

@@ -59,7 +59,8 @@ export const returnCases: readonly GoalCase[] = [
 
 /** With `changesMind`, the user thinks of the other book of the order when asked to confirm. */
 function takeBack(world: World, order: Order, knowledge: Knowledge, changesMind = false): GoalParts {
-  const [first, second] = order.books.map((book) => world.editionOf(book));
+  // Shuffled: the place in the order must not tell which book it is about.
+  const [first, second] = world.draw.shuffle(order.books.map((book) => world.editionOf(book)));
   const { wish, reference } = returnWish(world, order, first!, knowledge);
   const final = changesMind ? second! : first!;
   return granted(wish, {

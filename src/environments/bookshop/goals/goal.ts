@@ -192,7 +192,8 @@ export function amountFact(world: World, amount: number): Fact {
   return told(world, `$${amount}`, [`$${amount}`, `${amount} dollars`]);
 }
 
-const numberWords = "two three four five six seven eight nine ten eleven twelve".split(" ");
+/** From 2 on. */
+export const numberWords = "two three four five six seven eight nine ten eleven twelve".split(" ");
 
 /** Of 2 days or more. */
 export function daysFact(world: World, days: number): Fact {
