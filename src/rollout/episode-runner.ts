@@ -11,7 +11,7 @@ import {
 } from "../core/index.ts";
 import type { EpisodeJournal } from "../store/index.ts";
 import type { EpisodeOptions, EpisodeParts } from "./episode/episode-options.ts";
-import { episodeSamples } from "./episode/episode-samples.ts";
+import { episodeSamples } from "../trajectories/index.ts";
 import { type ChatEpisodeParts, runChatEpisode, runEpisode } from "./episode/run-episode.ts";
 
 /** A finished episode and its training rows. */

@@ -33,7 +33,8 @@ export {
 export type { RoutedExpertsSink } from "./episode/expert-rows.ts";
 export { resolveOptions, type ResolvedOptions } from "./episode/episode-options.ts";
 export { sampleTurn } from "./episode/sample-turn.ts";
-export { episodeSamples, episodeUsage, type EpisodeUsage } from "./episode/episode-samples.ts";
+export { episodeSamples } from "../trajectories/index.ts";
+export { episodeUsage, type EpisodeUsage } from "./episode/episode-usage.ts";
 export { type ChatEpisodeParts, runChatEpisode, runEpisode } from "./episode/run-episode.ts";
 export { type AdaptiveConcurrency } from "./concurrency/episode-limit.ts";
 export {

@@ -20,7 +20,7 @@ import {
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { createRandom, deriveSeed } from "../lib/random.ts";
 import type { FinishedEpisode } from "./episode-runner.ts";
-import { episodeSamples } from "./episode/episode-samples.ts";
+import { episodeSamples } from "../trajectories/index.ts";
 import { mixGrade } from "./grading.ts";
 import type { FinishedGroup, GroupMember } from "./groups.ts";
 

@@ -1,16 +1,16 @@
-// A run as a folder: `run.json` (what the run is), `episodes.jsonl` (one episode a line, in the order they ended),
-// `groups.jsonl` (one decided group a line), `samples.jsonl` (one training row a line; only when groups come with rows) and
-// `journal/` (events of the episodes in flight). All but `run.json` only grow; that one is replaced whole.
+// A run as a folder: `run.json` (what the run is), `episodes.jsonl` (one episode a line, in the order they ended), `index.jsonl` (the
+// same in short, and where each stands), `groups.jsonl` (one decided group a line), `samples.jsonl` (one training row a line; only
+// when groups come with rows) and `journal/` (events of the episodes in flight). All but `run.json` only grow; that one is replaced
+// whole. Where several processes run episodes, each writes a shard (`shard-store.ts`), and the one that decides writes the rest.
 
 import { existsSync } from "node:fs";
-import { mkdir, open, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ConfigurationError, type Episode, type EpisodeEvent, type GroupRecord, messageOf } from "../core/index.ts";
 import { dumpJson } from "../python-semantics/json/dump-json.ts";
-import { parseJson } from "../python-semantics/json/parse-json.ts";
 import type { JsonObject, JsonValue } from "../python-semantics/json/value.ts";
 import { unchanged } from "../lib/text.ts";
-import { AppendFile, checkLine, endLine, BatchQueue } from "./lines.ts";
+import { AppendFile, endLine, BatchQueue } from "./lines.ts";
 import { ByteWriter, OutgoingLines } from "./byte-writer.ts";
 import {
   type EpisodeJournal,
@@ -18,13 +18,16 @@ import {
   runFormat,
   type DecidedGroup,
   type RunStore,
+  shardedFormat,
   type TornLine,
   closedStore,
   storeFault,
   unbegunStore,
 } from "./run-store.ts";
-import { episodeFromJson, storedGroup, writeEpisode } from "./records.ts";
-import { type EpisodePlace, recoverFiles, type RecoveredFiles } from "./recover-run.ts";
+import { EpisodeFiles } from "./episode-files.ts";
+import { type EpisodePlace, summaryOf, type UnnumberedSummary, writeSummary } from "./episode-index.ts";
+import { storedGroup, writeEpisode } from "./records.ts";
+import { recoverFiles, type RecoveredFiles } from "./recover-run.ts";
 import { checkResumable, openRunFolder } from "./run-folder.ts";
 import { RunJournal, type RunJournalOptions } from "./journal.ts";
 import { lockRun, type RunLock } from "./run-lock.ts";
@@ -33,10 +36,19 @@ import { lockRun, type RunLock } from "./run-lock.ts";
 export type FileRunStoreOptions = Pick<RunJournalOptions, "fsync" | "segmentBytes" | "clock"> & {
   /** Removes secrets from everything that is written. Default: nothing is removed. */
   readonly redact?: (text: string) => string;
+  /** Episodes may lie in shards. A run that has some keeps them. Default: false. */
+  readonly hasShards?: boolean;
 };
 
 /** A store that journals, too. */
-export type FileRunStore = RunStore & EpisodeJournal;
+export type FileRunStore = RunStore &
+  EpisodeJournal & {
+    /**
+     * An episode whose line another process has written to its shard and forced to the disk: from now on it counts. Resolves with
+     * false for an id that is there already: the first counts. For a store with shards alone.
+     */
+    appendIndexed(summary: UnnumberedSummary): Promise<boolean>;
+  };
 
 /** A run that resumes. Call `begin` of the store next. */
 export type ResumedRun = {
@@ -64,8 +76,9 @@ export function createFileRunStore(folder: string, options: FileRunStoreOptions 
 export async function resumeFileRunStore(folder: string, options: FileRunStoreOptions = {}): Promise<ResumedRun> {
   const lock = await lockRun(folder, join(folder, runFiles.lock));
   try {
-    checkResumable(await openRunFolder(folder).manifest(), folder);
-    const files = await recoverFiles(folder);
+    const manifest = await openRunFolder(folder).manifest();
+    checkResumable(manifest, folder);
+    const files = await recoverFiles(folder, manifest.get("format") === shardedFormat);
     return {
       store: new FolderStore(folder, options, { files, lock }),
       ended: new Set(files.episodes.keys()),
@@ -82,15 +95,25 @@ export async function resumeFileRunStore(folder: string, options: FileRunStoreOp
 
 const draftName = `${runFiles.manifest}.new`;
 /** What is there before a run has begun. */
-const unbegun: readonly string[] = [runFiles.episodes, runFiles.groups, runFiles.samples, draftName];
+const unbegun: readonly string[] = [
+  ...[runFiles.episodes, runFiles.index, runFiles.groups, runFiles.samples, draftName],
+];
 
 /** What waits to be written. */
 type Result =
-  | { readonly type: "episode"; readonly id: string; readonly length: number }
+  | {
+      readonly type: "episode";
+      readonly summary: Omit<UnnumberedSummary, "place">;
+      /** Of the line with its end. */
+      readonly length: number;
+      readonly crc32: string;
+    }
+  | { readonly type: "indexed"; readonly summary: UnnumberedSummary }
   | { readonly type: "group"; readonly group: GroupRecord; readonly rows: Buffer };
 
 type OpenFiles = {
   readonly episodes: AppendFile;
+  readonly index: AppendFile;
   readonly groups: AppendFile;
   /** `null`: no group has come with rows. */
   samples: AppendFile | null;
@@ -112,6 +135,9 @@ class FolderStore implements RunStore, EpisodeJournal {
   readonly #queue = new BatchQueue<Result>((batch) => this.#write(batch));
   /** Of episodes. */
   readonly #lines = new OutgoingLines();
+  readonly #hasShards: boolean;
+  /** Lines of the index. */
+  #indexed: number;
 
   constructor(folder: string, options: FileRunStoreOptions, recovered: Recovered | null) {
     this.location = folder;
@@ -119,6 +145,8 @@ class FolderStore implements RunStore, EpisodeJournal {
     this.#redact = options.redact ?? unchanged;
     this.#recovered = recovered;
     this.#places = new Map(recovered?.files.episodes);
+    this.#hasShards = (options.hasShards ?? false) || (recovered?.files.hasShards ?? false);
+    this.#indexed = recovered?.files.index.lines ?? 0;
   }
 
   async begin(manifest: JsonObject): Promise<void> {
@@ -132,6 +160,7 @@ class FolderStore implements RunStore, EpisodeJournal {
       }
       await this.#guard("begin a run", async () => {
         const episodes = await this.#open("episodes");
+        const index = await this.#openIndex();
         const groups = await this.#open("groups");
         const hasSamples = this.#recovered !== null && existsSync(this.#path("samples"));
         const samples = hasSamples ? await this.#open("samples") : null;
@@ -143,7 +172,7 @@ class FolderStore implements RunStore, EpisodeJournal {
           redact: this.#redact,
           beforeRemoval: () => episodes.sync(),
         });
-        this.#files = { episodes, groups, samples, lock, journal };
+        this.#files = { episodes, index, groups, samples, lock, journal };
       });
     } catch (error) {
       await lock.release();
@@ -160,15 +189,11 @@ class FolderStore implements RunStore, EpisodeJournal {
     const place = this.#places.get(episodeId);
     if (place === undefined) return null;
     return this.#guard(`read episode "${episodeId}"`, async () => {
-      const file = this.#path("episodes");
-      const handle = await open(file, "r");
+      const files = new EpisodeFiles(this.location);
       try {
-        const { buffer } = await handle.read(Buffer.alloc(place.length), 0, place.length, place.start);
-        const at = `at byte ${place.start}`;
-        checkLine(buffer, { file, place: at, format: runFormat });
-        return episodeFromJson(parseJson(buffer.toString("utf8")), `"${file}" ${at}`);
+        return await files.episode(episodeId, place);
       } finally {
-        await handle.close();
+        await files.close();
       }
     });
   }
@@ -182,15 +207,30 @@ class FolderStore implements RunStore, EpisodeJournal {
   async append(episode: Episode): Promise<void> {
     const { journal } = this.#openFiles();
     await this.#guard(`store episode "${episode.id}"`, async () => {
+      // First: once its line is among those that wait, the episode must not be refused.
+      const summary = summaryOf(episode);
+      let crc32 = "";
       const length = this.#lines.add((writer) => {
         const start = writer.length;
         writeEpisode(writer, episode);
         writer.redact(start, this.#redact);
-        endLine(writer, start);
+        crc32 = endLine(writer, start);
       });
-      await this.#queue.add({ type: "episode", id: episode.id, length });
+      await this.#queue.add({ type: "episode", summary, length, crc32 });
       await journal.forget(episode.id);
     });
+  }
+
+  async appendIndexed(summary: UnnumberedSummary): Promise<boolean> {
+    this.#openFiles();
+    const { id, place } = summary;
+    if (!this.#hasShards || place.shard === null) {
+      throw new TypeError(`Cannot record episode "${id}" of another process: it names no shard, or the run has none.`);
+    }
+    if (this.#places.has(id)) return false;
+    this.#places.set(id, place);
+    await this.#guard(`record episode "${id}"`, () => this.#queue.add({ type: "indexed", summary }));
+    return true;
   }
 
   async appendGroup({ group, sampleLines }: DecidedGroup): Promise<void> {
@@ -209,17 +249,24 @@ class FolderStore implements RunStore, EpisodeJournal {
   async #write(batch: readonly Result[]): Promise<void> {
     const episodeLines = this.#lines.take();
     const files = this.#files!;
-    const { episodes, groups } = files;
-    const ended = batch.filter((result) => result.type === "episode");
-    if (ended.length > 0) {
-      let { size: start } = episodes;
-      await episodes.append(episodeLines);
-      // Places are those of lines without their ends.
-      for (const { id, length } of ended) {
-        this.#places.set(id, { start, length: length - 1 });
-        start += length;
-      }
+    const { episodes, index, groups } = files;
+    let { size: offset } = episodes;
+    if (episodeLines.length > 0) await episodes.append(episodeLines);
+    const indexLines = new ByteWriter();
+    for (const result of batch) {
+      if (result.type === "group") continue;
+      const place =
+        result.type === "indexed"
+          ? result.summary.place
+          : // That of a line without its end.
+            { shard: null, offset, length: result.length - 1, crc32: result.crc32 };
+      if (result.type === "episode") offset += result.length;
+      const summary = { ...result.summary, number: ++this.#indexed, place };
+      this.#places.set(summary.id, summary.place);
+      writeSummary(indexLines, summary, this.#redact);
     }
+    // After what it names: a reader that finds a line of the index finds the episode.
+    if (indexLines.length > 0) await index.append(indexLines.view());
     const decided = batch.filter((result) => result.type === "group");
     if (decided.length === 0) return;
     let samplesEnd = files.samples?.size ?? 0;
@@ -239,11 +286,11 @@ class FolderStore implements RunStore, EpisodeJournal {
     await groups.append(groupLines.view());
   }
 
-  async #close({ episodes, samples, groups, journal, lock }: OpenFiles, manifest: JsonObject): Promise<void> {
+  async #close({ episodes, index, samples, groups, journal, lock }: OpenFiles, manifest: JsonObject): Promise<void> {
     try {
       await this.#queue.idle();
       await journal.close();
-      for (const file of [episodes, samples, groups]) {
+      for (const file of [episodes, index, samples, groups]) {
         await file?.sync();
         await file?.close();
       }
@@ -264,6 +311,37 @@ class FolderStore implements RunStore, EpisodeJournal {
     return this.#recovered === null
       ? AppendFile.create(path)
       : AppendFile.reopen(path, this.#recovered.files.sizes[file]);
+  }
+
+  /** Completes the index of a run that resumes: from its own episodes, whatever its process had no time to write. */
+  async #openIndex(): Promise<AppendFile> {
+    const path = this.#path("index");
+    if (this.#recovered === null) return AppendFile.create(path);
+    const { size, kept, missing } = this.#recovered.files.index;
+    if (kept.length > 0 || missing.size > 0 || !existsSync(path)) {
+      const lines = new ByteWriter();
+      for (const summary of kept) writeSummary(lines, { ...summary, number: ++this.#indexed }, this.#redact);
+      const files = new EpisodeFiles(this.location);
+      try {
+        for (const [id, place] of missing) {
+          const summary = summaryOf(await files.episode(id, place));
+          writeSummary(lines, { number: ++this.#indexed, ...summary, place }, this.#redact);
+        }
+      } finally {
+        await files.close();
+      }
+      // Beside the old one: lines of shards that a killed process had cut would be lost.
+      const draft = `${path}.new`;
+      await rm(draft, { force: true });
+      if (size > 0) await copyFile(path, draft);
+      const file = size > 0 ? await AppendFile.reopen(draft, size) : await AppendFile.create(draft);
+      await file.append(lines.view());
+      await file.sync();
+      await file.close();
+      await rename(draft, path);
+      return AppendFile.reopen(path, size + lines.length);
+    }
+    return AppendFile.reopen(path, size);
   }
 
   /** Makes the folder, which must be empty, or hold what a process left that was killed while it began here: files without a line. */
@@ -300,7 +378,8 @@ class FolderStore implements RunStore, EpisodeJournal {
   /** Written beside and renamed, so that a reader never finds half a manifest. */
   async #replaceManifest(manifest: JsonObject): Promise<void> {
     // First for people, and ours whatever the manifest says.
-    const whole = new Map<string, JsonValue>([["format", runFormat], ...manifest, ["format", runFormat]]);
+    const format = this.#hasShards ? shardedFormat : runFormat;
+    const whole = new Map<string, JsonValue>([["format", format], ...manifest, ["format", format]]);
     const draft = join(this.location, draftName);
     await writeFile(draft, this.#redact(`${dumpJson(whole, { indent: 2 })}\n`));
     await rename(draft, this.#path("manifest"));

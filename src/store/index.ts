@@ -3,6 +3,13 @@
 export { episodeFromJson, episodeLine, recordReferences, runManifest } from "./records.ts";
 export type { RecordReference } from "./schema.ts";
 export {
+  type EpisodePlace,
+  type EpisodeSummary,
+  summaryFromPlain,
+  summaryOf,
+  type UnnumberedSummary,
+} from "./episode-index.ts";
+export {
   type EpisodeJournal,
   runFiles,
   type DecidedGroup,

@@ -100,7 +100,7 @@ describe("EpisodeJournal (files)", () => {
     expect(await run.store.recorded("ended")).toEqual([]);
     await run.store.append(sampleEpisode("under way"));
     await run.store.close(manifest);
-    expect((await readdir(folder)).toSorted()).toEqual(["episodes.jsonl", "groups.jsonl", "run.json"]);
+    expect((await readdir(folder)).toSorted()).toEqual(["episodes.jsonl", "groups.jsonl", "index.jsonl", "run.json"]);
     expect((await list(openRunFolder(folder).episodes())).map(({ id }) => id)).toEqual(["ended", "under way"]);
   });
 

@@ -65,11 +65,13 @@ export function checksum(bytes: Buffer): string {
   return crc32(bytes).toString(16).padStart(8, "0");
 }
 
-/** Ends the line whose JSON object was written from `start` on: adds the checksum and the line end. */
-export function endLine(writer: ByteWriter, start: number): void {
+/** Ends the line whose JSON object was written from `start` on: adds the checksum and the line end. Returns the checksum. */
+export function endLine(writer: ByteWriter, start: number): string {
   writer.cut(writer.length - 1);
-  writer.ascii(checksumField(writer.view(start)));
+  const sum = checksum(writer.view(start));
+  writer.ascii(checksumField(sum));
   writer.ascii("\n");
+  return sum;
 }
 
 /** Throws a `ConfigurationError` for a line (without its end) that is not what was written, with its place and a remedy. */
@@ -79,7 +81,7 @@ export function checkLine(
 ): void {
   const end = Math.max(0, line.length - fieldBytes);
   const found = line.toString("latin1", end);
-  const computed = checksumField(line.subarray(0, end));
+  const computed = checksumField(checksum(line.subarray(0, end)));
   if (found === computed) return;
   const hasField = found.includes('"crc32"');
   if (!hasField && format === withoutChecksum) return;
@@ -96,8 +98,15 @@ export function checkLine(
   );
 }
 
-function checksumField(body: Buffer): string {
-  return `,"crc32":"${checksum(body)}"}`;
+function checksumField(sum: string): string {
+  return `,"crc32":"${sum}"}`;
+}
+
+/** The checksum that a line (without its end) has, as it stands there; `null`: it has none. */
+export function statedChecksum(line: Buffer): string | null {
+  return (
+    /,"crc32":"([0-9a-f]{8})"\}$/.exec(line.toString("latin1", Math.max(0, line.length - fieldBytes)))?.[1] ?? null
+  );
 }
 
 /** A file that only grows, for one writer that waits for each write. */

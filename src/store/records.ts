@@ -35,6 +35,7 @@ import {
 } from "../core/index.ts";
 import type { JsonValue } from "../python-semantics/json/value.ts";
 import { ByteWriter } from "./byte-writer.ts";
+import { storedSummary } from "./episode-index.ts";
 import {
   boolean,
   json,
@@ -347,7 +348,7 @@ export const storedGroup = record<GroupRecord & { readonly samplesEnd: number }>
 
 /** `run.json` as commands write it. Readers of folders need its `format` alone. */
 export const runManifest = record("run.json", {
-  format: [number, "of the folder; this version writes 2 and reads 1 and 2"],
+  format: [number, "of the folder; this version writes 2, or 3 where episodes lie in shards, and reads 1 to 3"],
   id: [nullable(text), "the same after a resume and in a copy of the folder"],
   status: oneOf<"running" | "done" | "interrupted" | "failed">(["running", "done", "interrupted", "failed"]),
   startedAt: text,
@@ -414,6 +415,9 @@ export function groupFromJson(value: JsonValue, where: string): StoredGroup {
 }
 
 /** The records of a run folder as docs/reference.md shows them: `run.json` and a line of each journal of results. */
-export const recordReferences: readonly RecordReference[] = [runManifest, storedEpisode, storedGroup].flatMap(
-  ({ parts }) => parts,
-);
+export const recordReferences: readonly RecordReference[] = [
+  runManifest,
+  storedEpisode,
+  storedSummary,
+  storedGroup,
+].flatMap(({ parts }) => parts);

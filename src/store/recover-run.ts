@@ -2,6 +2,7 @@
 // episodes in flight. Reads only; the store cuts the files when it takes them over.
 //
 //   episodes.jsonl ── ids of the episodes that ended
+//   index.jsonl ───── the same, completed from episodes.jsonl; and which lines of the shards count
 //   groups.jsonl ──── decided groups, as far as their rows and episodes are there
 //   samples.jsonl ─── rows of those groups; the rest belongs to groups that are decided again
 //   journal/ ──────── events of the episodes that have not ended
@@ -12,16 +13,18 @@ import { join } from "node:path";
 import { ConfigurationError, type EpisodeEvent, type GroupRecord, messageOf } from "../core/index.ts";
 import { parseJson } from "../python-semantics/json/parse-json.ts";
 import { type JournalState, journalLineEvent, journalLineHead, listSegments } from "./journal.ts";
-import { type CheckedLine, readCheckedLines, readRawLines } from "./lines.ts";
+import type { EpisodePlace } from "./episode-index.ts";
+import { type CheckedLine, readCheckedLines, readRawLines, statedChecksum } from "./lines.ts";
+import { type RecoveredIndex, recoverIndex } from "./recover-index.ts";
 import { groupFromJson } from "./records.ts";
 import { runFiles, runFormat, type TornLine } from "./run-store.ts";
 import { jsonObject, text } from "./schema.ts";
 
-/** Of the line of an episode, without its end. */
-export type EpisodePlace = { readonly start: number; readonly length: number };
-
 export type RecoveredFiles = {
   readonly episodes: ReadonlyMap<string, EpisodePlace>;
+  /** Where they lie, too. */
+  readonly hasShards: boolean;
+  readonly index: RecoveredIndex;
   readonly groups: ReadonlyMap<string, GroupRecord>;
   readonly journal: RecoveredJournal;
   /** How many bytes of each file count. */
@@ -31,7 +34,7 @@ export type RecoveredFiles = {
 };
 
 /** Throws a `ConfigurationError` for a line that cannot be read, with its place. */
-export async function recoverFiles(folder: string): Promise<RecoveredFiles> {
+export async function recoverFiles(folder: string, hasShards: boolean): Promise<RecoveredFiles> {
   const torn: TornLine[] = [];
   const onTornLine = (line: TornLine): void => void torn.push(line);
   const linesOf = async function* (name: string): AsyncGenerator<CheckedLine> {
@@ -39,15 +42,17 @@ export async function recoverFiles(folder: string): Promise<RecoveredFiles> {
     if ((await sizeOf(file)) > 0) yield* readCheckedLines(file, runFormat, onTornLine);
   };
 
-  const episodes = new Map<string, EpisodePlace>();
+  const own = new Map<string, EpisodePlace>();
   const sizes = { episodes: 0, groups: 0, samples: 0 };
   for await (const { bytes, start, where } of linesOf(runFiles.episodes)) {
-    episodes.set(
+    own.set(
       readable(where, () => idOf(bytes, where)),
-      { start, length: bytes.length },
+      { shard: null, offset: start, length: bytes.length, crc32: statedChecksum(bytes) },
     );
     sizes.episodes = start + bytes.length + 1;
   }
+  const index = await recoverIndex(folder, own, { onTornLine, hasShards });
+  const episodes = new Map([...index.shardPlaces, ...own]);
   const groups = new Map<string, GroupRecord>();
   const rows = await sizeOf(join(folder, runFiles.samples));
   for await (const { bytes, start, where } of linesOf(runFiles.groups)) {
@@ -60,7 +65,7 @@ export async function recoverFiles(folder: string): Promise<RecoveredFiles> {
   }
   const hasEnded = (id: string): boolean => episodes.has(id);
   const journal = await readJournal(join(folder, runFiles.journal), { hasEnded, onTornLine });
-  return { episodes, groups, journal, sizes, torn };
+  return { episodes, hasShards, index, groups, journal, sizes, torn };
 }
 
 /** 0 for a file that is not there: its process died before it was made. */

@@ -9,9 +9,9 @@ import { parseJson } from "../python-semantics/json/parse-json.ts";
 import type { JsonObject, JsonValue } from "../python-semantics/json/value.ts";
 import { episodeFromJson, groupFromJson } from "./records.ts";
 import { readCheckedLines, readRawLines } from "./lines.ts";
-import { runFiles, runFormat, type RunReader, type TornLine } from "./run-store.ts";
+import { runFiles, runFormat, type RunReader, shardedFormat, type TornLine } from "./run-store.ts";
 
-const readableFormats: readonly number[] = [1, runFormat];
+const readableFormats: readonly number[] = [1, runFormat, shardedFormat];
 
 export type RunFolderOptions = {
   /** Called with a torn last line. Default: it is left out silently. */
@@ -60,7 +60,7 @@ export async function* readEpisodes(folder: string, options: RunFolderOptions = 
 /** Throws a `ConfigurationError` for a run of another format: its files would come to hold both. */
 export function checkResumable(manifest: JsonObject, folder: string): void {
   const format = manifest.get("format");
-  if (format === runFormat) return;
+  if (format === runFormat || format === shardedFormat) return;
   throw new ConfigurationError(
     `Cannot resume "${folder}": the run has format ${dumpJson(format ?? null)}, this version writes format ${runFormat}; ` +
       "resume it with the version that began it (see run.json), or begin a new run.",
@@ -74,8 +74,8 @@ async function readManifest(folder: string): Promise<JsonObject> {
   const format = manifest.get("format");
   if (typeof format === "number" && readableFormats.includes(format)) return manifest;
   throw new ConfigurationError(
-    `Cannot read run "${folder}": it has format ${dumpJson(format ?? null)}, this version writes format ${runFormat} and reads ` +
-      `${readableFormats.join(" and ")}; use the version that wrote it (see run.json).`,
+    `Cannot read run "${folder}": it has format ${dumpJson(format ?? null)}, this version writes format ${runFormat} ` +
+      `(${shardedFormat} with shards) and reads 1 to ${shardedFormat}; use the version that wrote it (see run.json).`,
   );
 }
 

@@ -117,12 +117,12 @@ describe.each(stores)("RunStore ($name)", ({ make }) => {
 });
 
 describe("createFileRunStore()", () => {
-  it("makes a folder with three files, and a fourth for rows, and leaves no draft", async () => {
+  it("makes a folder with four files, and a fifth for rows, and leaves no draft", async () => {
     const path = newFolder();
     const store = createFileRunStore(path);
     await store.begin(manifest);
     await store.close(manifest);
-    expect((await readdir(path)).toSorted()).toEqual(["episodes.jsonl", "groups.jsonl", "run.json"]);
+    expect((await readdir(path)).toSorted()).toEqual(["episodes.jsonl", "groups.jsonl", "index.jsonl", "run.json"]);
   });
 
   it("refuses a folder that is not empty, naming what is in it, and changes nothing", async () => {
@@ -170,7 +170,11 @@ describe("createFileRunStore()", () => {
   it("takes secrets out of everything that it writes", async () => {
     const path = newFolder();
     const store = createFileRunStore(path, { redact: (text) => text.replaceAll("canary-key", "***") });
-    const episode: Episode = { ...sampleEpisode("ep"), info: new Map([["said", "the canary-key!"]]) };
+    const episode: Episode = {
+      ...sampleEpisode("ep"),
+      info: new Map([["said", "the canary-key!"]]),
+      groupId: "of canary-key",
+    };
     await store.begin(new Map([["key", "canary-key"]]));
     await store.append(episode);
     await store.appendGroup({
@@ -331,11 +335,12 @@ describe("the checksum of a line", () => {
     await expect(resumeFileRunStore(path)).rejects.toThrow(
       `Cannot resume "${path}": the run has format 1, this version writes format 2; resume it with the version`,
     );
-    for (const text of ['{"format": 3}', "{}"]) {
+    for (const text of ['{"format": 4}', "{}"]) {
       await writeFile(join(path, "run.json"), text);
       const refused = [...(await failures("episodes.jsonl")), ...(await failures("groups.jsonl"))];
       expect(refused).toHaveLength(5);
-      for (const error of refused) expect(error).toContain("this version writes format 2 and reads 1 and 2");
+      for (const error of refused)
+        expect(error).toContain("this version writes format 2 (3 with shards) and reads 1 to 3");
     }
     expect(await readdir(path)).not.toContain("run.lock");
   });

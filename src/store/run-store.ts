@@ -8,15 +8,21 @@ import type { JsonObject } from "../python-semantics/json/value.ts";
  * have no checksum, and resumes only its own.
  */
 export const runFormat = 2;
+/** As 2, except that episodes lie in shards, too: `index.jsonl` says which count, and versions that know 2 alone must not read it. */
+export const shardedFormat = 3;
 
 /** The files of a run folder; see docs/start.md. */
 export const runFiles = Object.freeze({
   manifest: "run.json",
   episodes: "episodes.jsonl",
+  /** A line for each episode that counts; see `EpisodeSummary`. */
+  index: "index.jsonl",
   groups: "groups.jsonl",
   samples: "samples.jsonl",
   /** There in runs that keep the experts of a mixture-of-experts model. */
   routedExperts: "routed-experts.bin",
+  /** A folder; there where several processes write episodes, a folder for each. */
+  shards: "shards",
   /** A folder; there while episodes are in flight. */
   journal: "journal",
   /** There while a process writes. */

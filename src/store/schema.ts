@@ -60,7 +60,7 @@ function leaf<T>(title: string, read: Schema<T>["read"], write: (writer: ByteWri
 }
 
 /** A leaf whose values are those that `is` holds for. */
-function checked<T extends JsonValue>(
+export function checked<T extends JsonValue>(
   title: string,
   expected: string,
   is: (value: JsonValue | undefined) => value is T,
@@ -88,6 +88,14 @@ export const number = leaf<number>(
     if (typeof value === "bigint") return Number(value);
     throw misfit(where, key, "a number", value);
   },
+  writeNumber,
+);
+
+/** A count or a place: safe to compute with. */
+export const wholeNumber = checked<number>(
+  "number",
+  "a whole number from 0 on",
+  (value): value is number => typeof value === "number" && Number.isSafeInteger(value) && value >= 0,
   writeNumber,
 );
 

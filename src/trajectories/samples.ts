@@ -14,33 +14,51 @@ export type ToSamplesOptions = {
   readonly dropTurn?: (turn: Turn) => DroppedTokens["reason"] | null;
 };
 
-/** The samples of a trajectory. A branch in which nothing is left to train becomes no sample. */
-export function toSamples(
+/** A root-to-leaf path in which something is left to train. */
+type TrainedBranch = {
+  readonly path: readonly Turn[];
+  /** Its number among all branches. */
+  readonly branch: number;
+  readonly trained: readonly Turn[];
+};
+
+/** Which branch trains which turns: each turn is in at most one, unless it is dropped or sampled nothing. */
+export function trainedBranches(
   trajectory: Trajectory,
-  origin: SampleOrigin,
-  options: ToSamplesOptions = {},
-): EpisodeSamples {
+  dropTurn: NonNullable<ToSamplesOptions["dropTurn"]>,
+): { readonly branches: readonly TrainedBranch[]; readonly dropped: readonly DroppedTokens[] } {
   const claimed = new Set<number>();
   const dropped: DroppedTokens[] = [];
   for (const turn of trajectory.turns) {
-    const reason = options.dropTurn?.(turn) ?? null;
+    const reason = dropTurn(turn);
     if (reason === null) continue;
     claimed.add(turn.index);
     if (turn.sampledTokens.length > 0) dropped.push({ turn: turn.index, count: turn.sampledTokens.length, reason });
   }
-  const samples: Sample[] = [];
-  const branches = branchesOf(trajectory).map((path, branch) => ({
+  const all = branchesOf(trajectory).map((path, branch) => ({
     path,
     branch,
     endsDropped: claimed.has(path.at(-1)?.index ?? -1),
   }));
+  const branches: TrainedBranch[] = [];
   // What a branch with a dropped end shares with another is trained in the other, which continues.
-  for (const { path, branch } of branches.toSorted((a, b) => Number(a.endsDropped) - Number(b.endsDropped))) {
+  for (const { path, branch } of all.toSorted((a, b) => Number(a.endsDropped) - Number(b.endsDropped))) {
     const trained = path.filter((turn) => !claimed.has(turn.index) && turn.sampledTokens.length > 0);
     if (trained.length === 0) continue;
     for (const turn of trained) claimed.add(turn.index);
-    samples.push(sampleOf(path, new Set(trained), { ...origin, branch }));
+    branches.push({ path, branch, trained });
   }
+  return { branches, dropped };
+}
+
+/** The samples of a trajectory. A branch in which nothing is left to train becomes no sample. */
+export function toSamples(
+  trajectory: Trajectory,
+  origin: SampleOrigin,
+  { dropTurn = () => null }: ToSamplesOptions = {},
+): EpisodeSamples {
+  const { branches, dropped } = trainedBranches(trajectory, dropTurn);
+  const samples = branches.map(({ path, branch, trained }) => sampleOf(path, new Set(trained), { ...origin, branch }));
   return { samples, dropped };
 }
 

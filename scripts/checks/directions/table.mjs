@@ -115,7 +115,7 @@ export const modules = {
 
   // The loop of the file that this package began as, kept for comparison in one folder.
   "rollout/slime-tau": { imports: ["core", "python-semantics"], browser: true },
-  store: { imports: ["core", "lib", "python-semantics"], entries: ["run-store.ts"] },
+  store: { imports: ["core", "lib", "python-semantics", "trajectories"], entries: ["run-store.ts"] },
   // Jobs for workers in other processes. The contract is in its own file.
   queue: { imports: ["core", "lib"], packages: { zod: "*" }, entries: ["job-queue.ts"], isInternal: true },
   rollout: { imports: ["core", "lib", "python-semantics", "trajectories", "store"] },

@@ -31,7 +31,7 @@ import { askGraders, askJudge, type Steps } from "./ask-graders.ts";
 import { combineGrades } from "../grading.ts";
 import { type EpisodeOptions, type EpisodeParts, resolveOptions, type ResolvedOptions } from "./episode-options.ts";
 import { type EventOf, RecordedEvents } from "./recorded-events.ts";
-import { episodeUsage } from "./episode-samples.ts";
+import { episodeUsage } from "./episode-usage.ts";
 import { makeUser } from "./make-user.ts";
 import { StepDeadlines } from "./step-deadlines.ts";
 import { type Ending, endingOf, isEnding, stop } from "./ending.ts";

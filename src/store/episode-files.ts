@@ -1,0 +1,71 @@
+// Lines of episodes by their places, in the files of a run folder: `episodes.jsonl` and those of its shards.
+
+import { type FileHandle, open } from "node:fs/promises";
+import { join } from "node:path";
+import { ConfigurationError, type Episode, messageOf } from "../core/index.ts";
+import { parseJson } from "../python-semantics/json/parse-json.ts";
+import { type EpisodePlace, fileOf } from "./episode-index.ts";
+import { checksum, statedChecksum } from "./lines.ts";
+import { episodeFromJson } from "./records.ts";
+import { runFiles } from "./run-store.ts";
+
+/** Opens each file once. */
+export class EpisodeFiles {
+  readonly #folder: string;
+  readonly #handles = new Map<string, Promise<FileHandle>>();
+
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  /** Rejects with a `ConfigurationError` when another line stands there, or none. */
+  async line(id: string, place: EpisodePlace): Promise<Buffer> {
+    const { shard, offset, length, crc32 } = place;
+    const file = fileOf(shard);
+    const fail = (fault: string, cause?: unknown): ConfigurationError =>
+      new ConfigurationError(
+        `Cannot read episode "${id}" in "${join(this.#folder, file)}" at byte ${offset}: ${fault}. Restore the file from a copy, ` +
+          `or remove the line of the episode from ${shard === null ? file : runFiles.index}, set "status" in ${runFiles.manifest} ` +
+          `to "running" and resume the run, which runs the episode again.`,
+        { cause },
+      );
+    const handle = await this.#open(file).catch((error: unknown) => {
+      throw fail(messageOf(error), error);
+    });
+    const { size } = await handle.stat();
+    if (size < offset + length) throw fail(`${length} bytes are to stand there, and the file ends at byte ${size}`);
+    const { buffer } = await handle.read(Buffer.allocUnsafe(length), 0, length, offset);
+    if (crc32 !== null && (statedChecksum(buffer) !== crc32 || checksumOf(buffer) !== crc32))
+      throw fail("it is not what was written; its checksum is another one");
+    return buffer;
+  }
+
+  async episode(id: string, place: EpisodePlace): Promise<Episode> {
+    const line = await this.line(id, place);
+    const where = `"${join(this.#folder, fileOf(place.shard))}" at byte ${place.offset}`;
+    const episode = episodeFromJson(parseJson(line.toString("utf8")), where);
+    if (episode.id === id) return episode;
+    throw new ConfigurationError(
+      `Cannot read ${where}: it holds episode "${episode.id}", and ${runFiles.index} names "${id}"; remove ${runFiles.index} where the run has no shards, and resume it.`,
+    );
+  }
+
+  async close(): Promise<void> {
+    const handles = [...this.#handles.values()];
+    this.#handles.clear();
+    for (const handle of handles) await (await handle.catch(() => null))?.close();
+  }
+
+  #open(file: string): Promise<FileHandle> {
+    const known = this.#handles.get(file);
+    if (known !== undefined) return known;
+    const opened = open(join(this.#folder, file), "r");
+    this.#handles.set(file, opened);
+    opened.catch(() => this.#handles.delete(file));
+    return opened;
+  }
+}
+
+function checksumOf(line: Buffer): string {
+  return checksum(line.subarray(0, -20));
+}
