@@ -214,9 +214,9 @@ describe("appendIndexed()", () => {
       [2, "own"],
     ]);
     await writeFile(file, `${own}\n`);
-    const { ended, release } = await resumeFileRunStore(folder);
-    expect(ended).toEqual(new Set(["own"]));
-    await release();
+    const run = await resumeFileRunStore(folder);
+    expect(run.ended).toEqual(new Set(["own"]));
+    await run.release();
   });
 
   it("refuses to resume where the index or the line of a shard is lost or changed, and says what to do", async () => {
