@@ -130,7 +130,14 @@ async function survive(world: World): Promise<void> {
       for (const name of ["underWay", "torn", "turns", "userCalls"] as const) seen[name] += ended.report?.[name] ?? 0;
     }
     expect(await promisedOf(folder, plan)).toEqual(whole);
-    expect((await readdir(folder)).toSorted()).toEqual(["episodes.jsonl", "groups.jsonl", "run.json", "samples.jsonl"]);
+    expect((await readdir(folder)).toSorted()).toEqual([
+      "episodes.jsonl",
+      "groups.jsonl",
+      "index.jsonl",
+      "run.json",
+      "samples.jsonl",
+    ]);
+    expect(await idsOf(folder, "index.jsonl")).toEqual(await idsOf(folder, "episodes.jsonl"));
   }
   process.stdout.write(
     `${world.name}: ${seen.killed} kills in ${seen.runs} runs; ${seen.underWay} episodes resumed in flight with ` +
@@ -170,6 +177,11 @@ describe("a run that is killed", () => {
     survive,
   );
 });
+
+async function idsOf(folder: string, file: string): Promise<readonly string[]> {
+  const lines = (await readFile(join(folder, file), "utf8")).split("\n").slice(0, -1);
+  return lines.map((line) => (JSON.parse(line) as { readonly id: string }).id);
+}
 
 /**
  * Cuts the journal at bytes of its last record, looks what counts of it, and leaves it cut: whatever is left of the record,

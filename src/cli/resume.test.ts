@@ -118,7 +118,7 @@ describe("--resume", () => {
     ];
     const formats = [
       { format: 1, refusal: 'Cannot resume "r": the run has format 1, this version writes format 2' },
-      { format: 3, refusal: "it has format 3, this version writes format 2 and reads 1 and 2" },
+      { format: 4, refusal: "it has format 4, this version writes format 2 (3 with shards) and reads 1 to 3" },
     ];
     for (const { format, refusal } of formats) {
       const changed = text.replace('"format": 2', `"format": ${format}`);

@@ -60,6 +60,7 @@ describe("start", () => {
     expect([...(await readAll(join(folder, "runs/demo"))).keys()].toSorted()).toEqual([
       "episodes.jsonl",
       "groups.jsonl",
+      "index.jsonl",
       "run.json",
       "samples.jsonl",
     ]);
