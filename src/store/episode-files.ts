@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { ConfigurationError, type Episode, messageOf } from "../core/index.ts";
 import { parseJson } from "../python-semantics/json/parse-json.ts";
 import { type EpisodePlace, fileOf } from "./episode-index.ts";
-import { checksum, statedChecksum } from "./lines.ts";
+import { checksumHolds, statedChecksum } from "./lines.ts";
 import { episodeFromJson } from "./records.ts";
 import { runFiles } from "./run-store.ts";
 
@@ -35,7 +35,7 @@ export class EpisodeFiles {
     const { size } = await handle.stat();
     if (size < offset + length) throw fail(`${length} bytes are to stand there, and the file ends at byte ${size}`);
     const { buffer } = await handle.read(Buffer.allocUnsafe(length), 0, length, offset);
-    if (crc32 !== null && (statedChecksum(buffer) !== crc32 || checksumOf(buffer) !== crc32))
+    if (crc32 !== null && (statedChecksum(buffer) !== crc32 || !checksumHolds(buffer)))
       throw fail("it is not what was written; its checksum is another one");
     return buffer;
   }
@@ -64,8 +64,4 @@ export class EpisodeFiles {
     opened.catch(() => this.#handles.delete(file));
     return opened;
   }
-}
-
-function checksumOf(line: Buffer): string {
-  return checksum(line.subarray(0, -20));
 }

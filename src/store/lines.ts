@@ -102,6 +102,11 @@ function checksumField(sum: string): string {
   return `,"crc32":"${sum}"}`;
 }
 
+/** Whether a line (without its end) has a checksum, and is what was written. */
+export function checksumHolds(line: Buffer): boolean {
+  return statedChecksum(line) === checksum(line.subarray(0, Math.max(0, line.length - fieldBytes)));
+}
+
 /** The checksum that a line (without its end) has, as it stands there; `null`: it has none. */
 export function statedChecksum(line: Buffer): string | null {
   return (

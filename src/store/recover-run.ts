@@ -46,7 +46,7 @@ export async function recoverFiles(folder: string, hasShards: boolean): Promise<
   const sizes = { episodes: 0, groups: 0, samples: 0 };
   for await (const { bytes, start, where } of linesOf(runFiles.episodes)) {
     own.set(
-      readable(where, () => idOf(bytes, where)),
+      readable(where, () => episodeIdOf(bytes, where)),
       { shard: null, offset: start, length: bytes.length, crc32: statedChecksum(bytes) },
     );
     sizes.episodes = start + bytes.length + 1;
@@ -69,7 +69,7 @@ export async function recoverFiles(folder: string, hasShards: boolean): Promise<
 }
 
 /** 0 for a file that is not there: its process died before it was made. */
-async function sizeOf(file: string): Promise<number> {
+export async function sizeOf(file: string): Promise<number> {
   return stat(file).then(
     ({ size }) => size,
     () => 0,
@@ -77,7 +77,7 @@ async function sizeOf(file: string): Promise<number> {
 }
 
 /** Our lines begin with the id; any other is read as JSON. */
-function idOf(line: Buffer, where: string): string {
+export function episodeIdOf(line: Buffer, where: string): string {
   const [, id] = /^\{"id":("(?:[^"\\]|\\.)*")/.exec(line.toString("utf8", 0, 1024)) ?? [];
   if (id !== undefined) return JSON.parse(id) as string;
   return text.read(jsonObject.read(parseJson(line.toString("utf8")), where).get("id"), `${where}.id`);
@@ -94,7 +94,7 @@ function readable<T>(where: string, read: () => T): T {
 type Slice = { readonly file: string; readonly start: number; readonly length: number };
 
 /** `segments` without any episode in flight are there too. */
-type RecoveredJournal = JournalState & {
+export type RecoveredJournal = JournalState & {
   /** The events of an episode; empty when there are none. */
   read(episodeId: string): Promise<readonly EpisodeEvent[]>;
 };
@@ -103,10 +103,11 @@ type RecoveredJournal = JournalState & {
  * Checks every line and skips episodes that have ended. The last line of a segment may be torn or broken: its process
  * died while it wrote. Throws a `ConfigurationError` for any other line that is broken or missing, with its place.
  */
-async function readJournal(
+export async function readJournal(
   folder: string,
-  options: { readonly hasEnded: (episodeId: string) => boolean; readonly onTornLine: (torn: TornLine) => void },
+  options: { readonly hasEnded: (episodeId: string) => boolean; readonly onTornLine?: (torn: TornLine) => void },
 ): Promise<RecoveredJournal> {
+  const { onTornLine = () => undefined } = options;
   const segments = new Map<string, Set<string>>();
   const slices = new Map<string, Slice[]>();
   for (const file of await listSegments(folder)) {
@@ -114,7 +115,7 @@ async function readJournal(
     segments.set(file, episodes);
     let broken: { readonly line: string; readonly bytes: number } | null = null;
     let number = 0;
-    for await (const { bytes, start } of readRawLines(file, options.onTornLine)) {
+    for await (const { bytes, start } of readRawLines(file, onTornLine)) {
       number++;
       if (broken !== null) {
         throw new ConfigurationError(
@@ -140,7 +141,7 @@ async function readJournal(
       known.push({ file, start, length: bytes.length });
       episodes.add(episodeId);
     }
-    if (broken !== null) options.onTornLine({ file, bytes: broken.bytes + 1 });
+    if (broken !== null) onTornLine({ file, bytes: broken.bytes + 1 });
   }
   return {
     segments,

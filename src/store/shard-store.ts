@@ -1,0 +1,214 @@
+// `shards/<name>/` of a run folder: the episodes of one worker, and its journal. A line is on the disk before its summary leaves the
+// process; what of them counts, the index of the run says. A worker that was killed opens its shard again and goes on in it.
+
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { ConfigurationError, type Episode, type EpisodeEvent } from "../core/index.ts";
+import { unchanged } from "../lib/text.ts";
+import { OutgoingLines } from "./byte-writer.ts";
+import { EpisodeFiles } from "./episode-files.ts";
+import { type EpisodePlace, isShardName, summaryOf, type UnnumberedSummary } from "./episode-index.ts";
+import type { FileRunStoreOptions } from "./file-run-store.ts";
+import { RunJournal } from "./journal.ts";
+import { AppendFile, BatchQueue, checksumHolds, endLine, readRawLines, statedChecksum } from "./lines.ts";
+import { writeEpisode } from "./records.ts";
+import { episodeIdOf, readJournal, type RecoveredJournal, sizeOf } from "./recover-run.ts";
+import { lockRun, type RunLock } from "./run-lock.ts";
+import { closedStore, type EpisodeJournal, runFiles, storeFault } from "./run-store.ts";
+
+/** Every rejection is attributed to boundary "store". After one nothing is written any more: close it and open it again. */
+export type ShardStore = EpisodeJournal & {
+  /** Its folder, where the experts of its episodes lie, too. */
+  readonly location: string;
+  /** Resolves once the episode is on the disk, with the receipt for whoever decides. */
+  append(episode: Episode): Promise<UnnumberedSummary>;
+  /** The receipt of an episode that this shard holds, for a job that came twice; `null`: it holds none. */
+  receipt(episodeId: string): Promise<UnnumberedSummary | null>;
+  /**
+   * Takes over the journal of an episode from a shard whose worker is dead, on a disk that both see. Resolves with the number of its
+   * events; 0: nothing is recorded, or this shard has events of the episode itself.
+   */
+  adopt(episodeId: string, shard: string): Promise<number>;
+  close(): Promise<void>;
+};
+
+/**
+ * Opens the shard of a run folder, or makes it. Rejects with a `ConfigurationError` for a name that cannot be that of a folder, and
+ * while another process uses the shard.
+ */
+export async function openShard(
+  folder: string,
+  name: string,
+  options: Omit<FileRunStoreOptions, "hasShards"> = {},
+): Promise<ShardStore> {
+  if (!isShardName(name)) {
+    throw new ConfigurationError(
+      `Cannot open shard "${name}": its name is that of a folder; use letters, digits, points, dashes and underscores, at most 100.`,
+    );
+  }
+  const location = join(folder, runFiles.shards, name);
+  await mkdir(location, { recursive: true });
+  const lock = await lockRun(location, join(location, runFiles.lock));
+  try {
+    const file = join(location, runFiles.episodes);
+    const places = new Map<string, EpisodePlace>();
+    let size = 0;
+    if ((await sizeOf(file)) > 0) {
+      for await (const { bytes, start } of readRawLines(file, () => undefined)) {
+        size = start + bytes.length + 1;
+        const place = { shard: name, offset: start, length: bytes.length, crc32: statedChecksum(bytes) };
+        // A line that changed is not counted: its episode runs again.
+        if (checksumHolds(bytes)) places.set(episodeIdOf(bytes, `"${file}"`), place);
+      }
+    }
+    const journal = await readJournal(join(location, runFiles.journal), { hasEnded: (id) => places.has(id) });
+    const episodes = await AppendFile.reopen(file, size);
+    return new Shard({ folder, name, places, journal, episodes, lock }, options);
+  } catch (error) {
+    await lock.release();
+    throw error;
+  }
+}
+
+type OpenedShard = {
+  /** Of the run. */
+  readonly folder: string;
+  readonly name: string;
+  readonly places: Map<string, EpisodePlace>;
+  readonly journal: RecoveredJournal;
+  readonly episodes: AppendFile;
+  readonly lock: RunLock;
+};
+
+type Ended = { readonly id: string; readonly length: number; readonly crc32: string };
+
+class Shard implements ShardStore {
+  readonly location: string;
+  readonly #opened: OpenedShard;
+  readonly #redact: (text: string) => string;
+  readonly #journal: RunJournal;
+  readonly #files: EpisodeFiles;
+  readonly #lines = new OutgoingLines();
+  readonly #queue = new BatchQueue<Ended>((batch) => this.#write(batch));
+  /** Journals of others, as they were when they were first asked for. */
+  readonly #others = new Map<string, Promise<RecoveredJournal>>();
+  /** Episodes in flight with events that this process has written. */
+  readonly #begun = new Set<string>();
+  #closing: Promise<void> | null = null;
+
+  constructor(opened: OpenedShard, options: Omit<FileRunStoreOptions, "hasShards">) {
+    const { folder, name, journal, episodes } = opened;
+    this.location = join(folder, runFiles.shards, name);
+    this.#opened = opened;
+    this.#redact = options.redact ?? unchanged;
+    this.#files = new EpisodeFiles(folder);
+    this.#journal = new RunJournal(join(this.location, runFiles.journal), journal, {
+      ...options,
+      redact: this.#redact,
+      beforeRemoval: () => episodes.sync(),
+    });
+  }
+
+  async append(episode: Episode): Promise<UnnumberedSummary> {
+    this.#refuseClosed();
+    const { id } = episode;
+    return this.#guard(`store episode "${id}"`, async () => {
+      const summary = summaryOf(episode);
+      let crc32 = "";
+      const length = this.#lines.add((writer) => {
+        const start = writer.length;
+        writeEpisode(writer, episode);
+        writer.redact(start, this.#redact);
+        crc32 = endLine(writer, start);
+      });
+      await this.#queue.add({ id, length, crc32 });
+      await this.#journal.forget(id);
+      this.#begun.delete(id);
+      return { ...summary, place: this.#opened.places.get(id)! };
+    });
+  }
+
+  async receipt(episodeId: string): Promise<UnnumberedSummary | null> {
+    const place = this.#opened.places.get(episodeId);
+    const episode = await this.kept(episodeId);
+    return place === undefined || episode === null ? null : { ...summaryOf(episode), place };
+  }
+
+  async kept(episodeId: string): Promise<Episode | null> {
+    const place = this.#opened.places.get(episodeId);
+    if (place === undefined) return null;
+    return this.#guard(`read episode "${episodeId}"`, () => this.#files.episode(episodeId, place));
+  }
+
+  async record(episodeId: string, event: EpisodeEvent): Promise<void> {
+    this.#refuseClosed();
+    this.#begun.add(episodeId);
+    await this.#guard(`record an event of episode "${episodeId}"`, () => this.#journal.record(episodeId, event));
+  }
+
+  async recorded(episodeId: string): Promise<readonly EpisodeEvent[]> {
+    return this.#guard(`read the events of episode "${episodeId}"`, async () => {
+      // An episode that was given back and came again has events of this process, too.
+      const journal = this.#begun.has(episodeId) ? await this.#readJournal(this.#opened.name) : this.#opened.journal;
+      return journal.read(episodeId);
+    });
+  }
+
+  async adopt(episodeId: string, shard: string): Promise<number> {
+    this.#refuseClosed();
+    const { name, places } = this.#opened;
+    if (!isShardName(shard) || shard === name || places.has(episodeId)) return 0;
+    return this.#guard(`take over episode "${episodeId}" from shard "${shard}"`, async () => {
+      if ((await this.recorded(episodeId)).length > 0) return 0;
+      const other = this.#others.get(shard) ?? this.#readJournal(shard);
+      this.#others.set(shard, other);
+      const events = await (await other).read(episodeId);
+      for (const event of events) await this.record(episodeId, event);
+      return events.length;
+    });
+  }
+
+  async close(): Promise<void> {
+    const { episodes, lock } = this.#opened;
+    this.#closing ??= this.#guard("close the shard", async () => {
+      try {
+        await this.#queue.idle();
+        await this.#journal.close();
+        await episodes.close();
+        await this.#files.close();
+      } finally {
+        await lock.release();
+      }
+    });
+    await this.#closing;
+  }
+
+  async #write(batch: readonly Ended[]): Promise<void> {
+    const { episodes, places, name } = this.#opened;
+    let { size: offset } = episodes;
+    await episodes.append(this.#lines.take());
+    // Before any receipt: what counts must be there after a power cut.
+    await episodes.sync();
+    for (const { id, length, crc32 } of batch) {
+      places.set(id, { shard: name, offset, length: length - 1, crc32 });
+      offset += length;
+    }
+  }
+
+  #readJournal(shard: string): Promise<RecoveredJournal> {
+    const folder = join(this.#opened.folder, runFiles.shards, shard, runFiles.journal);
+    return readJournal(folder, { hasEnded: () => false });
+  }
+
+  #refuseClosed(): void {
+    if (this.#closing !== null) throw closedStore(this.location);
+  }
+
+  async #guard<T>(task: string, action: () => Promise<T>): Promise<T> {
+    try {
+      return await action();
+    } catch (error) {
+      throw storeFault(task, this.location, error);
+    }
+  }
+}
