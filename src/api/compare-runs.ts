@@ -1,10 +1,12 @@
 // compareRuns(): run folders and result files, compared task by task. The statistics are in `statistics/`; here the files are
 // read, each into its tasks with the rewards of their episodes.
 
+import { existsSync } from "node:fs";
 import { readFile, stat } from "node:fs/promises";
-import { basename, resolve } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { z } from "zod";
 import { ConfigurationError, messageOf } from "../core/index.ts";
+import { openForeignFile } from "../foreign/index.ts";
 import { type ComparedRun, type ComparedTask, compareTasks, type Comparison } from "../statistics/index.ts";
 import { openRunFolder, runFiles } from "../store/index.ts";
 import type { CallOptions } from "./options.ts";
@@ -21,7 +23,7 @@ export type CompareRunsOptions = Pick<CallOptions, "cwd"> & {
 
 /**
  * Compares each later run with the first: tasks matched by content, the difference of each, an interval of the mean difference
- * by a bootstrap over tasks, a sign-flip test. Reads run folders and results.json of an evaluation. Rejects with a
+ * by a bootstrap over tasks, a sign-flip test. Reads run folders, results.json of an evaluation and files of other tools. Rejects with a
  * `ConfigurationError` for what cannot be read.
  *
  * @example
@@ -57,7 +59,12 @@ async function readTasks(run: string, { cwd = process.cwd(), onNotice }: Compare
     throw new ConfigurationError(`Cannot read "${run}": there is no such file or folder; correct its path.`);
   }
   const tasks = new TaskCollector();
-  if (found.isDirectory()) {
+  const isRun = found.isDirectory() && existsSync(join(path, runFiles.manifest));
+  const foreign = isRun ? null : await openForeignFile(path, run);
+  if (foreign !== null) {
+    for await (const { id, taskId, contentHash, reward } of foreign.episodes())
+      tasks.add(taskId, contentHash, { id, reward });
+  } else if (found.isDirectory()) {
     const reader = openRunFolder(path, {
       onTornLine: ({ bytes }) =>
         onNotice?.(`Note: the last line of "${run}" was cut short (${bytes} bytes) and is left out.`),
@@ -113,6 +120,6 @@ async function readScores(path: string, name: string): Promise<z.infer<typeof re
   const result = resultsFile.safeParse(parsed);
   if (result.success) return result.data.scores;
   throw new ConfigurationError(
-    `Cannot read "${name}": it is no results.json of an evaluation; name a run folder (with ${runFiles.episodes}) or such a file.`,
+    `Cannot read "${name}": it is neither results.json of an evaluation nor a file of another tool that is known (slime, verifiers, inspect, ATIF, τ-bench, τ²-bench); name a run folder or such a file.`,
   );
 }

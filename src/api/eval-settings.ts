@@ -30,7 +30,7 @@ export const evalSettings = section("Evaluation", {
     "of results.json: summary, or tau-bench, upstream's list of runs (default: summary)",
   ),
   from: text("<file|folder>", "a file or a folder").help(
-    "run nothing: score a run folder, or results of upstream's tau-bench (with --env and --data) or tau2-bench, whose rewards are checked",
+    "run nothing: score a run folder, results of upstream's tau-bench (with --env and --data) or tau2-bench, whose rewards are checked, or a file of slime, verifiers, inspect or ATIF, whose rewards are taken",
   ),
   labels: file.help("compare the attribution of failures with labels given by hand"),
 });

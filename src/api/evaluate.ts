@@ -2,6 +2,7 @@
 // scores come from the run folder, so an evaluation can be repeated on any run folder, and on a result file of upstream's
 // τ-bench or τ²-bench, whose rewards the environment confirms or does not.
 
+import { existsSync } from "node:fs";
 import { readFile, stat, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { createChatModel, createModelCaller } from "../chat-models/index.ts";
@@ -24,7 +25,8 @@ import {
   tauResultsText,
 } from "../graders/index.ts";
 import { createRandom, deriveSeed } from "../lib/random.ts";
-import { openRunFolder } from "../store/index.ts";
+import { openForeignFile } from "../foreign/index.ts";
+import { openRunFolder, runFiles } from "../store/index.ts";
 import { type EvalSettings, evalSettings } from "./eval-settings.ts";
 import { checkChatModel } from "./first-contact.ts";
 import { type RolloutSettings, groupSettings, readTaskList } from "./rollout-settings.ts";
@@ -32,6 +34,7 @@ import { readFlags } from "./setting.ts";
 import { loadEnvironment } from "./load-environment.ts";
 import { findRemote, type RemoteSettings } from "./remote-environments.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
+import { scoreForeign, titleOf } from "./score-foreign.ts";
 import { readTau2File, scoreTau2File } from "./score-tau2-file.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
@@ -250,17 +253,29 @@ async function scoreFrom(
   } catch (cause) {
     throw new ConfigurationError(`Cannot read "${from}": there is no such file or folder; correct --from.`, { cause });
   }
-  const tau2 = await readTau2File(path, from);
+  const isRun = isFolder && existsSync(join(path, runFiles.manifest));
+  const foreign = isRun ? null : await openForeignFile(path, from);
+  const tau2 = foreign?.format === "tau2-bench" ? await readTau2File(path, from) : null;
   if (tau2 !== null) {
     const data = given.data === null ? null : resolve(surroundings.cwd, given.data);
     const rescored = await scoreTau2File(tau2, data);
     const scores = rescored.map(({ score }) => score);
     return { ...resultOf(from, `tau2-bench/${tau2.domain}`, scores, scoring), rescored };
   }
+  if (!isFolder && options.env !== undefined && (foreign === null || foreign.format === "tau-bench")) {
+    return scoreFile(from, { ...given, remote: given }, scoring);
+  }
+  if (foreign !== null) {
+    if (foreign.format === "tau-bench") {
+      scoring.notice(
+        "Note: rewards are those of the file; with --env tau-bench/<domain> and --data <folder> they are confirmed.",
+      );
+    }
+    return resultOf(from, titleOf(foreign), await scoreForeign(foreign), scoring);
+  }
   if (!isFolder) {
-    if (options.env !== undefined) return scoreFile(from, { ...given, remote: given }, scoring);
     throw new ConfigurationError(
-      `Cannot score "${from}": a result file does not name its environment; give --env tau-bench/<domain> and --data <folder>.`,
+      `Cannot score "${from}": it is no file that is known: slime, verifiers, inspect, ATIF, τ-bench or τ²-bench; correct --from.`,
     );
   }
   // What the folder says of itself, unless an option says otherwise.

@@ -52,6 +52,23 @@ describe("compare", () => {
     expect((await run("compare", "before", "before")).stdout).toContain("no clear difference. Pass rate 75.0 %");
   });
 
+  it("reads what export wrote for other tools: the same rewards of the same tasks", async () => {
+    const { run } = await createTestCli();
+    await run("rollout", "--engine", "embedded", "--tasks", "0-3", "--group-size", "2", "--out", "a", "--quiet");
+    for (const [format, file] of [
+      ["slime", "a.jsonl"],
+      ["verifiers", "traces.jsonl"],
+    ] as const) {
+      expect((await run("export", "a", "--format", format, "--output", file)).code).toBe(0);
+      const { pairs } = JSON.parse((await run("compare", "a", file, "--json")).stdout) as Comparison;
+      expect(pairs).toMatchObject([
+        { tasks: 4, byId: 0, lost: 0, gained: 0, reward: { mean: 0 }, unmatched: { otherOnly: 0 } },
+      ]);
+      const scored = await run("eval", "--from", file);
+      expect([scored.code, scored.stdout]).toEqual([0, expect.stringContaining("8, 8 graded")]);
+    }
+  });
+
   it("says what is wrong with its arguments", async () => {
     const { run, folder } = await createTestCli();
     await writeFile(join(folder, "x.json"), "[]");
@@ -64,7 +81,7 @@ describe("compare", () => {
     expect(messages).toEqual([
       "Cannot compare runs: one is named; name two or more run folders or result files.",
       'Cannot read "a": there is no such file or folder; correct its path.',
-      expect.stringContaining('Cannot read "x.json": it is no results.json of an evaluation'),
+      expect.stringContaining('Cannot read "x.json": it is neither results.json of an evaluation nor'),
       'Cannot use --seed: it is "1.5", a whole number is needed.',
     ]);
   });

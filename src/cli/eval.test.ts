@@ -94,7 +94,7 @@ describe("eval", () => {
     [["--pass-k", "3", "--trials", "2"], "give --trials 3"],
     [["--format", "csv"], "Cannot use --format"],
     [["--from", "nope"], "correct --from"],
-    [["--from", "results.json"], "give --env tau-bench/<domain>"],
+    [["--from", "results.json"], "it is no file that is known"],
     [["--from", "results.json", "--env", "bookshop"], 'result 1 of "results.json"'],
     [["--from", "text.json", "--env", "bookshop"], "it is not JSON"],
     [["--from", "results.json", "--format", "tau-bench"], "leave --format out"],

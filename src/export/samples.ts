@@ -56,6 +56,8 @@ export function episodeFacts({
     environment: episode.task.environment,
     split: episode.task.split,
     task_id: episode.task.id,
+    /** SHA-256 of what defines the task: the same in every run of it. */
+    content_hash: episode.task.contentHash,
     /** Unique over all runs of the export. */
     group_id: withRun(run, episode.groupId),
     group_index: groupIndex,

@@ -105,6 +105,7 @@ describe("toSlimeRow()", () => {
       metadata: {
         source_name: "desk",
         task_id: "t",
+        content_hash: "h",
         group_id: "g",
         episode_id: "e",
         branch: 0,

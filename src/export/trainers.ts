@@ -90,6 +90,7 @@ function slimeMetadata(sample: Sample, { episode, sampleCount }: SlimeOrigin) {
     /** The environment's name; slime's metrics are split by it. */
     source_name: episode.task.environment,
     task_id: sample.taskId,
+    content_hash: episode.task.contentHash,
     group_id: sample.groupId,
     episode_id: sample.episodeId,
     branch: sample.branch,

@@ -37,9 +37,10 @@ export type EpisodeScore = {
   readonly outcome: Outcome;
   /** Why it ended; of an episode that failed, `boundary/code`. */
   readonly ending: string;
-  /** Calls of the engine or of the agent's model; of a recorded conversation, the agent's calls and utterances. */
-  readonly turns: number;
-  readonly toolCalls: number;
+  /** Calls of the engine or of the agent's model; of a recorded conversation, the agent's calls and utterances. `null`: not recorded. */
+  readonly turns: number | null;
+  /** `null`: not recorded. */
+  readonly toolCalls: number | null;
   /** Calls that were refused or raised, by `tool: kind of error`. */
   readonly toolErrors: Counts;
   /** Problems of actions, by code. */

@@ -47,7 +47,8 @@ export type Evaluation = {
   /** By index. */
   readonly tasks: readonly TaskResult[];
   readonly endings: Counts;
-  readonly toolCalls: number;
+  /** `null`: not recorded of every episode. */
+  readonly toolCalls: number | null;
   readonly toolErrors: Counts;
   readonly problems: Counts;
   readonly faults: Readonly<Record<Fault, number>>;
@@ -63,7 +64,8 @@ export type Evaluation = {
     readonly p95: number;
     readonly byPart: Durations;
   } | null;
-  readonly meanTurns: number;
+  /** `null`: not recorded of every episode. */
+  readonly meanTurns: number | null;
 };
 
 export type EvaluationOptions = {
@@ -87,7 +89,7 @@ export function evaluationOf(scores: readonly EpisodeScore[], options: Evaluatio
     passRates: ks.map((k) => passRate(tallies, k)),
     tasks,
     endings: addUp(scores.map(({ ending }) => ({ [ending]: 1 }))),
-    toolCalls: sum(scores.map(({ toolCalls }) => toolCalls)),
+    toolCalls: sumOrNull(scores.map(({ toolCalls }) => toolCalls)),
     toolErrors: addUp(scores.map(({ toolErrors }) => toolErrors)),
     problems: addUp(scores.map(({ problems }) => problems)),
     faults: faultCounts(scores),
@@ -95,7 +97,7 @@ export function evaluationOf(scores: readonly EpisodeScore[], options: Evaluatio
     agentCost: sumOrNull(scores.map(({ agentCost }) => agentCost)),
     userCost: sumOrNull(scores.map(({ userCost }) => userCost)),
     durations: durationsOf(scores),
-    meanTurns: scores.length === 0 ? 0 : sum(scores.map(({ turns }) => turns)) / scores.length,
+    meanTurns: meanOrNull(scores.map(({ turns }) => turns)),
   };
 }
 
@@ -163,6 +165,11 @@ function addUp(all: readonly Counts[]): Counts {
 /** One unknown makes the sum unknown. */
 function sumOrNull(values: readonly (number | null)[]): number | null {
   return values.reduce((total, value) => (total === null || value === null ? null : total + value), 0);
+}
+
+function meanOrNull(values: readonly (number | null)[]): number | null {
+  const total = sumOrNull(values);
+  return total === null || values.length === 0 ? null : total / values.length;
 }
 
 function sum(values: readonly number[]): number {

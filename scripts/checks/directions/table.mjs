@@ -119,6 +119,8 @@ export const modules = {
   // Jobs for workers in other processes. The contract is in its own file.
   queue: { imports: ["core", "lib"], packages: { zod: "*" }, entries: ["job-queue.ts"], isInternal: true },
   rollout: { imports: ["core", "lib", "python-semantics", "trajectories", "store"] },
+  // Files that other tools wrote, read for people and for comparisons.
+  foreign: { imports: ["core"], packages: { fzstd: "foreign/zip.ts" }, isInternal: true },
   export: { imports: ["core", "trajectories"], packages: { "hyparquet-writer": "export/files.ts" } },
 
   // Node's own server and no framework: only the socket says whether an answer was delivered.

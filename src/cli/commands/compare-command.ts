@@ -17,7 +17,7 @@ export function compareCommand(run: RunCommand): Command {
       "Compares each later run with the first: tasks matched by their content, those that are lost or gained first, the mean " +
         "difference with its 95 % interval (bootstrap over tasks) and an exact sign-flip test.",
     )
-    .argument("<run...>", "run folders, or results.json of evaluations")
+    .argument("<run...>", "run folders, results.json of evaluations, files of other tools")
     .addOption(new Option("--seed <number>", "of the bootstrap (default: 0)"))
     .option("--all", "show every task, not only those that differ")
     .addOption(jsonOption())
@@ -28,7 +28,8 @@ Exit codes: 0 done, whatever the difference; 2 something to correct.
 
 Examples:
   $ npx trainable-agents compare runs/before runs/after
-  $ npx trainable-agents compare runs/before/results.json runs/after/results.json --json`,
+  $ npx trainable-agents compare runs/before/results.json runs/after/results.json --json
+  $ npx trainable-agents compare before.eval after.eval`,
     )
     .action(async (runs: string[], flags: CompareFlags) => run((context) => compare(runs, flags, context)));
 }

@@ -48,7 +48,7 @@ function summaryView(evaluation: Evaluation, colours: Colours): string[] {
     ["episodes", `${formatCount(episodes)}, ${formatCount(graded)} graded, ${formatCount(successes)} successes`],
     ["mean reward", `${rate(meanReward)}${interval(rewardInterval)}`],
     ["stop reasons", countsText(evaluation.endings)],
-    ["turns", `${formatNumber(evaluation.meanTurns)} an episode, ${formatCount(evaluation.toolCalls)} tool calls`],
+    ["turns", turnsText(evaluation)],
     ["format errors", countsText(evaluation.problems)],
     ["failures by", countsText(evaluation.faults)],
     ["agent cost", costText(evaluation.agentCost)],
@@ -64,6 +64,11 @@ function summaryView(evaluation: Evaluation, colours: Colours): string[] {
     ...countsTable("tool errors", evaluation.toolErrors, colours),
     ...countsTable("why failures are attributed as they are", evaluation.faultRules, colours),
   ];
+}
+
+function turnsText({ meanTurns, toolCalls }: Evaluation): string {
+  const turns = meanTurns === null ? "not recorded" : `${formatNumber(meanTurns)} an episode`;
+  return `${turns}, tool calls ${toolCalls === null ? "not recorded" : formatCount(toolCalls)}`;
 }
 
 function costText(cost: number | null): string {
@@ -167,7 +172,7 @@ function confirmationView(rescored: readonly RescoredRun[], colours: Colours): s
   const replayed = rescored.filter(({ replayedReward }) => replayedReward !== null);
   const unconfirmed = rescored.filter(isUnconfirmed);
   const changed = rescored.reduce((sum, run) => sum + run.changedObservations, 0);
-  const calls = rescored.reduce((sum, { score }) => sum + score.toolCalls, 0);
+  const calls = rescored.reduce((sum, { score }) => sum + (score.toolCalls ?? 0), 0);
   const lines = [
     `  ${colours.dim("replayed")}  ${formatCount(replayed.length)} of ${formatCount(rescored.length)} runs, ` +
       `${formatCount(changed)} of ${formatCount(calls)} observations of tools are not as recorded`,

@@ -1,0 +1,179 @@
+// An episode as a file of another tool records it. What the file does not say is `null` and never zero: a viewer says "not
+// recorded" in its place. Values come from outside, so every field is read with a check.
+
+import { createHash } from "node:crypto";
+
+export type ForeignFormat =
+  | "slime"
+  | "verifiers"
+  | "verifiers-traces"
+  | "inspect"
+  | "atif"
+  | "tau-bench"
+  | "tau2-bench";
+
+export type ForeignToolCall = { readonly id: string | null; readonly name: string; readonly argumentsText: string };
+
+export type ForeignMessage = {
+  readonly role: "system" | "user" | "assistant" | "tool";
+  readonly content: string;
+  readonly reasoning: string | null;
+  readonly toolCalls: readonly ForeignToolCall[];
+  /** Of the tool that answers; `null`: not recorded, or no tool. */
+  readonly name: string | null;
+  readonly callId: string | null;
+};
+
+/** One linear sequence. All arrays are aligned with `tokens`. */
+export type ForeignBranch = {
+  readonly tokens: Uint32Array;
+  /** `null`: not recorded. */
+  readonly lossMask: Uint8Array | null;
+  /** NaN where there is none; `null`: not recorded. */
+  readonly logprobs: Float32Array | null;
+};
+
+export type ForeignEpisode = {
+  readonly id: string;
+  readonly taskId: string;
+  /** SHA-256 of what the file says of the task, or the hash it records; `null`: it says nothing. */
+  readonly contentHash: string | null;
+  readonly groupId: string | null;
+  readonly trial: number | null;
+  readonly reward: number | null;
+  /** Other numbers that graders gave. */
+  readonly scores: Readonly<Record<string, number>>;
+  readonly explanation: string | null;
+  readonly stopReason: string | null;
+  readonly isTruncated: boolean | null;
+  /** What broke; `null`: nothing did, as far as the file says. */
+  readonly error: string | null;
+  readonly model: string | null;
+  /** `null`: messages are not recorded as such. */
+  readonly messages: readonly ForeignMessage[] | null;
+  /** `null`: token ids are not recorded. */
+  readonly branches: readonly ForeignBranch[] | null;
+  readonly weightVersions: readonly string[] | null;
+  readonly promptTokens: number | null;
+  readonly sampledTokens: number | null;
+  /** US dollars. */
+  readonly agentCost: number | null;
+  readonly userCost: number | null;
+  readonly durationMs: number | null;
+  /** Of slime: text before the first action and from it on, where no messages are recorded. */
+  readonly text: { readonly prompt: string; readonly response: string } | null;
+};
+
+/** With everything not recorded. */
+export const nothingRecorded = {
+  ...{ contentHash: null, groupId: null, trial: null, reward: null, scores: {}, explanation: null, stopReason: null },
+  ...{ isTruncated: null, error: null, model: null, messages: null, branches: null, weightVersions: null },
+  ...{ promptTokens: null, sampledTokens: null, agentCost: null, userCost: null, durationMs: null, text: null },
+} as const;
+
+/** Calls of the model in the conversation; `null`: not recorded. */
+export function foreignTurns({ messages }: Pick<ForeignEpisode, "messages">): number | null {
+  return messages === null ? null : messages.filter(({ role }) => role === "assistant").length;
+}
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** An object's own field, `undefined` for what is none. */
+export function field(value: unknown, key: string): unknown {
+  return typeof value === "object" && value !== null && Object.hasOwn(value, key) ? (value as Fields)[key] : undefined;
+}
+
+export function isFields(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+export function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? (value as readonly unknown[]) : [];
+}
+
+export function textOf(value: unknown): string | null {
+  return typeof value === "string" ? value : null;
+}
+
+/** Ids may be numbers. */
+export function idOf(value: unknown): string | null {
+  return typeof value === "string" ? value : typeof value === "number" ? String(value) : null;
+}
+
+export function numberOf(value: unknown): number | null {
+  return typeof value === "number" && Number.isFinite(value) ? value : null;
+}
+
+/** Of a task as a file has it: equal for equal values, whatever the order of keys. */
+export function hashOf(task: unknown): string {
+  return createHash("sha256").update(canonical(task, 0)).digest("hex");
+}
+
+function canonical(value: unknown, depth: number): string {
+  if (depth > 100 || typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
+  if (Array.isArray(value)) return `[${value.map((item) => canonical(item, depth + 1)).join(",")}]`;
+  const entries = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return `{${entries.map(([key, item]) => `${JSON.stringify(key)}:${canonical(item, depth + 1)}`).join(",")}}`;
+}
+
+/** Chat messages in the spellings of OpenAI, verifiers, inspect and τ²-bench. What is none is left out. */
+export function readMessages(value: unknown): ForeignMessage[] {
+  const messages: ForeignMessage[] = [];
+  const names = new Map<string, string>();
+  for (const message of listOf(value)) {
+    const role = field(message, "role");
+    if (role !== "system" && role !== "user" && role !== "assistant" && role !== "tool" && role !== "developer")
+      continue;
+    const { content, reasoning } = readContent(field(message, "content"));
+    const toolCalls = listOf(field(message, "tool_calls")).flatMap(readCall);
+    for (const { id, name } of toolCalls) if (id !== null) names.set(id, name);
+    // τ²-bench has the id of the call in `id`.
+    const callId = role === "tool" ? (textOf(field(message, "tool_call_id")) ?? textOf(field(message, "id"))) : null;
+    const named = textOf(field(message, "name")) ?? textOf(field(message, "function"));
+    messages.push({
+      role: role === "developer" ? "system" : role,
+      content,
+      reasoning: textOf(field(message, "reasoning_content")) ?? reasoning,
+      toolCalls,
+      name: role === "tool" ? (named ?? names.get(callId ?? "") ?? null) : null,
+      callId,
+    });
+  }
+  return messages;
+}
+
+/** A text, or a list of parts. Parts that are no text are named. */
+export function readContent(value: unknown): { readonly content: string; readonly reasoning: string | null } {
+  if (!Array.isArray(value)) return { content: textOf(value) ?? "", reasoning: null };
+  const parts: string[] = [];
+  const thoughts: string[] = [];
+  for (const part of value as readonly unknown[]) {
+    const type = textOf(field(part, "type")) ?? "part";
+    const text = textOf(part) ?? textOf(field(part, "text"));
+    if (type === "reasoning" || type === "thinking") {
+      thoughts.push(textOf(field(part, "reasoning")) ?? textOf(field(part, "thinking")) ?? text ?? "");
+    } else {
+      parts.push(text ?? `[${type}]`);
+    }
+  }
+  return { content: parts.join("\n"), reasoning: thoughts.length === 0 ? null : thoughts.join("\n") };
+}
+
+function readCall(given: unknown): ForeignToolCall[] {
+  // verifiers writes calls as JSON texts, too.
+  const call = typeof given === "string" ? parseOr(given, null) : given;
+  const body = field(call, "function");
+  const name = textOf(body) ?? textOf(field(body, "name")) ?? textOf(field(call, "name"));
+  if (name === null) return [];
+  const values = field(body, "arguments") ?? field(call, "arguments");
+  const argumentsText = typeof values === "string" ? values : JSON.stringify(values ?? {});
+  return [{ id: textOf(field(call, "id")), name, argumentsText }];
+}
+
+function parseOr(text: string, otherwise: unknown): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return otherwise;
+  }
+}

@@ -1,0 +1,11 @@
+// Public entry of the readers of other tools' files.
+
+export {
+  type ForeignBranch,
+  type ForeignEpisode,
+  type ForeignFormat,
+  type ForeignMessage,
+  type ForeignToolCall,
+  foreignTurns,
+} from "./foreign-episode.ts";
+export { type ForeignFile, type ForeignLimits, openForeignFile } from "./open-file.ts";

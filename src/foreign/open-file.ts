@@ -1,0 +1,309 @@
+// A file of another tool, recognised by what it holds and read one episode at a time. Bounded: a line, a JSON file and a member of
+// a zip file have a largest size, and what is beyond is refused in a sentence.
+
+import { createReadStream } from "node:fs";
+import { open, readdir, readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { ConfigurationError, messageOf } from "../core/index.ts";
+import { readAtif, readInspectSample, readTau2Simulation, readTauRun } from "./evaluation-logs.ts";
+import { field, type ForeignEpisode, type ForeignFormat, idOf, isFields, listOf, textOf } from "./foreign-episode.ts";
+import { readSlimeRow, readVerifiersResult, readVerifiersTrace } from "./trainer-rows.ts";
+import { openZip } from "./zip.ts";
+
+/** What a format can never say, as people read it. */
+const neverRecorded: Readonly<Record<ForeignFormat, readonly string[]>> = {
+  slime: ["tool calls as such", "costs", "durations"],
+  verifiers: ["token ids", "loss mask", "logprobs", "weight versions"],
+  "verifiers-traces": ["costs", "durations"],
+  inspect: ["token ids", "loss mask", "weight versions", "cost of the user"],
+  atif: ["weight versions", "a reward, unless its writer puts one into extra"],
+  "tau-bench": ["token ids", "loss mask", "logprobs", "weight versions", "stop reason", "durations"],
+  "tau2-bench": ["token ids", "loss mask", "logprobs", "weight versions"],
+};
+
+export type ForeignFile = {
+  readonly format: ForeignFormat;
+  /** As the file names what was evaluated; `null`: it does not. */
+  readonly title: string | null;
+  readonly neverRecorded: readonly string[];
+  /** One at a time. Throws a `ConfigurationError` that names the record that cannot be read. */
+  episodes(this: void): AsyncIterable<ForeignEpisode>;
+};
+
+export type ForeignLimits = {
+  /** Of a line, and of one member of a zip file, unpacked. Default: 128 MiB. */
+  readonly recordBytes?: number;
+  /** Of a file that is one JSON value. Default: 500 MB, what a string can hold. */
+  readonly fileBytes?: number;
+};
+
+type Limits = Required<ForeignLimits>;
+
+/**
+ * Opens a file or folder of another tool: slime's JSON lines, verifiers' results.jsonl and traces.jsonl (or the folder that holds
+ * them), inspect's .eval and .json, ATIF, results of τ-bench and τ²-bench. `null`: it is none of them. `name` is for messages.
+ */
+export async function openForeignFile(
+  path: string,
+  name: string,
+  { recordBytes = 128 << 20, fileBytes = 500_000_000 }: ForeignLimits = {},
+): Promise<ForeignFile | null> {
+  const limits = { recordBytes, fileBytes };
+  if ((await stat(path)).isDirectory()) return openFolder(path, name, limits);
+  const head = await firstBytes(path);
+  if (head.length >= 4 && head.readUInt32LE(0) === 0x04034b50) return openEval(path, name, limits);
+  // A byte order mark is one character.
+  const first = head
+    .toString("utf8")
+    .replace(/^\uFEFF/, "")
+    .trimStart()[0];
+  if (first !== "{" && first !== "[") return null;
+  if (first === "{") {
+    const lines = await openLines(path, name, limits);
+    if (lines !== null) return lines;
+  }
+  return openValue(await readJson(path, name, limits), name);
+}
+
+async function openFolder(path: string, name: string, limits: Limits): Promise<ForeignFile | null> {
+  const files = await readdir(path);
+  for (const file of ["traces.jsonl", "results.jsonl"]) {
+    if (files.includes(file)) return openForeignFile(join(path, file), `${name}/${file}`, limits);
+  }
+  if (!files.includes("results.json") || !files.includes("simulations")) return null;
+  const parts = (await readdir(join(path, "simulations"))).filter((part) => part.endsWith(".json")).toSorted();
+  const index = await readJson(join(path, "results.json"), `${name}/results.json`, limits);
+  return openTau2(index, parts.length, async function* () {
+    for (const part of parts)
+      yield await readJson(join(path, "simulations", part), `${name}/simulations/${part}`, limits);
+  });
+}
+
+async function firstBytes(path: string): Promise<Buffer> {
+  const file = await open(path, "r");
+  try {
+    const bytes = Buffer.alloc(4096);
+    const { bytesRead } = await file.read(bytes, 0, bytes.length, 0);
+    return bytes.subarray(0, bytesRead);
+  } finally {
+    await file.close();
+  }
+}
+
+async function readJson(path: string, name: string, { fileBytes }: Limits): Promise<unknown> {
+  const { size } = await stat(path);
+  if (size > fileBytes) throw cannotRead(name, `it has ${size} bytes, and a JSON file is read up to ${fileBytes}`);
+  return parse((await readFile(path, "utf8")).replace(/^\uFEFF/, ""), name);
+}
+
+function parse(text: string, name: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (cause) {
+    throw cannotRead(name, `it is not JSON (${messageOf(cause)})`, cause);
+  }
+}
+
+function cannotRead(name: string, reason: string, cause?: unknown): ConfigurationError {
+  return new ConfigurationError(`Cannot read "${name}": ${reason}; name a file as its tool wrote it.`, { cause });
+}
+
+type RowReader = (row: unknown, place: number) => ForeignEpisode;
+
+function attempt(
+  read: RowReader,
+  { row, place, name }: { readonly row: unknown; readonly place: number; readonly name: string },
+): ForeignEpisode {
+  try {
+    return read(row, place);
+  } catch (cause) {
+    throw cannotRead(name, messageOf(cause), cause);
+  }
+}
+
+/** By the fields of a row; `null`: of no format that has rows. */
+function rowFormat(row: unknown): { readonly format: ForeignFormat; readonly read: RowReader } | null {
+  if (Array.isArray(field(row, "traces"))) return { format: "verifiers-traces", read: readVerifiersTrace };
+  if (field(row, "completion") !== undefined && field(row, "reward") !== undefined) {
+    return { format: "verifiers", read: readVerifiersResult };
+  }
+  if (Array.isArray(field(row, "tokens")) && field(row, "response_length") !== undefined) {
+    return { format: "slime", read: readSlimeRow };
+  }
+  return textOf(field(row, "schema_version"))?.startsWith("ATIF") === true ? { format: "atif", read: readAtif } : null;
+}
+
+/** `null`: its first line is no whole record of a format that has lines. */
+async function openLines(path: string, name: string, limits: Limits): Promise<ForeignFile | null> {
+  let found: ReturnType<typeof rowFormat> = null;
+  for await (const { text } of linesOf(path, name, limits)) {
+    try {
+      found = rowFormat(JSON.parse(text));
+    } catch {
+      return null;
+    }
+    break;
+  }
+  if (found === null) return null;
+  const { format, read } = found;
+  async function* rows(): AsyncGenerator<ForeignEpisode> {
+    for await (const { text, number, isLast } of linesOf(path, name, limits)) {
+      let row: unknown;
+      try {
+        row = JSON.parse(text);
+      } catch (cause) {
+        // Being written.
+        if (isLast) return;
+        throw cannotRead(`${name}, line ${number}`, `it is not JSON (${messageOf(cause)})`, cause);
+      }
+      if (!isFields(row)) throw cannotRead(`${name}, line ${number}`, "it is no object");
+      yield attempt(read, { row, place: number, name: `${name}, line ${number}` });
+    }
+  }
+  return {
+    format,
+    title: null,
+    neverRecorded: neverRecorded[format],
+    episodes: format === "slime" ? () => joined(rows()) : rows,
+  };
+}
+
+/** Branches of one episode are rows that follow each other. */
+async function* joined(rows: AsyncIterable<ForeignEpisode>): AsyncGenerator<ForeignEpisode> {
+  let held: ForeignEpisode[] = [];
+  for await (const row of rows) {
+    const [before] = held;
+    if (before?.id === row.id && before.taskId === row.taskId && before.groupId === row.groupId) {
+      held = [{ ...before, branches: [...(before.branches ?? []), ...(row.branches ?? [])] }];
+    } else {
+      yield* held;
+      held = [row];
+    }
+  }
+  yield* held;
+}
+
+type Line = { readonly text: string; readonly number: number; /** Nothing ends it. */ readonly isLast: boolean };
+
+/** Lines that are not empty. */
+async function* linesOf(path: string, name: string, { recordBytes }: Limits): AsyncGenerator<Line> {
+  let parts: Buffer[] = [];
+  let length = 0;
+  let number = 0;
+  const line = (isLast: boolean): Line | null => {
+    const text = Buffer.concat(parts)
+      .toString("utf8")
+      .replace(/^\uFEFF/, "")
+      .trim();
+    [parts, length] = [[], 0];
+    return text === "" ? null : { text, number, isLast };
+  };
+  for await (const chunk of createReadStream(path, { highWaterMark: 1 << 20 }) as AsyncIterable<Buffer>) {
+    let start = 0;
+    while (start <= chunk.length) {
+      const end = chunk.indexOf(0x0a, start);
+      const part = chunk.subarray(start, end === -1 ? chunk.length : end);
+      length += part.length;
+      if (length > recordBytes)
+        throw cannotRead(`${name}, line ${number + 1}`, `it is longer than ${recordBytes} bytes`);
+      parts.push(part);
+      if (end === -1) break;
+      number++;
+      const whole = line(false);
+      if (whole !== null) yield whole;
+      start = end + 1;
+    }
+  }
+  number++;
+  const last = line(true);
+  if (last !== null) yield last;
+}
+
+function openValue(value: unknown, name: string): ForeignFile | null {
+  if (Array.isArray(value)) {
+    const rows = value as readonly unknown[];
+    const isTau =
+      rows.length > 0 && rows.every((row) => Array.isArray(field(row, "traj")) && field(row, "task_id") !== undefined);
+    return isTau ? fileOf("tau-bench", null, rows, (row, place) => readTauRun(row, place)) : null;
+  }
+  const rows = rowFormat(value);
+  if (rows !== null) return fileOf(rows.format, null, [value], rows.read);
+  if (Array.isArray(field(value, "simulations"))) {
+    const simulations = listOf(field(value, "simulations"));
+    return openTau2(value, simulations.length, async function* () {
+      yield* simulations;
+    });
+  }
+  if (isFields(field(value, "eval")) && field(value, "version") !== undefined) {
+    const header = field(value, "eval");
+    if (!Array.isArray(field(value, "samples"))) throw cannotRead(name, "the inspect log has no samples");
+    const facts = { model: textOf(field(header, "model")) };
+    return fileOf("inspect", textOf(field(header, "task")), listOf(field(value, "samples")), (sample, place) =>
+      readInspectSample(sample, place, facts),
+    );
+  }
+  return null;
+}
+
+function fileOf(format: ForeignFormat, title: string | null, rows: readonly unknown[], read: RowReader): ForeignFile {
+  async function* episodes(): AsyncGenerator<ForeignEpisode> {
+    for (const [at, row] of rows.entries()) yield read(row, at + 1);
+  }
+  return { format, title, neverRecorded: neverRecorded[format], episodes };
+}
+
+function openTau2(file: unknown, count: number, simulations: () => AsyncIterable<unknown>): ForeignFile | null {
+  if (count === 0) return null;
+  const info = field(file, "info");
+  const domain = textOf(field(field(info, "environment_info"), "domain_name"));
+  const tasks = new Map(listOf(field(file, "tasks")).map((task) => [idOf(field(task, "id")) ?? "", task]));
+  const facts = { model: textOf(field(field(info, "agent_info"), "llm")), tasks };
+  async function* episodes(): AsyncGenerator<ForeignEpisode> {
+    let place = 0;
+    for await (const simulation of simulations()) yield readTau2Simulation(simulation, ++place, facts);
+  }
+  return { format: "tau2-bench", title: domain, neverRecorded: neverRecorded["tau2-bench"], episodes };
+}
+
+const mostSamples = 1_000_000;
+
+async function openEval(path: string, name: string, { recordBytes }: Limits): Promise<ForeignFile | null> {
+  const guarded = async <T>(action: () => Promise<T>): Promise<T> => {
+    try {
+      return await action();
+    } catch (cause) {
+      if (cause instanceof ConfigurationError) throw cause;
+      throw cannotRead(name, messageOf(cause), cause);
+    }
+  };
+  const openIt = () => guarded(() => openZip(path, { memberBytes: recordBytes, members: mostSamples }));
+  const zip = await openIt();
+  try {
+    const read = async (member: (typeof zip.members)[number], from: typeof zip) =>
+      parse((await guarded(() => from.read(member))).toString("utf8"), `${name}, ${member.name}`);
+    const header = zip.members.find((member) => member.name === "header.json" || member.name === "_journal/start.json");
+    if (header === undefined) return null;
+    const facts = field(await read(header, zip), "eval");
+    async function* episodes(): AsyncGenerator<ForeignEpisode> {
+      const from = await openIt();
+      try {
+        const samples = from.members.filter((member) => /^samples\/[^/]*\.json$/.test(member.name));
+        if (samples.length === 0 && from.members.some((member) => member.name.startsWith("samples/"))) {
+          throw cannotRead(
+            name,
+            "its samples are stored in chunks, which this version does not read (inspect log convert makes one file of each)",
+          );
+        }
+        let place = 0;
+        for (const member of samples) {
+          yield readInspectSample(await read(member, from), ++place, { model: textOf(field(facts, "model")) });
+        }
+      } finally {
+        await from.close();
+      }
+    }
+    return { format: "inspect", title: textOf(field(facts, "task")), neverRecorded: neverRecorded.inspect, episodes };
+  } finally {
+    await zip.close();
+  }
+}

@@ -1,0 +1,211 @@
+// Rows of trainers: slime's JSON lines, and both shapes of verifiers' results.
+
+import {
+  field,
+  type ForeignBranch,
+  type ForeignEpisode,
+  hashOf,
+  idOf,
+  isFields,
+  listOf,
+  nothingRecorded,
+  numberOf,
+  readMessages,
+  textOf,
+} from "./foreign-episode.ts";
+
+/** Numbers of graders: those that are finite. */
+export function scoresOf(value: unknown): Record<string, number> {
+  return Object.fromEntries(
+    Object.entries(isFields(value) ? value : {}).flatMap(([name, score]) => {
+      const number = typeof score === "boolean" ? Number(score) : numberOf(score);
+      return number === null ? [] : [[name, number]];
+    }),
+  );
+}
+
+/** Token ids; `null`: the list is none, or holds what is no id. */
+function tokensOf(value: unknown): Uint32Array | null {
+  if (!Array.isArray(value)) return null;
+  const isId = (id: unknown): boolean => Number.isInteger(id) && (id as number) >= 0 && (id as number) < 2 ** 32;
+  return (value as readonly unknown[]).every(isId) ? Uint32Array.from(value as number[]) : null;
+}
+
+/** A row of slime (`Sample.to_dict()`). The mask and logprobs are those of the response. */
+export function readSlimeRow(row: unknown, place: number): ForeignEpisode {
+  const metadata = field(row, "metadata");
+  const id = idOf(field(metadata, "episode_id")) ?? idOf(field(row, "rollout_id")) ?? idOf(field(row, "index"));
+  const groupId = idOf(field(metadata, "group_id")) ?? idOf(field(row, "group_index"));
+  const status = textOf(field(row, "status"));
+  const reward = field(row, "reward");
+  const prompt = field(row, "prompt");
+  const response = textOf(field(row, "response"));
+  const branch = slimeBranch(row);
+  const versions = field(row, "weight_versions");
+  return {
+    ...nothingRecorded,
+    id: id ?? String(place),
+    // Without a task's name, its group is its task.
+    taskId: idOf(field(metadata, "task_id")) ?? (groupId === null ? `row ${place}` : `group ${groupId}`),
+    contentHash: textOf(field(metadata, "content_hash")),
+    groupId,
+    // A reward may be a table of parts; which of them counts, the trainer's settings say.
+    reward: numberOf(reward),
+    scores: { ...scoresOf(reward), ...scoresOf(field(metadata, "metrics")) },
+    stopReason: textOf(field(metadata, "stop_reason")) ?? status,
+    isTruncated: status === null ? null : status === "truncated",
+    error: status === "failed" || status === "aborted" ? status : null,
+    messages: Array.isArray(prompt)
+      ? readMessages([...(prompt as unknown[]), { role: "assistant", content: response }])
+      : null,
+    branches: branch === null ? null : [branch],
+    weightVersions: Array.isArray(versions) ? versions.flatMap((version) => idOf(version) ?? []) : null,
+    sampledTokens: branch?.lossMask?.reduce<number>((sum, bit) => sum + bit, 0) ?? null,
+    text: typeof prompt === "string" && response !== null ? { prompt, response } : null,
+  };
+}
+
+function slimeBranch(row: unknown): ForeignBranch | null {
+  const tokens = tokensOf(field(row, "tokens"));
+  if (tokens === null) return null;
+  const responseOf = (key: string): readonly unknown[] | null => {
+    const list = field(row, key);
+    return Array.isArray(list) && list.length <= tokens.length ? (list as unknown[]) : null;
+  };
+  const mask = responseOf("loss_mask");
+  const logprobs = responseOf("rollout_log_probs");
+  const lossMask = mask === null ? null : new Uint8Array(tokens.length);
+  lossMask?.set(mask!.map(Number), tokens.length - mask!.length);
+  if (logprobs === null) return { tokens, lossMask, logprobs: null };
+  // 0 stands for none where the token was not sampled.
+  const shown = new Float32Array(tokens.length).fill(NaN);
+  const start = tokens.length - logprobs.length;
+  for (const [at, logprob] of logprobs.entries()) {
+    if (lossMask?.[start + at] !== 0 || logprob !== 0) shown[start + at] = numberOf(logprob) ?? NaN;
+  }
+  return { tokens, lossMask, logprobs: shown };
+}
+
+/** A line of verifiers' results.jsonl. */
+export function readVerifiersResult(row: unknown, place: number): ForeignEpisode {
+  const prompt = field(row, "prompt");
+  const completion = field(row, "completion");
+  const taskId = idOf(field(row, "example_id")) ?? idOf(field(row, "id")) ?? String(place);
+  const asMessages = (value: unknown, role: string): unknown[] =>
+    typeof value === "string" ? [{ role, content: value }] : [...listOf(value)];
+  const usage = field(row, "token_usage");
+  const error = field(row, "error");
+  const milliseconds = numberOf(field(field(row, "timing"), "total_ms")) ?? numberOf(field(row, "total_ms"));
+  const truncated = field(row, "is_truncated");
+  return {
+    ...nothingRecorded,
+    id: String(place),
+    taskId,
+    contentHash: prompt === undefined ? null : hashOf({ prompt, answer: field(row, "answer") ?? null }),
+    groupId: taskId,
+    reward: numberOf(field(row, "reward")),
+    scores: scoresOf(field(row, "metrics")),
+    stopReason: textOf(field(row, "stop_condition")),
+    isTruncated: typeof truncated === "boolean" ? truncated : null,
+    error: textOf(error) ?? textOf(field(error, "error")) ?? (isFields(error) ? JSON.stringify(error) : null),
+    messages: readMessages([...asMessages(prompt, "user"), ...asMessages(completion, "assistant")]),
+    promptTokens: numberOf(field(usage, "input_tokens")),
+    sampledTokens: numberOf(field(usage, "output_tokens")),
+    durationMs: milliseconds,
+  };
+}
+
+/** Nobody's episodes have more; a path is walked for each branch. */
+const mostNodes = 100_000;
+const mostBranches = 200;
+
+/** A line of verifiers' traces.jsonl (`verifiers.v1`): one episode, its first trainable trace. */
+export function readVerifiersTrace(row: unknown, place: number): ForeignEpisode {
+  const traces = listOf(field(row, "traces"));
+  const trace = traces.find((one) => field(field(one, "agent"), "trainable") === true) ?? traces[0];
+  const task = field(row, "task") ?? field(trace, "task");
+  const rewards = Object.entries(isFields(field(trace, "rewards")) ? (field(trace, "rewards") as object) : {}).flatMap(
+    ([name, entry]: [string, unknown]) => {
+      const score = numberOf(field(entry, "score"));
+      return score === null ? [] : [{ name, score, weight: numberOf(field(entry, "weight")) ?? 1 }];
+    },
+  );
+  const nodes = listOf(field(trace, "nodes"));
+  if (nodes.length > mostNodes)
+    throw new RangeError(`a trace has ${nodes.length} nodes, at most ${mostNodes} are read`);
+  const leaves = leavesOf(nodes).slice(0, mostBranches);
+  const paths = leaves.map((leaf) => pathTo(nodes, leaf));
+  const branches = paths.flatMap((path) => branchOf(path.map((at) => nodes[at])) ?? []);
+  const longest = paths.toSorted((a, b) => b.length - a.length)[0] ?? [];
+  const errors = [...listOf(field(row, "errors")), ...listOf(field(trace, "errors"))];
+  const data = field(task, "data");
+  return {
+    ...nothingRecorded,
+    id: idOf(field(row, "id")) ?? String(place),
+    taskId: idOf(field(task, "key")) ?? idOf(field(data, "id")) ?? idOf(field(data, "idx")) ?? String(place),
+    contentHash: textOf(field(task, "hash")) ?? (data === undefined ? null : hashOf(data)),
+    groupId: idOf(field(field(row, "group"), "id")),
+    reward: rewards.length === 0 ? null : rewards.reduce((sum, { score, weight }) => sum + score * weight, 0),
+    scores: {
+      ...Object.fromEntries(rewards.map(({ name, score }) => [name, score])),
+      ...scoresOf(field(trace, "metrics")),
+    },
+    stopReason: textOf(field(trace, "stop_condition")),
+    error: errors.length === 0 ? null : errors.map((one) => textOf(one) ?? JSON.stringify(one)).join("; "),
+    messages: readMessages(longest.map((at) => field(nodes[at], "message"))),
+    branches: branches.length === 0 ? null : branches,
+    sampledTokens: branches.length === 0 ? null : sampledIn(nodes),
+  };
+}
+
+/** Nodes that are nobody's parent. */
+function leavesOf(nodes: readonly unknown[]): number[] {
+  const parents = new Set(nodes.map((node) => field(node, "parent")));
+  return nodes.flatMap((_, at) => (parents.has(at) ? [] : [at]));
+}
+
+/** Indexes from the root to the leaf. A parent stands before its children; what says otherwise ends the path. */
+function pathTo(nodes: readonly unknown[], leaf: number): number[] {
+  const path: number[] = [];
+  for (let at: unknown = leaf; typeof at === "number" && nodes[at] !== undefined;) {
+    path.push(at);
+    const parent = field(nodes[at], "parent");
+    at = typeof parent === "number" && parent < at ? parent : null;
+  }
+  return path.reverse();
+}
+
+/** `null`: no node of the path has token ids. */
+function branchOf(path: readonly unknown[]): ForeignBranch | null {
+  const parts = path.map((node) => {
+    const tokens = tokensOf(field(node, "token_ids")) ?? new Uint32Array();
+    return { tokens, mask: listOf(field(node, "mask")), logprobs: listOf(field(node, "logprobs")) };
+  });
+  const length = parts.reduce((sum, { tokens }) => sum + tokens.length, 0);
+  if (length === 0) return null;
+  const branch = {
+    tokens: new Uint32Array(length),
+    lossMask: new Uint8Array(length),
+    logprobs: new Float32Array(length).fill(NaN),
+  };
+  let start = 0;
+  for (const { tokens, mask, logprobs } of parts) {
+    branch.tokens.set(tokens, start);
+    // Logprobs are those of the masked tokens alone.
+    let next = 0;
+    for (let at = 0; at < tokens.length; at++) {
+      if (mask[at] !== true && mask[at] !== 1) continue;
+      branch.lossMask[start + at] = 1;
+      branch.logprobs[start + at] = numberOf(logprobs[next++]) ?? NaN;
+    }
+    start += tokens.length;
+  }
+  return branch;
+}
+
+function sampledIn(nodes: readonly unknown[]): number {
+  return nodes.reduce<number>(
+    (sum, node) => sum + listOf(field(node, "mask")).filter((bit) => bit === true || bit === 1).length,
+    0,
+  );
+}
