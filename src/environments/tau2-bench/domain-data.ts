@@ -81,8 +81,11 @@ async function readDomainData(domain: Domain, folder: Folder): Promise<DomainDat
   const database = async (side: DomainSide): Promise<SharedDatabase> =>
     readDatabase(side.database, fileOf(below(side.file)), await text(below(side.file)));
   const tools = async (name: string): Promise<Tool[]> => readTools(fileOf(below(name)), await text(below(name)));
-  const policy = async (files: readonly string[]): Promise<string> =>
-    domain.policy.assemble(await Promise.all(files.map((file) => text(below(file)))));
+  const policy = async (files: readonly string[]): Promise<string> => {
+    const texts: string[] = [];
+    for (const file of files) texts.push(await text(below(file)));
+    return domain.policy.assemble(texts);
+  };
 
   // One after another, so that the hash is that of the same order each time.
   const agent = { toolkit: domain.agent.toolkit, database: await database(domain.agent) };
