@@ -1,6 +1,7 @@
 // Flags over configuration file over preset over defaults, and settings as the JSON of run.json; the file itself is read in
 // `config-file.ts`. Settings name where keys are and never hold one; addresses are shown without credentials.
 
+import { ConfigurationError } from "../core/index.ts";
 import { showAddress } from "../http/index.ts";
 import { fromPlain } from "../python-semantics/json/plain.ts";
 import type { JsonObject, JsonValue } from "../python-semantics/json/value.ts";
@@ -46,7 +47,17 @@ export function resolveSettings(
   };
   const valueOf = (name: SettingName): unknown =>
     resolveOne(name) ?? presetDefaults[name] ?? rolloutSettings[name].default;
-  return Object.fromEntries(settingNames.map((name) => [name, valueOf(name)])) as RolloutSettings;
+  return inMode(Object.fromEntries(settingNames.map((name) => [name, valueOf(name)])) as RolloutSettings);
+}
+
+/** The mode stands in the name of the environment, and so in the ids of its tasks: those of both modes never meet. */
+function inMode(settings: RolloutSettings): RolloutSettings {
+  const { env, solo } = settings;
+  if (!solo || env.endsWith("-solo")) return settings;
+  if (env.startsWith("tau2-bench/")) return { ...settings, env: `${env}-solo` };
+  throw new ConfigurationError(
+    `Cannot run "${env}" with --solo: an environment of tau2-bench alone has that mode; leave --solo out.`,
+  );
 }
 
 const addresses: ReadonlySet<SettingName> = new Set(["url", "userUrl", "judgeUrl"]);

@@ -173,6 +173,9 @@ export const rolloutSettings = {
       "processes of an MCP server that are started before an episode needs one",
     ),
     split: named("a split").help("which tasks: train, test, ... (default: the environment's usual one)"),
+    solo: flag.help(
+      "tau2-bench without a user: the agent has the tools of both sides and works from a ticket; the same as -solo behind the environment's name",
+    ),
     tasks: custom("<list>", { default: null, expected: 'a list like 0-49,60 or "all"', schema: taskList }).help(
       'indexes of tasks, like 0-49,60, or "all" (default: all; the first 8 of the bookshop)',
     ),

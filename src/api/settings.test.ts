@@ -24,6 +24,14 @@ describe("resolveSettings()", () => {
     });
   });
 
+  it("puts the mode without a user into the environment's name, once, and refuses it for others", () => {
+    const solo = { env: "tau2-bench/telecom-solo", solo: true };
+    expect(resolveSettings({ env: "tau2-bench/telecom", solo: true }, null)).toMatchObject(solo);
+    // As a run that is resumed has it.
+    expect(resolveSettings(solo, null)).toMatchObject(solo);
+    expect(() => resolveSettings({ solo: true }, null)).toThrow('Cannot run "bookshop" with --solo');
+  });
+
   it("samples from the policy itself unless told otherwise", () => {
     expect(resolveSettings({}, null)).toMatchObject({ temperature: 1, topP: 1, topK: -1, minP: 0, maxTurns: 30 });
   });

@@ -124,7 +124,10 @@ export type Grade = {
   readonly reward: number;
   readonly metrics: Readonly<Record<string, number>>;
   readonly log: string;
-  /** Merged over the episode's info. */
+  /**
+   * Merged over the episode's info. `termination_reason`: what the environment calls the end, where its reference has a list of its
+   * own; see `endingOf()`.
+   */
   readonly info: JsonObject;
   /**
    * What each sampled turn of the trajectory earned, in order; `null`: nothing is known of that turn. They sum to `reward`, within

@@ -127,6 +127,21 @@ export type Episode = {
   readonly problems: readonly ActionProblem[];
 };
 
+/**
+ * What the environment itself calls the end of an episode that it ended, such as "too_many_errors"; `null`: it has no name for it,
+ * or the episode ended otherwise. See `Grade.info`.
+ */
+export function endingOf({ stopReason, grade }: Pick<Episode, "stopReason" | "grade">): string | null {
+  const isItsOwn = stopReason === "tool_ended" || stopReason === "user_hung_up";
+  return isItsOwn && grade !== null ? terminationReason(grade) : null;
+}
+
+/** `termination_reason` of a grade's info where it is a name: at most 40 small letters, digits and underscores. */
+export function terminationReason({ info }: Grade): string | null {
+  const named = info.get("termination_reason");
+  return typeof named === "string" && /^[a-z][a-z0-9_]{0,39}$/.test(named) ? named : null;
+}
+
 /** The training rows of an episode and what is in none of them. */
 export type EpisodeSamples = { readonly samples: readonly Sample[]; readonly dropped: readonly DroppedTokens[] };
 

@@ -2,6 +2,7 @@
 // a run folder, or from a recorded run of another program.
 
 import {
+  endingOf,
   type Episode,
   type Outcome,
   outcomeOf,
@@ -35,7 +36,7 @@ export type EpisodeScore = {
   /** `null`: not graded. */
   readonly reward: number | null;
   readonly outcome: Outcome;
-  /** Why it ended; of an episode that failed, `boundary/code`. */
+  /** Why it ended, as the environment calls it where it has a name for it; of an episode that failed, `boundary/code`. */
   readonly ending: string;
   /** Calls of the engine or of the agent's model; of a recorded conversation, the agent's calls and utterances. `null`: not recorded. */
   readonly turns: number | null;
@@ -76,7 +77,7 @@ export async function scoreEpisode(episode: Episode, gradeFault: FaultGrader): P
     trial: sampleIndex,
     reward,
     outcome,
-    ending: failure === null ? stopReason : `${failure.boundary}/${failure.code}`,
+    ending: failure === null ? (endingOf(episode) ?? stopReason) : `${failure.boundary}/${failure.code}`,
     ...countActions(conversation),
     turns: events.filter(({ type }) => type === "turn" || type === "agent-reply").length,
     problems: count(episode.problems.map(({ code }) => code)),

@@ -4,6 +4,7 @@
 import {
   addUsage,
   countUnlikely,
+  endingOf,
   type EpisodeEvent,
   type EpisodeSamples,
   freeUsage,
@@ -35,6 +36,8 @@ export type RunTotals = {
   readonly groupsWithoutSignal: number;
   readonly outcomes: Readonly<Record<Outcome, number>>;
   readonly stopReasons: Counts;
+  /** Of episodes whose environment has a name of its own for their end; see `endingOf()`. */
+  readonly endings: Counts;
   /** Episodes with a reward. */
   readonly graded: number;
   /** Graded episodes whose reward is 1 (within 1e-6). */
@@ -138,6 +141,7 @@ export class TotalsCounter {
     outcomes: { completed: 0, truncated: 0, aborted: 0, failed: 0 },
     groupsDropped: noCounts(),
     stopReasons: noCounts(),
+    endings: noCounts(),
     failures: noCounts(),
     firstFailures: noCounts<string>(),
     problems: noCounts(),
@@ -208,6 +212,8 @@ export class TotalsCounter {
     if (origin === "stored") counted.recordedEpisodes++;
     counted.outcomes[episode.outcome]++;
     add(counted.stopReasons, episode.stopReason);
+    const ending = endingOf(episode);
+    if (ending !== null) add(counted.endings, ending);
     if (episode.failure !== null) {
       const name = `${episode.failure.boundary}/${episode.failure.code}`;
       add(counted.failures, name);

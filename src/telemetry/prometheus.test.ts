@@ -12,6 +12,22 @@ async function read(page: Promise<string>): Promise<Map<string, number>> {
 }
 
 describe("createRunMetrics()", () => {
+  test("counts what environments call the end, a few names each, and nothing that is no name", async () => {
+    const metrics = createRunMetrics();
+    const end = (reason: string): void => {
+      const info = new Map([["termination_reason", reason]]);
+      metrics.event("a#0", { type: "grade", grade: { reward: 0, metrics: {}, log: "", info }, durationMs: 1 });
+    };
+    for (const reason of ["user_stop", "user_stop", 'a"} 1', ...Array.from({ length: 30 }, (_, at) => `end_${at}`)]) {
+      end(reason);
+    }
+    const page = await read(metrics.page());
+    const names = [...page.keys()].filter((name) => name.startsWith("trainable_agents_endings_total"));
+    expect(names).toHaveLength(21);
+    expect(page.get('trainable_agents_endings_total{ending="user_stop"}')).toBe(2);
+    expect(page.get('trainable_agents_endings_total{ending="other"}')).toBe(11);
+  });
+
   test("counts what the events of two episodes say", async () => {
     const metrics = createRunMetrics();
     for (const event of passingEpisode) metrics.event("a#0", event);

@@ -8,7 +8,7 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 
-import { countUnlikely, outcomeOf, ConfigurationError } from "../core/index.ts";
+import { countUnlikely, outcomeOf, ConfigurationError, terminationReason } from "../core/index.ts";
 import { factsOf, type RunObserver } from "./observer.ts";
 
 /** An observer with the page that Prometheus reads. */
@@ -22,6 +22,8 @@ const prefix = "trainable_agents_";
 /** Seconds. From a cache hit to a long generation. */
 const seconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
 const rewards = [-1, -0.5, 0, 0.1, 0.25, 0.5, 0.75, 0.9, 1];
+/** Names of endings with a series of their own; the reference with most has ten. */
+const mostEndings = 20;
 const versions = [0, 1, 2, 3, 4, 6, 8, 12, 16];
 
 /** Fresh metrics with a registry of their own: two runs of one process never mix. */
@@ -57,6 +59,7 @@ export function createRunMetrics(): RunMetrics {
   const reward = histogram("reward", "Rewards of graded episodes.", rewards);
   const passed = counter("episodes_passed_total", "Graded episodes with reward 1.");
   const graded = counter("episodes_graded_total", "Graded episodes.");
+  const endings = counter("endings_total", "Graded episodes, by what the environment calls their end.", ["ending"]);
   const groups = counter("groups_total", "Groups decided, by decision.", ["decision"]);
   const judgeCost = counter("judge_cost_dollars_total", "What the judges cost, where the price is known.");
   const userCost = counter("user_cost_dollars_total", "What the simulated users cost, where the price is known.");
@@ -77,6 +80,14 @@ export function createRunMetrics(): RunMetrics {
   };
   const memory = gauge("resident_memory_bytes", "Resident memory of the process.");
   const lag = measureLoopLag();
+
+  const knownEndings = new Set<string>();
+  const countEnding = (name: string | null): void => {
+    if (name === null) return;
+    // The names are the environment's, which may be anybody's.
+    if (knownEndings.size < mostEndings) knownEndings.add(name);
+    endings.inc({ ending: knownEndings.has(name) ? name : "other" });
+  };
 
   return {
     contentType: registry.contentType,
@@ -121,6 +132,7 @@ export function createRunMetrics(): RunMetrics {
           reward.observe(event.grade.reward);
           graded.inc();
           if (event.grade.reward === 1) passed.inc();
+          countEnding(terminationReason(event.grade));
           return;
         case "episode-end":
           ended.inc({ outcome: outcomeOf(event.stopReason), stop_reason: event.stopReason });

@@ -2,7 +2,7 @@
 
 import { resolve } from "node:path";
 import { Command } from "commander";
-import { ConfigurationError, type Episode } from "../../core/index.ts";
+import { ConfigurationError, endingOf, type Episode } from "../../core/index.ts";
 import type { JsonObject } from "../../python-semantics/json/value.ts";
 import { openRunFolder, type RunReader } from "../../store/index.ts";
 import type { CliContext, RunCommand } from "../cli-context.ts";
@@ -125,7 +125,9 @@ function episodeRow(number: number, episode: Episode): string[] {
     printable(episode.id),
     episode.reward === null ? "–" : String(Number(episode.reward.toFixed(4))),
     episode.outcome,
-    episode.failure === null ? episode.stopReason : `${episode.failure.boundary}/${episode.failure.code}`,
+    episode.failure === null
+      ? (endingOf(episode) ?? episode.stopReason)
+      : `${episode.failure.boundary}/${episode.failure.code}`,
     String(turns.length),
     formatCount(observed + sampled),
     formatCount(sampled),

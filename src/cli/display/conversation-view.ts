@@ -1,7 +1,7 @@
 // An episode as a conversation that people read: who said what, what was called, what was wrong, how it ended. Made of the
 // episode's events, so it shows what happened and not what the policy was shown.
 
-import type { Decision, Episode, EpisodeEvent } from "../../core/index.ts";
+import { type Decision, endingOf, type Episode, type EpisodeEvent } from "../../core/index.ts";
 import { dumpJson } from "../../python-semantics/json/index.ts";
 import { type Colours, printable, shorten } from "./terminal-text.ts";
 
@@ -24,7 +24,8 @@ export function conversationHeading(episode: Episode, colours: Colours): string 
   const replies = episode.events.filter(({ type }) => type === "agent-reply");
   const turns = episode.trajectory.turns.length + replies.length;
   const reward = episode.reward === null ? "not graded" : `reward ${episode.reward}`;
-  return `${colours.bold(printable(episode.id))}  ${reward}, ${episode.outcome} (${episode.stopReason}), ${turns} turns, seed ${episode.seed}`;
+  const ended = [episode.stopReason, endingOf(episode) ?? []].flat().join(": ");
+  return `${colours.bold(printable(episode.id))}  ${reward}, ${episode.outcome} (${ended}), ${turns} turns, seed ${episode.seed}`;
 }
 
 function eventLines(event: EpisodeEvent, view: View): string[] {

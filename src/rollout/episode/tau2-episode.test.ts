@@ -3,11 +3,12 @@
 import { describe, expect, test } from "vitest";
 import { sharedFolder } from "../../../tests/conformance/shared-folder.ts";
 import { createToolCalling } from "../../agents/index.ts";
-import type { Episode, EpisodeEvent, Task } from "../../core/index.ts";
+import { endingOf, type Episode, type EpisodeEvent, type Task } from "../../core/index.ts";
 import { loadTau2Data, type Tau2Task, tau2Source, telecomRuleUser } from "../../environments/tau2-bench/index.ts";
 import { pythonStr } from "../../python-semantics/index.ts";
 import { dumpJson } from "../../python-semantics/json/index.ts";
 import { createRandom } from "../../lib/random.ts";
+import { selectUser } from "../../users/index.ts";
 import { createQwenRenderer } from "../../renderers/index.ts";
 import { instantClock, scriptedModel, tokenizer } from "./episode-world.test-helper.ts";
 import { episodeSamples, type EpisodeParts, runEpisode } from "../index.ts";
@@ -32,6 +33,8 @@ function solution({ criteria }: Tau2Task): string[] {
     ...Array.from({ length: 8 }, () => "Bye."),
   ];
 }
+
+const ended = (stop: string) => ({ stop, outcome: "completed", reward: 0 });
 
 describe.skipIf(folder === null)("τ²-bench in the loop (skipped without ../shared/tau2-bench)", async () => {
   const data = folder === null ? null! : await loadTau2Data({ domain: "telecom", folder });
@@ -72,6 +75,29 @@ describe.skipIf(folder === null)("τ²-bench in the loop (skipped without ../sha
       const trained = samples[0]!.lossMask.reduce((sum, one) => sum + one, 0);
       expect(trained).toBe(episode.trajectory.turns.reduce((sum, { sampledTokens }) => sum + sampledTokens.length, 0));
     }
+  });
+
+  test("what the reference calls the end is told beside the stop reason, whichever side reached a limit", async () => {
+    const lookUp = (id: string, count: number): string[] =>
+      Array.from({ length: count }, () => call("get_customer_by_id", `{"customer_id": "${id}"}`));
+    const end = async (lines: readonly string[], isSolo = false) => {
+      const environment = await tau2Source(data, { maxErrors: 3, isSolo });
+      const parts = {
+        ...{ environment, engine: scriptedModel([...lines]), strategy: createToolCalling() },
+        user: isSolo ? selectUser("task") : telecomRuleUser(),
+        renderer: createQwenRenderer({ tokenizer, family: "qwen2.5-instruct" }),
+      };
+      const limits = { maxContextTokens: 10_000_000, maxSampledTokens: 10_000_000, maxTurns: 8 };
+      const episode = await runEpisode(environment.taskset("base").task(0), parts, { clock: instantClock(), limits });
+      return { ending: endingOf(episode), stop: episode.stopReason, outcome: episode.outcome, reward: episode.reward };
+    };
+    expect(await end(lookUp("C9999", 3))).toEqual({ ...ended("tool_ended"), ending: "too_many_errors" });
+    expect(await end([" "])).toEqual({ ...ended("tool_ended"), ending: "agent_error" });
+    expect(await end(["I am alone."], true)).toEqual({ ...ended("tool_ended"), ending: "agent_error" });
+    expect(await end([call("done", "{}")], true)).toEqual({ ...ended("tool_ended"), ending: "agent_stop" });
+    // Our own limit is told as it is.
+    const limited = { ending: null, stop: "max_turns", outcome: "truncated", reward: 0 };
+    expect(await end(lookUp("C1001", 8))).toEqual(limited);
   });
 
   test("an episode whose process died ends as the one that nobody disturbed, calls of the user included", async () => {
