@@ -327,7 +327,7 @@ export const rolloutSettings = {
       "weight of the environment's own reward beside the models that grade; 0: a metric alone (default: the definition's, or 0)",
     ),
     judgeModel: named("a model").help(
-      "model that grades by rubric, ranking and assertions in words, and with eval attributes the failures which no rule explains: provider/model, or its name at --judge-url",
+      "model that grades by rubric, ranking and assertions of natural language, and with eval attributes the failures which no rule explains: provider/model, or its name at --judge-url",
     ),
     judgeUrl: chatAddress.help("OpenAI-compatible server of that model"),
     judgeApiKeyEnv: variable.help("environment variable with its key"),

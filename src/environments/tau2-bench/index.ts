@@ -79,7 +79,7 @@ const domains: Readonly<Record<Tau2Domain, Domain>> = {
 export async function loadTau2Data(options: { readonly domain: string; readonly folder: string }): Promise<DomainData> {
   const domain = Object.values(domains).find(({ name }) => name === options.domain);
   if (domain !== undefined) return loadDomainData(domain, options.folder);
-  const what = options.domain === "banking_knowledge" ? "its knowledge base is not supported" : "there is none";
+  const what = options.domain.startsWith("banking_knowledge") ? "its knowledge base is not supported" : "there is none";
   throw new ConfigurationError(
     `Cannot load tau2-bench/${options.domain}: ${what}; domains are ${tau2Domains.join(", ")}.`,
   );
