@@ -88,7 +88,9 @@ export function runTable(totals: RunTotals, colours: Colours): string[] {
     ["groups", groupsText(totals)],
     ["outcomes", countsText(outcomes)],
     ["stop reasons", mostFrequent(totals.stopReasons)],
-    ...(Object.keys(totals.endings).length === 0 ? [] : [["ended as", mostFrequent(totals.endings)] satisfies [string, string]]),
+    ...(Object.keys(totals.endings).length === 0
+      ? []
+      : [["ended as", mostFrequent(totals.endings)] satisfies [string, string]]),
     ["pass rate", `${passText(totals)} (${formatCount(totals.passed)} of ${formatCount(totals.graded)} graded)`],
     ["mean reward", totals.meanReward === null || !hasBegun(totals) ? "–" : totals.meanReward.toFixed(3)],
     ["turns", `${formatCount(turns)}, ${perEpisode(turns)} an episode, ${formatNumber(turnsPerSecond)} a second`],
