@@ -66,6 +66,7 @@ describe("runRollout()", () => {
       groupsWithoutSignal: 2,
       outcomes: { completed: 2, truncated: 2, aborted: 1, failed: 1 },
       stopReasons: { tool_ended: 4, fault: 1, engine_abort: 1 },
+      endings: {},
       graded: 4,
       passed: 1,
       passRate: 0.25,
