@@ -17,6 +17,9 @@ export const trainSettings = section("Learning", {
   ),
   groupSize: whole(8, { min: 2 }).help("episodes of a group"),
   maxGroups: whole().help("groups of a step at most, those that teach nothing included (default: twice --groups)"),
+  order: choice("<how>", "kind", "live").help(
+    "of tasks: kind (all kinds in turn), or live (cases oftener the more of their recent groups taught something)",
+  ),
   penalty: number("<advantage>", 1, { min: 0 }).help(
     "taken off the advantage of an episode for each rule that it broke",
   ),
@@ -53,12 +56,12 @@ export const trainSettings = section("Learning", {
   evalEvery: whole(20, { value: "<steps>", min: 0 }).help(
     "between evaluations on held-out tasks; 0: only before and after",
   ),
-  evalTasks: whole(210).help("of such an evaluation"),
+  evalTasks: whole(126).help("of such an evaluation"),
   evalSplit: named("a split").help(
     'where held-out tasks come from (default: "validation" or "test" where there is one, else the split that is trained on)',
   ),
-  finalTasks: whole(1050, { min: 2 }).help(
-    "held-out tasks of the comparison of before and after; at most 105 for each of --minutes unless given",
+  finalTasks: whole(525, { min: 2 }).help(
+    "held-out tasks of the comparison of before and after, each run at temperature 1 and at 0; at most 52 for each of --minutes unless given",
   ),
   finalFrom: whole(0, { value: "<index>", min: 0 }).help(
     "first of the held-out tasks, to compare on tasks that nothing was tuned on",

@@ -15,7 +15,7 @@ it("compares a short training on fewer tasks, so that it has time to learn", asy
   const finalTasks = async (options: TrainOptions): Promise<number> =>
     (await readTraining({ variables: {}, ...options })).settings.finalTasks;
   expect([await finalTasks({}), await finalTasks({ minutes: 2 }), await finalTasks({ minutes: 0.1 })]).toEqual([
-    1050, 210, 21,
+    525, 105, 21,
   ]);
   expect(await finalTasks({ minutes: 2, finalTasks: 1050 })).toBe(1050);
 });

@@ -6,10 +6,12 @@ import { setMaxListeners } from "node:events";
 import { mkdir, writeFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { join, resolve } from "node:path";
+import type { JsonObject } from "../python-semantics/json/index.ts";
 import { ConfigurationError, type Grading, lookIntoEnvironment, type Taskset } from "../core/index.ts";
 import { createEmbeddedEngine } from "../engines/embedded/index.ts";
 import {
   CloningLearner,
+  createLiveOrder,
   createTaskOrder,
   createTrainer,
   firstState,
@@ -24,6 +26,7 @@ import {
   type Sabotage,
   stepMetrics,
   type TrainingEvent,
+  type TaskTraits,
   type TrainingResult,
   runTraining,
 } from "../learner/index.ts";
@@ -117,11 +120,11 @@ export async function trainFrom(
   });
   try {
     const { user, strategy, renderer } = prepared;
-    const runnerOf = (grading: Grading | undefined) =>
+    const runnerOf = (grading: Grading | undefined, sampling = samplingOf(base)) =>
       makeRunner(
         { environment, user, engine, renderer, strategy, grading },
         {
-          sampling: samplingOf(base),
+          sampling,
           // Every turn has a seed of its own, so that a run can be repeated and a resumed one continues alike.
           seedTurns: true,
           limits: {
@@ -134,7 +137,9 @@ export async function trainFrom(
     const { grading } = prepared;
     const runEpisode = runnerOf(grading ?? undefined);
     // What was learnt is measured by the environment, where it grades; no judge is paid for that.
-    const evaluate = grading === null || grading.environmentWeight === null ? runEpisode : runnerOf(undefined);
+    const measured = grading === null || grading.environmentWeight === null ? (grading ?? undefined) : undefined;
+    const evaluate = runnerOf(measured);
+    const runGreedily = runnerOf(measured, { ...samplingOf(base), temperature: 0 });
     const rank = grading === null ? null : groupRanking(grading);
     const publish: PolicyParts["publish"] = (weights, version) => engine.updateWeights(weights, version);
     const parts = { ...{ trainer, runEpisode, rank, publish }, taskset: prepared.trainTasks, order: prepared.order };
@@ -160,7 +165,7 @@ export async function trainFrom(
       message: `${environment.name} (${split}), ${modelFolder}, ${algorithm}; writing to ${folder}`,
     });
     const result = await runTraining({
-      ...{ learner, trainer, runEpisode: evaluate, heldOut, endTokenId, saved, drain, signal, onEvent },
+      ...{ learner, trainer, runEpisode: evaluate, runGreedily, heldOut, endTokenId, saved, drain, signal, onEvent },
       ...{ minutes, steps, evalEvery, checkpointEvery, seed: base.seed, folder: place },
       modelFolder: resolve(surroundings.cwd, modelFolder),
       title: `${environment.name}: ${algorithm}, pass rate at temperature 1`,
@@ -204,7 +209,7 @@ export async function readTraining({ resume, ...options }: TrainOptions): Promis
   // A short training that compared on all of them would do little else.
   const finalTasks =
     options.finalTasks === undefined
-      ? Math.min(settings.finalTasks, Math.max(21, Math.round(settings.minutes * 105)))
+      ? Math.min(settings.finalTasks, Math.max(21, Math.round(settings.minutes * 52.5)))
       : settings.finalTasks;
   return { settings: { ...settings, finalTasks }, base, folder: out, surroundings };
 }
@@ -268,11 +273,8 @@ async function prepareTraining({ settings, base: given, surroundings }: Training
         `${checkpoint.config.vocabularySize}; give the files of one model.`,
     );
   }
-  /** Of a task, for balance and for tables; "all" where an environment names none. */
-  const kindOf = (taskset: Taskset, index: number): string => {
-    const kind = lookIntoEnvironment(environment, taskset.task(index), ({ info }) => info.get("kind"));
-    return typeof kind === "string" ? kind : "all";
-  };
+  const traitsOf = (taskset: Taskset, index: number): TaskTraits =>
+    traitsIn(lookIntoEnvironment(environment, taskset.task(index), ({ info }) => info) ?? new Map());
   const { finalFrom, finalTasks, evalTasks } = settings;
   const trainTasks = environment.taskset(split);
   const taskset = environment.taskset(evalSplit);
@@ -285,10 +287,21 @@ async function prepareTraining({ settings, base: given, surroundings }: Training
     );
   }
   const final = held.slice(finalFrom, finalFrom + finalTasks);
-  const heldOut: HeldOutTasks = { taskset, final, periodic: final.slice(0, evalTasks), kindOf };
-  const order = createTaskOrder({ indexes: trained, kindOf: (index) => kindOf(trainTasks, index), seed: base.seed });
+  const heldOut: HeldOutTasks = { taskset, final, periodic: final.slice(0, evalTasks), traitsOf };
+  const createOrder = settings.order === "live" ? createLiveOrder : createTaskOrder;
+  const order = createOrder({ indexes: trained, traitsOf: (index) => traitsOf(trainTasks, index), seed: base.seed });
   const endTokenId = renderer.stopTokenIds[0] ?? 0;
   return { base, environment, split, modelFolder, checkpoint, renderer, user, strategy, grading, trainTasks, order, heldOut, endTokenId }; // prettier-ignore
+}
+
+function traitsIn(info: JsonObject): TaskTraits {
+  const [kind, level, cases] = ["kind", "level", "cases"].map((key) => info.get(key));
+  const [only, ...others] = Array.isArray(cases) ? cases : [];
+  return {
+    kind: typeof kind === "string" ? kind : "all",
+    case: typeof only !== "string" ? null : others.length === 0 ? only : `${others.length + 1} goals`,
+    level: typeof level === "number" ? level : null,
+  };
 }
 
 /** Where there is one split alone, its first tasks are kept for evaluation, a third of them at most. */

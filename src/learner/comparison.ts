@@ -1,15 +1,24 @@
-// How good weights are: each held-out task once, before and after on the same tasks. Pass rates with their intervals, by kind,
-// and the gain, whose interval comes from the differences task by task.
+// How good weights are: each held-out task once, before and after on the same tasks, sampled and greedily. Pass rates with their
+// intervals, by kind and by case, and the gain, whose interval comes from the differences task by task.
 
 import type { Taskset } from "../core/index.ts";
-import { differenceInterval, type Interval, rateInterval } from "../graders/index.ts";
+import { differenceInterval, type Interval, rateInterval, signFlipTest } from "../statistics/index.ts";
 import { deriveSeed } from "../lib/random.ts";
 import { type RunEpisode, runGroups } from "../rollout/index.ts";
 
-/** One task of an evaluation. */
-export type TaskOutcome = {
-  readonly taskId: string;
+/** What an environment says of a task in `info`, for tables and for balance. */
+export type TaskTraits = {
+  /** "all" where it says nothing. */
   readonly kind: string;
+  /** The situation within the kind; with several in one task their number, such as "2 goals". `null`: it names none. */
+  readonly case: string | null;
+  /** 1 is the plainest. `null`: it says nothing. */
+  readonly level: number | null;
+};
+
+/** One task of an evaluation. */
+export type TaskOutcome = TaskTraits & {
+  readonly taskId: string;
   /** 1: passed. Failed and ungraded episodes did not pass. */
   readonly passed: 0 | 1;
   /** `null`: the environment counts none. */
@@ -19,7 +28,7 @@ export type TaskOutcome = {
 export type EvaluationOptions = {
   readonly runEpisode: RunEpisode;
   readonly taskset: Taskset;
-  readonly kindOf: (taskset: Taskset, index: number) => string;
+  readonly traitsOf: (taskset: Taskset, index: number) => TaskTraits;
   readonly seed: number;
   readonly signal: AbortSignal;
   readonly onEpisode?: (finished: number) => void;
@@ -29,12 +38,12 @@ export type EvaluationOptions = {
 const concurrency = 128;
 
 /**
- * Runs each task once with the current weights, sampled as in training. Seeds are the same every time, so two evaluations of the
+ * Runs each task once with the current weights. Seeds are the same every time, so two evaluations of the
  * same tasks differ by their weights alone. Aligned with `indexes`; resolves with `null` when the signal aborted it.
  */
 export async function evaluatePolicy(
   indexes: readonly number[],
-  { runEpisode, taskset, kindOf, seed, signal, onEpisode }: EvaluationOptions,
+  { runEpisode, taskset, traitsOf, seed, signal, onEpisode }: EvaluationOptions,
 ): Promise<readonly TaskOutcome[] | null> {
   const plans = indexes.map((index, groupIndex) => {
     const task = taskset.task(index);
@@ -52,7 +61,7 @@ export async function evaluatePolicy(
     const { reward = null, grade = null } = members[0]?.finished.episode ?? {};
     return {
       taskId: plan.task.id,
-      kind: kindOf(taskset, indexes[plan.groupIndex]!),
+      ...traitsOf(taskset, indexes[plan.groupIndex]!),
       passed: reward === 1 ? 1 : 0,
       ruleViolations: grade?.metrics["ruleViolations"] ?? null,
     };
@@ -65,7 +74,9 @@ export function passRateOf(outcomes: readonly TaskOutcome[]): number {
 }
 
 export type ComparedKind = {
-  /** "all" for all of them together. */
+  /** What the row is of: all tasks, those of a kind, or those of a case. */
+  readonly scope: "all" | "kind" | "case";
+  /** Name of the kind or case; "all" for all of them together. */
   readonly kind: string;
   readonly tasks: number;
   readonly before: number;
@@ -79,23 +90,36 @@ export type ComparedKind = {
   readonly violationsAfter: number | null;
 };
 
-/** All tasks first, then each kind. `before` and `after` are of the same tasks in the same order. */
+/** All tasks first, then each kind, then each case. `before` and `after` are of the same tasks in the same order. */
 export function compare(before: readonly TaskOutcome[], after: readonly TaskOutcome[]): readonly ComparedKind[] {
-  const kinds = [...new Set(before.map(({ kind }) => kind))];
-  const all = before.map((first, place) => [first, after[place]!] as const);
-  if (kinds.length < 2) return [compareSome("all", all)];
-  return [
-    compareSome("all", all),
-    ...kinds.map((one) =>
-      compareSome(
-        one,
-        all.filter(([{ kind }]) => kind === one),
-      ),
-    ),
-  ];
+  const pairs = before.map((first, place): OutcomePair => [first, after[place]!]);
+  const rowsOf = (scope: "kind" | "case", fewest: number): readonly ComparedKind[] => {
+    const names = [...new Set(before.flatMap((outcome) => outcome[scope] ?? []))].toSorted();
+    if (names.length < fewest) return [];
+    return names.map((name) => ({ scope, kind: name, ...difference(pairs.filter(([one]) => one[scope] === name)) }));
+  };
+  return [{ scope: "all", kind: "all", ...difference(pairs) }, ...rowsOf("kind", 2), ...rowsOf("case", 1)];
 }
 
-function compareSome(kind: string, pairs: readonly (readonly [TaskOutcome, TaskOutcome])[]): ComparedKind {
+/**
+ * The plainest cases (level 1) that fell by more than luck explains: a sign-flip test of the tasks that changed, at 5 % in that
+ * direction. Five tasks that passed and fail now are enough.
+ */
+export function fallenCases(before: readonly TaskOutcome[], after: readonly TaskOutcome[]): readonly ComparedKind[] {
+  const places = [...before.keys()].filter((place) => before[place]!.level === 1 && after[place] !== undefined);
+  const [plain, later] = [before, after].map((list) => places.map((place) => list[place]!)) as [
+    TaskOutcome[],
+    TaskOutcome[],
+  ];
+  return compare(plain, later).filter(({ scope, kind, gain }) => {
+    const changes = plain.flatMap((one, place) => (one.case === kind ? later[place]!.passed - one.passed : []));
+    return scope === "case" && gain < 0 && signFlipTest(changes).p < 0.1;
+  });
+}
+
+type OutcomePair = readonly [before: TaskOutcome, after: TaskOutcome];
+
+function difference(pairs: readonly OutcomePair[]): Omit<ComparedKind, "scope" | "kind"> {
   const [before, after] = [0, 1].map((side) => pairs.map((pair) => pair[side]!.passed)) as [number[], number[]];
   const [violationsBefore, violationsAfter] = [0, 1].map((side) => {
     const counts = pairs.flatMap((pair) => pair[side]!.ruleViolations ?? []);
@@ -103,7 +127,6 @@ function compareSome(kind: string, pairs: readonly (readonly [TaskOutcome, TaskO
   }) as [number | null, number | null];
   const gains = after.map((passed, place) => passed - before[place]!);
   return {
-    kind,
     tasks: pairs.length,
     before: mean(before),
     beforeInterval: rateInterval(before),

@@ -4,7 +4,7 @@
 
 export { type ClonedSample, CloningLearner, type CloningOptions, readClonedSamples } from "./cloning-learner.ts";
 export { type CollapseLimits, CollapseWatch, defaultCollapseLimits } from "./collapse-watch.ts";
-export { compare, type ComparedKind, type TaskOutcome } from "./comparison.ts";
+export { compare, type ComparedKind, fallenCases, type TaskOutcome, type TaskTraits } from "./comparison.ts";
 export {
   type AdvantageOptions,
   type Baseline,
@@ -23,8 +23,8 @@ export {
   type LossSequence,
   type SequenceOutcome,
 } from "./loss.ts";
+export { createLiveOrder, createTaskOrder, type LiveShares, type TaskOrder } from "./task-order.ts";
 export {
-  createTaskOrder,
   DisagreementError,
   firstState,
   type LearnerState,
@@ -36,7 +36,6 @@ export {
   type StepGroup,
   type StepMetrics,
   stepMetrics,
-  type TaskOrder,
 } from "./policy-learner.ts";
 export {
   type Credit,

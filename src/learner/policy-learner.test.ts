@@ -83,7 +83,7 @@ describe("a policy learner", () => {
     const live = groups.filter((group) => !group.hasZeroVariance).length;
     expect(live < 5 ? groups.length : 10).toBe(10);
     expect(groups.length).toBeGreaterThan(6);
-    expect(learner.state).toEqual({ step: 1, groups: groups.length, liveShare: live / groups.length });
+    expect(learner.state).toMatchObject({ step: 1, groups: groups.length, liveShare: live / groups.length });
     expect(new Set(groups.map(({ task }) => task.id)).size).toBe(groups.length);
   });
 

@@ -3,7 +3,6 @@
 // stop, what to evaluate and what to keep is the caller's.
 
 import { callsOf, type Taskset, type Task, type Episode } from "../core/index.ts";
-import { deriveSeed, createRandom } from "../lib/random.ts";
 import { type FinishedEpisode, type RankGroup, type RunEpisode, runGroups } from "../rollout/index.ts";
 import {
   type Baseline,
@@ -14,6 +13,7 @@ import {
   hasZeroVariance,
 } from "./group-advantages.ts";
 import { disagreement, type LogprobAgreement, logprobAgreement, type LossSequence, type LossOptions } from "./loss.ts";
+import { liveShares, type LiveShares, type TaskOrder } from "./task-order.ts";
 import type { Trainer } from "./trainer.ts";
 import { type Credit, earnedTurns, turnAdvantages } from "./turn-credit.ts";
 
@@ -68,9 +68,11 @@ export type LearnerState = {
   /** Groups run. */
   readonly groups: number;
   readonly liveShare: number;
+  /** Of each name of the task order. */
+  readonly liveShares: LiveShares;
 };
 
-export const firstState: LearnerState = Object.freeze({ step: 0, groups: 0, liveShare: 1 });
+export const firstState: LearnerState = Object.freeze({ step: 0, groups: 0, liveShare: 1, liveShares: {} });
 
 /** What a step did. Losses and the like are means over the tokens in the loss. */
 export type PolicyStep = {
@@ -138,7 +140,15 @@ export class PolicyLearner {
     const update =
       rows.length === 0 ? null : await updatePolicy(this.#parts, this.#options, { step: state.step, rows });
     const live = groups.filter((group) => !group.hasZeroVariance).length;
-    this.#state = { step: state.step + 1, groups: state.groups + groups.length, liveShare: live / groups.length };
+    const found = groups.map(
+      ({ task, hasZeroVariance: isSilent }) => [this.#parts.order.nameOf(task.index), !isSilent] as const,
+    );
+    this.#state = {
+      step: state.step + 1,
+      groups: state.groups + groups.length,
+      liveShare: live / groups.length,
+      liveShares: liveShares(state.liveShares, found),
+    };
     await this.#parts.publish(this.#parts.trainer.weights(), this.weightVersion);
     const [rolloutMs, trainMs] = [trained - begun, performance.now() - trained];
     return { step: this.#state.step, weightVersion, groups, update, rolloutMs, trainMs };
@@ -227,7 +237,7 @@ async function collectGroups(
     const wave = Math.min(Math.ceil(missing / Math.max(liveShare, groups / maxGroups)), maxGroups - collected.length);
     const plans = Array.from({ length: wave }, (_, index) => {
       const groupIndex = state.groups + collected.length + index;
-      const task = taskset.task(order.taskIndex(groupIndex));
+      const task = taskset.task(order.taskIndex(groupIndex, state.liveShares));
       // A task may come up again after all others did: then it is another group.
       return { groupId: `${task.id}@${groupIndex}`, task, groupIndex };
     });
@@ -312,39 +322,4 @@ function commonestBehaviour(episodes: readonly Episode[]): number | null {
 
 function mean(values: readonly number[]): number | null {
   return values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0) / values.length;
-}
-
-export type TaskOrder = {
-  /** Of the `number`-th group of a run, from 0. All tasks of a kind come up before one of them comes up again. */
-  taskIndex(number: number): number;
-};
-
-type TaskOrderOptions = {
-  /** Indexes to choose from. */
-  readonly indexes: readonly number[];
-  readonly kindOf: (index: number) => string;
-  readonly seed: number;
-};
-
-export function createTaskOrder({ indexes, kindOf, seed }: TaskOrderOptions): TaskOrder {
-  if (indexes.length === 0) throw new RangeError("Cannot order tasks: there are none.");
-  const byKind = new Map<string, number[]>();
-  for (const index of indexes) {
-    const kind = kindOf(index);
-    byKind
-      .set(kind, byKind.get(kind) ?? [])
-      .get(kind)!
-      .push(index);
-  }
-  const kinds = [...byKind.keys()].toSorted();
-  return {
-    taskIndex: (number) => {
-      const turn = Math.floor(number / kinds.length);
-      // Within a turn the kinds are shuffled too, so that a step of fewer groups than kinds favours none.
-      const kind = createRandom(deriveSeed(seed, "kind-order", turn)).shuffle(kinds)[number % kinds.length]!;
-      const tasks = byKind.get(kind)!;
-      const round = Math.floor(turn / tasks.length);
-      return createRandom(deriveSeed(seed, "task-order", kind, round)).shuffle(tasks)[turn % tasks.length]!;
-    },
-  };
 }

@@ -10,7 +10,8 @@ import { rendererFor } from "../renderers/index.ts";
 import { type RunEpisode, episodeRunner } from "../rollout/index.ts";
 import { createTokenizer, trainChatTokenizer } from "../tokenizers/index.ts";
 import { selectUser } from "../users/index.ts";
-import { type LearnerState, PolicyLearner, type PolicyOptions, createTaskOrder } from "./policy-learner.ts";
+import { type LearnerState, PolicyLearner, type PolicyOptions } from "./policy-learner.ts";
+import { createTaskOrder } from "./task-order.ts";
 import { createTrainer, type Trainer } from "./trainer.ts";
 
 export const tinyConfig = {
@@ -104,7 +105,7 @@ export async function tinyLearner(
       trainer,
       runEpisode,
       taskset,
-      order: createTaskOrder({ indexes, kindOf: () => "all", seed: 1 }),
+      order: createTaskOrder({ indexes, traitsOf: () => ({ kind: "all", case: null, level: null }), seed: 1 }),
       publish: (weights, version) => engine.updateWeights(weights, version),
       reference: tinyCheckpoint.weights,
     },

@@ -37,6 +37,8 @@ const progressSchema = z.object({
   step: z.number(),
   groups: z.number(),
   liveShare: z.number(),
+  // Absent in folders of earlier versions.
+  liveShares: z.record(z.string(), z.number()).default({}),
   elapsedMs: z.number(),
 });
 
@@ -95,13 +97,13 @@ export async function loadTraining(run: string): Promise<SavedTraining> {
         : `Cannot resume "${run}": "${path}" has no number "${field}"; begin again.`,
     );
   }
-  const { optimizerStep, elapsedMs, step, groups, liveShare } = data;
+  const { format: _, optimizerStep, elapsedMs, ...state } = data;
   const tensorFile = join(folder, "optimizer.safetensors");
   const tensors = readSafetensors(await readFile(tensorFile), tensorFile);
   const moment = (tensor: string): Float32Array => tensors.get(tensor)?.values ?? new Float32Array(0);
   const optimizer = { step: optimizerStep, means: moment("means"), variances: moment("variances") };
   const checkpoint = await readCheckpoint(folder);
-  return { folder, checkpoint, optimizer, state: { step, groups, liveShare }, elapsedMs };
+  return { folder, checkpoint, optimizer, state, elapsedMs };
 }
 
 /** A JSON object from a file of the run. */
@@ -178,6 +180,8 @@ export type PassRateCurve = {
   readonly training: readonly CurvePoint[];
   /** On held-out tasks. */
   readonly evaluations: readonly CurvePoint[];
+  /** On the same tasks at temperature 0. */
+  readonly greedy: readonly CurvePoint[];
 };
 
 const size = { width: 720, height: 400, left: 56, right: 16, top: 40, bottom: 44 } as const;
@@ -188,8 +192,8 @@ const innerHeight = size.height - size.top - size.bottom;
 const smoothing = 5;
 
 /** One SVG without scripts, fonts or colours of its own theme, that a README or a paper can show. */
-export function passRatePlot({ training, evaluations }: PassRateCurve, title: string): string {
-  const last = Math.max(1, ...[...training, ...evaluations].map(({ step }) => step));
+export function passRatePlot({ training, evaluations, greedy }: PassRateCurve, title: string): string {
+  const last = Math.max(1, ...[...training, ...evaluations, ...greedy].map(({ step }) => step));
   const x = (step: number): string => (size.left + (step / last) * innerWidth).toFixed(1);
   const y = (rate: number): string => (size.top + (1 - rate) * innerHeight).toFixed(1);
   const place = ({ step, rate }: CurvePoint): string => `${x(step)},${y(rate)}`;
@@ -216,7 +220,9 @@ export function passRatePlot({ training, evaluations }: PassRateCurve, title: st
     `<polyline fill="none" stroke="#2b6ca3" stroke-width="2" points="${smooth.map(place).join(" ")}"/>`,
     `<polyline fill="none" stroke="#b5532a" stroke-dasharray="4 3" points="${evaluations.map(place).join(" ")}"/>`,
     ...evaluations.map((point) => `<circle cx="${x(point.step)}" cy="${y(point.rate)}" r="4" fill="#b5532a"/>`),
-    `<text x="${size.width - size.right}" y="22" text-anchor="end"><tspan fill="#2b6ca3">training, mean of ${smoothing} steps</tspan>  <tspan fill="#b5532a">held-out tasks</tspan></text>`,
+    `<polyline fill="none" stroke="#3a7d44" stroke-dasharray="4 3" points="${greedy.map(place).join(" ")}"/>`,
+    ...greedy.map((point) => `<circle cx="${x(point.step)}" cy="${y(point.rate)}" r="4" fill="#3a7d44"/>`),
+    `<text x="${size.width - size.right}" y="22" text-anchor="end"><tspan fill="#2b6ca3">training, mean of ${smoothing} steps</tspan>  <tspan fill="#b5532a">held-out tasks</tspan>  <tspan fill="#3a7d44">greedily</tspan></text>`,
     "</svg>",
     "",
   ].join("\n");

@@ -6,7 +6,15 @@ import { join } from "node:path";
 import type { Taskset } from "../core/index.ts";
 import type { RunEpisode } from "../rollout/index.ts";
 import { CollapseWatch } from "./collapse-watch.ts";
-import { type ComparedKind, compare, evaluatePolicy, passRateOf, type TaskOutcome } from "./comparison.ts";
+import {
+  type ComparedKind,
+  compare,
+  evaluatePolicy,
+  fallenCases,
+  passRateOf,
+  type TaskOutcome,
+  type TaskTraits,
+} from "./comparison.ts";
 import type { LearnerState, StepMetrics } from "./policy-learner.ts";
 import type { Trainer } from "./trainer.ts";
 import {
@@ -38,8 +46,12 @@ export type TrainingResult = {
   readonly steps: number;
   /** Folder of the last checkpoint. */
   readonly checkpoint: string;
-  /** Before and after on the same held-out tasks: of all, then of each kind. `null`: it was interrupted. */
+  /** Before and after on the same held-out tasks, sampled as in training: of all, of each kind, of each case. `null`: it was interrupted. */
   readonly comparison: readonly ComparedKind[] | null;
+  /** The same tasks at temperature 0. `null`: it was interrupted, or its beginning was not evaluated so. */
+  readonly greedy: readonly ComparedKind[] | null;
+  /** Cases of the plainest level that fell, found at evaluations during the training and at its end. */
+  readonly alarms: readonly string[];
   /** Of all processes together. */
   readonly elapsedMs: number;
 };
@@ -67,13 +79,18 @@ export type HeldOutTasks = {
   readonly final: readonly number[];
   /** Indexes for evaluations during the training; the first of `final`. */
   readonly periodic: readonly number[];
-  readonly kindOf: (taskset: Taskset, index: number) => string;
+  readonly traitsOf: (taskset: Taskset, index: number) => TaskTraits;
 };
+
+/** The same tasks in two ways: at the temperature of training, and at 0. Aligned with each other. */
+type Evaluation = { readonly sampled: readonly TaskOutcome[]; readonly greedy: readonly TaskOutcome[] };
 
 export type TrainingRunOptions = {
   readonly learner: Learner;
   readonly trainer: Trainer;
   readonly runEpisode: RunEpisode;
+  /** At temperature 0: what was learnt beside less noise. */
+  readonly runGreedily: RunEpisode;
   readonly heldOut: HeldOutTasks;
   /** Of evaluations. */
   readonly seed: number;
@@ -108,7 +125,8 @@ const interrupted: TrainingEnd = { type: "interrupted", reason: "it was interrup
 export async function runTraining(options: TrainingRunOptions): Promise<TrainingResult> {
   const { learner, trainer, heldOut, folder, minutes, steps, saved, drain, signal, onEvent } = options;
   const rows: StepMetrics[] = [];
-  const curve: Record<keyof PassRateCurve, CurvePoint[]> = { training: [], evaluations: [] };
+  const curve: Record<keyof PassRateCurve, CurvePoint[]> = { training: [], evaluations: [], greedy: [] };
+  const alarms = new Set<string>();
   const watch = new CollapseWatch();
   const begun = performance.now();
   let lastCheckpoint = saved?.folder ?? "";
@@ -121,25 +139,36 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
   if (saved !== null) {
     // The steps up to the checkpoint; those after it are dropped.
     const kept = (await readMetrics(path("metrics.csv"))).filter((row) => (row["step"] ?? 0) <= saved.state.step);
-    kept.forEach(remember);
+    // Of a version that did not evaluate greedily: its column is new.
+    kept.forEach((row) => remember({ ...row, held_out_greedy: row["held_out_greedy"] ?? null }));
     await writeMetrics(path("metrics.csv"), rows);
   }
   const before = await evaluateBefore();
-  if (before !== null) notice(`before: ${(passRateOf(before) * 100).toFixed(1)} % of ${before.length} held-out tasks`);
+  if (before !== null) notice(`before: ${ratesText(before)} of ${before.sampled.length} held-out tasks`);
   const end = before === null ? interrupted : await learn();
   if (lastCheckpoint === "") await save();
   const after = before === null || end.type === "interrupted" ? null : await evaluate("final");
-  const comparison = before === null || after === null ? null : compare(before, after);
-  if (after !== null) {
-    await writeOutcomes(path("after.jsonl"), after);
-    const result = { end, steps: learner.state.step, elapsedMs: Math.round(elapsedMs()), comparison };
+  const comparison = before === null || after === null ? null : compare(before.sampled, after.sampled);
+  const isGreedyKnown = before !== null && before.greedy.length > 0;
+  const greedy = after === null || !isGreedyKnown ? null : compare(before.greedy, after.greedy);
+  if (before !== null && after !== null) {
+    watchCases(before, after);
+    await writeEvaluation("after", after);
+    const result = {
+      end,
+      steps: learner.state.step,
+      elapsedMs: Math.round(elapsedMs()),
+      comparison,
+      greedy,
+      alarms: [...alarms],
+    };
     await writeFile(path("result.json"), `${JSON.stringify(result, null, 2)}\n`);
   }
   return {
     end: comparison === null && end.type !== "collapse" ? interrupted : end,
     steps: learner.state.step,
     checkpoint: lastCheckpoint,
-    comparison,
+    ...{ comparison, greedy, alarms: [...alarms] },
     elapsedMs: elapsedMs(),
   };
 
@@ -157,8 +186,13 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
       }
       const made = learner.state.step;
       const isDue = options.evalEvery > 0 && made % options.evalEvery === 0;
-      const outcomes = isDue ? await evaluate("periodic") : null;
-      const row = { ...metrics, held_out_pass_rate: outcomes === null ? null : passRateOf(outcomes) };
+      const found = isDue ? await evaluate("periodic") : null;
+      if (found !== null && before !== null) watchCases(before, found);
+      const row = {
+        ...metrics,
+        held_out_pass_rate: found === null ? null : passRateOf(found.sampled),
+        held_out_greedy: found === null ? null : passRateOf(found.greedy),
+      };
       await appendMetrics(path("metrics.csv"), row, rows.length === 0);
       const collapse = remember(row);
       await writeFile(path("pass-rate.svg"), passRatePlot(curve, options.title));
@@ -178,35 +212,71 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
     const { step, pass_rate: passRate = null, held_out_pass_rate: heldOutRate = null } = row;
     if (passRate !== null) curve.training.push({ step: step ?? 0, rate: passRate });
     if (heldOutRate !== null) curve.evaluations.push({ step: step ?? 0, rate: heldOutRate });
+    const { held_out_greedy: greedyRate = null } = row;
+    if (greedyRate !== null) curve.greedy.push({ step: step ?? 0, rate: greedyRate });
     const { entropy = null, commonest_behaviour: commonestBehaviour = null } = row;
     const watched = watch.step({ passRate, entropy, commonestBehaviour });
     const reason = watched ?? (heldOutRate === null ? null : watch.evaluation(heldOutRate));
     return options.stopsAtCollapse ? reason : null;
   }
 
-  async function evaluateBefore(): Promise<readonly TaskOutcome[] | null> {
-    const known = saved === null ? null : await readOutcomes(path("before.jsonl"), heldOut.final.length);
+  async function evaluateBefore(): Promise<Evaluation | null> {
+    const known = saved === null ? null : await readEvaluation("before");
     const started = performance.now();
-    const outcomes = known ?? (await evaluate("final"));
+    const found = known ?? (await evaluate("final"));
     if (known === null) evaluationMs = performance.now() - started;
-    if (outcomes === null) return null;
-    const rate = passRateOf(outcomes.slice(0, heldOut.periodic.length));
-    curve.evaluations.unshift({ step: 0, rate });
+    if (found === null) return null;
+    const rateOf = (outcomes: readonly TaskOutcome[]): number => passRateOf(outcomes.slice(0, heldOut.periodic.length));
+    curve.evaluations.unshift({ step: 0, rate: rateOf(found.sampled) });
+    if (found.greedy.length > 0) curve.greedy.unshift({ step: 0, rate: rateOf(found.greedy) });
     if (known === null) {
-      await writeOutcomes(path("before.jsonl"), outcomes);
-      watch.evaluation(rate);
+      await writeEvaluation("before", found);
+      watch.evaluation(rateOf(found.sampled));
     }
-    return outcomes;
+    return found;
   }
 
   /** Nothing of an evaluation is saved: either signal stops it. */
-  function evaluate(which: "final" | "periodic"): Promise<readonly TaskOutcome[] | null> {
-    const { taskset, kindOf, [which]: indexes } = heldOut;
-    return evaluatePolicy(indexes, {
-      ...{ runEpisode: options.runEpisode, seed: options.seed, taskset, kindOf },
-      signal: AbortSignal.any([drain, signal]),
-      onEpisode: (finished) => report(`evaluating: ${finished} of ${indexes.length} held-out tasks`),
-    });
+  async function evaluate(which: "final" | "periodic"): Promise<Evaluation | null> {
+    const { taskset, traitsOf, [which]: indexes } = heldOut;
+    const evaluateBy = (runEpisode: RunEpisode, how: string): Promise<readonly TaskOutcome[] | null> =>
+      evaluatePolicy(indexes, {
+        ...{ runEpisode, seed: options.seed, taskset, traitsOf },
+        signal: AbortSignal.any([drain, signal]),
+        onEpisode: (finished) => report(`evaluating${how}: ${finished} of ${indexes.length} held-out tasks`),
+      });
+    const sampled = await evaluateBy(options.runEpisode, "");
+    const greedy = sampled === null ? null : await evaluateBy(options.runGreedily, " greedily");
+    return sampled === null || greedy === null ? null : { sampled, greedy };
+  }
+
+  /** A case that everybody could do and that is lost is news at once, not a line of the last table. */
+  function watchCases(first: Evaluation, now: Evaluation): void {
+    const { step } = learner.state;
+    for (const how of ["sampled", "greedy"] as const) {
+      for (const { kind, tasks, before: was, after: is } of fallenCases(
+        first[how].slice(0, now[how].length),
+        now[how],
+      )) {
+        const rates = `from ${(was * 100).toFixed(0)} % to ${(is * 100).toFixed(0)} % of ${tasks} tasks`;
+        const alarm = `${kind} fell ${rates} by step ${step}, ${how === "greedy" ? "greedily" : "sampled"}`;
+        if (!alarms.has(alarm)) notice(`ALARM: ${alarm}`);
+        alarms.add(alarm);
+      }
+    }
+  }
+
+  async function writeEvaluation(when: "before" | "after", { sampled, greedy }: Evaluation): Promise<void> {
+    await writeOutcomes(path(`${when}-greedy.jsonl`), greedy);
+    await writeOutcomes(path(`${when}.jsonl`), sampled);
+  }
+
+  async function readEvaluation(when: "before"): Promise<Evaluation | null> {
+    const { length } = heldOut.final;
+    const sampled = await readOutcomes(path(`${when}.jsonl`), length);
+    // A run of an earlier version has none, and its first weights are gone.
+    const greedy = (await readOutcomes(path(`${when}-greedy.jsonl`), length)) ?? [];
+    return sampled === null ? null : { sampled, greedy };
   }
 
   async function save(): Promise<void> {
@@ -231,4 +301,9 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
     const stepMs = ((rollout ?? 0) + (training ?? 0)) * 1000;
     return elapsedMs() + stepMs + evaluationMs < minutes * 60_000;
   }
+}
+
+function ratesText({ sampled, greedy }: Evaluation): string {
+  const percent = (outcomes: readonly TaskOutcome[]): string => `${(passRateOf(outcomes) * 100).toFixed(1)} %`;
+  return greedy.length === 0 ? percent(sampled) : `${percent(sampled)} sampled and ${percent(greedy)} greedily`;
 }

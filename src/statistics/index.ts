@@ -13,6 +13,7 @@ export {
   rateInterval,
   type TaskTally,
 } from "./rates.ts";
+export { signFlipTest } from "./paired.ts";
 export {
   type ComparedEpisode,
   type ComparedRun,

@@ -145,7 +145,7 @@ export const modules = {
   },
   "learner/model": { imports: ["core", "lib"] },
   learner: {
-    imports: ["core", "lib", "trajectories", "rollout", "store", "graders", "learner/model"],
+    imports: ["core", "lib", "trajectories", "rollout", "store", "statistics", "learner/model"],
     packages: { zod: "*" },
   },
   // Makes the checkpoints that are shipped; composes the learner with the environment they are for.

@@ -7,7 +7,7 @@ import { rolloutDefaults, train, type TrainOptions, type TrainResult } from "../
 import { type CliContext, exitCodes, type RunCommand, sayWhenInterrupted } from "../cli-context.ts";
 import { coloursFor, formatDuration } from "../display/terminal-text.ts";
 import { loadPainter } from "../display/progress-display.ts";
-import { comparisonTable, createTrainingDisplay } from "../display/training-display.ts";
+import { caseTable, comparisonTable, createTrainingDisplay } from "../display/training-display.ts";
 import { addSettings, configOption } from "../flags.ts";
 import { quoted } from "../rollout-display.ts";
 
@@ -83,14 +83,21 @@ async function run(flags: Readonly<Record<string, unknown>>, context: CliContext
   return result.end.type === "collapse" ? exitCodes.failed : exitCodes.done;
 }
 
-function show({ end, steps, elapsedMs, comparison, folder }: TrainResult, { stdout, env, program }: CliContext): void {
+function show(result: TrainResult, { stdout, env, program }: CliContext): void {
+  const { end, steps, elapsedMs, comparison, greedy, alarms, folder } = result;
   const colours = coloursFor(stdout, env);
-  const table = comparison === null ? [] : comparisonTable(comparison);
+  const table = (title: string, rows: readonly string[]): readonly string[] =>
+    rows.length === 0 ? [] : ["", title, ...rows.map((line, index) => `  ${index === 0 ? colours.dim(line) : line}`)];
   const lines = [
     "",
     colours.bold(`${steps} steps in ${formatDuration(elapsedMs)}: ${end.reason}`),
-    ...(table.length === 0 ? [] : ["", "pass rate in per cent, at temperature 1, on held-out tasks"]),
-    ...table.map((line, index) => `  ${index === 0 ? colours.dim(line) : line}`),
+    ...table(
+      "pass rate in per cent, at temperature 1, on held-out tasks",
+      comparison === null ? [] : comparisonTable(comparison),
+    ),
+    ...table("the same tasks greedily", greedy === null ? [] : comparisonTable(greedy)),
+    ...table("cases", comparison === null ? [] : caseTable(comparison, greedy)),
+    ...alarms.map((alarm) => colours.red(`ALARM: ${alarm}`)),
     "",
     `  ${colours.dim("files")}  ${folder}/ train.json, metrics.csv, pass-rate.svg, checkpoints/`,
     `  ${colours.dim("next")}   ${program} train --resume ${quoted(folder)} --minutes <more>`,

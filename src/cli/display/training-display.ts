@@ -68,7 +68,7 @@ export function trainingBlock(progress: TrainingProgress, colours: Colours, colu
   const size = { width: Math.min(100, columns - 2), height: 9 };
   return [
     ...(hasPoints ? terminalChart(curve, size) : []),
-    colours.dim("• pass rate of the step   ◆ on held-out tasks"),
+    colours.dim("• pass rate of the step   ◆ on held-out tasks   ◇ greedily"),
     ...(metrics === null ? [] : [stepLine(metrics)]),
     `${activity}  ${formatDuration(elapsedMs)} of ${formatDuration(budgetMs)}`,
   ].join("\n");
@@ -94,8 +94,12 @@ export function stepLine(metrics: StepMetrics): string {
         ]),
     `${seconds.toFixed(1)} s`,
   ];
-  const held = value("held_out_pass_rate");
-  return [...parts, ...(held === null ? [] : [`held-out ${formatPercent(held)}`])].join(", ");
+  const [held, greedy] = [value("held_out_pass_rate"), value("held_out_greedy")];
+  return [
+    ...parts,
+    ...(held === null ? [] : [`held-out ${formatPercent(held)}`]),
+    ...(greedy === null ? [] : [`greedily ${formatPercent(greedy)}`]),
+  ].join(", ");
 }
 
 type ChartSize = { readonly width: number; readonly height: number };
@@ -104,12 +108,16 @@ const axisWidth = 7;
 
 /**
  * Pass rates over steps as lines of text: a point for each step (or the mean of several, when there are more steps than
- * columns), a diamond where held-out tasks were evaluated. `height` lines of curve and one of steps. The vertical axis goes from 0 to the next ten per cent above all points.
+ * columns), a diamond where held-out tasks were evaluated, an empty one where greedily. `height` lines of curve and one of steps. The vertical axis goes from 0 to the next ten per cent above all points.
  */
-export function terminalChart({ training, evaluations }: PassRateCurve, { width, height }: ChartSize): string[] {
+export function terminalChart(
+  { training, evaluations, greedy }: PassRateCurve,
+  { width, height }: ChartSize,
+): string[] {
   const columns = Math.max(10, width - axisWidth);
-  const last = Math.max(1, ...[...training, ...evaluations].map(({ step }) => step));
-  const highest = Math.max(0.1, ...[...training, ...evaluations].map(({ rate }) => rate));
+  const points = [...training, ...evaluations, ...greedy];
+  const last = Math.max(1, ...points.map(({ step }) => step));
+  const highest = Math.max(0.1, ...points.map(({ rate }) => rate));
   const top = Math.ceil(highest * 10 - 1e-9) / 10;
   const cells = Array.from({ length: height }, () => Array<string>(columns).fill(" "));
   const columnOf = (step: number): number => Math.min(columns - 1, Math.floor((step / last) * (columns - 1)));
@@ -123,6 +131,7 @@ export function terminalChart({ training, evaluations }: PassRateCurve, { width,
   for (const [column, rates] of byColumn) {
     cells[rowOf(rates.reduce((sum, rate) => sum + rate, 0) / rates.length)]![column] = "•";
   }
+  for (const { step, rate } of greedy) cells[rowOf(rate)]![columnOf(step)] = "◇";
   for (const { step, rate } of evaluations) cells[rowOf(rate)]![columnOf(step)] = "◆";
   const lines = cells.map((row, index) => {
     const isLabelled = index === 0 || index === height - 1 || index === Math.floor((height - 1) / 2);
@@ -134,8 +143,9 @@ export function terminalChart({ training, evaluations }: PassRateCurve, { width,
   return [...lines, `${" ".repeat(axisWidth - 1)}└${"─".repeat(Math.max(0, columns - end.length - 1))} ${end}`];
 }
 
-/** As lines; intervals are at 95 %. */
-export function comparisonTable(rows: readonly ComparedKind[]): string[] {
+/** All tasks and each kind, as lines; intervals are at 95 %. */
+export function comparisonTable(compared: readonly ComparedKind[]): string[] {
+  const rows = compared.filter(({ scope }) => scope !== "case");
   const hasViolations = rows.some(({ violationsBefore }) => violationsBefore !== null);
   return textTable(
     `tasks | >n | >before | >95 % | >after | >95 % | >gain | >95 %${hasViolations ? " | >violations an episode" : ""}`,
@@ -149,6 +159,25 @@ export function comparisonTable(rows: readonly ComparedKind[]): string[] {
       signed(row.gain),
       interval(row.gainInterval, true),
       ...(hasViolations ? [`${decimals(row.violationsBefore)} -> ${decimals(row.violationsAfter)}`] : []),
+    ]),
+  );
+}
+
+/** Each case in one line, sampled and greedily; none where the environment names no cases. */
+export function caseTable(sampled: readonly ComparedKind[], greedy: readonly ComparedKind[] | null): string[] {
+  const rows = sampled.filter(({ scope }) => scope === "case");
+  if (rows.length === 0) return [];
+  const change = (row: ComparedKind | undefined): readonly string[] =>
+    row === undefined
+      ? ["–", "–"]
+      : [`${percent(row.before)} -> ${percent(row.after)}`, interval(row.gainInterval, true)];
+  return textTable(
+    "case | >n | >sampled | >95 % of the gain | >greedily | >95 % of the gain",
+    rows.map((row) => [
+      row.kind,
+      String(row.tasks),
+      ...change(row),
+      ...change(greedy?.find(({ scope, kind }) => scope === "case" && kind === row.kind)),
     ]),
   );
 }

@@ -1,0 +1,92 @@
+// Which task a group runs: by kind in turn, or oftener what taught something recently. Both are functions of the group's number and
+// of the learner's state, so a run that is resumed continues alike.
+
+import { createRandom, deriveSeed } from "../lib/random.ts";
+import type { TaskTraits } from "./comparison.ts";
+
+/** By name of the order: how many of its recent groups had rewards that differ, from 0 to 1. Absent: none was run. */
+export type LiveShares = Readonly<Record<string, number>>;
+
+export type TaskOrder = {
+  /** Of the `number`-th group of a run, from 0. */
+  taskIndex(number: number, live: LiveShares): number;
+  /** By what the shares of live groups are kept. */
+  nameOf(index: number): string;
+};
+
+export type TaskOrderOptions = {
+  /** Indexes to choose from. */
+  readonly indexes: readonly number[];
+  readonly traitsOf: (index: number) => TaskTraits;
+  readonly seed: number;
+};
+
+/** Kinds take turns. All tasks of a kind come up before one of them comes up again. */
+export function createTaskOrder({ indexes, traitsOf, seed }: TaskOrderOptions): TaskOrder {
+  const byKind = grouped(indexes, (index) => traitsOf(index).kind);
+  const kinds = [...byKind.keys()].toSorted();
+  return {
+    nameOf: (index) => traitsOf(index).kind,
+    taskIndex: (number) => {
+      const turn = Math.floor(number / kinds.length);
+      // Within a turn the kinds are shuffled too, so that a step of fewer groups than kinds favours none.
+      const kind = createRandom(deriveSeed(seed, "kind-order", turn)).shuffle(kinds)[number % kinds.length]!;
+      const tasks = byKind.get(kind)!;
+      const round = Math.floor(turn / tasks.length);
+      return createRandom(deriveSeed(seed, "task-order", kind, round)).shuffle(tasks)[turn % tasks.length]!;
+    },
+  };
+}
+
+/** What never teaches still comes up now and then: the policy changes. */
+const leastShare = 0.05;
+/** Weight of a new group in its name's share: some ten groups back are forgotten. */
+const novelty = 0.25;
+
+/** Tasks at random, each as likely as the groups of its case were live recently. A task may come up again before all others did. */
+export function createLiveOrder({ indexes, traitsOf, seed }: TaskOrderOptions): TaskOrder {
+  const nameOf = (index: number): string => {
+    const { kind, case: situation } = traitsOf(index);
+    return situation === null ? kind : `${kind}: ${situation}`;
+  };
+  const byName = grouped(indexes, nameOf);
+  const names = [...byName.keys()].toSorted();
+  return {
+    nameOf,
+    taskIndex: (number, live) => {
+      const random = createRandom(deriveSeed(seed, "live-order", number));
+      const weights = names.map((name) => byName.get(name)!.length * Math.max(leastShare, live[name] ?? 1));
+      let left = random.next() * weights.reduce((sum, weight) => sum + weight, 0);
+      const place = weights.findIndex((weight) => (left -= weight) < 0);
+      return random.pick(byName.get(names.at(place)!)!);
+    },
+  };
+}
+
+/** The shares after further groups. */
+export function liveShares(
+  before: LiveShares,
+  groups: readonly (readonly [name: string, isLive: boolean])[],
+): LiveShares {
+  const shares: Record<string, number> = { ...before };
+  for (const [name, isLive] of groups) {
+    const share = shares[name] ?? 1;
+    shares[name] = share + novelty * ((isLive ? 1 : 0) - share);
+  }
+  return shares;
+}
+
+function grouped(
+  indexes: readonly number[],
+  nameOf: (index: number) => string,
+): ReadonlyMap<string, readonly number[]> {
+  if (indexes.length === 0) throw new RangeError("Cannot order tasks: there are none.");
+  const found = new Map<string, number[]>();
+  for (const index of indexes) {
+    const name = nameOf(index);
+    const list = found.get(name) ?? [];
+    list.push(index);
+    found.set(name, list);
+  }
+  return found;
+}
