@@ -150,7 +150,7 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
   const after = before === null || end.type === "interrupted" ? null : await evaluate("final");
   const comparison = before === null || after === null ? null : compare(before.sampled, after.sampled);
   const isGreedyKnown = before !== null && before.greedy.length > 0;
-  const greedy = after === null || !isGreedyKnown ? null : compare(before.greedy, after.greedy);
+  const comparedGreedily = after === null || !isGreedyKnown ? null : compare(before.greedy, after.greedy);
   if (before !== null && after !== null) {
     watchCases(before, after);
     await writeEvaluation("after", after);
@@ -159,7 +159,7 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
       steps: learner.state.step,
       elapsedMs: Math.round(elapsedMs()),
       comparison,
-      greedy,
+      greedy: comparedGreedily,
       alarms: [...alarms],
     };
     await writeFile(path("result.json"), `${JSON.stringify(result, null, 2)}\n`);
@@ -168,7 +168,7 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
     end: comparison === null && end.type !== "collapse" ? interrupted : end,
     steps: learner.state.step,
     checkpoint: lastCheckpoint,
-    ...{ comparison, greedy, alarms: [...alarms] },
+    ...{ comparison, greedy: comparedGreedily, alarms: [...alarms] },
     elapsedMs: elapsedMs(),
   };
 
