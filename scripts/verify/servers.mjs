@@ -9,7 +9,7 @@ import { setTimeout as delay } from "node:timers/promises";
 
 import { CannotVerify } from "./python.mjs";
 
-/** @typedef {{ readonly url: string, readonly log: string, kill: () => Promise<void> }} Server */
+/** @typedef {{ readonly url: string, readonly log: string, readonly pid: number, kill: () => Promise<void> }} Server */
 
 /** @type {Set<number>} */
 const groups = new Set();
@@ -58,6 +58,7 @@ function isFree(port) {
  * @param {string} wanted.readyPath Answers once it serves.
  * @param {number} [wanted.readyStatus] With this status. Default: 200.
  * @param {number} wanted.timeoutMs
+ * @param {number} [wanted.pollMs] Between two questions whether it serves. Default: 250.
  * @returns {Promise<Server>}
  */
 export async function startServer({
@@ -70,6 +71,7 @@ export async function startServer({
   readyPath,
   readyStatus = 200,
   timeoutMs,
+  pollMs = 250,
 }) {
   mkdirSync(dirname(log), { recursive: true });
   const output = openSync(log, "w");
@@ -90,7 +92,7 @@ export async function startServer({
   const deadline = Date.now() + timeoutMs;
   while (!(await answers(url + readyPath, readyStatus))) {
     if (ended === null && Date.now() < deadline) {
-      await delay(250);
+      await delay(pollMs);
       continue;
     }
     process.stderr.write(`${readFileSync(log, "utf8").split("\n").slice(-30).join("\n")}\n`);
@@ -103,7 +105,7 @@ export async function startServer({
     endGroup(pid);
     await exit;
   };
-  return { url, log, kill };
+  return { url, log, pid: pid ?? 0, kill };
 }
 
 /** @param {string} url @param {number} status */
