@@ -1,0 +1,342 @@
+// The coordinator's side of a queue at NATS. Whatever the broker forgets, it notices: streams that were made again, and jobs that are
+// neither there nor done. Not the coordinator itself, which decides what is submitted.
+
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { ConfigurationError, faultAt, messageOf } from "../../core/index.ts";
+import { systemClock } from "../../lib/clock.ts";
+import {
+  type Control,
+  type CoordinatorHandlers,
+  type Gathered,
+  type Job,
+  type JobQueue,
+  readOrNotice,
+  readReceipt,
+  readReport,
+  type WorkerReport,
+  WorkerTable,
+} from "../index.ts";
+import { type NatsConnectOptions, type NatsLink, openLink } from "./nats-link.ts";
+import type { NatsMessage } from "./nats-library.ts";
+import { Puller } from "./nats-pull.ts";
+import {
+  makeStreams,
+  namesOf,
+  ownerOfReceipts,
+  type QueueConfiguration,
+  type QueueNames,
+  takeOverReceipts,
+} from "./nats-streams.ts";
+
+export type NatsQueueOptions = NatsConnectOptions & {
+  /** Default: 60,000. */
+  readonly leaseMs?: number;
+  /** Leases at once, of all workers: the limit of the coordinator. Default: none. */
+  readonly maxLeases?: number | null;
+  /** Copies of each stream, in a cluster of brokers. Default: 1. */
+  readonly replicas?: number;
+};
+
+/** Receipts that are read at once. */
+const mostHandled = 1024;
+/** Between two sendings of a question to workers that have not answered. */
+const askAgainMs = 2000;
+/** A coordinator that is alive answers in this time. */
+const presenceMs = 2000;
+/** Ids of a cancelled episode may have a kilobyte each. */
+const mostCancelled = 500;
+
+/**
+ * Opens a queue at a broker for the one coordinator that it may have. Jobs and states of an earlier one are forgotten, its receipts
+ * are delivered. Rejects with a `ConfigurationError` when the broker is not there, or another coordinator uses the queue.
+ */
+export async function coordinateNats(handlers: CoordinatorHandlers, options: NatsQueueOptions): Promise<JobQueue> {
+  const { leaseMs = 60_000, maxLeases = null, replicas = 1 } = options;
+  const link = await openLink("coordinator", options, handlers.onNotice);
+  try {
+    const names = namesOf(link.address.queue);
+    await refuseSecond(link, names);
+    const queue = new NatsQueue(link, names, handlers, { leaseMs, maxLeases, replicas });
+    await queue.open();
+    return queue;
+  } catch (error) {
+    await link.close();
+    if (error instanceof ConfigurationError) throw error;
+    throw new ConfigurationError(
+      `Cannot make the queue at ${link.address.shown}: ${messageOf(error)}; let our account use JetStream and the subjects ta.>.`,
+      { cause: error },
+    );
+  }
+}
+
+async function refuseSecond({ nc, address }: NatsLink, { coordinator }: QueueNames): Promise<void> {
+  const other = await nc.request(coordinator, "", { timeout: presenceMs }).catch(() => null);
+  if (other === null) return;
+  throw new ConfigurationError(
+    `Cannot use the queue "${address.queue}" at ${address.shown}: another coordinator does; end it, or name another queue behind the address.`,
+  );
+}
+
+class NatsQueue implements JobQueue {
+  readonly leaseMs: number;
+  readonly #link: NatsLink;
+  readonly #names: QueueNames;
+  readonly #handlers: CoordinatorHandlers;
+  readonly #configuration: QueueConfiguration;
+  readonly #table: WorkerTable;
+  /** Its consumer's name: a coordinator that takes over deletes it. */
+  readonly #own = `coordinator-${randomUUID()}`;
+  readonly #receipts: Puller;
+  readonly #stop = new AbortController();
+  /** Subjects of jobs that the broker has, and that have neither a receipt nor been cancelled. */
+  readonly #open = new Set<string>();
+  readonly #sending = new Set<string>();
+  /** How many were taken out of `#open`. */
+  #settled = 0;
+  #handling = 0;
+  #created = "";
+  #repairing: Promise<void> | null = null;
+  /** True: the last look found fewer jobs and receipts than are open. */
+  #isSuspicious = false;
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(link: NatsLink, names: QueueNames, handlers: CoordinatorHandlers, configuration: QueueConfiguration) {
+    this.leaseMs = configuration.leaseMs;
+    this.#link = link;
+    this.#names = names;
+    this.#handlers = handlers;
+    this.#configuration = configuration;
+    this.#table = new WorkerTable(this.leaseMs, systemClock);
+    this.#receipts = new Puller(link, names.receipts, this.#own);
+  }
+
+  get workers(): readonly WorkerReport[] {
+    return this.#table.present;
+  }
+
+  async open(): Promise<void> {
+    const { nc, jsm } = this.#link;
+    const names = this.#names;
+    this.#created = String(await makeStreams(this.#link, names, this.#configuration));
+    // The plan is the truth: what is open is submitted again.
+    await Promise.all([jsm.streams.purge(names.jobs), jsm.streams.purge(names.states)]);
+    await takeOverReceipts(this.#link, names, this.#own, this.leaseMs);
+    nc.subscribe(names.coordinator, { callback: (_error, message) => void message.respond(this.#own) });
+    nc.subscribe(names.report, {
+      callback: (_error, message) => {
+        const report = this.#read(readReport, message);
+        if (report === null) return;
+        this.#table.report(report);
+        this.#handlers.onReport(report);
+      },
+    });
+    nc.subscribe(names.obeyed, {
+      callback: (_error, message) => {
+        const { question, worker } = this.#read(readAnswer, message) ?? {};
+        if (question !== undefined && worker !== undefined) this.#table.acknowledge(question, worker);
+      },
+    });
+    await nc.flush();
+    this.#link.onUp(() => void this.#repair());
+    void this.#receive();
+    this.#timer = setInterval(() => void this.#look(), this.leaseMs);
+  }
+
+  async submit(job: Job): Promise<void> {
+    this.#throwIfClosed();
+    const subject = this.#names.job(job.runId, job.episodeId);
+    this.#sending.add(subject);
+    try {
+      await this.#link.persist(subject, JSON.stringify(job));
+      // Its receipt may have come before the broker's answer.
+      if (this.#sending.has(subject)) this.#open.add(subject);
+    } finally {
+      this.#sending.delete(subject);
+    }
+  }
+
+  async cancel(runId: string, episodeIds: readonly string[]): Promise<void> {
+    this.#throwIfClosed();
+    const { jsm } = this.#link;
+    for (let from = 0; from < episodeIds.length; from += mostCancelled) {
+      const some = episodeIds.slice(from, from + mostCancelled);
+      const subjects = some.map((episodeId) => this.#names.job(runId, episodeId));
+      for (const subject of subjects) this.#settle(subject);
+      await this.#tell({ type: "cancel", runId, episodeIds: some }, null);
+      // One that is not forgotten is run, and its receipt is not counted.
+      await Promise.all(
+        subjects.map((filter) => jsm.streams.purge(this.#names.jobs, { filter }).catch(() => undefined)),
+      );
+    }
+  }
+
+  async broadcast(control: Control): Promise<void> {
+    await this.#send(control, null);
+  }
+
+  gather(control: Control, options: Parameters<JobQueue["gather"]>[1]): Promise<Gathered> {
+    const { timeoutMs, signal } = options;
+    let again: NodeJS.Timeout | undefined;
+    const gathering = this.#table.gather(async (question: string) => {
+      // Questions and answers may be lost with a connection. A worker obeys the same question once.
+      again = setInterval(() => void this.#tell(control, question).catch(() => undefined), askAgainMs);
+      await Promise.race([this.#send(control, question), pause(timeoutMs, signal)]);
+    }, options);
+    return gathering.finally(() => clearInterval(again));
+  }
+
+  async close(): Promise<void> {
+    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#stop.abort();
+    await this.#receipts.close();
+    await this.#link.close();
+  }
+
+  async #send(control: Control, question: string | null): Promise<void> {
+    this.#throwIfClosed();
+    if (control.type !== "run") return this.#tell(control, question);
+    const { runId, phase } = control.state;
+    // Workers that are there subscribe to what is kept.
+    if (phase !== "ended") return this.#link.persist(this.#names.state(runId), JSON.stringify({ question, control }));
+    const { jsm } = this.#link;
+    await Promise.all([
+      jsm.streams.purge(this.#names.states, { filter: this.#names.state(runId) }),
+      jsm.streams.purge(this.#names.jobs, { filter: this.#names.jobsOfRun(runId) }),
+    ]).catch(() => undefined);
+    const prefix = this.#names.jobsOfRun(runId).slice(0, -1);
+    for (const subject of this.#open) if (subject.startsWith(prefix)) this.#settle(subject);
+    await this.#tell(control, question);
+  }
+
+  /** Not kept. */
+  async #tell(control: Control, question: string | null): Promise<void> {
+    await this.#link.up(this.#stop.signal);
+    this.#link.nc.publish(this.#names.control, JSON.stringify({ question, control }));
+    await this.#link.nc.flush();
+  }
+
+  async #receive(): Promise<void> {
+    const { signal } = this.#stop;
+    while (!signal.aborted && !this.#link.closed.aborted) {
+      try {
+        await this.#link.up(signal);
+        const free = mostHandled - this.#handling;
+        const { type, messages } = await this.#receipts.take(free, { waitMs: this.leaseMs / 2, signal });
+        for (const message of messages) void this.#handle(message);
+        if (type === "missing") {
+          await this.#repair();
+          await pause(200);
+        }
+        while (this.#handling >= mostHandled) await pause(5);
+      } catch (error) {
+        if (!signal.aborted && !this.#link.closed.aborted) {
+          this.#handlers.onNotice(`Notice: receipts of the queue cannot be taken, which is tried again: ${messageOf(error)}.`);
+        }
+        await pause(1000);
+      }
+    }
+  }
+
+  async #handle(message: NatsMessage): Promise<void> {
+    this.#handling++;
+    try {
+      const receipt = this.#read(readReceipt, message);
+      if (receipt !== null) {
+        await this.#handlers.onReceipt(receipt);
+        this.#settle(this.#names.job(receipt.runId, receipt.summary.id));
+      }
+      if (!this.#stop.signal.aborted) message.respond("+ACK");
+    } catch (error) {
+      this.#handlers.onNotice(`Notice: a receipt was not taken and comes again: ${messageOf(error)}.`);
+    } finally {
+      this.#handling--;
+    }
+  }
+
+  #read<T>(read: (value: unknown) => T, { data }: NatsMessage): T | null {
+    return readOrNotice(read, parse(data), this.#handlers.onNotice);
+  }
+
+  /** After anything that may have cost the broker what it knew. */
+  #repair(): Promise<void> {
+    this.#repairing ??= this.#repairOnce()
+      .catch((error: unknown) => {
+        if (this.#stop.signal.aborted || !this.#link.isUp) return;
+        this.#handlers.onNotice(`Notice: the queue at ${this.#link.address.shown} cannot be looked after: ${messageOf(error)}.`);
+      })
+      .finally(() => (this.#repairing = null));
+    return this.#repairing;
+  }
+
+  async #repairOnce(): Promise<void> {
+    const created = String(await makeStreams(this.#link, this.#names, this.#configuration));
+    const owner = await ownerOfReceipts(this.#link, this.#names, this.#own);
+    if (owner === "other") {
+      const state = "another coordinator has taken it over";
+      this.#stop.abort(faultAt("queue", "replaced", `Cannot use the queue at ${this.#link.address.shown}: ${state}.`));
+      this.#handlers.onNotice(`Notice: ${state}: nothing more is submitted or received here.`);
+      await this.close();
+      return;
+    }
+    if (owner === "none") await takeOverReceipts(this.#link, this.#names, this.#own, this.leaseMs);
+    if (created === this.#created && owner === "own") return;
+    this.#created = created;
+    this.#forget();
+  }
+
+  /**
+   * A broker whose machine lost power has streams without their last messages. What is open is a job there, or a receipt: jobs are
+   * counted first, so that one which becomes a receipt meanwhile is counted twice and not missed.
+   */
+  async #look(): Promise<void> {
+    if (!this.#link.isUp || this.#open.size === 0) return;
+    try {
+      const { jsm } = this.#link;
+      const [open, settled] = [this.#open.size, this.#settled];
+      const jobs = (await jsm.streams.info(this.#names.jobs)).state.messages;
+      const receipts = (await jsm.streams.info(this.#names.receipts)).state.messages;
+      const isShort = jobs + receipts < open - (this.#settled - settled);
+      if (isShort && this.#isSuspicious) this.#forget();
+      this.#isSuspicious = isShort && !this.#isSuspicious;
+    } catch {
+      await this.#repair();
+    }
+  }
+
+  #settle(subject: string): void {
+    this.#sending.delete(subject);
+    if (this.#open.delete(subject)) this.#settled++;
+  }
+
+  #forget(): void {
+    this.#open.clear();
+    this.#handlers.onForgotten();
+  }
+
+  #throwIfClosed(): void {
+    this.#stop.signal.throwIfAborted();
+    this.#link.closed.throwIfAborted();
+  }
+}
+
+/** JSON, or what no message is. */
+export function parse(data: Uint8Array): unknown {
+  try {
+    return JSON.parse(Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("utf8")) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+/** What a worker says of a question that it has obeyed. */
+function readAnswer(value: unknown): { readonly question: string; readonly worker: string } {
+  const { question, worker } = (value ?? {}) as { readonly question?: unknown; readonly worker?: unknown };
+  if (typeof question === "string" && typeof worker === "string") return { question, worker };
+  throw new Error("Cannot read an answer: it names no question and no worker.");
+}
+
+/** Resolves after the time, or when the signal aborts. */
+export async function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  await sleep(ms, undefined, signal === undefined ? {} : { signal }).catch(() => undefined);
+}

@@ -1,0 +1,115 @@
+// What is used of NATS's own client for Node, and how it is found. Both packages are optional peers: nothing of them is named in a type
+// or loaded before a queue is opened. Their types are not imported, so that a build without them has them all.
+
+import { ConfigurationError, messageOf } from "../../core/index.ts";
+
+export interface NatsMessage {
+  readonly subject: string;
+  /** Of a delivered job or receipt: where it is acknowledged. */
+  readonly reply?: string;
+  readonly data: Uint8Array;
+  /** Of a status, which has no data: 404, 408, 409, 503. */
+  readonly headers?: { readonly code: number; readonly description: string; get(name: string): string };
+  respond(payload?: string | Uint8Array): boolean;
+}
+
+export interface NatsSubscription {
+  /** Ends it once what the server had sent has been called back. */
+  drain(): Promise<void>;
+}
+
+export interface NatsConnection {
+  readonly info?: { readonly version: string; readonly max_payload: number };
+  publish(subject: string, payload?: string | Uint8Array, options?: { readonly reply?: string }): void;
+  subscribe(
+    subject: string,
+    options: { readonly callback: (error: Error | null, message: NatsMessage) => void },
+  ): NatsSubscription;
+  request(subject: string, payload: string, options: { readonly timeout: number }): Promise<NatsMessage>;
+  flush(): Promise<void>;
+  close(): Promise<void>;
+  /** Resolves once it is closed for good, with the error that closed it. */
+  closed(): Promise<void | Error>;
+  status(): AsyncIterable<{ readonly type: string; readonly error?: Error }>;
+}
+
+export type StreamInfo = {
+  /** Another one: the stream was made again. */
+  readonly created: string;
+  readonly state: { readonly messages: number; readonly subjects?: Readonly<Record<string, number>> };
+};
+
+export interface JetStreamManager {
+  readonly streams: {
+    /** Also of a stream that there is, if it has this configuration. */
+    add(configuration: object): Promise<StreamInfo>;
+    update(name: string, configuration: object): Promise<StreamInfo>;
+    info(name: string, options?: { readonly subjects_filter: string }): Promise<StreamInfo>;
+    purge(name: string, options?: { readonly filter: string }): Promise<unknown>;
+    getMessage(name: string, query: { readonly last_by_subj: string }): Promise<{ readonly data: Uint8Array } | null>;
+  };
+  readonly consumers: {
+    add(stream: string, configuration: object): Promise<unknown>;
+    info(
+      stream: string,
+      name: string,
+    ): Promise<{ readonly config: { readonly ack_wait?: number }; readonly num_ack_pending: number }>;
+    list(stream: string): AsyncIterable<{ readonly name: string }>;
+    delete(stream: string, name: string): Promise<boolean>;
+  };
+}
+
+export interface JetStream {
+  /** Resolves when the stream has it. */
+  publish(subject: string, payload: string, options: { readonly timeout: number }): Promise<unknown>;
+}
+
+/** Says who a client is, for each connection anew. */
+export type Authenticator = (nonce?: string) => object;
+
+/** The modules, as far as they are used. */
+export interface NatsLibrary {
+  connect(options: object): Promise<NatsConnection>;
+  createInbox(): string;
+  credsAuthenticator(read: () => Uint8Array): Authenticator;
+  nkeyAuthenticator(read: () => Uint8Array): Authenticator;
+  jetstream(connection: NatsConnection): JetStream;
+  jetstreamManager(connection: NatsConnection, options: { readonly timeout: number }): Promise<JetStreamManager>;
+}
+
+const used: Readonly<Record<string, readonly (keyof NatsLibrary)[]>> = {
+  "@nats-io/transport-node": ["connect", "createInbox", "credsAuthenticator", "nkeyAuthenticator"],
+  "@nats-io/jetstream": ["jetstream", "jetstreamManager"],
+};
+const install = `run "npm install ${Object.keys(used)
+  .map((name) => `${name}@3`)
+  .join(" ")}"`;
+
+/** The packages beside ours. Rejects with a `ConfigurationError` that has the command to install them. */
+export async function loadNatsLibrary(load: (name: string) => Promise<unknown> = importByName): Promise<NatsLibrary> {
+  const library: Record<string, unknown> = {};
+  for (const [name, parts] of Object.entries(used)) {
+    let loaded: Readonly<Record<string, unknown>>;
+    try {
+      loaded = (await load(name)) as Readonly<Record<string, unknown>>;
+    } catch (error) {
+      const isMissing = error instanceof Error && "code" in error && error.code === "ERR_MODULE_NOT_FOUND";
+      const state = isMissing ? "it is not installed" : `it does not load (${messageOf(error)})`;
+      throw new ConfigurationError(`Cannot use a queue of NATS through the package "${name}": ${state}; ${install}.`, {
+        cause: error,
+      });
+    }
+    const missing = parts.filter((part) => typeof loaded[part] !== "function");
+    if (missing.length > 0) {
+      throw new ConfigurationError(
+        `Cannot use a queue of NATS through the package "${name}": it has no ${missing.join(" and no ")}; ${install}.`,
+      );
+    }
+    for (const part of parts) library[part] = loaded[part];
+  }
+  return library as unknown as NatsLibrary;
+}
+
+function importByName(name: string): Promise<unknown> {
+  return import(name);
+}

@@ -1,0 +1,207 @@
+// A connection to NATS that comes back: broker restarts, partitions and wiped disks are states of it and no errors. Knows nothing of
+// jobs. What is to arrive is sent until it has; what a broken connection may lose is sent once.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { AttributedError, ConfigurationError, faultAt, messageOf } from "../../core/index.ts";
+import { Waiters } from "../../lib/deadline.ts";
+import { readFileSync } from "node:fs";
+import { type NatsAddress, parseNatsAddress } from "./nats-address.ts";
+import { type JetStream, type JetStreamManager, loadNatsLibrary, type NatsConnection } from "./nats-library.ts";
+
+/** Where the broker is, and who asks. */
+export type NatsConnectOptions = {
+  /** As `parseNatsAddress` reads it. */
+  readonly address: string;
+  /** The password of the address's user, or a token where it names no user. Default: those of the address. */
+  readonly secret?: string | null;
+  /** Path of a credentials file (JWT and seed), or of a file with the seed of an nkey. Read again for every connection. Default: none. */
+  readonly credentials?: string | null;
+  /** Paths of PEM files: the authority that signed the servers' certificates, and our own certificate with its key. Default: none. */
+  readonly tls?: { readonly ca: string | null; readonly cert: string | null; readonly key: string | null };
+  /** How long a broker that is not there yet is waited for. Default: 60,000. */
+  readonly waitMs?: number;
+  /** Between two questions whether the broker is still there; after the second without an answer it is lost. Default: 15,000. */
+  readonly pingMs?: number;
+  readonly signal?: AbortSignal;
+};
+
+/** Of a request to JetStream. */
+const requestMs = 5000;
+/** Between two attempts to reach a broker that is away. */
+const retryMs = 500;
+
+export type NatsLink = {
+  readonly address: NatsAddress;
+  readonly nc: NatsConnection;
+  readonly js: JetStream;
+  readonly jsm: JetStreamManager;
+  /** A new subject for replies. */
+  readonly createInbox: () => string;
+  /** Aborts when the connection is gone for good. */
+  readonly closed: AbortSignal;
+  readonly isUp: boolean;
+  /** Called whenever the connection is back. */
+  onUp(callback: () => void): void;
+  /** Resolves when the broker is there; rejects when the link is closed or the signal aborts. */
+  up(signal?: AbortSignal): Promise<void>;
+  /** Publishes to a stream until it has it. Rejects, attributed to boundary "queue", once the link is closed, and for a message that no stream takes. */
+  persist(subject: string, payload: string): Promise<void>;
+  close(): Promise<void>;
+};
+
+/** Rejects with a `ConfigurationError` when the broker is not there in time, or does not take us. */
+export async function openLink(
+  title: string,
+  options: NatsConnectOptions,
+  onNotice: (message: string) => void,
+): Promise<NatsLink> {
+  const address = parseNatsAddress(options.address);
+  const library = await loadNatsLibrary();
+  const nc = await connect();
+  let jsm: JetStreamManager;
+  try {
+    jsm = await library.jetstreamManager(nc, { timeout: requestMs });
+  } catch (error) {
+    await nc.close();
+    throw new ConfigurationError(
+      `Cannot use the queue at ${address.shown}: JetStream is not there (${messageOf(error)}); start nats-server with -js, and let our account use it.`,
+      { cause: error },
+    );
+  }
+  const js = library.jetstream(nc);
+  const closed = new AbortController();
+  const changed = new Waiters();
+  const callbacks: (() => void)[] = [];
+  let isUp = true;
+  let lastProblem = "";
+  void nc.closed().then((error) => {
+    isUp = false;
+    closed.abort(
+      unreachable(error === undefined ? "the connection is closed" : messageOf(error), { cause: error ?? undefined }),
+    );
+    changed.wake();
+  });
+  void watch();
+
+  return {
+    ...{ address, nc, js, jsm, createInbox: () => library.createInbox(), closed: closed.signal },
+    get isUp() {
+      return isUp;
+    },
+    onUp: (callback) => void callbacks.push(callback),
+    up,
+    persist,
+    close: () => nc.close(),
+  };
+
+  async function connect(): Promise<NatsConnection> {
+    const { waitMs = 60_000, pingMs = 15_000, signal } = options;
+    const until = performance.now() + waitMs;
+    const { ca, cert, key } = options.tls ?? { ca: null, cert: null, key: null };
+    const files = Object.entries({ caFile: ca, certFile: cert, keyFile: key }).filter(([, path]) => path !== null);
+    const common = {
+      ...{ servers: address.servers, name: `trainable-agents ${title}`, timeout: requestMs },
+      ...{ maxReconnectAttempts: -1, reconnectTimeWait: retryMs, reconnectJitter: retryMs, reconnectJitterTLS: retryMs },
+      ...{ pingInterval: pingMs, maxPingOut: 2, ...authentication() },
+      ...(address.isTls || files.length > 0 ? { tls: Object.fromEntries(files) } : {}),
+    };
+    for (let isFirst = true; ; isFirst = false) {
+      try {
+        return await library.connect(common);
+      } catch (error) {
+        const isAway = /refused|timeout|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ECONNRESET/i.test(deepMessage(error));
+        if (isAway && performance.now() + retryMs < until) {
+          if (isFirst) onNotice(`Waiting for the broker at ${address.shown} ...`);
+          await sleep(retryMs, undefined, signal === undefined ? {} : { signal });
+          continue;
+        }
+        const remedy = isAway
+          ? "start nats-server -js there, or correct --queue"
+          : "correct the address, its user, the credentials or the certificates";
+        throw new ConfigurationError(
+          `Cannot reach the broker at ${address.shown}: ${deepMessage(error)}; ${remedy}.`,
+          { cause: error },
+        );
+      }
+    }
+  }
+
+  function authentication(): object {
+    const { credentials = null, secret = null } = options;
+    if (credentials !== null) {
+      const read = (): Uint8Array => readFileSync(credentials);
+      // A credentials file has two blocks with headings; a seed is one line that begins with SU.
+      const isSeed = /^\s*SU[A-Z2-7]+\s*$/.test(readFileSync(credentials, "utf8"));
+      if (!isSeed) return { authenticator: library.credsAuthenticator(read) };
+      const seed = (): Uint8Array => Buffer.from(Buffer.from(read()).toString("utf8").trim());
+      return { authenticator: library.nkeyAuthenticator(seed) };
+    }
+    const { user, password, token } = address;
+    // An address with a user alone reads as a token; with a secret beside it, it is their name.
+    if (secret !== null) return user === null && token === null ? { token: secret } : { user: user ?? token, pass: secret };
+    if (user !== null) return { user, pass: password };
+    return token === null ? {} : { token };
+  }
+
+  async function watch(): Promise<void> {
+    for await (const { type, error } of nc.status()) {
+      if (type === "disconnect" && isUp) {
+        isUp = false;
+        onNotice(`Notice: the connection to the broker at ${address.shown} is lost; it is tried again.`);
+      } else if (type === "reconnect") {
+        isUp = true;
+        onNotice(`Notice: the broker at ${address.shown} is back.`);
+        changed.wake();
+        for (const callback of callbacks) callback();
+      } else if (type === "error" && error !== undefined && messageOf(error) !== lastProblem) {
+        lastProblem = messageOf(error);
+        onNotice(`Notice: the broker at ${address.shown} refuses something: ${lastProblem}.`);
+      }
+    }
+  }
+
+  async function up(signal?: AbortSignal): Promise<void> {
+    while (!isUp) {
+      closed.signal.throwIfAborted();
+      await changed.wait(signal);
+    }
+    closed.signal.throwIfAborted();
+  }
+
+  async function persist(subject: string, payload: string): Promise<void> {
+    const most = nc.info?.max_payload ?? 1_048_576;
+    const size = Buffer.byteLength(payload);
+    if (size > most) {
+      throw faultAt(
+        "queue",
+        "message-too-large",
+        `Cannot send a message of ${size} bytes: the broker at ${address.shown} takes ${most}; raise max_payload in its configuration.`,
+      );
+    }
+    for (let waitMs = 100, isFirst = true; ; waitMs = Math.min(2 * waitMs, 2000)) {
+      await up();
+      try {
+        await js.publish(subject, payload, { timeout: requestMs });
+        return;
+      } catch (error) {
+        if (closed.signal.aborted) throw closed.signal.reason;
+        // Without a stream nobody answers: it was wiped, and its coordinator makes it again.
+        if (isUp && isFirst && !/no responders|timeout/i.test(deepMessage(error))) {
+          isFirst = false;
+          onNotice(`Notice: the broker at ${address.shown} did not take a message, which is sent again: ${messageOf(error)}.`);
+        }
+        await sleep(waitMs);
+      }
+    }
+  }
+
+  function unreachable(state: string, cause: { readonly cause?: unknown } = {}): AttributedError {
+    return faultAt("queue", "unreachable", `Cannot use the queue at ${address.shown}: ${state}.`, cause);
+  }
+}
+
+/** With what is below it: the library's own errors often have no text. */
+function deepMessage(error: unknown): string {
+  const own = messageOf(error);
+  return error instanceof Error && error.cause !== undefined ? `${own} (${messageOf(error.cause)})` : own;
+}

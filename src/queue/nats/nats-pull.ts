@@ -1,0 +1,126 @@
+// Takes messages from a consumer of JetStream: each `take` requests what it lacks and waits until something is there. Several messages that
+// arrive together come together. What arrives when nobody takes is given back at once, so that no other worker waits for it.
+
+import type { NatsLink } from "./nats-link.ts";
+import type { NatsMessage, NatsSubscription } from "./nats-library.ts";
+
+/** "messages": as many as were there. "none": the time is over, or the signal has aborted. "missing": the broker has no such consumer now. */
+export type Pulled = { readonly type: "messages" | "none" | "missing"; readonly messages: readonly NatsMessage[] };
+
+type Taking = {
+  readonly most: number;
+  readonly messages: NatsMessage[];
+  end(type: Pulled["type"]): void;
+};
+
+/** Longest time that a request waits at the broker, which forgets it when it starts again. */
+const longestRequestMs = 20_000;
+/** Beyond it the broker has lost the request, or its answer was lost. */
+const graceMs = 2000;
+
+/** Messages of one consumer, for one taker at a time. */
+export class Puller {
+  readonly #link: NatsLink;
+  readonly #subject: string;
+  #inbox = "";
+  #subscription: NatsSubscription | null = null;
+  /** Of the last request; statuses of earlier ones say nothing any more. */
+  #request = 0;
+  /** Messages that the broker may still send for requests that have not ended. */
+  #outstanding = 0;
+  #taking: Taking | null = null;
+
+  constructor(link: NatsLink, stream: string, consumer: string) {
+    this.#link = link;
+    this.#subject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`;
+    // The broker forgets requests with the connection.
+    link.onUp(() => {
+      this.#outstanding = 0;
+      this.#taking?.end("none");
+    });
+  }
+
+  /** At most `most` messages, as soon as there is one. One call at a time. */
+  async take(most: number, { waitMs, signal }: { readonly waitMs: number; readonly signal?: AbortSignal }): Promise<Pulled> {
+    if (signal?.aborted === true) return { type: "none", messages: [] };
+    await this.#subscribe();
+    const requestMs = Math.max(1000, Math.min(waitMs, longestRequestMs));
+    return new Promise((resolve) => {
+      const finish = (type: Pulled["type"]): void => {
+        if (this.#taking !== taking) return;
+        this.#taking = null;
+        clearTimeout(timer);
+        signal?.removeEventListener("abort", onAbort);
+        resolve({ type: messages.length > 0 ? "messages" : type, messages });
+      };
+      const messages: NatsMessage[] = [];
+      const taking: Taking = { most, messages, end: finish };
+      const onAbort = (): void => {
+        finish("none");
+        void this.close();
+      };
+      const timer = setTimeout(() => {
+        this.#outstanding = 0;
+        finish("none");
+      }, requestMs + graceMs);
+      signal?.addEventListener("abort", onAbort, { once: true });
+      this.#taking = taking;
+      const lacking = most - this.#outstanding;
+      if (lacking > 0) this.#ask(lacking, requestMs);
+    });
+  }
+
+  /** Ends requests that wait. What is on its way is given back. */
+  async close(): Promise<void> {
+    const subscription = this.#subscription;
+    this.#subscription = null;
+    this.#outstanding = 0;
+    this.#taking?.end("none");
+    await subscription?.drain().catch(() => undefined);
+  }
+
+  #ask(batch: number, expiresMs: number): void {
+    this.#outstanding += batch;
+    this.#request++;
+    const body = JSON.stringify({ batch, expires: expiresMs * 1_000_000 });
+    this.#link.nc.publish(this.#subject, body, { reply: `${this.#inbox}.${this.#request}` });
+  }
+
+  async #subscribe(): Promise<void> {
+    if (this.#subscription !== null) return;
+    const inbox = this.#link.createInbox();
+    this.#inbox = inbox;
+    this.#subscription = this.#link.nc.subscribe(`${inbox}.*`, {
+      callback: (error, message) => {
+        if (error !== null) return this.#taking?.end("none");
+        if (message.subject.startsWith(`${inbox}.`)) return this.#status(message, inbox);
+        this.#receive(message);
+      },
+    });
+  }
+
+  #receive(message: NatsMessage): void {
+    this.#outstanding = Math.max(0, this.#outstanding - 1);
+    const taking = this.#taking;
+    if (taking === null || taking.messages.length >= taking.most) {
+      message.respond("-NAK");
+      return;
+    }
+    taking.messages.push(message);
+    if (taking.messages.length === taking.most) taking.end("messages");
+    // What came in the same packet is read before.
+    else if (taking.messages.length === 1) setImmediate(() => taking.end("messages"));
+  }
+
+  /** The end of a request, or a sign of life. */
+  #status({ subject, headers }: NatsMessage, inbox: string): void {
+    const code = headers?.code ?? 503;
+    if (code === 100 || inbox !== this.#inbox) return;
+    const isLast = subject === `${inbox}.${this.#request}`;
+    const pending = Number(headers?.get("Nats-Pending-Messages") ?? "");
+    this.#outstanding = isLast || !Number.isInteger(pending) ? 0 : Math.max(0, this.#outstanding - pending);
+    if (!isLast && code === 408) return;
+    // 408: the time is over. Else there is no consumer to ask, or it takes no request now.
+    this.#taking?.end(code === 408 ? "none" : "missing");
+  }
+}

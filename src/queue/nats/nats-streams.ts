@@ -1,0 +1,110 @@
+// What a queue is made of at the broker: three streams, two consumers and some plain subjects, all named after the queue. Only
+// coordinators make them; workers wait until they are there.
+//
+//   stream TA_<queue>_JOBS      ta.<queue>.job.<run>.<episode>   a work queue; the last job of an episode; consumer "workers"
+//   stream TA_<queue>_RECEIPTS  ta.<queue>.receipt               a work queue; the consumer of the coordinator, its own
+//   stream TA_<queue>_STATES    ta.<queue>.state.<run>           the last state of each run; workers also subscribe to it
+//   ta.<queue>.control, .report, .obeyed, .coordinator           not kept: who is not there does not hear it
+
+import { createHash } from "node:crypto";
+import type { NatsLink } from "./nats-link.ts";
+import type { StreamInfo } from "./nats-library.ts";
+
+/** Ids come from anywhere, and subjects have an alphabet: 22 letters, 132 bits, of their digest. */
+function tokenOf(id: string): string {
+  return createHash("sha256").update(id).digest("base64url").slice(0, 22);
+}
+
+/** Streams and subjects of a queue. */
+export function namesOf(queue: string) {
+  const [stream, subject] = [`TA_${queue}`, `ta.${queue}`];
+  return {
+    ...{ jobs: `${stream}_JOBS`, receipts: `${stream}_RECEIPTS`, states: `${stream}_STATES` },
+    job: (runId: string, episodeId: string) => `${subject}.job.${tokenOf(runId)}.${tokenOf(episodeId)}`,
+    jobsOfRun: (runId: string) => `${subject}.job.${tokenOf(runId)}.*`,
+    allJobs: `${subject}.job.*.*`,
+    receipt: `${subject}.receipt`,
+    state: (runId: string) => `${subject}.state.${tokenOf(runId)}`,
+    allStates: `${subject}.state.*`,
+    ...{ control: `${subject}.control`, report: `${subject}.report`, obeyed: `${subject}.obeyed` },
+    coordinator: `${subject}.coordinator`,
+  };
+}
+
+export type QueueNames = ReturnType<typeof namesOf>;
+
+/** Of the jobs; its time to acknowledge is the lease. */
+export const workersConsumer = "workers";
+
+/** Requests of workers that may wait; without it, 512. */
+const mostWaiting = 65_536;
+
+/** Nanoseconds, as JetStream counts. */
+const nanos = (ms: number): number => ms * 1_000_000;
+
+export type QueueConfiguration = {
+  readonly leaseMs: number;
+  /** Leases at once, of all workers. */
+  readonly maxLeases: number | null;
+  /** Copies of each stream, in a cluster. */
+  readonly replicas: number;
+};
+
+/** Makes the streams and the workers' consumer unless they are there. Resolves with when each stream was made. */
+export async function makeStreams(
+  { jsm }: NatsLink,
+  names: QueueNames,
+  { leaseMs, maxLeases, replicas }: QueueConfiguration,
+): Promise<readonly string[]> {
+  const kept = { storage: "file", num_replicas: replicas, discard: "old", max_consumers: -1 };
+  const wanted = [
+    { ...kept, name: names.jobs, subjects: [names.allJobs], retention: "workqueue", max_msgs_per_subject: 1 },
+    { ...kept, name: names.receipts, subjects: [names.receipt], retention: "workqueue" },
+    { ...kept, name: names.states, subjects: [names.allStates], retention: "limits", max_msgs_per_subject: 1 },
+  ];
+  const made: StreamInfo[] = [];
+  for (const one of wanted) {
+    // One of an earlier coordinator may be configured otherwise.
+    made.push(await jsm.streams.add(one).catch(() => jsm.streams.update(one.name, one)));
+  }
+  await jsm.consumers.add(names.jobs, {
+    ...{ durable_name: workersConsumer, ack_policy: "explicit", ack_wait: nanos(leaseMs), max_deliver: -1 },
+    ...{ max_ack_pending: maxLeases ?? -1, max_waiting: mostWaiting },
+  });
+  return made.map(({ created }) => created);
+}
+
+/** The consumer of one coordinator, after those of the coordinators before it are gone. What they had not acknowledged comes again. */
+export async function takeOverReceipts({ jsm }: NatsLink, names: QueueNames, own: string, leaseMs: number): Promise<void> {
+  for await (const { name } of jsm.consumers.list(names.receipts)) await jsm.consumers.delete(names.receipts, name);
+  await jsm.consumers.add(names.receipts, {
+    ...{ durable_name: own, ack_policy: "explicit", ack_wait: nanos(leaseMs), max_deliver: -1, max_ack_pending: 4096 },
+  });
+}
+
+/** Whether the stream's consumer is this coordinator's, another's, or none. */
+export async function ownerOfReceipts({ jsm }: NatsLink, names: QueueNames, own: string): Promise<"own" | "other" | "none"> {
+  let found: "other" | "none" = "none";
+  for await (const { name } of jsm.consumers.list(names.receipts)) {
+    if (name === own) return "own";
+    found = "other";
+  }
+  return found;
+}
+
+/** The kept states, as they were sent. */
+export async function readStates({ jsm }: NatsLink, names: QueueNames): Promise<readonly Uint8Array[]> {
+  const { state } = await jsm.streams.info(names.states, { subjects_filter: names.allStates });
+  const states: Uint8Array[] = [];
+  for (const subject of Object.keys(state.subjects ?? {})) {
+    const message = await jsm.streams.getMessage(names.states, { last_by_subj: subject });
+    if (message !== null) states.push(message.data);
+  }
+  return states;
+}
+
+/** Milliseconds of the workers' leases. Rejects when there is no such consumer. */
+export async function readLeaseMs({ jsm }: NatsLink, names: QueueNames): Promise<number> {
+  const { config } = await jsm.consumers.info(names.jobs, workersConsumer);
+  return (config.ack_wait ?? nanos(30_000)) / 1_000_000;
+}
