@@ -40,6 +40,7 @@ const targets = {
   gateway: async () => (await import("./verify/gateway.mjs")).verifyGateway(values),
   "gateway-training": async () => (await import("./verify/gateway-training.mjs")).verifyGatewayTraining(values),
   tau2: async () => (await import("./verify/tau2.mjs")).verifyTau2(),
+  queue: async () => (await import("./verify/queue.mjs")).verifyQueue(),
   commands: async () => (await import("./verify/commands.mjs")).verifyCommands(),
 };
 
@@ -52,6 +53,7 @@ const installs = {
   "llama-cpp": async () => (await import("./verify/peers.mjs")).installLlama(),
   router: async () => (await import("./verify/router.mjs")).installRouter(values),
   python: async () => (await import("./verify/python-suite.mjs")).installPython(),
+  queue: async () => (await import("./verify/queue.mjs")).installQueue(),
 };
 
 const usage = `Usage: npm run verify -- ${Object.keys(targets).join("|")}|all [options]

@@ -118,6 +118,8 @@ export const modules = {
   store: { imports: ["core", "lib", "python-semantics", "trajectories"], entries: ["run-store.ts"] },
   // Jobs for workers in other processes. The contract is in its own file.
   queue: { imports: ["core", "lib"], packages: { zod: "*" }, entries: ["job-queue.ts"], isInternal: true },
+  // Its client library is an optional peer, so it is named at run time.
+  "queue/nats": { imports: ["core", "lib", "queue"], loads: "queue/nats/nats-library.ts", isInternal: true },
   rollout: { imports: ["core", "lib", "python-semantics", "trajectories", "store"] },
   // Files that other tools wrote, read for people and for comparisons.
   foreign: { imports: ["core"], packages: { fzstd: "foreign/zip.ts" }, isInternal: true },
@@ -198,6 +200,7 @@ export const packageEntry = "index.ts";
  * Tests sit in a module but see the whole tree: every entry, every declared package, all of `node:`, and these files.
  */
 export const openToTests = [
+  "queue/queue-conformance.test-helper.ts",
   "gateway/gateway-world.test-helper.ts",
   "chat-models/fake-chat.test-helper.ts",
   "graders/fake-judge.test-helper.ts",

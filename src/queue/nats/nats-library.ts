@@ -46,6 +46,8 @@ export interface JetStreamManager {
     update(name: string, configuration: object): Promise<StreamInfo>;
     info(name: string, options?: { readonly subjects_filter: string }): Promise<StreamInfo>;
     purge(name: string, options?: { readonly filter: string }): Promise<unknown>;
+    /** `erase`: its bytes are overwritten, too. */
+    deleteMessage(name: string, seq: number, erase: boolean): Promise<boolean>;
     getMessage(name: string, query: { readonly last_by_subj: string }): Promise<{ readonly data: Uint8Array } | null>;
   };
   readonly consumers: {
@@ -60,8 +62,8 @@ export interface JetStreamManager {
 }
 
 export interface JetStream {
-  /** Resolves when the stream has it. */
-  publish(subject: string, payload: string, options: { readonly timeout: number }): Promise<unknown>;
+  /** Resolves when the stream has it, with its place there. */
+  publish(subject: string, payload: string, options: { readonly timeout: number }): Promise<{ readonly seq: number }>;
 }
 
 /** Says who a client is, for each connection anew. */

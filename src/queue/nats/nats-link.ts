@@ -44,8 +44,8 @@ export type NatsLink = {
   onUp(callback: () => void): void;
   /** Resolves when the broker is there; rejects when the link is closed or the signal aborts. */
   up(signal?: AbortSignal): Promise<void>;
-  /** Publishes to a stream until it has it. Rejects, attributed to boundary "queue", once the link is closed, and for a message that no stream takes. */
-  persist(subject: string, payload: string): Promise<void>;
+  /** Publishes to a stream until it has it. Rejects, attributed to boundary "queue", once the link is closed, and for a message that is too long. Resolves with its place in the stream. */
+  persist(subject: string, payload: string): Promise<{ readonly seq: number }>;
   close(): Promise<void>;
 };
 
@@ -74,13 +74,7 @@ export async function openLink(
   const callbacks: (() => void)[] = [];
   let isUp = true;
   let lastProblem = "";
-  void nc.closed().then((error) => {
-    isUp = false;
-    closed.abort(
-      unreachable(error === undefined ? "the connection is closed" : messageOf(error), { cause: error ?? undefined }),
-    );
-    changed.wake();
-  });
+  void awaitEnd();
   void watch();
 
   return {
@@ -101,7 +95,12 @@ export async function openLink(
     const files = Object.entries({ caFile: ca, certFile: cert, keyFile: key }).filter(([, path]) => path !== null);
     const common = {
       ...{ servers: address.servers, name: `trainable-agents ${title}`, timeout: requestMs },
-      ...{ maxReconnectAttempts: -1, reconnectTimeWait: retryMs, reconnectJitter: retryMs, reconnectJitterTLS: retryMs },
+      ...{
+        maxReconnectAttempts: -1,
+        reconnectTimeWait: retryMs,
+        reconnectJitter: retryMs,
+        reconnectJitterTLS: retryMs,
+      },
       ...{ pingInterval: pingMs, maxPingOut: 2, ...authentication() },
       ...(address.isTls || files.length > 0 ? { tls: Object.fromEntries(files) } : {}),
     };
@@ -109,7 +108,9 @@ export async function openLink(
       try {
         return await library.connect(common);
       } catch (error) {
-        const isAway = /refused|timeout|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ECONNRESET/i.test(deepMessage(error));
+        const isAway = /refused|timeout|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ECONNRESET/i.test(
+          deepMessage(error),
+        );
         if (isAway && performance.now() + retryMs < until) {
           if (isFirst) onNotice(`Waiting for the broker at ${address.shown} ...`);
           await sleep(retryMs, undefined, signal === undefined ? {} : { signal });
@@ -118,10 +119,9 @@ export async function openLink(
         const remedy = isAway
           ? "start nats-server -js there, or correct --queue"
           : "correct the address, its user, the credentials or the certificates";
-        throw new ConfigurationError(
-          `Cannot reach the broker at ${address.shown}: ${deepMessage(error)}; ${remedy}.`,
-          { cause: error },
-        );
+        throw new ConfigurationError(`Cannot reach the broker at ${address.shown}: ${deepMessage(error)}; ${remedy}.`, {
+          cause: error,
+        });
       }
     }
   }
@@ -138,9 +138,17 @@ export async function openLink(
     }
     const { user, password, token } = address;
     // An address with a user alone reads as a token; with a secret beside it, it is their name.
-    if (secret !== null) return user === null && token === null ? { token: secret } : { user: user ?? token, pass: secret };
+    if (secret !== null)
+      return user === null && token === null ? { token: secret } : { user: user ?? token, pass: secret };
     if (user !== null) return { user, pass: password };
     return token === null ? {} : { token };
+  }
+
+  async function awaitEnd(): Promise<void> {
+    const error = await nc.closed();
+    isUp = false;
+    closed.abort(unreachable(error instanceof Error ? messageOf(error) : "the connection is closed", error));
+    changed.wake();
   }
 
   async function watch(): Promise<void> {
@@ -161,14 +169,12 @@ export async function openLink(
   }
 
   async function up(signal?: AbortSignal): Promise<void> {
-    while (!isUp) {
-      closed.signal.throwIfAborted();
-      await changed.wait(signal);
-    }
+    const isAway = (): boolean => !isUp && !closed.signal.aborted;
+    while (isAway()) await changed.wait(signal);
     closed.signal.throwIfAborted();
   }
 
-  async function persist(subject: string, payload: string): Promise<void> {
+  async function persist(subject: string, payload: string): Promise<{ readonly seq: number }> {
     const most = nc.info?.max_payload ?? 1_048_576;
     const size = Buffer.byteLength(payload);
     if (size > most) {
@@ -181,22 +187,23 @@ export async function openLink(
     for (let waitMs = 100, isFirst = true; ; waitMs = Math.min(2 * waitMs, 2000)) {
       await up();
       try {
-        await js.publish(subject, payload, { timeout: requestMs });
-        return;
+        return await js.publish(subject, payload, { timeout: requestMs });
       } catch (error) {
         if (closed.signal.aborted) throw closed.signal.reason;
         // Without a stream nobody answers: it was wiped, and its coordinator makes it again.
         if (isUp && isFirst && !/no responders|timeout/i.test(deepMessage(error))) {
           isFirst = false;
-          onNotice(`Notice: the broker at ${address.shown} did not take a message, which is sent again: ${messageOf(error)}.`);
+          onNotice(
+            `Notice: the broker at ${address.shown} did not take a message, which is sent again: ${messageOf(error)}.`,
+          );
         }
         await sleep(waitMs);
       }
     }
   }
 
-  function unreachable(state: string, cause: { readonly cause?: unknown } = {}): AttributedError {
-    return faultAt("queue", "unreachable", `Cannot use the queue at ${address.shown}: ${state}.`, cause);
+  function unreachable(state: string, cause: unknown): AttributedError {
+    return faultAt("queue", "unreachable", `Cannot use the queue at ${address.shown}: ${state}.`, { cause });
   }
 }
 

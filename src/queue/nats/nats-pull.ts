@@ -1,5 +1,5 @@
 // Takes messages from a consumer of JetStream: each `take` requests what it lacks and waits until something is there. Several messages that
-// arrive together come together. What arrives when nobody takes is given back at once, so that no other worker waits for it.
+// arrive together come together. What arrives between two takes waits for the next one, for a moment, and is then given back.
 
 import type { NatsLink } from "./nats-link.ts";
 import type { NatsMessage, NatsSubscription } from "./nats-library.ts";
@@ -18,6 +18,9 @@ const longestRequestMs = 20_000;
 /** Beyond it the broker has lost the request, or its answer was lost. */
 const graceMs = 2000;
 
+/** A taker that has not come back by then takes no more for now. */
+const earlyMs = 1000;
+
 /** Messages of one consumer, for one taker at a time. */
 export class Puller {
   readonly #link: NatsLink;
@@ -29,6 +32,9 @@ export class Puller {
   /** Messages that the broker may still send for requests that have not ended. */
   #outstanding = 0;
   #taking: Taking | null = null;
+  /** What arrived between two takes. */
+  #early: NatsMessage[] = [];
+  #earlyTimer: NodeJS.Timeout | undefined;
 
   constructor(link: NatsLink, stream: string, consumer: string) {
     this.#link = link;
@@ -41,9 +47,13 @@ export class Puller {
   }
 
   /** At most `most` messages, as soon as there is one. One call at a time. */
-  async take(most: number, { waitMs, signal }: { readonly waitMs: number; readonly signal?: AbortSignal }): Promise<Pulled> {
+  async take(
+    most: number,
+    { waitMs, signal }: { readonly waitMs: number; readonly signal?: AbortSignal },
+  ): Promise<Pulled> {
     if (signal?.aborted === true) return { type: "none", messages: [] };
-    await this.#subscribe();
+    if (this.#early.length > 0) return { type: "messages", messages: this.#early.splice(0, most) };
+    this.#subscribe();
     const requestMs = Math.max(1000, Math.min(waitMs, longestRequestMs));
     return new Promise((resolve) => {
       const finish = (type: Pulled["type"]): void => {
@@ -76,6 +86,7 @@ export class Puller {
     this.#subscription = null;
     this.#outstanding = 0;
     this.#taking?.end("none");
+    this.#returnEarly();
     await subscription?.drain().catch(() => undefined);
   }
 
@@ -86,7 +97,7 @@ export class Puller {
     this.#link.nc.publish(this.#subject, body, { reply: `${this.#inbox}.${this.#request}` });
   }
 
-  async #subscribe(): Promise<void> {
+  #subscribe(): void {
     if (this.#subscription !== null) return;
     const inbox = this.#link.createInbox();
     this.#inbox = inbox;
@@ -103,13 +114,21 @@ export class Puller {
     this.#outstanding = Math.max(0, this.#outstanding - 1);
     const taking = this.#taking;
     if (taking === null || taking.messages.length >= taking.most) {
-      message.respond("-NAK");
+      this.#early.push(message);
+      clearTimeout(this.#earlyTimer);
+      if (this.#subscription === null) this.#returnEarly();
+      else this.#earlyTimer = setTimeout(() => this.#returnEarly(), earlyMs);
       return;
     }
     taking.messages.push(message);
     if (taking.messages.length === taking.most) taking.end("messages");
     // What came in the same packet is read before.
     else if (taking.messages.length === 1) setImmediate(() => taking.end("messages"));
+  }
+
+  #returnEarly(): void {
+    clearTimeout(this.#earlyTimer);
+    for (const message of this.#early.splice(0)) message.respond("-NAK");
   }
 
   /** The end of a request, or a sign of life. */

@@ -21,7 +21,7 @@ export function namesOf(queue: string) {
   return {
     ...{ jobs: `${stream}_JOBS`, receipts: `${stream}_RECEIPTS`, states: `${stream}_STATES` },
     job: (runId: string, episodeId: string) => `${subject}.job.${tokenOf(runId)}.${tokenOf(episodeId)}`,
-    jobsOfRun: (runId: string) => `${subject}.job.${tokenOf(runId)}.*`,
+    jobsOfRun: (runId: string) => `${subject}.job.${tokenOf(runId)}.`,
     allJobs: `${subject}.job.*.*`,
     receipt: `${subject}.receipt`,
     state: (runId: string) => `${subject}.state.${tokenOf(runId)}`,
@@ -75,7 +75,12 @@ export async function makeStreams(
 }
 
 /** The consumer of one coordinator, after those of the coordinators before it are gone. What they had not acknowledged comes again. */
-export async function takeOverReceipts({ jsm }: NatsLink, names: QueueNames, own: string, leaseMs: number): Promise<void> {
+export async function takeOverReceipts(
+  { jsm }: NatsLink,
+  names: QueueNames,
+  own: string,
+  leaseMs: number,
+): Promise<void> {
   for await (const { name } of jsm.consumers.list(names.receipts)) await jsm.consumers.delete(names.receipts, name);
   await jsm.consumers.add(names.receipts, {
     ...{ durable_name: own, ack_policy: "explicit", ack_wait: nanos(leaseMs), max_deliver: -1, max_ack_pending: 4096 },
@@ -83,7 +88,11 @@ export async function takeOverReceipts({ jsm }: NatsLink, names: QueueNames, own
 }
 
 /** Whether the stream's consumer is this coordinator's, another's, or none. */
-export async function ownerOfReceipts({ jsm }: NatsLink, names: QueueNames, own: string): Promise<"own" | "other" | "none"> {
+export async function ownerOfReceipts(
+  { jsm }: NatsLink,
+  names: QueueNames,
+  own: string,
+): Promise<"own" | "other" | "none"> {
   let found: "other" | "none" = "none";
   for await (const { name } of jsm.consumers.list(names.receipts)) {
     if (name === own) return "own";

@@ -137,11 +137,14 @@ class NatsWorkerQueue implements WorkerQueue {
       if (this.#questions.size <= mostQuestions) break;
       this.#questions.delete(oldest);
     }
-    void Promise.resolve(this.#handlers.onControl(control)).then(() => {
-      if (question === null) return;
-      this.#questions.set(question, "obeyed");
-      this.#answer(question);
-    });
+    void this.#pass(control, question);
+  }
+
+  async #pass(control: Control, question: string | null): Promise<void> {
+    await this.#handlers.onControl(control);
+    if (question === null) return;
+    this.#questions.set(question, "obeyed");
+    this.#answer(question);
   }
 
   #answer(question: string): void {
