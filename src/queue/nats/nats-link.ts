@@ -2,7 +2,7 @@
 // jobs. What is to arrive is sent until it has; what a broken connection may lose is sent once.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { AttributedError, ConfigurationError, faultAt, messageOf } from "../../core/index.ts";
+import { type AttributedError, ConfigurationError, faultAt, messageOf } from "../../core/index.ts";
 import { Waiters } from "../../lib/deadline.ts";
 import { readFileSync } from "node:fs";
 import { type NatsAddress, parseNatsAddress } from "./nats-address.ts";
