@@ -16,6 +16,7 @@ const tables = [
   "gateway",
   "env-server",
   "audit-environment",
+  "view",
 ];
 
 /** Of a table in a declaration file: `    readonly maxTurns: import("./setting.ts").Setting<number>;`. */

@@ -76,6 +76,8 @@ async function build() {
   await buildProject("tsconfig.build.json", existsSync(join(root, "dist", "index.js")) ? null : "Building");
   // Of a rebuilt dist/, npx would say "Permission denied": npm marks the program executable only when it links it.
   chmodSync(join(root, "dist", "cli", "main.js"), 0o755);
+  // Imported when packages are installed.
+  await (await import("./build-viewer.mjs")).buildViewer();
   await documentSettings();
 }
 

@@ -18,6 +18,7 @@ const commands: Readonly<Record<string, () => Promise<(run: RunCommand) => Comma
   eval: async () => (await import("./commands/eval-command.ts")).evalCommand,
   inspect: async () => (await import("./commands/inspect-command.ts")).inspectCommand,
   compare: async () => (await import("./commands/compare-command.ts")).compareCommand,
+  view: async () => (await import("./commands/view-command.ts")).viewCommand,
   export: async () => (await import("./commands/export-command.ts")).exportCommand,
   "export-model": async () => (await import("./commands/export-command.ts")).exportModelCommand,
   prepare: async () => (await import("./commands/start-command.ts")).prepareCommand,

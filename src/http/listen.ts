@@ -11,7 +11,7 @@ import { systemClock } from "../lib/clock.ts";
 
 export type ListenOptions = {
   /** As messages call the server. */
-  readonly what: "gateway" | "service" | "environment server";
+  readonly what: "gateway" | "service" | "environment server" | "viewer";
   readonly host: string;
   /** 0 takes a free one. */
   readonly port: number;

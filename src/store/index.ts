@@ -34,3 +34,4 @@ export {
 } from "./routed-experts.ts";
 export type { FsyncPolicy } from "./journal.ts";
 export { checkResumable, openRunFolder, readEpisodes, type RunFolderOptions } from "./run-folder.ts";
+export { isRunInUse } from "./run-lock.ts";

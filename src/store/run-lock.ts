@@ -5,8 +5,9 @@
 import { constants } from "node:fs";
 import { copyFile, link, readFile, rm, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
+import { join } from "node:path";
 import { ConfigurationError } from "../core/index.ts";
-import { systemCode } from "./run-store.ts";
+import { runFiles, systemCode } from "./run-store.ts";
 
 type Holder = {
   readonly pid: number;
@@ -39,6 +40,12 @@ export async function lockRun(folder: string, file: string): Promise<RunLock> {
   } finally {
     await rm(draft, { force: true });
   }
+}
+
+/** Whether a process that lives, or may live, writes into the folder. For those who look on: it may end the moment after. */
+export async function isRunInUse(folder: string): Promise<boolean> {
+  const holder = await readHolder(join(folder, runFiles.lock));
+  return holder !== "gone" && holder !== null && (await mayLive(holder));
 }
 
 /** Locks that this process has tried to acquire. */

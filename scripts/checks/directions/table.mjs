@@ -172,6 +172,16 @@ export const modules = {
     packages: { "prom-client": "telemetry/prometheus.ts", "@opentelemetry/api": "telemetry/traces.ts" },
   },
 
+  // The local page over runs: its server, and what server and page have in common.
+  viewer: {
+    imports: [
+      ...["core", "python-semantics", "http", "store", "graders", "export", "learner"],
+      "viewer/wire",
+    ],
+    isInternal: true,
+  },
+  "viewer/wire": { imports: ["core", "trajectories"], browser: true, isInternal: true },
+
   testing: {
     imports: ["core", "lib", "python-semantics"],
     packages: { hono: "*", "@hono/node-server": "*", zod: "*" },

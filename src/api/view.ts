@@ -1,0 +1,88 @@
+// view(): runs in a browser. Opens what is named, serves the page, or writes it into one file.
+
+import { existsSync, statSync } from "node:fs";
+import { resolve } from "node:path";
+import { randomBytes } from "node:crypto";
+import { ConfigurationError } from "../core/index.ts";
+import { isLoopback } from "../lib/address.ts";
+import {
+  type EpisodeStore,
+  isTrainingFolder,
+  openFolderStore,
+  openTrainingStore,
+  RunView,
+  serveViewer,
+  type ViewerParts,
+} from "../viewer/index.ts";
+import { tokenizerOf } from "./choose-model.ts";
+import type { CallOptions } from "./options.ts";
+import { readAddress } from "./serve.ts";
+import { readFlags, section, type SettingValues, text } from "./setting.ts";
+
+export const viewSettings = section("The viewer", {
+  listen: text("<host:port>", "an address like 127.0.0.1:8970", "127.0.0.1:8970").help(
+    "where the page is served; port 0 takes a free one; beyond this machine the printed address has a token",
+  ),
+});
+
+/** Options of {@link view}: the flags of the command `view` in camelCase. */
+export type ViewOptions = Partial<SettingValues<typeof viewSettings>> &
+  Pick<CallOptions, "cwd"> & {
+    /** Run folders, folders of trainings. The first two are compared. */
+    readonly sources: readonly string[];
+  };
+
+export type RunningViewer = {
+  /** With the token, where there is one. */
+  readonly url: string;
+  close(): Promise<void>;
+};
+
+/**
+ * Serves the page over runs, finished or in progress. Resolves when it can be opened; rejects with a `ConfigurationError` for
+ * whatever the caller can correct.
+ *
+ * @example
+ * const viewer = await view({ sources: ["runs/first"], listen: "127.0.0.1:0" });
+ * // ... open viewer.url in a browser ...
+ * await viewer.close();
+ */
+export async function view(options: ViewOptions): Promise<RunningViewer> {
+  const { cwd = process.cwd(), sources } = options;
+  const { host, port } = readAddress(readFlags(viewSettings, options).listen);
+  const parts = await openParts(sources, cwd);
+  const token = isLoopback(host) ? null : randomBytes(16).toString("hex");
+  const { runs } = parts;
+  const listener = await serveViewer(parts, { host, port, token });
+  return {
+    url: token === null ? `${listener.url}/` : `${listener.url}/?token=${token}`,
+    close: async () => {
+      for (const run of runs) run.close();
+      await listener.close();
+    },
+  };
+}
+
+async function openParts(sources: readonly string[], cwd: string): Promise<ViewerParts> {
+  if (sources.length === 0) throw new ConfigurationError("Cannot view nothing: name a run folder.");
+  const stores = await Promise.all(sources.map((source) => openStore(source, cwd)));
+  const tokenizers = new Map<string | null, ReturnType<typeof tokenizerOf>>();
+  return {
+    runs: stores.map((store, index) => new RunView(store, index)),
+    tokenizerOf: (folder) => {
+      const known = tokenizers.get(folder) ?? tokenizerOf(folder, cwd);
+      tokenizers.set(folder, known);
+      return known;
+    },
+    compare: () => Promise.reject(new ConfigurationError("Cannot compare runs yet.")),
+  };
+}
+
+async function openStore(source: string, cwd: string): Promise<EpisodeStore> {
+  const path = resolve(cwd, source);
+  if (!existsSync(path)) {
+    throw new ConfigurationError(`Cannot view "${source}": there is no such folder; name the folder of a run or a training.`);
+  }
+  if (statSync(path).isDirectory() && isTrainingFolder(path)) return openTrainingStore(path);
+  return openFolderStore(path, false);
+}

@@ -1,0 +1,110 @@
+// What the rows of a run say together: its verdict, why episodes did not pass, its course, and its tasks.
+
+import { isSuccess, rateInterval } from "../graders/index.ts";
+import type { Course, Reason, Row, Summary, TaskRow } from "./wire/index.ts";
+
+/** Parts of a course, and episodes of each at least: fewer jump about. */
+const courseParts = 60;
+const partEpisodes = 8;
+const mostReasons = 12;
+
+type Counted = Omit<Summary, "facts" | "version" | "read" | "episodes" | "masks">;
+
+export function summaryOf(rows: readonly Row[]): Counted {
+  const outcomes: Record<string, number> = {};
+  let [graded, passed, rewards] = [0, 0, 0];
+  for (const { outcome, reward } of rows) {
+    outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
+    if (reward === null) continue;
+    graded++;
+    rewards += reward;
+    if (isSuccess(reward)) passed++;
+  }
+  const tasks = taskRows(rows).filter((task) => task.graded > 0);
+  const shares = tasks.map((task) => task.passed / task.graded);
+  return {
+    ...{ graded, passed, outcomes },
+    passRate: shares.length === 0 ? null : shares.reduce((sum, share) => sum + share, 0) / shares.length,
+    interval: rateInterval(shares),
+    meanReward: graded === 0 ? null : rewards / graded,
+    tasks: tasks.length,
+    neverPassed: tasks.filter((task) => task.passed === 0).length,
+    alwaysPassed: tasks.filter((task) => task.passed === task.graded).length,
+    reasons: reasonsOf(rows),
+    course: courseOf(rows),
+  };
+}
+
+/** Why episodes did not pass: an episode may have several reasons. What the grader says of episodes that passed, too, is none. */
+function reasonsOf(rows: readonly Row[]): Reason[] {
+  const harmless = new Set(rows.filter(hasPassed).flatMap(({ phrases }) => phrases));
+  const counts = new Map<string, { kind: Reason["kind"]; label: string; count: number }>();
+  for (const row of rows) {
+    for (const reason of rowReasons(row)) {
+      if (reason.kind === "grade" && harmless.has(reason.label)) continue;
+      const key = `${reason.kind}:${reason.label}`;
+      const found = counts.get(key);
+      if (found === undefined) counts.set(key, { ...reason, count: 1 });
+      else found.count++;
+    }
+  }
+  return [...counts.values()].sort((a, b) => b.count - a.count).slice(0, mostReasons);
+}
+
+const hasPassed = ({ reward }: Row): boolean => reward !== null && isSuccess(reward);
+
+function rowReasons(row: Row): Pick<Reason, "kind" | "label">[] {
+  const reasons: Pick<Reason, "kind" | "label">[] = Object.keys(row.formatErrors).map((label) => ({
+    ...{ kind: "format error", label },
+  }));
+  if (hasPassed(row)) return reasons;
+  if (row.failure !== null) reasons.push({ kind: "failure", label: row.failure });
+  else if (row.outcome !== "completed" || row.reward === null) reasons.push({ kind: "stop reason", label: row.stopReason });
+  return [...reasons, ...row.phrases.map((label) => ({ kind: "grade" as const, label }))];
+}
+
+/** Whether an episode is one of those that a reason counts. */
+export function hasReason(row: Row, { kind, label }: Pick<Reason, "kind" | "label">): boolean {
+  return rowReasons(row).some((reason) => reason.kind === kind && reason.label === label);
+}
+
+function courseOf(rows: readonly Row[]): Course {
+  const parts = Math.min(courseParts, Math.max(1, Math.floor(rows.length / partEpisodes)));
+  const course: { episodes: number[]; reward: (number | null)[]; turns: number[]; pass: (number | null)[] } = {
+    ...{ episodes: [], reward: [], turns: [], pass: [] },
+  };
+  for (let part = 0; part < parts; part++) {
+    const members = rows.slice(
+      Math.floor((part * rows.length) / parts),
+      Math.floor(((part + 1) * rows.length) / parts),
+    );
+    const rewards = members.flatMap(({ reward }) => reward ?? []);
+    const mean = (values: readonly number[]): number => values.reduce((sum, one) => sum + one, 0) / values.length;
+    course.episodes.push(members.at(-1)?.number ?? 0);
+    course.reward.push(rewards.length === 0 ? null : mean(rewards));
+    course.pass.push(rewards.length === 0 ? null : mean(rewards.map((one) => (isSuccess(one) ? 1 : 0))));
+    course.turns.push(mean(members.map(({ turns }) => turns)));
+  }
+  return course;
+}
+
+/** The tasks in the order of their first episodes. */
+export function taskRows(rows: readonly Row[]): TaskRow[] {
+  const tasks = new Map<string, { row: Row; episodes: number; graded: number; passed: number; sum: number }>();
+  for (const row of rows) {
+    let task = tasks.get(row.taskId);
+    if (task === undefined) {
+      task = { row, episodes: 0, graded: 0, passed: 0, sum: 0 };
+      tasks.set(row.taskId, task);
+    }
+    task.episodes++;
+    if (row.reward === null) continue;
+    task.graded++;
+    task.sum += row.reward;
+    if (isSuccess(row.reward)) task.passed++;
+  }
+  return [...tasks.values()].map(({ row: { taskId, groupId }, episodes, graded, passed, sum }) => ({
+    ...{ taskId, groupId, episodes, graded, passed },
+    meanReward: graded === 0 ? null : sum / graded,
+  }));
+}

@@ -1,0 +1,164 @@
+// A folder of `train --out`: its curves, and one sentence on whether the training is healthy, with the signs that it rests on.
+
+import { readFile, stat } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { rateInterval } from "../graders/index.ts";
+import { agreementLimits } from "../learner/index.ts";
+import { type EpisodeStore, objectOf, readJsonFile, type StoreFacts, textOf } from "./episode-store.ts";
+import type { PlainObject, RunFacts, Training, TrainingPoint } from "./wire/index.ts";
+
+type Sign = Training["signs"][number];
+
+/** Written to within so many milliseconds: it goes on. */
+const liveMs = 120_000;
+
+/** A training beside runs: it has no episodes. */
+export async function openTrainingStore(folder: string): Promise<EpisodeStore> {
+  const read = async (): Promise<StoreFacts> => {
+    const facts = (await readJsonFile(join(folder, "train.json"))) ?? {};
+    const isDone = await stat(join(folder, "result.json")).then(
+      () => true,
+      () => false,
+    );
+    const written = await stat(join(folder, "metrics.csv")).then(
+      ({ mtimeMs }) => mtimeMs,
+      () => 0,
+    );
+    const isLive = !isDone && Date.now() - written < liveMs;
+    return {
+      ...{ name: basename(folder), location: folder, kind: "training", isLive },
+      status: isDone ? "done" : isLive ? "running" : "stopped",
+      ...{ startedAt: null, environment: textOf(facts["environment"]), split: textOf(facts["split"]) },
+      model: textOf(facts["model"]) === null ? null : basename(textOf(facts["model"])!),
+      engine: textOf(objectOf(facts["learning"])?.["algorithm"]),
+      ...{ historyPolicy: null, planned: null, hasEpisodes: false, hasTraining: true, missing: [] },
+    };
+  };
+  let facts = await read();
+  return {
+    get facts() {
+      return facts;
+    },
+    ...{ count: 0, modelFolder: null, lines: () => Promise.resolve([]) },
+    refresh: async () => {
+      facts = await read();
+      return true;
+    },
+  };
+}
+
+export async function readTraining(folder: string, facts: RunFacts): Promise<Training> {
+  const text = await readFile(join(folder, "metrics.csv"), "utf8").catch(() => "");
+  const train = await readJsonFile(join(folder, "train.json")).catch(() => null);
+  const steps = readMetrics(text).map((step) => withInterval(step, objectOf(train?.["learning"])?.["evalTasks"]));
+  const result = await readJsonFile(join(folder, "result.json")).catch(() => null);
+  const comparison = Array.isArray(result?.["comparison"]) ? (result["comparison"] as PlainObject[]) : null;
+  const end = objectOf(result?.["end"]);
+  const signs = signsOf(steps, { comparison, end });
+  const stated = { comparison, end: textOf(end?.["reason"]), signs, steps };
+  return { facts, version: `${steps.length}-${facts.status}`, verdict: verdictOf(steps, signs), ...stated };
+}
+
+/** Of the pass rate on held-out tasks, of which so many are run once each. */
+function withInterval(step: TrainingPoint, tasks: unknown): TrainingPoint {
+  const rate = step["held_out_pass_rate"] ?? null;
+  if (rate === null || typeof tasks !== "number" || !(tasks >= 2 && tasks <= 100_000)) return step;
+  const passed = Math.round(rate * tasks);
+  const interval = rateInterval(Array.from({ length: tasks }, (_, task) => (task < passed ? 1 : 0)));
+  return { ...step, held_out_low: interval?.low ?? null, held_out_high: interval?.high ?? null };
+}
+
+/** Steps in their order. A line that is being written is left out; of a step that was made again the last counts. */
+export function readMetrics(text: string): TrainingPoint[] {
+  const [header = "", ...lines] = text.split(/\r?\n/);
+  const names = header.split(",");
+  const steps = new Map<number, TrainingPoint>();
+  for (const line of lines) {
+    const values = line.split(",");
+    if (values.length !== names.length) continue;
+    const point = Object.fromEntries(names.map((name, at) => [name, numberOf(values[at] ?? "")]));
+    const step = point["step"];
+    if (typeof step === "number") steps.set(step, point);
+  }
+  return [...steps.values()];
+}
+
+function numberOf(text: string): number | null {
+  const value = text.trim() === "" ? Number.NaN : Number(text);
+  return Number.isFinite(value) ? value : null;
+}
+
+/** Means of the first and the last quarter. */
+function ends(steps: readonly TrainingPoint[], name: string): readonly [first: number, last: number] | null {
+  const values = steps.flatMap((step) => step[name] ?? []);
+  if (values.length < 2) return null;
+  const quarter = Math.max(1, Math.floor(values.length / 4));
+  const mean = (part: readonly number[]): number => part.reduce((sum, one) => sum + one, 0) / part.length;
+  return [mean(values.slice(0, quarter)), mean(values.slice(-quarter))];
+}
+
+const percent = (rate: number): string => `${(rate * 100).toFixed(0)} %`;
+
+function signsOf(
+  steps: readonly TrainingPoint[],
+  { comparison, end }: { readonly comparison: readonly PlainObject[] | null; readonly end: PlainObject | null },
+): Sign[] {
+  const signs: Sign[] = [];
+  const say = (level: Sign["level"], text: string): void => void signs.push({ level, text });
+  if (end?.["type"] === "collapse") say("bad", `It collapsed: ${textOf(end["reason"]) ?? "no reason was recorded"}.`);
+  const all = comparison?.find(({ kind }) => kind === "all");
+  const gain = objectOf(all?.["gainInterval"]);
+  if (typeof all?.["before"] === "number" && typeof all["after"] === "number") {
+    const [low, high] = [gain?.["low"], gain?.["high"]].map((bound) => (typeof bound === "number" ? bound : null));
+    const interval = low === null || high === null || low === undefined || high === undefined ? "" : `, gain ${points(low)} to ${points(high)}`;
+    const level = typeof high === "number" && high < 0 ? "bad" : typeof low === "number" && low > 0 ? "good" : "warning";
+    const open = level === "warning" ? "; the interval holds 0, so nothing is shown yet" : "";
+    say(level, `Held-out tasks: ${percent(all["before"])} before, ${percent(all["after"])} after${interval}${open}.`);
+  }
+  const pass = ends(steps, "pass_rate");
+  if (pass !== null) {
+    const change = pass[1] - pass[0];
+    const [level, verb] = change > 0.02 ? ["good", "rose"] : change < -0.1 ? ["bad", "fell"] : ["warning", "stands still"];
+    say(level as Sign["level"], `The pass rate of training ${verb}: ${percent(pass[0])} at first, ${percent(pass[1])} now.`);
+  }
+  const mismatch = steps.flatMap((step) => step["logprob_difference_mean"] ?? []);
+  if (mismatch.length > 0) {
+    const worst = Math.max(...mismatch);
+    const isFine = worst <= agreementLimits.mean;
+    say(
+      isFine ? "good" : "bad",
+      `Logprobs of sampling and training ${isFine ? "agree" : "disagree"}: at most ${worst.toExponential(1)} apart in the mean of a step.`,
+    );
+  }
+  const live = steps.slice(-10).flatMap((step) => (step["groups"] ? [(step["live_groups"] ?? 0) / step["groups"]] : []));
+  if (live.length > 0) {
+    const share = live.reduce((sum, one) => sum + one, 0) / live.length;
+    say(share >= 0.2 ? "good" : "warning", `${percent(share)} of the recent groups have signal: their rewards differ.`);
+  }
+  const entropy = ends(steps, "entropy");
+  if (entropy !== null) {
+    const share = entropy[1] / Math.max(entropy[0], Number.MIN_VALUE);
+    const level = share < 0.05 ? "bad" : share < 0.3 ? "warning" : "good";
+    say(level, `Entropy ${entropy[1].toPrecision(2)} now, ${percent(share)} of what it was at first.`);
+  }
+  const kl = steps.flatMap((step) => step["kl"] ?? []).at(-1);
+  if (kl !== undefined) say(Math.abs(kl) > 0.5 ? "warning" : "good", `KL to the first policy ${kl.toPrecision(2)} at the last step.`);
+  const failed = steps.reduce((sum, step) => sum + (step["failed_episodes"] ?? 0), 0);
+  if (failed > 0) say("warning", `${failed} episodes failed, and trained nothing.`);
+  return signs;
+}
+
+function points(difference: number): string {
+  return `${difference >= 0 ? "+" : "−"}${Math.abs(difference * 100).toFixed(0)} points`;
+}
+
+function verdictOf(steps: readonly TrainingPoint[], signs: readonly Sign[]): Training["verdict"] {
+  if (steps.length === 0) return { level: "open", text: "No step has ended yet: nothing can be said." };
+  const bad = signs.find(({ level }) => level === "bad");
+  const made = `${steps.length} steps`;
+  if (bad !== undefined) return { level: "bad", text: `Not healthy after ${made}. ${bad.text}` };
+  const warnings = signs.filter(({ level }) => level === "warning");
+  const good = signs.find(({ level }) => level === "good");
+  if (warnings.length > 0) return { level: "warning", text: `Healthy so far after ${made}, with a doubt. ${warnings[0]!.text}` };
+  return { level: "good", text: `Healthy after ${made}. ${good?.text ?? ""}` };
+}

@@ -1,0 +1,5 @@
+// What the viewer's server and its page have in common. Runs in a browser.
+
+export * from "./decode.ts";
+export { apiPath, type PathValue } from "./paths.ts";
+export type * from "./wire.ts";

@@ -1,0 +1,193 @@
+// What the viewer's server tells its page: types alone, for both sides. An episode travels as its line of episodes.jsonl, so that
+// the page reads what the run wrote; see `decode.ts`.
+
+import type { Episode, Outcome } from "../../core/index.ts";
+
+/** A JSON value as `JSON.parse` makes it. */
+export type PlainJson = null | boolean | number | string | readonly PlainJson[] | PlainObject;
+export type PlainObject = { readonly [key: string]: PlainJson };
+
+/** A record with plain objects where ours has maps. */
+export type Plain<T> =
+  T extends ReadonlyMap<string, unknown>
+    ? PlainObject
+    : T extends Uint32Array | Float32Array | Uint8Array
+      ? T
+      : T extends readonly (infer Item)[]
+        ? readonly Plain<Item>[]
+        : T extends object
+          ? { readonly [Key in keyof T]: Plain<T[Key]> }
+          : T;
+
+export type ShownEpisode = Plain<Episode>;
+export type ShownEvent = Plain<Episode["events"][number]>;
+
+/** An episode in the table. */
+export type Row = {
+  /** From 1 on, in the order in which the episodes ended. */
+  readonly number: number;
+  readonly id: string;
+  readonly groupId: string;
+  readonly taskId: string;
+  readonly sampleIndex: number;
+  /** "unreadable": its line is not what was written. */
+  readonly outcome: Outcome | "unreadable";
+  readonly stopReason: string;
+  /** `boundary/code`; `null`: it did not fail. */
+  readonly failure: string | null;
+  readonly reward: number | null;
+  readonly turns: number;
+  /** Of all turns, each counted once. `null`: the file records no tokens. */
+  readonly tokens: number | null;
+  readonly sampledTokens: number | null;
+  /** Counts by code. */
+  readonly formatErrors: Readonly<Record<string, number>>;
+  /** What the grader said, or the failure; cut, and empty where there is neither. */
+  readonly sentence: string;
+  /** The grader's sentences without what differs from task to task, so that episodes share them. */
+  readonly phrases: readonly string[];
+  /** Sum of what was measured; `null`: nothing was. */
+  readonly durationMs: number | null;
+};
+
+export type RunKind = "run" | "training" | "file" | "service";
+
+/** What is known of a run without its episodes. */
+export type RunFacts = {
+  readonly index: number;
+  readonly name: string;
+  readonly location: string;
+  readonly kind: RunKind;
+  /** As run.json says it; "killed": it says "running", and its process is gone. */
+  readonly status: string;
+  readonly isLive: boolean;
+  readonly startedAt: string | null;
+  readonly environment: string | null;
+  readonly split: string | null;
+  readonly model: string | null;
+  readonly engine: string | null;
+  readonly historyPolicy: string | null;
+  /** Episodes that the run plans; `null`: not known. */
+  readonly planned: number | null;
+  readonly hasEpisodes: boolean;
+  readonly hasTraining: boolean;
+  /** What the format of a file of others does not record, as sentences. */
+  readonly missing: readonly string[];
+};
+
+export type Interval = { readonly low: number; readonly high: number };
+
+/** How many unsuccessful episodes share a reason. */
+export type Reason = {
+  readonly kind: "grade" | "format error" | "failure" | "stop reason";
+  readonly label: string;
+  readonly count: number;
+};
+
+/** Over the order in which episodes ended: means of up to 60 equal parts. */
+export type Course = {
+  /** Number of the last episode of each part. */
+  readonly episodes: readonly number[];
+  readonly reward: readonly (number | null)[];
+  readonly turns: readonly number[];
+  readonly pass: readonly (number | null)[];
+};
+
+export type Summary = {
+  readonly facts: RunFacts;
+  /** Changes with every change. */
+  readonly version: string;
+  /** Episodes that were read so far, of those that are there. */
+  readonly read: number;
+  readonly episodes: number;
+  readonly graded: number;
+  readonly passed: number;
+  /** Mean over tasks; `null`: nothing was graded. */
+  readonly passRate: number | null;
+  /** At 95 %, over tasks. */
+  readonly interval: Interval | null;
+  readonly meanReward: number | null;
+  readonly tasks: number;
+  readonly neverPassed: number;
+  readonly alwaysPassed: number;
+  readonly outcomes: Readonly<Record<string, number>>;
+  readonly reasons: readonly Reason[];
+  readonly masks: MaskCheck;
+  readonly course: Course;
+};
+
+/** Whether every sampled token is trained exactly once, or dropped for a stated reason, in each episode. */
+export type MaskCheck = {
+  readonly checked: number;
+  /** Episodes without tokens, as of models behind an API. */
+  readonly withoutTokens: number;
+  /** Numbers of the first episodes in which it is not so. */
+  readonly wrong: readonly number[];
+  readonly isDone: boolean;
+};
+
+export type RowPage = {
+  readonly version: string;
+  readonly matched: number;
+  readonly total: number;
+  readonly rows: readonly Row[];
+  /** Episodes that are not read yet, so that a filter may miss them. */
+  readonly unread: number;
+};
+
+export type TaskRow = {
+  readonly taskId: string;
+  readonly groupId: string;
+  readonly episodes: number;
+  readonly graded: number;
+  readonly passed: number;
+  readonly meanReward: number | null;
+};
+
+export type TaskPage = { readonly tasks: readonly TaskRow[]; readonly matched: number; readonly total: number };
+
+export type EpisodePage<Line = ShownEpisode> = {
+  readonly row: Row;
+  /** The episodes of its group, in the order of their place in it. */
+  readonly group: readonly Row[];
+  /** Numbers of the neighbours in the run; `null` at its ends. */
+  readonly previous: number | null;
+  readonly next: number | null;
+  readonly episode: Line;
+};
+
+/** The text of a run of tokens, and the UTF-16 length of each; a character of several tokens belongs to the last of them. */
+export type TokenText = { readonly text: string; readonly lengths: Uint16Array };
+
+/** Of each turn: what it observed, what it sampled. */
+export type TurnTexts = { readonly observation: TokenText; readonly action: TokenText };
+
+export type Hit = {
+  readonly number: number;
+  readonly id: string;
+  readonly reward: number | null;
+  readonly before: string;
+  readonly match: string;
+  readonly after: string;
+};
+
+/** The last line of a search. */
+export type SearchEnd = { readonly episodes: number; readonly hits: number; readonly isWhole: boolean };
+
+/** A point of a training: a step, with everything that was recorded. */
+export type TrainingPoint = Readonly<Record<string, number | null>>;
+
+export type Training = {
+  readonly facts: RunFacts;
+  readonly version: string;
+  /** One sentence, and what it rests on. */
+  readonly verdict: { readonly level: "good" | "warning" | "bad" | "open"; readonly text: string };
+  readonly signs: readonly { readonly level: "good" | "warning" | "bad"; readonly text: string }[];
+  readonly steps: readonly TrainingPoint[];
+  /** Before and after, on held-out tasks; `null`: it has not ended. */
+  readonly comparison: readonly PlainObject[] | null;
+  readonly end: string | null;
+};
+
+/** An answer of the server that is no result. */
+export type Refusal = { readonly error: string };

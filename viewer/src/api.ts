@@ -1,0 +1,70 @@
+// Where the page's answers come from: the server that sent it, or the file that it is.
+
+import { apiPath, type PathValue, type Refusal, type SearchEnd, type Hit } from "../../src/viewer/wire/index.ts";
+
+type Embedded = { readonly home: string; readonly answers: Readonly<Record<string, string>> };
+
+let embedded: Embedded | null = null;
+const token = new URLSearchParams(location.search).get("token");
+
+/** Reads the answers of an exported page. Without them the server is asked. */
+export async function readEmbedded(): Promise<void> {
+  const block = document.getElementById("data");
+  if (block === null) return;
+  const bytes = Uint8Array.from(atob(block.textContent ?? ""), (mark) => mark.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  embedded = (await new Response(stream).json()) as Embedded;
+  block.remove();
+  if (location.hash === "") location.hash = embedded.home;
+}
+
+export const isExported = (): boolean => embedded !== null;
+
+/** Rejects with an `Error` whose message is for people. */
+export async function ask<T>(name: string, values: Readonly<Record<string, PathValue>> = {}): Promise<T> {
+  const path = apiPath(name, values);
+  if (embedded !== null) {
+    const found = embedded.answers[path];
+    if (found === undefined) throw new Error("This is not in the exported file. Open the run with trainable-agents view.");
+    return JSON.parse(found) as T;
+  }
+  const response = await send(path);
+  const body = (await response.json()) as T | Refusal;
+  if (!response.ok) throw new Error((body as Refusal).error);
+  return body as T;
+}
+
+async function send(path: string, signal?: AbortSignal): Promise<Response> {
+  try {
+    const options = { headers: token === null ? {} : { "x-viewer-token": token }, ...(signal === undefined ? {} : { signal }) };
+    return await fetch(path, options);
+  } catch (error) {
+    if (signal?.aborted === true) throw error;
+    throw new Error("The viewer does not answer: its process has ended. Start it again and reload this page.");
+  }
+}
+
+/** Calls `onHit` for each as it comes. */
+export async function search(
+  run: number,
+  text: string,
+  { onHit, signal }: { readonly onHit: (hit: Hit) => void; readonly signal: AbortSignal },
+): Promise<SearchEnd> {
+  if (embedded !== null) throw new Error("An exported file is searched with the browser's own search.");
+  const response = await send(apiPath("search", { run, text }), signal);
+  if (!response.ok) throw new Error(((await response.json()) as Refusal).error);
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    const lines = (rest + value).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) {
+      const found = JSON.parse(line) as Hit | SearchEnd;
+      if ("isWhole" in found) return found;
+      onHit(found);
+    }
+  }
+  throw new Error("The search broke off.");
+}

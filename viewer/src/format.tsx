@@ -1,0 +1,55 @@
+// How numbers and texts are shown, everywhere the same.
+
+import type { Row } from "../../src/viewer/wire/index.ts";
+
+const counts = new Intl.NumberFormat("en");
+
+export const count = (value: number): string => counts.format(value);
+
+/** `3 episodes`, `1 episode`. */
+export const plural = (value: number, noun: string): string => `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
+
+export function percent(rate: number | null): string {
+  return rate === null ? "–" : `${(rate * 100).toFixed(rate > 0 && rate < 0.095 ? 1 : 0)} %`;
+}
+
+/** A reward, short. */
+export function reward(value: number | null): string {
+  return value === null ? "–" : String(Number(value.toFixed(3))).replace("-", "−");
+}
+
+export function duration(ms: number | null): string {
+  if (ms === null) return "–";
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 120_000) return `${(ms / 1000).toFixed(1)} s`;
+  return `${Math.round(ms / 60_000)} min`;
+}
+
+/**
+ * What cannot be seen, made visible: control characters as their symbols, half characters and marks that turn the direction of
+ * text by their numbers.
+ */
+export function printable(text: string): string {
+  return text
+    .replaceAll(/[\u0000-\u0008\u000b-\u001f]/g, (mark) => (mark === "\r" ? "␍" : String.fromCharCode(0x2400 + mark.charCodeAt(0))))
+    .replaceAll(/[\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]|\p{Surrogate}/gu, (mark) => {
+      return `⟨U+${mark.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`;
+    });
+}
+
+export function outcomeClass(row: Pick<Row, "reward" | "outcome">): "good" | "bad" | "part" | "none" {
+  if (row.outcome === "failed" || row.outcome === "unreadable") return "bad";
+  if (row.reward === null) return "none";
+  if (Math.abs(row.reward - 1) <= 1e-6) return "good";
+  return row.reward > 0 ? "part" : "bad";
+}
+
+export function Reward({ row }: { readonly row: Pick<Row, "reward" | "outcome"> }) {
+  return <span class={`reward ${outcomeClass(row)}`}>{row.reward === null ? row.outcome : reward(row.reward)}</span>;
+}
+
+/** How an episode ended, in one phrase. */
+export function ending(row: Pick<Row, "failure" | "outcome" | "stopReason">): string {
+  if (row.failure !== null) return `failed: ${row.failure}`;
+  return row.outcome === "completed" ? row.stopReason : `${row.outcome}: ${row.stopReason}`;
+}

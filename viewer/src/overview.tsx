@@ -1,0 +1,375 @@
+// A run on one page: its verdict in a sentence, why episodes did not pass, its course, and the table with one box.
+
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Hit, Reason, Row, RowPage, RunFacts, SearchEnd, Summary } from "../../src/viewer/wire/index.ts";
+import { ask, isExported, search } from "./api.ts";
+import { Chart } from "./chart.tsx";
+import { count, duration, ending, percent, plural, printable, Reward, reward } from "./format.tsx";
+import { useLoaded, Waiting } from "./load.tsx";
+import { amend, go, linkTo, route } from "./route.ts";
+
+const pageRows = 100;
+const liveMs = 1000;
+
+export function Overview({ facts }: { readonly facts: RunFacts }) {
+  const [isSettled, setSettled] = useState(false);
+  const latest = useRef<Summary | null>(null);
+  const summary = useLoaded(
+    `summary ${facts.index}`,
+    async () => {
+      const found = await ask<Summary | { unchanged: true }>("summary", { run: facts.index, since: latest.current?.version });
+      if (!("unchanged" in found)) latest.current = found;
+      const now = latest.current!;
+      setSettled(!now.facts.isLive && now.read === now.episodes && now.masks.isDone);
+      return now;
+    },
+    isSettled || isExported() ? null : liveMs,
+  );
+  return (
+    <main>
+      <Waiting state={summary}>
+        {(value) => (
+          <>
+            <Verdict summary={value} />
+            <Reasons reasons={value.reasons} run={facts.index} />
+            <Course summary={value} />
+          </>
+        )}
+      </Waiting>
+      <Episodes run={facts.index} version={summary.type === "ready" ? `${summary.value.episodes}-${summary.value.read}` : ""} />
+    </main>
+  );
+}
+
+function Verdict({ summary }: { readonly summary: Summary }) {
+  const { facts, interval, masks, episodes, read, neverPassed, tasks, outcomes } = summary;
+  const failed = outcomes["failed"] ?? 0;
+  const unreadable = outcomes["unreadable"] ?? 0;
+  const bounds = interval === null ? "" : ` [${Math.floor(interval.low * 100)} to ${Math.ceil(interval.high * 100)}]`;
+  return (
+    <section class="verdict" aria-label="Verdict">
+      <p class="sentence">
+        {count(episodes)}
+        {facts.planned !== null && facts.planned > episodes ? ` of ${count(facts.planned)}` : ""} episodes,{" "}
+        {summary.graded === 0 ? (
+          "none graded"
+        ) : (
+          <>
+            <strong>{percent(summary.passRate)} pass</strong>
+            <span class="quiet">{bounds}</span>
+          </>
+        )}
+        ,{" "}
+        {tasks > 0 && (
+          <>
+            <a href={linkTo([facts.index, "tasks"], { never: 1 })}>
+              {count(neverPassed)} of {plural(tasks, "task")} never {neverPassed === 1 ? "passes" : "pass"}
+            </a>
+            ,{" "}
+          </>
+        )}
+        {failed === 0 ? "0 failures" : <strong class="bad">{plural(failed, "failure")}</strong>},{" "}
+        <Masks masks={masks} episodes={episodes} run={facts.index} />
+        {unreadable > 0 && <strong class="bad">, {plural(unreadable, "line")} unreadable</strong>},{" "}
+        <span class={`status ${facts.status}`}>{facts.isLive ? "live" : facts.status}</span>
+        {read < episodes && <span class="quiet"> (read {count(read)} so far)</span>}
+      </p>
+      <p class="quiet facts">
+        {[facts.environment, facts.split, facts.model, facts.engine && `engine ${facts.engine}`, facts.startedAt?.slice(0, 16).replace("T", " ")]
+          .filter((part) => part)
+          .join(" · ")}
+        {summary.meanReward !== null && ` · mean reward ${reward(summary.meanReward)}`}
+        {facts.status === "killed" && " · its process is gone; resume it with rollout --resume"}
+      </p>
+      {facts.missing.map((sentence) => (
+        <p class="quiet" key={sentence}>
+          {sentence}
+        </p>
+      ))}
+    </section>
+  );
+}
+
+/** Checked by the functions that make masks, episode by episode, while one reads. */
+function Masks({ masks, episodes, run }: { readonly masks: Summary["masks"]; readonly episodes: number; readonly run: number }) {
+  const [first] = masks.wrong;
+  if (first !== undefined) {
+    return (
+      <a class="bad" href={linkTo([run, "episode", first], { t: 1 })}>
+        masks wrong in {masks.wrong.length} of {plural(masks.checked, "episode")}
+      </a>
+    );
+  }
+  if (!masks.isDone && episodes > 0) return <span>masks in order in {count(masks.checked)} so far</span>;
+  if (masks.withoutTokens === episodes) return <span>no tokens recorded</span>;
+  return <span>masks in order</span>;
+}
+
+function Reasons({ reasons, run }: { readonly reasons: readonly Reason[]; readonly run: number }) {
+  const { query } = route.value;
+  if (reasons.length === 0) return null;
+  return (
+    <section aria-label="Why episodes did not pass">
+      <ul class="reasons">
+        {reasons.map(({ kind, label, count: times }) => {
+          const isChosen = query.get("reason") === label && query.get("kind") === kind;
+          return (
+            <li key={`${kind} ${label}`}>
+              <a
+                class={isChosen ? "chip chosen" : "chip"}
+                aria-current={isChosen ? "true" : undefined}
+                href={isChosen ? linkTo([run]) : linkTo([run], { kind, reason: label })}
+              >
+                <strong>{count(times)}</strong> <span class="quiet">{kind}</span> {printable(label)}
+              </a>
+            </li>
+          );
+        })}
+      </ul>
+    </section>
+  );
+}
+
+function Course({ summary: { course } }: { readonly summary: Summary }) {
+  const lines = useMemo(
+    () => ({
+      pass: [{ label: "pass", values: course.pass, colour: "--good" }],
+      reward: [{ label: "mean", values: course.reward, colour: "--accent" }],
+      turns: [{ label: "mean", values: course.turns, colour: "--warm" }],
+    }),
+    [course],
+  );
+  if (course.episodes.length < 2) return null;
+  const shared = { x: course.episodes, xLabel: "episode" };
+  return (
+    <section class="charts" aria-label="Course">
+      <Chart {...shared} title="Pass rate" lines={lines.pass} format={(value) => percent(value)} range={[0, 1]} />
+      <Chart {...shared} title="Reward" lines={lines.reward} format={(value) => value.toFixed(2)} />
+      <Chart {...shared} title="Turns" lines={lines.turns} format={(value) => value.toFixed(1)} />
+    </section>
+  );
+}
+
+/** What stands in the box: a number or id, text in quotes, or an expression. */
+export function readBox(text: string): { readonly type: "episode" | "search" | "where" | "all"; readonly text: string } {
+  const trimmed = text.trim();
+  if (trimmed === "") return { type: "all", text: "" };
+  if (/^#?\d+$/.test(trimmed)) return { type: "episode", text: trimmed.replace("#", "") };
+  const quoted = /^["“](.+?)["”]?$/s.exec(trimmed);
+  if (quoted !== null) return { type: "search", text: quoted[1]! };
+  // An id has no spaces and no comparison.
+  if (!/[\s=<>]/.test(trimmed)) return { type: "episode", text: trimmed };
+  return { type: "where", text: trimmed };
+}
+
+function Episodes({ run, version }: { readonly run: number; readonly version: string }) {
+  const { query } = route.value;
+  const [where, text, kind, reason, task] = ["where", "text", "kind", "reason", "task"].map((key) => query.get(key) ?? "");
+  const sort = query.get("sort") ?? "-number";
+  const [shown, setShown] = useState(pageRows);
+  const filter = JSON.stringify([run, where, text, kind, reason, task, sort]);
+  useEffect(() => setShown(pageRows), [filter]);
+  const rows = useLoaded(`rows ${filter} ${shown} ${version}`, () =>
+    isExported()
+      ? ask<RowPage>("rows", { run })
+      : ask<RowPage>("rows", { run, where, kind, reason, task, sort: sort === "-number" ? null : sort, count: shown }),
+  );
+  return (
+    <section aria-label="Episodes">
+      <Box initial={text ? `"${text}"` : (where ?? "")} run={run} />
+      {text ? (
+        <Hits run={run} text={text} />
+      ) : (
+        <Waiting state={rows}>
+          {(page) => (
+            <>
+              <p class="quiet" role="status">
+                {page.matched === page.total ? plural(page.total, "episode") : `${count(page.matched)} of ${plural(page.total, "episode")}`}
+                {reason && (
+                  <>
+                    {" "}
+                    with {kind} <em>{printable(reason)}</em>
+                  </>
+                )}
+                {task && ` of task ${printable(task)}`}
+                {page.matched !== page.total && (
+                  <>
+                    {" "}
+                    <a href={linkTo([run])}>show all</a>
+                  </>
+                )}
+                {page.unread > 0 && page.matched !== page.total && ` (${count(page.unread)} are not read yet)`}
+              </p>
+              <RowTable rows={page.rows} run={run} sort={sort} />
+              {page.rows.length < page.matched && page.rows.length < 1000 && (
+                <button class="more" onClick={() => setShown(shown + 300)}>
+                  show more
+                </button>
+              )}
+            </>
+          )}
+        </Waiting>
+      )}
+    </section>
+  );
+}
+
+function Box({ initial, run }: { readonly initial: string; readonly run: number }) {
+  const [text, setText] = useState(initial);
+  useEffect(() => setText(initial), [initial]);
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    const read = readBox(text);
+    if (read.type === "episode") go(linkTo([run, "episode", read.text]));
+    else if (read.type === "search") go(linkTo([run], { text: read.text }));
+    else go(linkTo([run], { where: read.text }));
+  };
+  return (
+    <form class="box" role="search" onSubmit={submit}>
+      <input
+        id="box"
+        type="search"
+        aria-label="Find episodes: a number, an expression, or text in quotes"
+        placeholder='36   ·   reward < 1 and turns > 10   ·   "refund"'
+        value={text}
+        onInput={(event) => setText(event.currentTarget.value)}
+        autocomplete="off"
+        spellcheck={false}
+      />
+      <button>find</button>
+    </form>
+  );
+}
+
+const columns: readonly (readonly [name: keyof Row, label: string, isNumber: boolean])[] = [
+  ["number", "#", true],
+  ["reward", "reward", true],
+  ["taskId", "task", false],
+  ["stopReason", "ended", false],
+  ["turns", "turns", true],
+  ["tokens", "tokens", true],
+  ["durationMs", "time", true],
+  ["sentence", "what the grader said", false],
+];
+
+export function RowTable({ rows, run, sort }: { readonly rows: readonly Row[]; readonly run: number; readonly sort: string | null }) {
+  const header = (name: string, label: string) => {
+    if (sort === null || name === "sentence") return label;
+    const isFalling = sort === `-${name}`;
+    const isSorted = isFalling || sort === name;
+    return (
+      <button class="sort" onClick={() => amend({ sort: isFalling ? name : `-${name}` })}>
+        {label}
+        {isSorted ? (isFalling ? " ↓" : " ↑") : ""}
+      </button>
+    );
+  };
+  return (
+    <div class="table" tabIndex={0} role="region" aria-label="Table of episodes">
+      <table>
+        <thead>
+          <tr>
+            {columns.map(([name, label, isNumber]) => (
+              <th
+                key={name}
+                scope="col"
+                class={`${name}${isNumber ? " number" : ""}`}
+                aria-sort={sort === name ? "ascending" : sort === `-${name}` ? "descending" : undefined}
+              >
+                {header(name, label)}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr key={row.number} data-number={row.number} onClick={() => openRow(run, row)}>
+              <td class="number">
+                <a href={linkTo([run, "episode", row.number])} onClick={(event) => event.stopPropagation()}>
+                  {row.number}
+                </a>
+              </td>
+              <td class="number">
+                <Reward row={row} />
+              </td>
+              <td class="id">{printable(row.taskId)}</td>
+              <td>{printable(ending(row))}</td>
+              <td class="number">{row.turns}</td>
+              <td class="number">{row.tokens === null ? "–" : count(row.tokens)}</td>
+              <td class="number">{duration(row.durationMs)}</td>
+              <td class="sentence">
+                {printable(row.sentence)}
+                {Object.entries(row.formatErrors).map(([code, times]) => (
+                  <span class="tag" key={code}>
+                    {code}
+                    {times > 1 ? ` ${times}` : ""}
+                  </span>
+                ))}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** Unless text is being selected. */
+function openRow(run: number, row: Row): void {
+  if (getSelection()?.isCollapsed !== false) go(linkTo([run, "episode", row.number]));
+}
+
+function Hits({ run, text }: { readonly run: number; readonly text: string }) {
+  const [hits, setHits] = useState<readonly Hit[]>([]);
+  const [end, setEnd] = useState<SearchEnd | string | null>(null);
+  useEffect(() => {
+    const controller = new AbortController();
+    const found: Hit[] = [];
+    let isWaiting = false;
+    setHits([]);
+    setEnd(null);
+    const show = (): void => {
+      isWaiting = false;
+      setHits([...found]);
+    };
+    const onHit = (hit: Hit): void => {
+      found.push(hit);
+      if (!isWaiting) requestAnimationFrame(show);
+      isWaiting = true;
+    };
+    search(run, text, { onHit, signal: controller.signal }).then(
+      (value) => {
+        show();
+        setEnd(value);
+      },
+      (error: unknown) => {
+        if (!controller.signal.aborted) setEnd(error instanceof Error ? error.message : String(error));
+      },
+    );
+    return () => controller.abort();
+  }, [run, text]);
+  return (
+    <>
+      <p class="quiet" role="status">
+        {plural(hits.length, "episode")} with “{printable(text)}”
+        {end === null ? " so far …" : typeof end === "string" ? `. ${end}` : end.isWhole ? "" : `, in the latest ${plural(end.episodes, "episode")}; there are more`}{" "}
+        <a href={linkTo([run])}>show all</a>
+      </p>
+      <ol class="hits">
+        {hits.map((hit) => (
+          <li key={hit.number}>
+            <a href={linkTo([run, "episode", hit.number], { find: text })}>
+              <span class="hit-number">{hit.number}</span>{" "}
+              <Reward row={{ reward: hit.reward, outcome: "completed" }} />{" "}
+              <span class="excerpt">
+                {printable(hit.before)}
+                <mark>{printable(hit.match)}</mark>
+                {printable(hit.after)}
+              </span>
+            </a>
+          </li>
+        ))}
+      </ol>
+    </>
+  );
+}

@@ -1,0 +1,132 @@
+// The strip over an episode that never scrolls away: how it ended and why, the first action that differs from what the task
+// expects, the difference of the state, and the ways to its neighbours.
+
+import { useMemo } from "preact/hooks";
+import { type EpisodePage, expectedActions, type ShownEpisode, stateDifference } from "../../src/viewer/wire/index.ts";
+import { callText, firstDifference, madeCalls } from "./actions.ts";
+import { ending, plural, printable, Reward } from "./format.tsx";
+import { linkTo, route } from "./route.ts";
+
+type StripProps = {
+  readonly run: number;
+  readonly page: EpisodePage;
+  readonly episode: ShownEpisode;
+  readonly isTokens: boolean;
+};
+
+export function Strip({ run, page: { row, group }, episode, isTokens }: StripProps) {
+  const place = group.findIndex(({ number }) => number === row.number);
+  const neighbour = (step: number, label: string) => {
+    const to = group[place + step];
+    const text = step < 0 ? "‹" : "›";
+    if (to === undefined) return <span class="step off" aria-hidden="true">{text}</span>;
+    return (
+      <a class="step" rel={step < 0 ? "prev" : "next"} aria-label={`${label} in the group`} title={`${label} in the group (${step < 0 ? "k" : "j"})`} href={linkTo([run, "episode", to.number], modeOf(isTokens))}>
+        {text}
+      </a>
+    );
+  };
+  return (
+    <header class="strip" aria-label="Episode">
+      <div class="strip-line">
+        <Reward row={row} />
+        <h1>
+          {row.number} <span class="quiet">{printable(row.id)}</span>
+        </h1>
+        <span class="quiet">{printable(ending(row))}</span>
+        <span class="quiet">{plural(row.turns, "turn")}</span>
+        {group.length > 1 && (
+          <span class="group-steps">
+            {neighbour(-1, "previous")}
+            <a href={linkTo([run, "group", row.groupId])} title="side by side">
+              {place + 1} of {group.length}
+            </a>
+            {neighbour(1, "next")}
+          </span>
+        )}
+        <nav class="modes" aria-label="Ways to read it">
+          <a aria-current={isTokens ? undefined : "page"} href={linkTo([run, "episode", row.number])}>
+            conversation
+          </a>
+          <a aria-current={isTokens ? "page" : undefined} href={linkTo([run, "episode", row.number], { t: 1 })} title="t">
+            tokens
+          </a>
+        </nav>
+      </div>
+      <Why episode={episode} run={run} number={row.number} />
+    </header>
+  );
+}
+
+const modeOf = (isTokens: boolean): Record<string, string | null> => ({ t: isTokens ? "1" : null });
+
+function Why({ episode, run, number }: { readonly episode: ShownEpisode; readonly run: number; readonly number: number }) {
+  const { grade, failure } = episode;
+  const expected = useMemo(() => expectedActions(episode), [episode]);
+  const made = useMemo(() => madeCalls(episode), [episode]);
+  const hasPassed = grade !== null && Math.abs(grade.reward - 1) <= 1e-6;
+  const difference = expected === null || hasPassed ? null : firstDifference(expected, made);
+  const state = hasPassed ? null : stateDifference(episode);
+  const log = grade?.log.trim() ?? "";
+  return (
+    <div class="why">
+      {failure !== null && (
+        <p>
+          <span class="label">failed</span> {failure.boundary}/{printable(failure.code)}: {printable(failure.message)}
+        </p>
+      )}
+      {log !== "" && (
+        <p class="grade-log">
+          <span class="label">grade</span> {printable(log)}
+        </p>
+      )}
+      {difference?.type === "missing" && (
+        <p class="differs">
+          <span class="label">expected</span> <code>{printable(callText(difference.expected))}</code>{" "}
+          {difference.made === null ? (
+            <span>and it was never called</span>
+          ) : (
+            <>
+              {difference.made.turn === null ? "called" : <a href={linkTo([run, "episode", number], { ...keep(), turn: difference.made.turn })}>turn {difference.made.turn}</a>}{" "}
+              <code>{printable(callText(difference.made))}</code>
+              {difference.differing.length > 0 && <span class="quiet"> other {difference.differing.map(printable).join(", ")}</span>}
+            </>
+          )}{" "}
+          <span class="quiet">
+            ({difference.place} of {expected!.length} made before)
+          </span>
+        </p>
+      )}
+      {difference?.type === "extra" && (
+        <p class="differs">
+          <span class="label">beyond</span> all {expected!.length} expected actions were made, and{" "}
+          <code>{printable(callText(difference.made))}</code>
+          {difference.made.turn !== null && <a href={linkTo([run, "episode", number], { ...keep(), turn: difference.made.turn })}> turn {difference.made.turn}</a>}
+        </p>
+      )}
+      {state !== null && state.length > 0 && (
+        <ul class="state">
+          {state.map(({ record, expected: right, found }) => (
+            <li key={record}>
+              <span class="label">state</span> <strong>{printable(record)}</strong>{" "}
+              {right === null ? "should not be there" : <>expected <ins>{printable(right)}</ins></>}
+              {found === null ? ", is missing" : <>, found <del>{printable(found)}</del></>}
+            </li>
+          ))}
+        </ul>
+      )}
+      {grade !== null && Object.keys(grade.metrics).length > 0 && (
+        <p class="metrics quiet">
+          {Object.entries(grade.metrics)
+            .map(([name, value]) => `${printable(name)} ${Number(value.toFixed(3))}`)
+            .join(" · ")}
+        </p>
+      )}
+    </div>
+  );
+}
+
+function keep(): Record<string, string> {
+  const { query } = route.value;
+  return query.has("t") ? { t: "1" } : {};
+}

@@ -1,0 +1,182 @@
+// The tokens of a branch as pieces that are shown: an observation and an action for each turn, each with what its mask says and why,
+// cut into chunks of one text node. Data alone; drawn in `tokens.tsx`. Which tokens are trained is what `src/trajectories` says.
+
+import type { Sample, Turn } from "../../src/core/index.ts";
+import { branchesOf, turnSpans } from "../../src/trajectories/index.ts";
+import type { Plain, ShownEpisode, ShownSamples, TokenText, TurnTexts } from "../../src/viewer/wire/index.ts";
+import { count, plural } from "./format.tsx";
+
+export type PieceKind = "observed" | "trained" | "masked";
+
+export type Piece = {
+  readonly turn: Turn;
+  readonly kind: PieceKind;
+  /** Why it is not trained, or that it is. */
+  readonly reason: string;
+  /** Of its first token in the branch. */
+  readonly start: number;
+  readonly tokens: Uint32Array;
+  /** Aligned with `tokens`; `null`: none were recorded, or it is an observation. */
+  readonly logprobs: Float32Array | null;
+  /** `null`: the tokenizer is not at hand. */
+  readonly text: TokenText | null;
+  readonly reward: number | null;
+};
+
+export type BranchLayout = {
+  readonly branch: number;
+  readonly turns: readonly Turn[];
+  readonly pieces: readonly Piece[];
+  readonly tokens: number;
+  readonly trained: number;
+  readonly masked: number;
+  /** The row of the branch; `null`: it trains nothing. */
+  readonly sample: Sample | null;
+};
+
+/** Root-to-leaf paths, in the order of their leaves. */
+export function branchPaths({ trajectory }: ShownEpisode): readonly (readonly Turn[])[] {
+  return branchesOf(trajectory as { turns: readonly Turn[] });
+}
+
+export function layoutOf(
+  episode: ShownEpisode,
+  { samples, texts, branch }: { readonly samples: ShownSamples; readonly texts: readonly TurnTexts[] | null; readonly branch: number },
+): BranchLayout {
+  const path = branchPaths(episode)[branch] ?? [];
+  const sample = samples.samples.find((one) => one.branch === branch) ?? null;
+  const rewards = episode.grade?.turnRewards ?? [];
+  const spans = sample === null ? [] : turnSpans(sample, { turns: episode.trajectory.turns as readonly Turn[] }, rewards);
+  const trainedIn = trainedBranches(samples, episode);
+  const pieces: Piece[] = [];
+  let [start, trained, masked] = [0, 0, 0];
+  for (const [place, turn] of path.entries()) {
+    const { observationTokens, sampledTokens, logprobs } = turn;
+    const text = texts?.[turn.index] ?? null;
+    if (observationTokens.length > 0) {
+      const reason = turn.rewriteReason === null ? "the policy was shown it" : `the policy was shown it; history was rewritten: ${turn.rewriteReason}`;
+      pieces.push({ turn, kind: "observed", reason, start, tokens: observationTokens, logprobs: null, text: text?.observation ?? null, reward: null });
+    }
+    start += observationTokens.length;
+    if (sampledTokens.length > 0) {
+      const isTrained = spans[place]?.isTrained === true;
+      const reason = isTrained ? "sampled, and trained here" : untrainedReason(turn, { samples, trainedIn, branch });
+      const kind = isTrained ? "trained" : "masked";
+      pieces.push({ turn, kind, reason, start, tokens: sampledTokens, logprobs, text: text?.action ?? null, reward: rewards[turn.index] ?? null });
+      if (isTrained) trained += sampledTokens.length;
+      else masked += sampledTokens.length;
+    }
+    start += sampledTokens.length;
+  }
+  return { branch, turns: path, pieces, tokens: start, trained, masked, sample };
+}
+
+/** The branch in which each turn is trained. */
+function trainedBranches({ samples }: ShownSamples, { trajectory }: ShownEpisode): ReadonlyMap<number, number> {
+  const found = new Map<number, number>();
+  for (const sample of samples) {
+    for (const { turn, isTrained } of turnSpans(sample, trajectory as { turns: readonly Turn[] })) {
+      if (isTrained) found.set(turn, sample.branch);
+    }
+  }
+  return found;
+}
+
+const dropReasons: Readonly<Record<string, string>> = {
+  "discarded-turn": "the engine aborted it, or its answer never arrived, and it was sampled again",
+  restarted: "the episode began again in a later process",
+  "episode-aborted": "the episode was aborted, so its reward is unknown",
+  "episode-failed": "the episode failed, so its reward is unknown",
+  "not-graded": "the episode has no reward",
+  filtered: "a filter of the run takes the episode out",
+  "too-long": "the row would be too long",
+};
+
+function untrainedReason(
+  turn: Turn,
+  { samples, trainedIn, branch }: { readonly samples: ShownSamples; readonly trainedIn: ReadonlyMap<number, number>; readonly branch: number },
+): string {
+  const dropped = samples.dropped.find((drop) => drop.turn === turn.index);
+  if (dropped !== undefined) return `in no row (${dropped.reason}): ${dropReasons[dropped.reason] ?? dropped.reason}`;
+  const elsewhere = trainedIn.get(turn.index);
+  if (elsewhere !== undefined && elsewhere !== branch) return `masked here: branch ${elsewhere} trains it, and once is enough`;
+  return samples.violation === null ? "masked" : "no row was made: the masks are not in order";
+}
+
+/** What weights sampled a turn, in a few words; `null`: the engine names none. */
+export function weightsText({ weightSpans }: Plain<Pick<Turn, "weightSpans">>): string | null {
+  const spans = weightSpans.filter(({ tokenCount }) => tokenCount > 0);
+  const shown = spans.map(({ dispatch, reply, tokenCount }) => {
+    const version = dispatch === reply || dispatch === null ? reply : `${dispatch}→${reply ?? "?"}`;
+    return version === null ? null : spans.length === 1 ? version : `${version} (${plural(tokenCount, "token")})`;
+  });
+  return shown.every((one) => one === null) ? null : `weights ${shown.map((one) => one ?? "?").join(", ")}`;
+}
+
+/** How far the oldest weights of a path lie behind its newest; `null`: versions are no whole numbers, or none are named. */
+export function versionSpread(turns: readonly Turn[]): { readonly oldest: number; readonly newest: number } | null {
+  const versions = turns.flatMap(({ weightSpans }) => weightSpans.flatMap(({ dispatch, reply }) => [dispatch, reply]));
+  const numbers = versions.flatMap((version) => {
+    const found = version === null ? null : /(\d{1,15})$/.exec(version);
+    return found === null ? [] : [Number(found[1])];
+  });
+  return numbers.length === 0 ? null : { oldest: Math.min(...numbers), newest: Math.max(...numbers) };
+}
+
+export type Chunk = {
+  /** `[from, to)` in the tokens of the piece. */
+  readonly from: number;
+  readonly to: number;
+  readonly text: string;
+  /** Where the text of each token begins; one more entry than tokens. */
+  readonly starts: Uint32Array;
+};
+
+const chunkTokens = 500;
+/** So far a line end is looked for behind a chunk. */
+const slackTokens = 120;
+
+/** A piece in parts of one text node. */
+export function chunksOf({ tokens, text }: Pick<Piece, "tokens" | "text">): Chunk[] {
+  const lengthAt = (at: number): number => (text === null ? String(tokens[at]).length + 1 : text.lengths[at]!);
+  const whole = text === null ? idText(tokens) : text.text;
+  const chunks: Chunk[] = [];
+  let place = 0;
+  for (let from = 0; from < tokens.length;) {
+    let to = from;
+    let end = place;
+    while (to < tokens.length && to < from + chunkTokens) end += lengthAt(to++);
+    let [ahead, aheadEnd] = [to, end];
+    while (ahead < tokens.length && ahead < to + slackTokens && whole.charCodeAt(aheadEnd - 1) !== 10) aheadEnd += lengthAt(ahead++);
+    if (whole.charCodeAt(aheadEnd - 1) === 10 || ahead === tokens.length) [to, end] = [ahead, aheadEnd];
+    const starts = new Uint32Array(to - from + 1);
+    for (let at = from, start = 0; at < to; at++) {
+      start += lengthAt(at);
+      starts[at - from + 1] = start;
+    }
+    chunks.push({ from, to, text: whole.slice(place, end), starts });
+    from = to;
+    place = end;
+  }
+  return chunks;
+}
+
+function idText(tokens: Uint32Array): string {
+  return `${tokens.join(" ")} `;
+}
+
+/** Classes of logprobs, from likely to unlikely; -1: likely enough to need no mark. */
+export const logprobBounds = [-0.1, -0.5, -1.2, -2.5, -5] as const;
+
+export function logprobClass(logprob: number): number {
+  let found = -1;
+  for (const [index, bound] of logprobBounds.entries()) if (logprob < bound) found = index;
+  return found;
+}
+
+/** One sentence on a branch: what is trained of it. */
+export function branchSentence({ tokens, trained, masked, sample }: BranchLayout): string {
+  const observed = tokens - trained - masked;
+  const parts = [`${count(tokens)} tokens`, `${count(trained)} trained`, `${count(masked)} sampled and masked`, `${count(observed)} observed`];
+  return `${parts.join(", ")}${sample === null ? "; no row" : ""}`;
+}
