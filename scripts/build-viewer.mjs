@@ -11,7 +11,15 @@ const source = join(root, "viewer", "src");
 const target = join(root, "dist", "viewer", "page");
 /** What the page is made of beside its own files: modules of src/ that run in a browser, and packages by the lock file. */
 const inputs = [
-  ...["viewer/src", "src/viewer/wire", "src/core", "src/lib", "src/python-semantics", "src/trajectories", "src/statistics"],
+  ...[
+    "viewer/src",
+    "src/viewer/wire",
+    "src/core",
+    "src/lib",
+    "src/python-semantics",
+    "src/trajectories",
+    "src/statistics",
+  ],
   ...["package-lock.json", "scripts/build-viewer.mjs"],
 ].map((path) => join(root, path));
 
@@ -47,7 +55,9 @@ export function pageSize() {
   const gzip = gzipSync(Buffer.concat(parts), { level: 9 }).length;
   const problems =
     plain > mostBytes.plain || gzip > mostBytes.gzip
-      ? [`The viewer's page has ${plain} bytes, ${gzip} compressed; ${mostBytes.plain} and ${mostBytes.gzip} are allowed.`]
+      ? [
+          `The viewer's page has ${plain} bytes, ${gzip} compressed; ${mostBytes.plain} and ${mostBytes.gzip} are allowed.`,
+        ]
       : [];
   return { plain, gzip, problems };
 }

@@ -85,4 +85,4 @@ export { type RunningEnvServer, serveEnvironment, type ServeEnvironmentOptions }
 export { initEnvironment, type InitEnvironmentOptions, type InitEnvironmentResult } from "./api/init-environment.ts";
 export { gateway, type GatewayOptions, type RunningGateway } from "./api/gateway.ts";
 export { type RunningService, serve, type ServeOptions } from "./api/serve.ts";
-export { type RunningViewer, view, type ViewOptions } from "./api/view.ts";
+export { exportView, type ExportViewOptions, type RunningViewer, view, type ViewOptions } from "./api/view.ts";

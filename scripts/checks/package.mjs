@@ -14,6 +14,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+import { pageSize } from "../build-viewer.mjs";
 import { undocumentedSettings } from "../document-settings.mjs";
 import { root, runCommand } from "../run-command.mjs";
 import { modules } from "./directions/table.mjs";
@@ -64,8 +65,9 @@ export async function packAndInstall(folder) {
 function judgeInstalled(folder) {
   const own = filesOf(installedIn(folder));
   const isOurs =
-    /^(?:package\.json|README\.md|FEATURES\.md|LICENSE|docs\/.*\.md|examples\/.*\.(?:ts|mjs|py|sh|json|jinja)|python\/(?:pyproject\.toml|trainable_agents\/.*(?:\.py|py\.typed))|models\/[^/]+\/(?:[\w-]+\.json|model\.safetensors|training-log\.csv|README\.md)|dist\/.*\.(?:js|d\.ts|wasm))$/;
+    /^(?:package\.json|README\.md|FEATURES\.md|LICENSE|docs\/.*\.md|examples\/.*\.(?:ts|mjs|py|sh|json|jinja)|python\/(?:pyproject\.toml|trainable_agents\/.*(?:\.py|py\.typed))|models\/[^/]+\/(?:[\w-]+\.json|model\.safetensors|training-log\.csv|README\.md)|dist\/.*\.(?:js|d\.ts|wasm)|dist\/viewer\/page\/app\.css)$/;
   const problems = [
+    ...pageSize().problems,
     ...own
       .filter((file) => !isOurs.test(file) || /\.test\b|\.test-helper\b/.test(file))
       .map((file) => `The package carries "${file}".`),

@@ -1,12 +1,15 @@
 // view(): runs in a browser. Opens what is named, serves the page, or writes it into one file.
 
 import { existsSync, statSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { randomBytes } from "node:crypto";
 import { ConfigurationError } from "../core/index.ts";
 import { isLoopback } from "../lib/address.ts";
 import {
   type EpisodeStore,
+  type ExportChoice,
+  exportPage,
   isTrainingFolder,
   openFolderStore,
   openTrainingStore,
@@ -63,6 +66,40 @@ export async function view(options: ViewOptions): Promise<RunningViewer> {
   };
 }
 
+/** Options of {@link exportView}. */
+export type ExportViewOptions = Pick<ViewOptions, "cwd" | "sources"> &
+  ExportChoice & {
+    /** Where the file is written. */
+    readonly file: string;
+  };
+
+/**
+ * Writes what {@link view} would show into one HTML file that opens from a disk: an episode, those that an expression keeps, a
+ * comparison of two runs, or a training. Resolves with its size in bytes; rejects as `view` does.
+ *
+ * @example
+ * await exportView({ sources: ["runs/first"], episode: "36", file: "episode-36.html" });
+ */
+export async function exportView({
+  cwd = process.cwd(),
+  sources,
+  file,
+  ...choice
+}: ExportViewOptions): Promise<number> {
+  const parts = await openParts(sources, cwd);
+  try {
+    const html = await exportPage(parts, choice);
+    await writeFile(resolve(cwd, file), html);
+    return Buffer.byteLength(html);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === undefined) throw error;
+    throw new ConfigurationError(`Cannot write "${file}": ${code}; name another file.`, { cause: error });
+  } finally {
+    for (const run of parts.runs) run.close();
+  }
+}
+
 async function openParts(sources: readonly string[], cwd: string): Promise<ViewerParts> {
   if (sources.length === 0) throw new ConfigurationError("Cannot view nothing: name a run folder.");
   const stores = await Promise.all(sources.map((source) => openStore(source, cwd)));
@@ -74,14 +111,15 @@ async function openParts(sources: readonly string[], cwd: string): Promise<Viewe
       tokenizers.set(folder, known);
       return known;
     },
-    compare: () => Promise.reject(new ConfigurationError("Cannot compare runs yet.")),
   };
 }
 
 async function openStore(source: string, cwd: string): Promise<EpisodeStore> {
   const path = resolve(cwd, source);
   if (!existsSync(path)) {
-    throw new ConfigurationError(`Cannot view "${source}": there is no such folder; name the folder of a run or a training.`);
+    throw new ConfigurationError(
+      `Cannot view "${source}": there is no such folder; name the folder of a run or a training.`,
+    );
   }
   if (statSync(path).isDirectory() && isTrainingFolder(path)) return openTrainingStore(path);
   return openFolderStore(path, false);

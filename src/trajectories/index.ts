@@ -2,7 +2,6 @@
 
 export { branchesOf, joinPath, pathTo, turnPrompt, turnSequence } from "./branches.ts";
 export { alignmentViolations, conservationViolations, countOnes } from "./check-samples.ts";
-export { episodeSamples } from "./episode-samples.ts";
 export { expertsOf } from "./routed-experts.ts";
 export { countSamples, episodeSamples, type SampleCounts } from "./episode-samples.ts";
 export { dumpSample, toSamples, type SampleOrigin, type ToSamplesOptions } from "./samples.ts";

@@ -1,7 +1,8 @@
 // The viewer's answers by path, for its server and for exported pages alike. Everything is read; nothing can be changed.
 
 import { ConfigurationError, type Tokenizer } from "../core/index.ts";
-import { packedTexts } from "./token-texts.ts";
+import { comparePage } from "./compare-page.ts";
+import { packedText } from "./token-text.ts";
 import { readTraining } from "./training.ts";
 import type { RunView } from "./run-view.ts";
 import { decodeEpisode } from "./wire/index.ts";
@@ -11,8 +12,6 @@ export type ViewerParts = {
   readonly runs: readonly RunView[];
   /** Of a model folder that a run names; `null`: it is gone. */
   readonly tokenizerOf: (folder: string | null) => Promise<Tokenizer | null>;
-  /** Compares two runs, as the command `compare` does; its result is shown as it is. */
-  readonly compare: (baseline: RunView, other: RunView) => Promise<unknown>;
 };
 
 /** Most rows and tasks of one answer. */
@@ -26,7 +25,8 @@ export async function answer(path: string, parts: ViewerParts): Promise<Answer> 
   const name = url.pathname.replace(/^\/api\//, "");
   const query = url.searchParams;
   const handler = Object.hasOwn(handlers, name) ? handlers[name] : undefined;
-  if (handler === undefined) return { status: 404, body: JSON.stringify({ error: `Cannot answer: there is no "${name.slice(0, 40)}".` }) };
+  if (handler === undefined)
+    return { status: 404, body: JSON.stringify({ error: `Cannot answer: there is no "${name.slice(0, 40)}".` }) };
   const body = await handler(query, parts);
   return { status: 200, body: Buffer.isBuffer(body) || typeof body === "string" ? body : JSON.stringify(body) };
 }
@@ -59,12 +59,12 @@ const handlers: Readonly<Record<string, Handler>> = {
     return Buffer.concat([Buffer.from(`${JSON.stringify(facts).slice(0, -1)},"episode":`), episode, Buffer.from("}")]);
   },
   group: async (query, parts) => runOf(query, parts).group(query.get("id") ?? ""),
-  texts: async (query, parts) => {
+  text: async (query, parts) => {
     const run = runOf(query, parts);
     const { episode } = await run.episode(query.get("id") ?? "");
     const tokenizer = await parts.tokenizerOf(run.store.modelFolder);
     if (tokenizer === null) return null;
-    return packedTexts(decodeEpisode(JSON.parse(episode.toString("utf8")) as StoredEpisode), tokenizer);
+    return packedText(decodeEpisode(JSON.parse(episode.toString("utf8")) as StoredEpisode), tokenizer);
   },
   training: async (query, parts) => {
     const run = runOf(query, parts);
@@ -72,17 +72,16 @@ const handlers: Readonly<Record<string, Handler>> = {
     const training = await readTraining(run.facts.location, run.facts);
     return query.get("since") === training.version ? { unchanged: true } : training;
   },
-  compare: async (query, parts) => {
-    const [baseline, other] = ["a", "b"].map((key) => runOf(query, parts, key));
-    return parts.compare(baseline!, other!);
-  },
+  compare: async (_, { runs }) => comparePage(runs),
   alive: () => Promise.resolve({ name: "trainable-agents view" }),
 };
 
-export function runOf(query: URLSearchParams, { runs }: ViewerParts, key = "run"): RunView {
-  const run = runs[Number(query.get(key) ?? "0")];
+export function runOf(query: URLSearchParams, { runs }: ViewerParts): RunView {
+  const run = runs[Number(query.get("run") ?? "0")];
   if (run !== undefined) return run;
-  throw new ConfigurationError(`Cannot find run ${JSON.stringify(query.get(key))}: ${runs.length} are shown, counted from 0.`);
+  throw new ConfigurationError(
+    `Cannot find run ${JSON.stringify(query.get("run"))}: ${runs.length} are shown, counted from 0.`,
+  );
 }
 
 function pageOf(query: URLSearchParams): { readonly from: number; readonly count: number } {

@@ -13,8 +13,25 @@ export function rowOf(line: Buffer, number: number): Row {
     const sentence = `This line cannot be read: ${error instanceof Error ? error.message : String(error)}`;
     const id = `line ${number}`;
     return {
-      ...{ number, id, groupId: id, taskId: id, sampleIndex: 0, outcome: "unreadable", stopReason: "unreadable" },
-      ...{ failure: null, reward: null, turns: 0, tokens: null, sampledTokens: null, formatErrors: {}, durationMs: null },
+      ...{
+        number,
+        id,
+        groupId: id,
+        taskId: id,
+        contentHash: null,
+        sampleIndex: 0,
+        outcome: "unreadable",
+        stopReason: "unreadable",
+      },
+      ...{
+        failure: null,
+        reward: null,
+        turns: 0,
+        tokens: null,
+        sampledTokens: null,
+        formatErrors: {},
+        durationMs: null,
+      },
       ...{ sentence: sentence.slice(0, mostCharacters), phrases: [] },
     };
   }
@@ -34,7 +51,13 @@ function rowOfEpisode(episode: StoredEpisode, number: number): Row {
     if (event.type === "agent-reply") replies++;
   }
   return {
-    ...{ number, id: episode.id, groupId: episode.groupId, taskId: episode.task.id },
+    ...{
+      number,
+      id: episode.id,
+      groupId: episode.groupId,
+      taskId: episode.task.id,
+      contentHash: episode.task.contentHash,
+    },
     ...{ sampleIndex: episode.sampleIndex, outcome, stopReason, reward },
     failure: failure === null ? null : `${failure.boundary}/${failure.code}`,
     turns: turns.length + replies,

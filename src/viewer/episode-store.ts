@@ -101,7 +101,8 @@ class FolderStore implements EpisodeStore {
         const { bytesRead } = await handle.read(block, 0, Math.min(block.length, size - position), position);
         if (bytesRead === 0) break;
         const read = block.subarray(0, bytesRead);
-        for (let end = read.indexOf(10); end !== -1; end = read.indexOf(10, end + 1)) this.#starts.push(position + end + 1);
+        for (let end = read.indexOf(10); end !== -1; end = read.indexOf(10, end + 1))
+          this.#starts.push(position + end + 1);
         position += bytesRead;
       }
     } finally {
@@ -147,10 +148,6 @@ export function isTrainingFolder(folder: string): boolean {
   return existsSync(join(folder, "train.json"));
 }
 
-export function isRunFolder(folder: string): boolean {
-  return existsSync(join(folder, runFiles.manifest));
-}
-
 /** A JSON object of a file; throws what reading or parsing throws. */
 export async function readJsonFile(file: string): Promise<PlainObject | null> {
   return objectOf(JSON.parse(await readFile(file, "utf8")) as PlainJson);
@@ -163,4 +160,3 @@ export function objectOf(value: PlainJson | undefined): PlainObject | null {
 export function textOf(value: PlainJson | undefined): string | null {
   return typeof value === "string" ? value : null;
 }
-

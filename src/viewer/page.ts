@@ -11,7 +11,8 @@ export type PageParts = { readonly script: string; readonly style: string };
 
 /** Rejects with a `ConfigurationError` in a clone that was not built. */
 export async function readPageParts(): Promise<PageParts> {
-  const read = (name: string): Promise<string> => readFile(new URL(`page/${name}`, import.meta.url), "utf8");
+  const read = (name: string): Promise<string> =>
+    readFile(new URL(`../../dist/viewer/page/${name}`, import.meta.url), "utf8");
   try {
     const [script, style] = await Promise.all([read("app.js"), read("app.css")]);
     return { script, style };
@@ -46,7 +47,10 @@ export const safeHeaders = Object.freeze({
   "cache-control": "no-store",
 });
 
-export function servedPage(parts: PageParts): { readonly html: string; readonly headers: Readonly<Record<string, string>> } {
+export function servedPage(parts: PageParts): {
+  readonly html: string;
+  readonly headers: Readonly<Record<string, string>>;
+} {
   return {
     html: htmlOf(parts, { head: "", data: "" }),
     headers: {
@@ -68,7 +72,10 @@ export function exportedPage(parts: PageParts, data: PageData): string {
   });
 }
 
-function htmlOf({ script, style }: PageParts, { head, data }: { readonly head: string; readonly data: string }): string {
+function htmlOf(
+  { script, style }: PageParts,
+  { head, data }: { readonly head: string; readonly data: string },
+): string {
   return [
     "<!doctype html>",
     '<html lang="en">',

@@ -1,6 +1,7 @@
 // A run as the viewer serves it: rows of its episodes, one whole episode, its text token by token, a search of all messages. Rows and
 // masks are read in the background in short slices, newest answers first: what is asked for is read at once.
 
+import { setImmediate, setTimeout } from "node:timers/promises";
 import { ConfigurationError } from "../core/index.ts";
 import { parseWhere, type WhereFields } from "../export/index.ts";
 import { rowOf } from "./episode-row.ts";
@@ -37,6 +38,8 @@ const batchLines = 64;
 const sliceMs = 10;
 /** Between two looks at a file. */
 const refreshMs = 200;
+/** How long a first answer waits for what is being read. */
+const firstSliceMs = 100;
 const mostWrong = 20;
 const mostHits = 1000;
 const excerptCharacters = 70;
@@ -86,6 +89,8 @@ export class RunView {
 
   async summary(): Promise<Summary> {
     await this.refresh();
+    // Of a small run all is read by then.
+    if (this.#rows.length < this.store.count) await Promise.race([this.#reading, setTimeout(firstSliceMs)]);
     const { count: episodes, facts } = { count: this.store.count, facts: this.facts };
     const read = this.#rows.length;
     const masks = this.#maskCheck();
@@ -99,7 +104,10 @@ export class RunView {
   async rows(query: RowQuery): Promise<RowPage> {
     await this.refresh();
     const { where, reason, task, sort = "-number", from, count } = query;
-    const { episodes: total, version } = { episodes: this.store.count, version: `${this.store.count}-${this.#rows.length}` };
+    const { episodes: total, version } = {
+      episodes: this.store.count,
+      version: `${this.store.count}-${this.#rows.length}`,
+    };
     const isPlain = where === undefined && reason === undefined && task === undefined;
     const unread = total - this.#rows.length;
     if (isPlain && (sort === "-number" || sort === "number")) {
@@ -172,7 +180,7 @@ export class RunView {
         yield hit;
         if (++hits >= mostHits) return { episodes: count - start, hits, isWhole: false };
       }
-      await new Promise(setImmediate);
+      await setImmediate();
       if (signal.aborted) return { episodes: count - start, hits, isWhole: false };
     }
     return { episodes: count, hits, isWhole: true };
@@ -221,7 +229,7 @@ export class RunView {
         if (next() !== from + at) break;
         take(line, from + at);
         if (performance.now() - started < sliceMs) continue;
-        await new Promise(setImmediate);
+        await setImmediate();
         started = performance.now();
       }
     }
@@ -262,7 +270,11 @@ function groupMeans(rows: readonly Row[]): ReadonlyMap<string, number> {
 
 function fieldsOf(
   row: Row,
-  { environment, split, historyPolicy }: { environment: string | null; split: string | null; historyPolicy: string | null },
+  {
+    environment,
+    split,
+    historyPolicy,
+  }: { environment: string | null; split: string | null; historyPolicy: string | null },
   means: ReadonlyMap<string, number>,
 ): WhereFields {
   return {

@@ -26,7 +26,11 @@ export async function serveViewer(parts: ViewerParts, { host, port, token }: Vie
     const { pathname, searchParams } = new URL(url, "http://viewer");
     if (method !== "GET" && method !== "HEAD") return refuse(outgoing, 405, "Cannot do that: the viewer only reads.");
     if (token !== null && !isToken(incoming, searchParams, token)) {
-      return refuse(outgoing, 403, "Cannot serve the request: its token is missing or another one; use the address that the viewer printed.");
+      return refuse(
+        outgoing,
+        403,
+        "Cannot serve the request: its token is missing or another one; use the address that the viewer printed.",
+      );
     }
     if (pathname === "/") return void outgoing.writeHead(200, page.headers).end(method === "HEAD" ? "" : page.html);
     if (!pathname.startsWith("/api/")) return refuse(outgoing, 404, "Cannot find the page: there is only one, at /.");

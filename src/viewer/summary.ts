@@ -1,6 +1,6 @@
 // What the rows of a run say together: its verdict, why episodes did not pass, its course, and its tasks.
 
-import { isSuccess, rateInterval } from "../graders/index.ts";
+import { isSuccess, rateInterval } from "../statistics/index.ts";
 import type { Course, Reason, Row, Summary, TaskRow } from "./wire/index.ts";
 
 /** Parts of a course, and episodes of each at least: fewer jump about. */
@@ -59,7 +59,8 @@ function rowReasons(row: Row): Pick<Reason, "kind" | "label">[] {
   }));
   if (hasPassed(row)) return reasons;
   if (row.failure !== null) reasons.push({ kind: "failure", label: row.failure });
-  else if (row.outcome !== "completed" || row.reward === null) reasons.push({ kind: "stop reason", label: row.stopReason });
+  else if (row.outcome !== "completed" || row.reward === null)
+    reasons.push({ kind: "stop reason", label: row.stopReason });
   return [...reasons, ...row.phrases.map((label) => ({ kind: "grade" as const, label }))];
 }
 

@@ -2,7 +2,7 @@
 
 import { readFile, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { rateInterval } from "../graders/index.ts";
+import { rateInterval } from "../statistics/index.ts";
 import { agreementLimits } from "../learner/index.ts";
 import { type EpisodeStore, objectOf, readJsonFile, type StoreFacts, textOf } from "./episode-store.ts";
 import type { PlainObject, RunFacts, Training, TrainingPoint } from "./wire/index.ts";
@@ -110,16 +110,24 @@ function signsOf(
   const gain = objectOf(all?.["gainInterval"]);
   if (typeof all?.["before"] === "number" && typeof all["after"] === "number") {
     const [low, high] = [gain?.["low"], gain?.["high"]].map((bound) => (typeof bound === "number" ? bound : null));
-    const interval = low === null || high === null || low === undefined || high === undefined ? "" : `, gain ${points(low)} to ${points(high)}`;
-    const level = typeof high === "number" && high < 0 ? "bad" : typeof low === "number" && low > 0 ? "good" : "warning";
+    const interval =
+      low === null || high === null || low === undefined || high === undefined
+        ? ""
+        : `, gain ${points(low)} to ${points(high)}`;
+    const level =
+      typeof high === "number" && high < 0 ? "bad" : typeof low === "number" && low > 0 ? "good" : "warning";
     const open = level === "warning" ? "; the interval holds 0, so nothing is shown yet" : "";
     say(level, `Held-out tasks: ${percent(all["before"])} before, ${percent(all["after"])} after${interval}${open}.`);
   }
   const pass = ends(steps, "pass_rate");
   if (pass !== null) {
     const change = pass[1] - pass[0];
-    const [level, verb] = change > 0.02 ? ["good", "rose"] : change < -0.1 ? ["bad", "fell"] : ["warning", "stands still"];
-    say(level as Sign["level"], `The pass rate of training ${verb}: ${percent(pass[0])} at first, ${percent(pass[1])} now.`);
+    const [level, verb] =
+      change > 0.02 ? ["good", "rose"] : change < -0.1 ? ["bad", "fell"] : ["warning", "stands still"];
+    say(
+      level as Sign["level"],
+      `The pass rate of training ${verb}: ${percent(pass[0])} at first, ${percent(pass[1])} now.`,
+    );
   }
   const mismatch = steps.flatMap((step) => step["logprob_difference_mean"] ?? []);
   if (mismatch.length > 0) {
@@ -130,7 +138,9 @@ function signsOf(
       `Logprobs of sampling and training ${isFine ? "agree" : "disagree"}: at most ${worst.toExponential(1)} apart in the mean of a step.`,
     );
   }
-  const live = steps.slice(-10).flatMap((step) => (step["groups"] ? [(step["live_groups"] ?? 0) / step["groups"]] : []));
+  const live = steps
+    .slice(-10)
+    .flatMap((step) => (step["groups"] ? [(step["live_groups"] ?? 0) / step["groups"]] : []));
   if (live.length > 0) {
     const share = live.reduce((sum, one) => sum + one, 0) / live.length;
     say(share >= 0.2 ? "good" : "warning", `${percent(share)} of the recent groups have signal: their rewards differ.`);
@@ -142,7 +152,8 @@ function signsOf(
     say(level, `Entropy ${entropy[1].toPrecision(2)} now, ${percent(share)} of what it was at first.`);
   }
   const kl = steps.flatMap((step) => step["kl"] ?? []).at(-1);
-  if (kl !== undefined) say(Math.abs(kl) > 0.5 ? "warning" : "good", `KL to the first policy ${kl.toPrecision(2)} at the last step.`);
+  if (kl !== undefined)
+    say(Math.abs(kl) > 0.5 ? "warning" : "good", `KL to the first policy ${kl.toPrecision(2)} at the last step.`);
   const failed = steps.reduce((sum, step) => sum + (step["failed_episodes"] ?? 0), 0);
   if (failed > 0) say("warning", `${failed} episodes failed, and trained nothing.`);
   return signs;
@@ -159,6 +170,7 @@ function verdictOf(steps: readonly TrainingPoint[], signs: readonly Sign[]): Tra
   if (bad !== undefined) return { level: "bad", text: `Not healthy after ${made}. ${bad.text}` };
   const warnings = signs.filter(({ level }) => level === "warning");
   const good = signs.find(({ level }) => level === "good");
-  if (warnings.length > 0) return { level: "warning", text: `Healthy so far after ${made}, with a doubt. ${warnings[0]!.text}` };
+  if (warnings.length > 0)
+    return { level: "warning", text: `Healthy so far after ${made}, with a doubt. ${warnings[0]!.text}` };
   return { level: "good", text: `Healthy after ${made}. ${good?.text ?? ""}` };
 }

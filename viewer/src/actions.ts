@@ -52,7 +52,13 @@ export function readArguments(text: string): PlainObject {
 
 export type Difference =
   /** `made`: the call that comes nearest, with the names of arguments that differ; `null`: no such tool was called from there on. */
-  | { readonly type: "missing"; readonly expected: ExpectedAction; readonly place: number; readonly made: MadeCall | null; readonly differing: readonly string[] }
+  | {
+      readonly type: "missing";
+      readonly expected: ExpectedAction;
+      readonly place: number;
+      readonly made: MadeCall | null;
+      readonly differing: readonly string[];
+    }
   | { readonly type: "extra"; readonly made: MadeCall };
 
 const looksUp = /^(?:get|find|list|look|search|calculate|think|check|read|view|show|fetch)/i;
@@ -77,8 +83,17 @@ export function firstDifference(expected: readonly ExpectedAction[], made: reado
       used.add(earlier);
       continue;
     }
-    const near = made.slice(from).find((call) => call.name === action.name) ?? made.find((call) => !used.has(call) && call.name === action.name) ?? null;
-    return { type: "missing", expected: action, place, made: near, differing: near === null ? [] : differing(action, near) };
+    const near =
+      made.slice(from).find((call) => call.name === action.name) ??
+      made.find((call) => !used.has(call) && call.name === action.name) ??
+      null;
+    return {
+      type: "missing",
+      expected: action,
+      place,
+      made: near,
+      differing: near === null ? [] : differing(action, near),
+    };
   }
   const extra = made.find((call) => !used.has(call) && call.isCarriedOut && !looksUp.test(call.name));
   return extra === undefined ? null : { type: "extra", made: extra };
@@ -90,7 +105,9 @@ function isSame(a: ExpectedAction, b: ExpectedAction): boolean {
 
 function differing(a: ExpectedAction, b: ExpectedAction): string[] {
   const names = new Set([...Object.keys(a.arguments), ...Object.keys(b.arguments)]);
-  return [...names].filter((name) => JSON.stringify(sorted(a.arguments[name])) !== JSON.stringify(sorted(b.arguments[name])));
+  return [...names].filter(
+    (name) => JSON.stringify(sorted(a.arguments[name])) !== JSON.stringify(sorted(b.arguments[name])),
+  );
 }
 
 /** Keys in one order; numbers that were written as texts stay texts. */
@@ -98,12 +115,18 @@ function sorted(value: PlainJson | undefined): PlainJson | undefined {
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return value.map((one: PlainJson) => sorted(one) ?? null);
   const object = value as PlainObject;
-  return Object.fromEntries(Object.keys(object).sort().map((key) => [key, sorted(object[key]) ?? null]));
+  return Object.fromEntries(
+    Object.keys(object)
+      .sort()
+      .map((key) => [key, sorted(object[key]) ?? null]),
+  );
 }
 
 /** A call in one line. */
 export function callText({ name, arguments: given }: ExpectedAction): string {
-  const parts = Object.entries(given).map(([key, value]) => (key === "" ? String(value) : `${key}: ${valueText(value)}`));
+  const parts = Object.entries(given).map(([key, value]) =>
+    key === "" ? valueText(value) : `${key}: ${valueText(value)}`,
+  );
   return `${name}(${parts.join(", ")})`;
 }
 

@@ -25,7 +25,8 @@ export async function ask<T>(name: string, values: Readonly<Record<string, PathV
   const path = apiPath(name, values);
   if (embedded !== null) {
     const found = embedded.answers[path];
-    if (found === undefined) throw new Error("This is not in the exported file. Open the run with trainable-agents view.");
+    if (found === undefined)
+      throw new Error("This is not in the exported file. Open the run with trainable-agents view.");
     return JSON.parse(found) as T;
   }
   const response = await send(path);
@@ -36,11 +37,16 @@ export async function ask<T>(name: string, values: Readonly<Record<string, PathV
 
 async function send(path: string, signal?: AbortSignal): Promise<Response> {
   try {
-    const options = { headers: token === null ? {} : { "x-viewer-token": token }, ...(signal === undefined ? {} : { signal }) };
+    const options = {
+      headers: token === null ? {} : { "x-viewer-token": token },
+      ...(signal === undefined ? {} : { signal }),
+    };
     return await fetch(path, options);
   } catch (error) {
     if (signal?.aborted === true) throw error;
-    throw new Error("The viewer does not answer: its process has ended. Start it again and reload this page.");
+    throw new Error("The viewer does not answer: its process has ended. Start it again and reload this page.", {
+      cause: error,
+    });
   }
 }
 

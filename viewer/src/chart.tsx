@@ -59,7 +59,12 @@ export function Chart({ title, x, xLabel, lines, height = 130, format, range }: 
         cursor: { points: { size: 5 }, drag: { x: false, y: false } },
         scales: { x: { time: false }, y: range === undefined ? {} : { range: [...range] } },
         axes: [
-          { ...axis, size: 22, space: 60, values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? String(tick) : "")) },
+          {
+            ...axis,
+            size: 22,
+            space: 60,
+            values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? String(tick) : "")),
+          },
           { ...axis, size: 44, space: 26, values: (_, ticks) => ticks.map(format) },
         ],
         series: [
@@ -124,7 +129,11 @@ function drawBars(plot: UPlot, lines: readonly Line[], colour: (name: string) =>
 function say(
   plot: UPlot,
   element: HTMLElement,
-  { lines, format, xLabel }: { readonly lines: readonly Line[]; readonly format: (value: number) => string; readonly xLabel: string },
+  {
+    lines,
+    format,
+    xLabel,
+  }: { readonly lines: readonly Line[]; readonly format: (value: number) => string; readonly xLabel: string },
 ): void {
   const at = plot.cursor.idx ?? null;
   const shown = element.querySelector(".said")!;

@@ -6,7 +6,7 @@ import type { ComponentChildren } from "preact";
 import { dumpJson } from "../../src/python-semantics/json/dump-json.ts";
 import { parseJson } from "../../src/python-semantics/json/parse-json.ts";
 import type { Plain, ShownEpisode, ShownEvent } from "../../src/viewer/wire/index.ts";
-import type { Attempt, CallDecision, Message, ToolCall, Turn } from "../../src/core/index.ts";
+import type { Attempt, CallDecision, Message, ToolCall } from "../../src/core/index.ts";
 import { count, duration, plural, printable } from "./format.tsx";
 import { linkTo } from "./route.ts";
 import { weightsText } from "./token-layout.ts";
@@ -18,7 +18,13 @@ const foldedFrom = 4000;
 /** Of a text in one element, so that what is out of sight costs nothing. */
 const blockCharacters = 8000;
 
-export function Conversation({ episode, run, number, turn, find }: Reader & { readonly turn: number | null; readonly find: string | null }) {
+export function Conversation({
+  episode,
+  run,
+  number,
+  turn,
+  find,
+}: Reader & { readonly turn: number | null; readonly find: string | null }) {
   const holder = useRef<HTMLElement>(null);
   useEffect(() => {
     const element = holder.current!;
@@ -33,7 +39,9 @@ export function Conversation({ episode, run, number, turn, find }: Reader & { re
       {episode.task.instruction !== null && (
         <Folded title="The task, as the user has it" text={episode.task.instruction} />
       )}
-      {system !== null && <Folded title="System text: the guidelines and tools that the policy reads" text={system.content} />}
+      {system !== null && (
+        <Folded title="System text: the guidelines and tools that the policy reads" text={system.content} />
+      )}
       {episode.events.length > 0
         ? episode.events.map((event, at) => <Event key={at} event={event} reader={reader} />)
         : (system === null ? episode.messages : rest).map((message, at) => <Said key={at} message={message} />)}
@@ -65,7 +73,11 @@ function Event({ event, reader }: { readonly event: ShownEvent; readonly reader:
     case "user-line": {
       const { line, durationMs } = event;
       return (
-        <Entry kind="user" label={line.type === "hang-up" ? "user hangs up" : "user"} aside={aside(durationMs, line.usage.modelCalls > 0 && `${line.usage.outputTokens} tokens of its model`)}>
+        <Entry
+          kind="user"
+          label={line.type === "hang-up" ? "user hangs up" : "user"}
+          aside={aside(durationMs, line.usage.modelCalls > 0 && `${line.usage.outputTokens} tokens of its model`)}
+        >
           {line.text !== "" && <Text text={line.text} />}
           {(line.calls ?? []).map((call) => (
             <CallForm key={call.id} name={call.name} argumentsText={JSON.stringify(call.arguments)} />
@@ -77,7 +89,12 @@ function Event({ event, reader }: { readonly event: ShownEvent; readonly reader:
       return (
         <>
           {event.outcome.results.map((result, at) => (
-            <Entry key={at} kind={result.isError ? "error" : "result"} label={result.isError ? "user’s call failed" : "result for the user"} aside={aside(event.durationMs)}>
+            <Entry
+              key={at}
+              kind={result.isError ? "error" : "result"}
+              label={result.isError ? "user’s call failed" : "result for the user"}
+              aside={aside(event.durationMs)}
+            >
               <Text text={result.text} />
             </Entry>
           ))}
@@ -89,7 +106,9 @@ function Event({ event, reader }: { readonly event: ShownEvent; readonly reader:
       return (
         <header class="turn-head" data-turn={event.turn}>
           <h2>turn {event.turn}</h2>
-          <span class="quiet">{[`${count(event.usage.outputTokens)} tokens`, duration(event.durationMs)].join(" · ")}</span>
+          <span class="quiet">
+            {[`${count(event.usage.outputTokens)} tokens`, duration(event.durationMs)].join(" · ")}
+          </span>
           <Attempts attempts={event.attempts} />
         </header>
       );
@@ -104,7 +123,11 @@ function Event({ event, reader }: { readonly event: ShownEvent; readonly reader:
         typeof result.reward === "number" && `step reward ${result.reward}`,
       );
       return (
-        <Entry kind={result.isError ? "error" : "result"} label={call === undefined ? label : `${label} ${call + 1}`} aside={facts}>
+        <Entry
+          kind={result.isError ? "error" : "result"}
+          label={call === undefined ? label : `${label} ${call + 1}`}
+          aside={facts}
+        >
           <Text text={result.text} isCode />
         </Entry>
       );
@@ -122,15 +145,25 @@ function Event({ event, reader }: { readonly event: ShownEvent; readonly reader:
     case "judgement": {
       const { grader, model, answer, failure } = event.judgement;
       return (
-        <Entry kind="judge" label={`judge ${grader}`} aside={aside(event.durationMs, model, event.judgement.isCached && "from a cache")}>
+        <Entry
+          kind="judge"
+          label={`judge ${grader}`}
+          aside={aside(event.durationMs, model, event.judgement.isCached && "from a cache")}
+        >
           <Text text={answer ?? failure?.message ?? ""} />
         </Entry>
       );
     }
     case "restart":
-      return <Note>The episode began again in a later process; {plural(event.turns.length, "turn")} of before train nothing.</Note>;
+      return (
+        <Note>
+          The episode began again in a later process; {plural(event.turns.length, "turn")} of before train nothing.
+        </Note>
+      );
     case "undelivered":
-      return <Note>The answers of turns {event.turns.join(", ")} never reached their program; they train nothing.</Note>;
+      return (
+        <Note>The answers of turns {event.turns.join(", ")} never reached their program; they train nothing.</Note>
+      );
     case "close-failure":
       return <Note>The environment could not be closed: {printable(event.failure.message)}</Note>;
     case "episode-start":
@@ -144,15 +177,25 @@ function Event({ event, reader }: { readonly event: ShownEvent; readonly reader:
   }
 }
 
-function TurnHead({ event, reader: { episode, run, number } }: { readonly event: Extract<ShownEvent, { type: "turn" }>; readonly reader: Reader }) {
+function TurnHead({
+  event,
+  reader: { episode, run, number },
+}: {
+  readonly event: Extract<ShownEvent, { type: "turn" }>;
+  readonly reader: Reader;
+}) {
   const { turn, attempts, usage, durationMs } = event;
   const earned = episode.grade?.turnRewards?.[turn.index] ?? null;
   const facts = [
     plural(turn.sampledTokens.length, "token"),
     `prompt ${count(usage.promptTokens)}${usage.cachedTokens === null ? "" : `, ${count(usage.cachedTokens)} cached`}`,
     duration(durationMs),
-    weightsText(turn as Plain<Turn>),
-    turn.finish.reason === "stop" ? null : turn.finish.reason === "length" ? "cut off at its limit" : "aborted by the engine",
+    weightsText(turn),
+    turn.finish.reason === "stop"
+      ? null
+      : turn.finish.reason === "length"
+        ? "cut off at its limit"
+        : "aborted by the engine",
     earned === null ? null : `reward ${earned}`,
   ];
   return (
@@ -173,7 +216,8 @@ function Attempts({ attempts }: { readonly attempts: readonly Plain<Attempt>[] }
     <ul class="attempts">
       {attempts.map(({ failure, waitedMs }, at) => (
         <li key={at}>
-          attempt {at + 1} failed: {failure.boundary}/{printable(failure.code)}: {printable(failure.message)} <span class="quiet">then waited {duration(waitedMs)}</span>
+          attempt {at + 1} failed: {failure.boundary}/{printable(failure.code)}: {printable(failure.message)}{" "}
+          <span class="quiet">then waited {duration(waitedMs)}</span>
         </li>
       ))}
     </ul>
@@ -198,14 +242,22 @@ function DecisionView({ event: { action, decision } }: { readonly event: Extract
           <Text text={action.reasoning.trim()} />
         </Entry>
       )}
-      {said.trim() !== "" && (
+      {said.trim() !== "" && !(isMalformed && said === action.text) && (
         <Entry kind="agent" label="agent">
           <Text text={said} />
         </Entry>
       )}
       {calls.map(({ call, feedback }, at) => (
-        <Entry key={at} kind={feedback === null ? "call" : "error"} label={feedback === null ? "calls" : "calls, refused"}>
-          {call === null ? <p class="quiet">What was written could not be read as a call.</p> : <CallForm name={call.name} argumentsText={call.argumentsText} />}
+        <Entry
+          key={at}
+          kind={feedback === null ? "call" : "error"}
+          label={feedback === null ? "calls" : "calls, refused"}
+        >
+          {call === null ? (
+            <p class="quiet">What was written could not be read as a call.</p>
+          ) : (
+            <CallForm name={call.name} argumentsText={call.argumentsText} />
+          )}
           {feedback !== null && (
             <p>
               <span class="label">the policy read</span> {printable(feedback)}
@@ -302,7 +354,12 @@ function Ending({ episode: { stopReason, outcome, failure, events } }: { readonl
   );
 }
 
-type EntryProps = { readonly kind: string; readonly label: string; readonly aside?: string; readonly children: ComponentChildren };
+type EntryProps = {
+  readonly kind: string;
+  readonly label: string;
+  readonly aside?: string;
+  readonly children: ComponentChildren;
+};
 
 function Entry({ kind, label, aside: note, children }: EntryProps) {
   return (
@@ -326,7 +383,8 @@ function CallForm({ name, argumentsText }: { readonly name: string; readonly arg
   let rows: (readonly [string, string])[] | null = null;
   try {
     const value = parseJson(argumentsText);
-    if (value instanceof Map) rows = [...value].map(([key, given]) => [key, typeof given === "string" ? given : dumpJson(given)]);
+    if (value instanceof Map)
+      rows = [...value].map(([key, given]) => [key, typeof given === "string" ? given : dumpJson(given)]);
   } catch {
     // Raw below.
   }
@@ -351,11 +409,19 @@ function CallForm({ name, argumentsText }: { readonly name: string; readonly arg
   );
 }
 
-function Folded({ title, text, isOpen = false }: { readonly title: string; readonly text: string; readonly isOpen?: boolean }) {
+function Folded({
+  title,
+  text,
+  isOpen = false,
+}: {
+  readonly title: string;
+  readonly text: string;
+  readonly isOpen?: boolean;
+}) {
   return (
     <details class="folded" open={isOpen}>
       <summary>
-        {title} <span class="quiet">{plural(text.length, "character")}</span>
+        {title} <span class="quiet">· {plural(text.length, "character")}</span>
       </summary>
       <Blocks text={text} isCode />
     </details>

@@ -7,22 +7,32 @@ import { Conversation } from "./conversation.tsx";
 import { useLoaded, Waiting } from "./load.tsx";
 import { type Route, go, linkTo } from "./route.ts";
 import { Strip } from "./strip.tsx";
-import { loadTexts, Tokens } from "./tokens.tsx";
+import { loadText, Tokens } from "./tokens.tsx";
 import { useKeys } from "./keys.ts";
 
 export function Episode({ run, route: { parts, query } }: { readonly run: number; readonly route: Route }) {
   const name = parts[2] ?? "";
   const page = useLoaded(`episode ${run} ${name}`, () => ask<EpisodePage<StoredEpisode>>("episode", { run, id: name }));
-  return <Waiting state={page}>{(value) => <Shown key={value.row.number} run={run} page={value} query={query} />}</Waiting>;
+  return (
+    <Waiting state={page}>{(value) => <Shown key={value.row.number} run={run} page={value} query={query} />}</Waiting>
+  );
 }
 
-function Shown({ run, page, query }: { readonly run: number; readonly page: EpisodePage<StoredEpisode>; readonly query: URLSearchParams }) {
+function Shown({
+  run,
+  page,
+  query,
+}: {
+  readonly run: number;
+  readonly page: EpisodePage<StoredEpisode>;
+  readonly query: URLSearchParams;
+}) {
   const episode = useMemo(() => decodeEpisode(page.episode), [page]);
   const isTokens = query.has("t");
   const { row, group, previous, next } = page;
   // What the key t shows is there when it is pressed.
   useEffect(() => {
-    if (episode.trajectory.turns.length > 0) loadTexts(run, row.number).catch(() => undefined);
+    if (episode.trajectory.turns.length > 0) loadText(run, row.number).catch(() => undefined);
     document.title = `${row.number} · ${row.id}`;
     scrollTo(0, 0);
   }, [episode]);
@@ -45,7 +55,11 @@ function Shown({ run, page, query }: { readonly run: number; readonly page: Epis
   return (
     <div class="episode">
       <Strip run={run} page={{ ...page, episode }} episode={episode} isTokens={isTokens} />
-      {isTokens ? <Tokens {...reader} branch={numberIn(query, "b")} /> : <Conversation {...reader} find={query.get("find")} />}
+      {isTokens ? (
+        <Tokens {...reader} branch={numberIn(query, "b")} />
+      ) : (
+        <Conversation {...reader} find={query.get("find")} />
+      )}
     </div>
   );
 }

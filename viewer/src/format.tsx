@@ -30,11 +30,17 @@ export function duration(ms: number | null): string {
  * text by their numbers.
  */
 export function printable(text: string): string {
-  return text
-    .replaceAll(/[\u0000-\u0008\u000b-\u001f]/g, (mark) => (mark === "\r" ? "␍" : String.fromCharCode(0x2400 + mark.charCodeAt(0))))
-    .replaceAll(/[\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]|\p{Surrogate}/gu, (mark) => {
-      return `⟨U+${mark.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`;
-    });
+  return controlsShown(text).replaceAll(/[\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]|\p{Surrogate}/gu, (mark) => {
+    return `⟨U+${mark.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`;
+  });
+}
+
+/** Control characters but line feeds and tabs as their symbols. Keeps the length of the text. */
+export function controlsShown(text: string): string {
+  return text.replaceAll(/(?![\n\t])\p{Cc}/gu, (mark) => {
+    const code = mark.charCodeAt(0);
+    return code < 0x20 ? String.fromCharCode(0x2400 + code) : code === 0x7f ? "␡" : "␦";
+  });
 }
 
 export function outcomeClass(row: Pick<Row, "reward" | "outcome">): "good" | "bad" | "part" | "none" {

@@ -1,7 +1,14 @@
 // The episodes of a task side by side, from the step where they part: what they share is shown once.
 
 import { useMemo } from "preact/hooks";
-import { decodeEpisode, type EpisodePage, type Row, type RunFacts, type ShownEpisode, type StoredEpisode } from "../../src/viewer/wire/index.ts";
+import {
+  decodeEpisode,
+  type EpisodePage,
+  type Row,
+  type RunFacts,
+  type ShownEpisode,
+  type StoredEpisode,
+} from "../../src/viewer/wire/index.ts";
 import { callText, readArguments } from "./actions.ts";
 import { ask } from "./api.ts";
 import { ending, plural, printable, Reward, reward } from "./format.tsx";
@@ -10,7 +17,11 @@ import { linkTo, type Route } from "./route.ts";
 
 const mostEpisodes = 16;
 
-type Step = { readonly kind: "user" | "agent" | "call" | "result" | "error"; readonly text: string; readonly turn: number | null };
+type Step = {
+  readonly kind: "user" | "agent" | "call" | "result" | "error";
+  readonly text: string;
+  readonly turn: number | null;
+};
 type Member = { readonly row: Row; readonly episode: ShownEpisode; readonly steps: readonly Step[] };
 
 export function Group({ facts, route: { parts } }: { readonly facts: RunFacts; readonly route: Route }) {
@@ -28,12 +39,24 @@ export function Group({ facts, route: { parts } }: { readonly facts: RunFacts; r
       <h1>
         Group <span class="quiet">{printable(id)}</span>
       </h1>
-      <Waiting state={group}>{({ rows, members }) => (rows.length === 0 ? <p>The run has no such group.</p> : <SideBySide run={run} rows={rows} members={members} />)}</Waiting>
+      <Waiting state={group}>
+        {({ rows, members }) =>
+          rows.length === 0 ? <p>The run has no such group.</p> : <SideBySide run={run} rows={rows} members={members} />
+        }
+      </Waiting>
     </main>
   );
 }
 
-function SideBySide({ run, rows, members }: { readonly run: number; readonly rows: readonly Row[]; readonly members: readonly Member[] }) {
+function SideBySide({
+  run,
+  rows,
+  members,
+}: {
+  readonly run: number;
+  readonly rows: readonly Row[];
+  readonly members: readonly Member[];
+}) {
   const advantages = useMemo(() => advantagesOf(rows), [rows]);
   const shared = useMemo(() => sharedSteps(members.map(({ steps }) => steps)), [members]);
   const rewards = rows.flatMap((row) => row.reward ?? []);
@@ -63,7 +86,8 @@ function SideBySide({ run, rows, members }: { readonly run: number; readonly row
               <Reward row={row} />
               <span class="quiet">
                 {" "}
-                advantage {advantages[place] === null ? "–" : signed(advantages[place]!)} · {printable(ending(row))} · {plural(row.turns, "turn")}
+                advantage {advantages[place] === null ? "–" : signed(advantages[place]!)} · {printable(ending(row))} ·{" "}
+                {plural(row.turns, "turn")}
               </span>
               <p class="quiet">{printable(row.sentence)}</p>
             </header>
@@ -75,13 +99,25 @@ function SideBySide({ run, rows, members }: { readonly run: number; readonly row
   );
 }
 
-function Steps({ steps, run, number }: { readonly steps: readonly Step[]; readonly run: number; readonly number: number }) {
+function Steps({
+  steps,
+  run,
+  number,
+}: {
+  readonly steps: readonly Step[];
+  readonly run: number;
+  readonly number: number;
+}) {
   return (
     <ol class="steps">
       {steps.map(({ kind, text, turn }, at) => (
         <li key={at} class={kind}>
           <span class="label">
-            {turn !== null && kind !== "result" && kind !== "error" ? <a href={linkTo([run, "episode", number], { turn })}>{kind}</a> : kind}
+            {turn !== null && kind !== "result" && kind !== "error" ? (
+              <a href={linkTo([run, "episode", number], { turn })}>{kind}</a>
+            ) : (
+              kind
+            )}
           </span>{" "}
           {printable(text.length > 600 ? `${text.slice(0, 600)} …` : text)}
         </li>
@@ -93,18 +129,33 @@ function Steps({ steps, run, number }: { readonly steps: readonly Step[]; readon
 function memberOf(row: Row, episode: ShownEpisode): Member {
   const steps: Step[] = [];
   for (const event of episode.events) {
-    if (event.type === "user-line") steps.push({ kind: "user", text: event.line.type === "hang-up" ? `${event.line.text} (hangs up)` : event.line.text, turn: null });
-    else if (event.type === "tool-result") steps.push({ kind: event.result.isError ? "error" : "result", text: event.result.text, turn: event.turn });
+    if (event.type === "user-line")
+      steps.push({
+        kind: "user",
+        text: event.line.type === "hang-up" ? `${event.line.text} (hangs up)` : event.line.text,
+        turn: null,
+      });
+    else if (event.type === "tool-result")
+      steps.push({ kind: event.result.isError ? "error" : "result", text: event.result.text, turn: event.turn });
     else if (event.type === "decision") {
       const { decision, action, turn } = event;
       if (decision.type === "say") steps.push({ kind: "agent", text: decision.words, turn });
-      else if (decision.type === "call") steps.push({ kind: "call", text: callText({ name: decision.call.name, arguments: decision.arguments }), turn });
+      else if (decision.type === "call")
+        steps.push({ kind: "call", text: callText({ name: decision.call.name, arguments: decision.arguments }), turn });
       else if (decision.type === "calls") {
         for (const { call, feedback } of decision.calls) {
-          const text = call === null ? (feedback ?? "") : callText({ name: call.name, arguments: readArguments(call.argumentsText) });
+          const text =
+            call === null
+              ? (feedback ?? "")
+              : callText({ name: call.name, arguments: readArguments(call.argumentsText) });
           steps.push({ kind: feedback === null ? "call" : "error", text, turn });
         }
-      } else steps.push({ kind: "error", text: decision.type === "observe" ? `${action.text} (told: ${decision.feedback})` : action.text, turn });
+      } else
+        steps.push({
+          kind: "error",
+          text: decision.type === "observe" ? `${action.text} (told: ${decision.feedback})` : action.text,
+          turn,
+        });
     } else if (event.type === "exchange") steps.push({ kind: "agent", text: event.action.text, turn: event.turn });
   }
   if (episode.events.length === 0) {
@@ -113,7 +164,8 @@ function memberOf(row: Row, episode: ShownEpisode): Member {
       const kind = message.role === "tool" ? "result" : message.role === "user" ? "user" : "agent";
       const calls = message.role === "assistant" ? message.toolCalls : [];
       if (message.content !== "") steps.push({ kind, text: message.content, turn: null });
-      for (const { name, argumentsText } of calls) steps.push({ kind: "call", text: callText({ name, arguments: readArguments(argumentsText) }), turn: null });
+      for (const { name, argumentsText } of calls)
+        steps.push({ kind: "call", text: callText({ name, arguments: readArguments(argumentsText) }), turn: null });
     }
   }
   return { row, episode, steps };
@@ -122,7 +174,11 @@ function memberOf(row: Row, episode: ShownEpisode): Member {
 function sharedSteps(all: readonly (readonly Step[])[]): number {
   const [first = []] = all;
   let shared = 0;
-  while (shared < first.length && all.every((steps) => steps[shared]?.kind === first[shared]!.kind && steps[shared]?.text === first[shared]!.text)) shared++;
+  while (
+    shared < first.length &&
+    all.every((steps) => steps[shared]?.kind === first[shared]!.kind && steps[shared]?.text === first[shared]!.text)
+  )
+    shared++;
   return shared;
 }
 

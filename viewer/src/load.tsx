@@ -33,8 +33,19 @@ export function useLoaded<T>(key: string, load: () => Promise<T>, everyMs: numbe
   return state;
 }
 
-export function Waiting<T>({ state, children }: { readonly state: Loaded<T>; readonly children: (value: T) => ComponentChildren }) {
+export function Waiting<T>({
+  state,
+  children,
+}: {
+  readonly state: Loaded<T>;
+  readonly children: (value: T) => ComponentChildren;
+}) {
   if (state.type === "loading") return <p class="quiet">Loading …</p>;
-  if (state.type === "refused") return <p class="refused" role="alert">{state.message}</p>;
+  if (state.type === "refused")
+    return (
+      <p class="refused" role="alert">
+        {state.message}
+      </p>
+    );
   return <>{children(state.value)}</>;
 }

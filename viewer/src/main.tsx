@@ -5,6 +5,7 @@ import { useState } from "preact/hooks";
 import type { RunFacts } from "../../src/viewer/wire/index.ts";
 import { ask, isExported, readEmbedded } from "./api.ts";
 import { theme } from "./chart.tsx";
+import { Compare } from "./compare.tsx";
 import { Episode } from "./episode.tsx";
 import { printable } from "./format.tsx";
 import { Group } from "./group.tsx";
@@ -28,19 +29,20 @@ function Page({ runs }: { readonly runs: readonly RunFacts[] }) {
     ...(isHelp ? { Escape: () => setHelp(false) } : {}),
   });
   const { parts } = route.value;
-  const run = runs[Number(parts[0] ?? 0)] ?? runs[0];
+  const canCompare = runs.filter(({ hasEpisodes }) => hasEpisodes).length > 1;
+  // Two runs were named to be compared.
+  const isCompare = canCompare && (parts[0] ?? "compare") === "compare";
+  const run = isCompare ? undefined : (runs[Number(parts[0] ?? 0)] ?? runs[0]);
   return (
     <>
-      <Head runs={runs} run={run} onHelp={() => setHelp(true)} />
-      <Guard key={parts.join("/")}>
-        <Part runs={runs} run={run} />
-      </Guard>
+      <Head runs={runs} run={run} canCompare={canCompare} onHelp={() => setHelp(true)} />
+      <Guard key={parts.join("/")}>{isCompare ? <Compare runs={runs} /> : <Part run={run} />}</Guard>
       {isHelp && <Help onClose={() => setHelp(false)} />}
     </>
   );
 }
 
-function Part({ run }: { readonly runs: readonly RunFacts[]; readonly run: RunFacts | undefined }) {
+function Part({ run }: { readonly run: RunFacts | undefined }) {
   const current = route.value;
   if (run === undefined) return <main>There is no run.</main>;
   switch (current.parts[1]) {
@@ -55,7 +57,15 @@ function Part({ run }: { readonly runs: readonly RunFacts[]; readonly run: RunFa
   }
 }
 
-function Head({ runs, run, onHelp }: { readonly runs: readonly RunFacts[]; readonly run: RunFacts | undefined; readonly onHelp: () => void }) {
+type HeadProps = {
+  readonly runs: readonly RunFacts[];
+  /** Undefined: runs are compared. */
+  readonly run: RunFacts | undefined;
+  readonly canCompare: boolean;
+  readonly onHelp: () => void;
+};
+
+function Head({ runs, run, canCompare, onHelp }: HeadProps) {
   const [part = ""] = route.value.parts.slice(1);
   const item = (name: string, label: string, link: string) => (
     <a href={link} aria-current={part === name ? "page" : undefined}>
@@ -65,10 +75,21 @@ function Head({ runs, run, onHelp }: { readonly runs: readonly RunFacts[]; reado
   return (
     <nav class="head" aria-label="Pages">
       {runs.map((one) => (
-        <a key={one.index} class="run-name" href={linkTo([one.index])} title={one.location} aria-current={one === run && part === "" ? "page" : undefined}>
+        <a
+          key={one.index}
+          class="run-name"
+          href={linkTo([one.index])}
+          title={one.location}
+          aria-current={one === run && part === "" ? "page" : undefined}
+        >
           {printable(one.name)}
         </a>
       ))}
+      {canCompare && (
+        <a href={linkTo(["compare"])} aria-current={run === undefined ? "page" : undefined}>
+          compare
+        </a>
+      )}
       {run?.hasEpisodes === true && !isExported() && item("tasks", "tasks", linkTo([run.index, "tasks"]))}
       <span class="fill" />
       <button class="quiet" onClick={switchTheme} title="dark or light">
@@ -85,7 +106,10 @@ function Head({ runs, run, onHelp }: { readonly runs: readonly RunFacts[]; reado
 
 function switchTheme(): void {
   const root = document.documentElement;
-  const isDark = root.style.colorScheme === "" ? matchMedia("(prefers-color-scheme: dark)").matches : root.style.colorScheme === "dark";
+  const isDark =
+    root.style.colorScheme === ""
+      ? matchMedia("(prefers-color-scheme: dark)").matches
+      : root.style.colorScheme === "dark";
   root.style.colorScheme = isDark ? "light" : "dark";
   theme.value++;
 }
@@ -107,7 +131,12 @@ const keys: readonly (readonly [string, string])[] = [
 
 function Help({ onClose }: { readonly onClose: () => void }) {
   return (
-    <dialog class="help" aria-label="Keys" ref={(element) => void (element !== null && !element.open && element.showModal())} onClose={onClose}>
+    <dialog
+      class="help"
+      aria-label="Keys"
+      ref={(element) => void (element !== null && !element.open && element.showModal())}
+      onClose={onClose}
+    >
       <h2>Keys</h2>
       <dl>
         {keys.map(([key, text]) => (

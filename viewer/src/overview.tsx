@@ -9,21 +9,27 @@ import { useLoaded, Waiting } from "./load.tsx";
 import { amend, go, linkTo, route } from "./route.ts";
 
 const pageRows = 100;
+/** Between two looks: at a run in progress, and at one that is being read. */
 const liveMs = 1000;
+const readingMs = 250;
 
 export function Overview({ facts }: { readonly facts: RunFacts }) {
-  const [isSettled, setSettled] = useState(false);
+  const [pace, setPace] = useState<number | null>(readingMs);
   const latest = useRef<Summary | null>(null);
   const summary = useLoaded(
     `summary ${facts.index}`,
     async () => {
-      const found = await ask<Summary | { unchanged: true }>("summary", { run: facts.index, since: latest.current?.version });
+      const found = await ask<Summary | { unchanged: true }>("summary", {
+        run: facts.index,
+        since: latest.current?.version,
+      });
       if (!("unchanged" in found)) latest.current = found;
       const now = latest.current!;
-      setSettled(!now.facts.isLive && now.read === now.episodes && now.masks.isDone);
+      const isRead = now.read === now.episodes && now.masks.isDone;
+      setPace(!isRead ? readingMs : now.facts.isLive ? liveMs : null);
       return now;
     },
-    isSettled || isExported() ? null : liveMs,
+    isExported() ? null : pace,
   );
   return (
     <main>
@@ -36,7 +42,10 @@ export function Overview({ facts }: { readonly facts: RunFacts }) {
           </>
         )}
       </Waiting>
-      <Episodes run={facts.index} version={summary.type === "ready" ? `${summary.value.episodes}-${summary.value.read}` : ""} />
+      <Episodes
+        run={facts.index}
+        version={summary.type === "ready" ? `${summary.value.episodes}-${summary.value.read}` : ""}
+      />
     </main>
   );
 }
@@ -75,7 +84,13 @@ function Verdict({ summary }: { readonly summary: Summary }) {
         {read < episodes && <span class="quiet"> (read {count(read)} so far)</span>}
       </p>
       <p class="quiet facts">
-        {[facts.environment, facts.split, facts.model, facts.engine && `engine ${facts.engine}`, facts.startedAt?.slice(0, 16).replace("T", " ")]
+        {[
+          facts.environment,
+          facts.split,
+          facts.model,
+          facts.engine && `engine ${facts.engine}`,
+          facts.startedAt?.slice(0, 16).replace("T", " "),
+        ]
           .filter((part) => part)
           .join(" · ")}
         {summary.meanReward !== null && ` · mean reward ${reward(summary.meanReward)}`}
@@ -91,7 +106,15 @@ function Verdict({ summary }: { readonly summary: Summary }) {
 }
 
 /** Checked by the functions that make masks, episode by episode, while one reads. */
-function Masks({ masks, episodes, run }: { readonly masks: Summary["masks"]; readonly episodes: number; readonly run: number }) {
+function Masks({
+  masks,
+  episodes,
+  run,
+}: {
+  readonly masks: Summary["masks"];
+  readonly episodes: number;
+  readonly run: number;
+}) {
   const [first] = masks.wrong;
   if (first !== undefined) {
     return (
@@ -151,7 +174,10 @@ function Course({ summary: { course } }: { readonly summary: Summary }) {
 }
 
 /** What stands in the box: a number or id, text in quotes, or an expression. */
-export function readBox(text: string): { readonly type: "episode" | "search" | "where" | "all"; readonly text: string } {
+export function readBox(text: string): {
+  readonly type: "episode" | "search" | "where" | "all";
+  readonly text: string;
+} {
   const trimmed = text.trim();
   if (trimmed === "") return { type: "all", text: "" };
   if (/^#?\d+$/.test(trimmed)) return { type: "episode", text: trimmed.replace("#", "") };
@@ -164,7 +190,9 @@ export function readBox(text: string): { readonly type: "episode" | "search" | "
 
 function Episodes({ run, version }: { readonly run: number; readonly version: string }) {
   const { query } = route.value;
-  const [where, text, kind, reason, task] = ["where", "text", "kind", "reason", "task"].map((key) => query.get(key) ?? "");
+  const [where, text, kind, reason, task] = ["where", "text", "kind", "reason", "task"].map(
+    (key) => query.get(key) ?? "",
+  );
   const sort = query.get("sort") ?? "-number";
   const [shown, setShown] = useState(pageRows);
   const filter = JSON.stringify([run, where, text, kind, reason, task, sort]);
@@ -184,7 +212,9 @@ function Episodes({ run, version }: { readonly run: number; readonly version: st
           {(page) => (
             <>
               <p class="quiet" role="status">
-                {page.matched === page.total ? plural(page.total, "episode") : `${count(page.matched)} of ${plural(page.total, "episode")}`}
+                {page.matched === page.total
+                  ? plural(page.total, "episode")
+                  : `${count(page.matched)} of ${plural(page.total, "episode")}`}
                 {reason && (
                   <>
                     {" "}
@@ -252,7 +282,15 @@ const columns: readonly (readonly [name: keyof Row, label: string, isNumber: boo
   ["sentence", "what the grader said", false],
 ];
 
-export function RowTable({ rows, run, sort }: { readonly rows: readonly Row[]; readonly run: number; readonly sort: string | null }) {
+export function RowTable({
+  rows,
+  run,
+  sort,
+}: {
+  readonly rows: readonly Row[];
+  readonly run: number;
+  readonly sort: string | null;
+}) {
   const header = (name: string, label: string) => {
     if (sort === null || name === "sentence") return label;
     const isFalling = sort === `-${name}`;
@@ -273,7 +311,7 @@ export function RowTable({ rows, run, sort }: { readonly rows: readonly Row[]; r
               <th
                 key={name}
                 scope="col"
-                class={`${name}${isNumber ? " number" : ""}`}
+                class={isNumber ? "number" : name === "sentence" ? "sentence" : ""}
                 aria-sort={sort === name ? "ascending" : sort === `-${name}` ? "descending" : undefined}
               >
                 {header(name, label)}
@@ -337,30 +375,36 @@ function Hits({ run, text }: { readonly run: number; readonly text: string }) {
       if (!isWaiting) requestAnimationFrame(show);
       isWaiting = true;
     };
-    search(run, text, { onHit, signal: controller.signal }).then(
-      (value) => {
+    const find = async (): Promise<void> => {
+      try {
+        const value = await search(run, text, { onHit, signal: controller.signal });
         show();
         setEnd(value);
-      },
-      (error: unknown) => {
+      } catch (error) {
         if (!controller.signal.aborted) setEnd(error instanceof Error ? error.message : String(error));
-      },
-    );
+      }
+    };
+    void find();
     return () => controller.abort();
   }, [run, text]);
   return (
     <>
       <p class="quiet" role="status">
         {plural(hits.length, "episode")} with “{printable(text)}”
-        {end === null ? " so far …" : typeof end === "string" ? `. ${end}` : end.isWhole ? "" : `, in the latest ${plural(end.episodes, "episode")}; there are more`}{" "}
+        {end === null
+          ? " so far …"
+          : typeof end === "string"
+            ? `. ${end}`
+            : end.isWhole
+              ? ""
+              : `, in the latest ${plural(end.episodes, "episode")}; there are more`}{" "}
         <a href={linkTo([run])}>show all</a>
       </p>
       <ol class="hits">
         {hits.map((hit) => (
           <li key={hit.number}>
             <a href={linkTo([run, "episode", hit.number], { find: text })}>
-              <span class="hit-number">{hit.number}</span>{" "}
-              <Reward row={{ reward: hit.reward, outcome: "completed" }} />{" "}
+              <span class="hit-number">{hit.number}</span> <Reward row={{ reward: hit.reward, outcome: "completed" }} />{" "}
               <span class="excerpt">
                 {printable(hit.before)}
                 <mark>{printable(hit.match)}</mark>

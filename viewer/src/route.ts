@@ -29,9 +29,14 @@ function decoded(part: string): string {
   }
 }
 
-export function linkTo(parts: readonly (string | number)[], query: Readonly<Record<string, string | number | null>> = {}): string {
-  const given = Object.entries(query).flatMap(([key, value]) => (value === null || value === "" ? [] : [[key, String(value)]]));
-  const text = new URLSearchParams(given as [string, string][]).toString();
+export function linkTo(
+  parts: readonly (string | number)[],
+  query: Readonly<Record<string, string | number | null>> = {},
+): string {
+  const given = Object.entries(query).flatMap(([key, value]) =>
+    value === null || value === "" ? [] : [`${encodeURIComponent(key)}=${encodeURIComponent(value)}`],
+  );
+  const text = given.join("&");
   return `#/${parts.map((part) => encodeURIComponent(part)).join("/")}${text === "" ? "" : `?${text}`}`;
 }
 

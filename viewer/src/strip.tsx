@@ -19,9 +19,20 @@ export function Strip({ run, page: { row, group }, episode, isTokens }: StripPro
   const neighbour = (step: number, label: string) => {
     const to = group[place + step];
     const text = step < 0 ? "‹" : "›";
-    if (to === undefined) return <span class="step off" aria-hidden="true">{text}</span>;
+    if (to === undefined)
+      return (
+        <span class="step off" aria-hidden="true">
+          {text}
+        </span>
+      );
     return (
-      <a class="step" rel={step < 0 ? "prev" : "next"} aria-label={`${label} in the group`} title={`${label} in the group (${step < 0 ? "k" : "j"})`} href={linkTo([run, "episode", to.number], modeOf(isTokens))}>
+      <a
+        class="step"
+        rel={step < 0 ? "prev" : "next"}
+        aria-label={`${label} in the group`}
+        title={`${label} in the group (${step < 0 ? "k" : "j"})`}
+        href={linkTo([run, "episode", to.number], modeOf(isTokens))}
+      >
         {text}
       </a>
     );
@@ -48,7 +59,11 @@ export function Strip({ run, page: { row, group }, episode, isTokens }: StripPro
           <a aria-current={isTokens ? undefined : "page"} href={linkTo([run, "episode", row.number])}>
             conversation
           </a>
-          <a aria-current={isTokens ? "page" : undefined} href={linkTo([run, "episode", row.number], { t: 1 })} title="t">
+          <a
+            aria-current={isTokens ? "page" : undefined}
+            href={linkTo([run, "episode", row.number], { t: 1 })}
+            title="t"
+          >
             tokens
           </a>
         </nav>
@@ -60,7 +75,15 @@ export function Strip({ run, page: { row, group }, episode, isTokens }: StripPro
 
 const modeOf = (isTokens: boolean): Record<string, string | null> => ({ t: isTokens ? "1" : null });
 
-function Why({ episode, run, number }: { readonly episode: ShownEpisode; readonly run: number; readonly number: number }) {
+function Why({
+  episode,
+  run,
+  number,
+}: {
+  readonly episode: ShownEpisode;
+  readonly run: number;
+  readonly number: number;
+}) {
   const { grade, failure } = episode;
   const expected = useMemo(() => expectedActions(episode), [episode]);
   const made = useMemo(() => madeCalls(episode), [episode]);
@@ -87,9 +110,17 @@ function Why({ episode, run, number }: { readonly episode: ShownEpisode; readonl
             <span>and it was never called</span>
           ) : (
             <>
-              {difference.made.turn === null ? "called" : <a href={linkTo([run, "episode", number], { ...keep(), turn: difference.made.turn })}>turn {difference.made.turn}</a>}{" "}
+              {difference.made.turn === null ? (
+                "called"
+              ) : (
+                <a href={linkTo([run, "episode", number], { ...keep(), turn: difference.made.turn })}>
+                  turn {difference.made.turn}
+                </a>
+              )}{" "}
               <code>{printable(callText(difference.made))}</code>
-              {difference.differing.length > 0 && <span class="quiet"> other {difference.differing.map(printable).join(", ")}</span>}
+              {difference.differing.length > 0 && (
+                <span class="quiet"> other {difference.differing.map(printable).join(", ")}</span>
+              )}
             </>
           )}{" "}
           <span class="quiet">
@@ -101,7 +132,12 @@ function Why({ episode, run, number }: { readonly episode: ShownEpisode; readonl
         <p class="differs">
           <span class="label">beyond</span> all {expected!.length} expected actions were made, and{" "}
           <code>{printable(callText(difference.made))}</code>
-          {difference.made.turn !== null && <a href={linkTo([run, "episode", number], { ...keep(), turn: difference.made.turn })}> turn {difference.made.turn}</a>}
+          {difference.made.turn !== null && (
+            <a href={linkTo([run, "episode", number], { ...keep(), turn: difference.made.turn })}>
+              {" "}
+              turn {difference.made.turn}
+            </a>
+          )}
         </p>
       )}
       {state !== null && state.length > 0 && (
@@ -109,8 +145,20 @@ function Why({ episode, run, number }: { readonly episode: ShownEpisode; readonl
           {state.map(({ record, expected: right, found }) => (
             <li key={record}>
               <span class="label">state</span> <strong>{printable(record)}</strong>{" "}
-              {right === null ? "should not be there" : <>expected <ins>{printable(right)}</ins></>}
-              {found === null ? ", is missing" : <>, found <del>{printable(found)}</del></>}
+              {right === null ? (
+                "should not be there"
+              ) : (
+                <>
+                  expected <ins>{printable(right)}</ins>
+                </>
+              )}
+              {found === null ? (
+                ", is missing"
+              ) : (
+                <>
+                  , found <del>{printable(found)}</del>
+                </>
+              )}
             </li>
           ))}
         </ul>

@@ -22,7 +22,9 @@ export function Tasks({ facts, route: { query } }: { readonly facts: RunFacts; r
           <>
             <p class="quiet">
               {never ? `${count(matched)} of ${plural(total, "task")}` : plural(total, "task")} ·{" "}
-              <a href={linkTo([run, "tasks"], { never: never ? null : 1 })}>{never ? "show all tasks" : "those that never pass"}</a>
+              <a href={linkTo([run, "tasks"], { never: never ? null : 1 })}>
+                {never ? "show all tasks" : "those that never pass"}
+              </a>
             </p>
             <div class="table" tabIndex={0} role="region" aria-label="Table of tasks">
               <table>

@@ -3,7 +3,7 @@
 
 import type { Sample, Turn } from "../../src/core/index.ts";
 import { branchesOf, turnSpans } from "../../src/trajectories/index.ts";
-import type { Plain, ShownEpisode, ShownSamples, TokenText, TurnTexts } from "../../src/viewer/wire/index.ts";
+import type { Plain, ShownEpisode, ShownSamples, TokenText, TurnText } from "../../src/viewer/wire/index.ts";
 import { count, plural } from "./format.tsx";
 
 export type PieceKind = "observed" | "trained" | "masked";
@@ -36,17 +36,21 @@ export type BranchLayout = {
 
 /** Root-to-leaf paths, in the order of their leaves. */
 export function branchPaths({ trajectory }: ShownEpisode): readonly (readonly Turn[])[] {
-  return branchesOf(trajectory as { turns: readonly Turn[] });
+  return branchesOf(trajectory);
 }
 
 export function layoutOf(
   episode: ShownEpisode,
-  { samples, texts, branch }: { readonly samples: ShownSamples; readonly texts: readonly TurnTexts[] | null; readonly branch: number },
+  {
+    samples,
+    texts,
+    branch,
+  }: { readonly samples: ShownSamples; readonly texts: readonly TurnText[] | null; readonly branch: number },
 ): BranchLayout {
   const path = branchPaths(episode)[branch] ?? [];
   const sample = samples.samples.find((one) => one.branch === branch) ?? null;
   const rewards = episode.grade?.turnRewards ?? [];
-  const spans = sample === null ? [] : turnSpans(sample, { turns: episode.trajectory.turns as readonly Turn[] }, rewards);
+  const spans = sample === null ? [] : turnSpans(sample, episode.trajectory, rewards);
   const trainedIn = trainedBranches(samples, episode);
   const pieces: Piece[] = [];
   let [start, trained, masked] = [0, 0, 0];
@@ -54,15 +58,36 @@ export function layoutOf(
     const { observationTokens, sampledTokens, logprobs } = turn;
     const text = texts?.[turn.index] ?? null;
     if (observationTokens.length > 0) {
-      const reason = turn.rewriteReason === null ? "the policy was shown it" : `the policy was shown it; history was rewritten: ${turn.rewriteReason}`;
-      pieces.push({ turn, kind: "observed", reason, start, tokens: observationTokens, logprobs: null, text: text?.observation ?? null, reward: null });
+      const reason =
+        turn.rewriteReason === null
+          ? "the policy was shown it"
+          : `the policy was shown it; history was rewritten: ${turn.rewriteReason}`;
+      pieces.push({
+        turn,
+        kind: "observed",
+        reason,
+        start,
+        tokens: observationTokens,
+        logprobs: null,
+        text: text?.observation ?? null,
+        reward: null,
+      });
     }
     start += observationTokens.length;
     if (sampledTokens.length > 0) {
       const isTrained = spans[place]?.isTrained === true;
       const reason = isTrained ? "sampled, and trained here" : untrainedReason(turn, { samples, trainedIn, branch });
       const kind = isTrained ? "trained" : "masked";
-      pieces.push({ turn, kind, reason, start, tokens: sampledTokens, logprobs, text: text?.action ?? null, reward: rewards[turn.index] ?? null });
+      pieces.push({
+        turn,
+        kind,
+        reason,
+        start,
+        tokens: sampledTokens,
+        logprobs,
+        text: text?.action ?? null,
+        reward: rewards[turn.index] ?? null,
+      });
       if (isTrained) trained += sampledTokens.length;
       else masked += sampledTokens.length;
     }
@@ -75,7 +100,7 @@ export function layoutOf(
 function trainedBranches({ samples }: ShownSamples, { trajectory }: ShownEpisode): ReadonlyMap<number, number> {
   const found = new Map<number, number>();
   for (const sample of samples) {
-    for (const { turn, isTrained } of turnSpans(sample, trajectory as { turns: readonly Turn[] })) {
+    for (const { turn, isTrained } of turnSpans(sample, trajectory)) {
       if (isTrained) found.set(turn, sample.branch);
     }
   }
@@ -94,12 +119,17 @@ const dropReasons: Readonly<Record<string, string>> = {
 
 function untrainedReason(
   turn: Turn,
-  { samples, trainedIn, branch }: { readonly samples: ShownSamples; readonly trainedIn: ReadonlyMap<number, number>; readonly branch: number },
+  {
+    samples,
+    trainedIn,
+    branch,
+  }: { readonly samples: ShownSamples; readonly trainedIn: ReadonlyMap<number, number>; readonly branch: number },
 ): string {
   const dropped = samples.dropped.find((drop) => drop.turn === turn.index);
   if (dropped !== undefined) return `in no row (${dropped.reason}): ${dropReasons[dropped.reason] ?? dropped.reason}`;
   const elsewhere = trainedIn.get(turn.index);
-  if (elsewhere !== undefined && elsewhere !== branch) return `masked here: branch ${elsewhere} trains it, and once is enough`;
+  if (elsewhere !== undefined && elsewhere !== branch)
+    return `masked here: branch ${elsewhere} trains it, and once is enough`;
   return samples.violation === null ? "masked" : "no row was made: the masks are not in order";
 }
 
@@ -147,7 +177,8 @@ export function chunksOf({ tokens, text }: Pick<Piece, "tokens" | "text">): Chun
     let end = place;
     while (to < tokens.length && to < from + chunkTokens) end += lengthAt(to++);
     let [ahead, aheadEnd] = [to, end];
-    while (ahead < tokens.length && ahead < to + slackTokens && whole.charCodeAt(aheadEnd - 1) !== 10) aheadEnd += lengthAt(ahead++);
+    while (ahead < tokens.length && ahead < to + slackTokens && whole.charCodeAt(aheadEnd - 1) !== 10)
+      aheadEnd += lengthAt(ahead++);
     if (whole.charCodeAt(aheadEnd - 1) === 10 || ahead === tokens.length) [to, end] = [ahead, aheadEnd];
     const starts = new Uint32Array(to - from + 1);
     for (let at = from, start = 0; at < to; at++) {
@@ -177,6 +208,11 @@ export function logprobClass(logprob: number): number {
 /** One sentence on a branch: what is trained of it. */
 export function branchSentence({ tokens, trained, masked, sample }: BranchLayout): string {
   const observed = tokens - trained - masked;
-  const parts = [`${count(tokens)} tokens`, `${count(trained)} trained`, `${count(masked)} sampled and masked`, `${count(observed)} observed`];
+  const parts = [
+    `${count(tokens)} tokens`,
+    `${count(trained)} trained`,
+    `${count(masked)} sampled and masked`,
+    `${count(observed)} observed`,
+  ];
   return `${parts.join(", ")}${sample === null ? "; no row" : ""}`;
 }

@@ -4,9 +4,9 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Turn } from "../../src/core/index.ts";
-import { type PackedText, decodeTexts, samplesOf, type ShownEpisode } from "../../src/viewer/wire/index.ts";
+import { type PackedText, decodeText, samplesOf, type ShownEpisode } from "../../src/viewer/wire/index.ts";
 import { ask } from "./api.ts";
-import { count, plural, printable } from "./format.tsx";
+import { controlsShown, count, plural, printable } from "./format.tsx";
 import { useLoaded } from "./load.tsx";
 import { amend } from "./route.ts";
 import {
@@ -32,14 +32,14 @@ type TokensProps = {
 };
 
 /** Kept for the episode that was read last: conversation and tokens are gone back and forth between. */
-const textCache = new Map<string, Promise<ReturnType<typeof decodeTexts> | null>>();
+const textCache = new Map<string, Promise<ReturnType<typeof decodeText> | null>>();
 
-export function loadTexts(run: number, number: number): Promise<ReturnType<typeof decodeTexts> | null> {
+export function loadText(run: number, number: number): Promise<ReturnType<typeof decodeText> | null> {
   const key = `${run} ${number}`;
   const known = textCache.get(key);
   if (known !== undefined) return known;
-  const loading = ask<{ observation: PackedText; action: PackedText }[] | null>("texts", { run, id: number }).then((turns) =>
-    turns === null ? null : decodeTexts(turns),
+  const loading = ask<{ observation: PackedText; action: PackedText }[] | null>("text", { run, id: number }).then(
+    (turns) => (turns === null ? null : decodeText(turns)),
   );
   textCache.clear();
   textCache.set(key, loading);
@@ -50,11 +50,14 @@ export function loadTexts(run: number, number: number): Promise<ReturnType<typeo
 export function Tokens({ episode, run, number, branch, turn }: TokensProps) {
   const samples = useMemo(() => samplesOf(episode), [episode]);
   const paths = useMemo(() => branchPaths(episode), [episode]);
-  const texts = useLoaded(`texts ${run} ${number}`, () => loadTexts(run, number));
+  const texts = useLoaded(`texts ${run} ${number}`, () => loadText(run, number));
   const withTurn = turn === null ? -1 : paths.findIndex((path) => path.some(({ index }) => index === turn));
   const shown = branch ?? (withTurn === -1 ? 0 : withTurn);
   const layout = useMemo(
-    () => (texts.type === "loading" ? null : layoutOf(episode, { samples, branch: shown, texts: texts.type === "ready" ? texts.value : null })),
+    () =>
+      texts.type === "loading"
+        ? null
+        : layoutOf(episode, { samples, branch: shown, texts: texts.type === "ready" ? texts.value : null }),
     [episode, samples, shown, texts],
   );
   if (episode.trajectory.turns.length === 0) {
@@ -77,7 +80,9 @@ export function Tokens({ episode, run, number, branch, turn }: TokensProps) {
           ) : (
             <strong class="bad">Mask not in order: {printable(samples.violation)}</strong>
           )}{" "}
-          {samples.violation === null && "every sampled token is trained exactly once, or dropped for a reason stated below."} {layout !== null && `${branchSentence(layout)}.`}
+          {samples.violation === null &&
+            "every sampled token is trained exactly once, or dropped for a reason stated below."}{" "}
+          {layout !== null && `${branchSentence(layout)}.`}
         </p>
         {samples.dropped.length > 0 && (
           <ul class="dropped">
@@ -91,7 +96,9 @@ export function Tokens({ episode, run, number, branch, turn }: TokensProps) {
         <Spread turns={layout?.turns ?? []} />
         {paths.length > 1 && <Branches paths={paths} shown={shown} />}
         <Legend />
-        {texts.type === "ready" && texts.value === null && <p class="quiet">The tokenizer of this run is not there any more: tokens are shown by their ids.</p>}
+        {texts.type === "ready" && texts.value === null && (
+          <p class="quiet">The tokenizer of this run is not there any more: tokens are shown by their ids.</p>
+        )}
         {texts.type === "refused" && <p class="refused">{texts.message}</p>}
       </section>
       {layout === null ? <p class="quiet">Loading the text of the tokens …</p> : <Pane layout={layout} turn={turn} />}
@@ -105,7 +112,9 @@ function Spread({ turns }: { readonly turns: readonly Turn[] }) {
   const { oldest, newest } = spread;
   return (
     <p class="quiet">
-      Weights {oldest === newest ? oldest : `${oldest} to ${newest}: the oldest is ${newest - oldest} behind the newest`}; a trainer at version n is n − {oldest} steps ahead (staleness).
+      Weights{" "}
+      {oldest === newest ? oldest : `${oldest} to ${newest}: the oldest is ${newest - oldest} behind the newest`}; a
+      trainer at version n is n − {oldest} steps ahead (staleness).
     </p>
   );
 }
@@ -125,7 +134,8 @@ function Branches({ paths, shown }: { readonly paths: readonly (readonly Turn[])
                 branch {branch}
               </button>{" "}
               {shared > 0 && <span class="quiet">from turn {path[shared - 1]!.index}: </span>}
-              turns {own.map(({ index }) => index).join(" → ")} {reason !== null && <span class="quiet">({printable(reason)})</span>}
+              turns {own.map(({ index }) => index).join(" → ")}{" "}
+              {reason !== null && <span class="quiet">({printable(reason)})</span>}
             </li>
           );
         })}
@@ -143,7 +153,8 @@ function sharedTurns(a: readonly Turn[], b: readonly Turn[]): number {
 function Legend() {
   return (
     <p class="legend">
-      <span class="sample observed">observed</span> <span class="sample trained">sampled, trained</span> <span class="sample masked">sampled, masked</span>
+      <span class="sample observed">observed</span> <span class="sample trained">sampled, trained</span>{" "}
+      <span class="sample masked">sampled, masked</span>
       <span class="quiet"> logprob below </span>
       {logprobBounds.map((bound, index) => (
         <span key={bound} class={`sample p${index}`}>
@@ -156,7 +167,9 @@ function Legend() {
 
 function Pane({ layout, turn }: { readonly layout: BranchLayout; readonly turn: number | null }) {
   const holder = useRef<HTMLDivElement>(null);
-  const [token, setToken] = useState<string>("Point at a token, or use the arrow keys: its id, logprob and weights stand here.");
+  const [token, setToken] = useState<string>(
+    "Point at a token, or use the arrow keys: its id, logprob and weights stand here.",
+  );
   useEffect(() => {
     const pane = new TokenPane(holder.current!, layout, setToken);
     if (turn !== null) holder.current!.querySelector(`[data-turn="${turn}"]`)?.scrollIntoView({ block: "start" });
@@ -197,7 +210,9 @@ class TokenPane {
       this.#current.priority = 1;
       registry?.set("current-token", this.#current);
     }
-    this.#watch = new IntersectionObserver((entries) => entries.forEach((entry) => this.#seen(entry)), { rootMargin: "600px" });
+    this.#watch = new IntersectionObserver((entries) => entries.forEach((entry) => this.#seen(entry)), {
+      rootMargin: "600px",
+    });
     element.replaceChildren(...layout.pieces.map((piece) => this.#section(piece)));
     element.addEventListener("pointermove", this.#point);
     element.addEventListener("keydown", this.#step);
@@ -307,7 +322,9 @@ class TokenPane {
     this.#at = { element, token };
     this.#current?.clear();
     this.#current?.add(rangeOf(node, chunk, token, token + 1));
-    this.#say(tokenLine(piece, token, chunk.text.slice(chunk.starts[token - chunk.from], chunk.starts[token - chunk.from + 1])));
+    this.#say(
+      tokenLine(piece, token, chunk.text.slice(chunk.starts[token - chunk.from], chunk.starts[token - chunk.from + 1])),
+    );
   }
 }
 
@@ -320,7 +337,9 @@ function labelOf(piece: Piece): string {
     kind === "observed" ? null : weightsText(turn),
     kind === "observed" || turn.finish.reason === "stop" ? null : `ended by ${turn.finish.reason}`,
     kind !== "observed" && piece.logprobs === null ? "no logprobs recorded" : null,
-    kind === "observed" && turn.spelledTokens > 0 ? `${plural(turn.spelledTokens, "control token")} spelled out, which are text` : null,
+    kind === "observed" && turn.spelledTokens > 0
+      ? `${plural(turn.spelledTokens, "control token")} spelled out, which are text`
+      : null,
     kind === "observed" && turn.deviation !== null ? `not as the template writes it: ${turn.deviation}` : null,
     reward === null ? null : `reward ${reward}`,
   ];
@@ -355,9 +374,7 @@ function weightSpanAt({ weightSpans }: Turn, at: number): string | null {
 
 /** What cannot be seen keeps its length here: ranges count characters. */
 function shownText(text: string): string {
-  return text.replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f]/g, (mark) =>
-    mark === "\u007f" ? "␡" : String.fromCharCode(0x2400 + mark.charCodeAt(0)),
-  ).replaceAll(/[\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "␦");
+  return controlsShown(text).replaceAll(/[\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "␦");
 }
 
 function rangeOf(node: Text, chunk: Chunk, from: number, to: number): Range {
@@ -383,6 +400,9 @@ function caretAt(x: number, y: number): { readonly node: Node; readonly offset: 
     const found = document.caretPositionFromPoint(x, y);
     return found === null ? null : { node: found.offsetNode, offset: found.offset };
   }
-  const range = (document as { caretRangeFromPoint?: (x: number, y: number) => Range | null }).caretRangeFromPoint?.(x, y);
+  const range = (document as { caretRangeFromPoint?: (x: number, y: number) => Range | null }).caretRangeFromPoint?.(
+    x,
+    y,
+  );
   return range === undefined || range === null ? null : { node: range.startContainer, offset: range.startOffset };
 }

@@ -2,6 +2,7 @@
 
 import { useMemo, useRef, useState } from "preact/hooks";
 import type { PlainObject, RunFacts, Training, TrainingPoint } from "../../src/viewer/wire/index.ts";
+import { valueText } from "./actions.ts";
 import { ask, isExported } from "./api.ts";
 import { Chart, type Line } from "./chart.tsx";
 import { percent, printable } from "./format.tsx";
@@ -15,14 +16,21 @@ export function TrainingPage({ facts }: { readonly facts: RunFacts }) {
   const training = useLoaded(
     `training ${facts.index}`,
     async () => {
-      const found = await ask<Training | { unchanged: true }>("training", { run: facts.index, since: latest.current?.version });
+      const found = await ask<Training | { unchanged: true }>("training", {
+        run: facts.index,
+        since: latest.current?.version,
+      });
       if (!("unchanged" in found)) latest.current = found;
       setLive(latest.current!.facts.isLive);
       return latest.current!;
     },
     isLive && !isExported() ? liveMs : null,
   );
-  return <main><Waiting state={training}>{(value) => <Shown training={value} />}</Waiting></main>;
+  return (
+    <main>
+      <Waiting state={training}>{(value) => <Shown training={value} />}</Waiting>
+    </main>
+  );
 }
 
 function Shown({ training: { facts, verdict, signs, steps, comparison, end } }: { readonly training: Training }) {
@@ -32,7 +40,9 @@ function Shown({ training: { facts, verdict, signs, steps, comparison, end } }: 
       <section class="verdict" aria-label="Verdict">
         <p class={`sentence ${verdict.level}`}>{verdict.text}</p>
         <p class="quiet facts">
-          {[facts.environment, facts.split, facts.model, facts.engine, facts.isLive ? "live" : facts.status, end].filter((part) => part).join(" · ")}
+          {[facts.environment, facts.split, facts.model, facts.engine, facts.isLive ? "live" : facts.status, end]
+            .filter((part) => part)
+            .join(" · ")}
         </p>
         <ul class="signs">
           {signs.map(({ level, text }) => (
@@ -57,16 +67,39 @@ function Curves({ steps, x }: { readonly steps: readonly TrainingPoint[]; readon
       ...{ label: "held out", values: of("held_out_pass_rate"), colour: "--accent" },
       points: { low: of("held_out_low"), high: of("held_out_high") },
     };
-    const line = (label: string, values: readonly (number | null)[], colour: string): Line => ({ label, values, colour });
+    const line = (label: string, values: readonly (number | null)[], colour: string): Line => ({
+      label,
+      values,
+      colour,
+    });
     return [
-      { title: "Pass rate", format: percent, lines: [{ ...line("of training", pass, "--good"), isFaint: true }, line("smoothed", smoothed(pass), "--good"), heldOut] },
+      {
+        title: "Pass rate",
+        format: percent,
+        lines: [
+          { ...line("of training", pass, "--good"), isFaint: true },
+          line("smoothed", smoothed(pass), "--good"),
+          heldOut,
+        ],
+      },
       { title: "Groups with signal", format: percent, lines: [line("share", shares, "--warm")] },
       { title: "Entropy", format: small, lines: [line("mean", of("entropy"), "--accent")] },
       { title: "KL to the first policy", format: small, lines: [line("mean", of("kl"), "--accent")] },
-      { title: "Mismatch of logprobs", format: small, lines: [line("mean", of("logprob_difference_mean"), "--bad"), line("largest", of("logprob_difference_largest"), "--warm")] },
+      {
+        title: "Mismatch of logprobs",
+        format: small,
+        lines: [
+          line("mean", of("logprob_difference_mean"), "--bad"),
+          line("largest", of("logprob_difference_largest"), "--warm"),
+        ],
+      },
       { title: "Gradient norm", format: small, lines: [line("norm", of("gradient_norm"), "--accent")] },
       { title: "Turns of an episode", format: small, lines: [line("mean", of("turns_per_episode"), "--warm")] },
-      { title: "Format errors of an episode", format: small, lines: [line("mean", of("problems_per_episode"), "--bad")] },
+      {
+        title: "Format errors of an episode",
+        format: small,
+        lines: [line("mean", of("problems_per_episode"), "--bad")],
+      },
     ].filter(({ lines }) => lines.some(({ values }) => values.some((value) => value !== null && value !== 0)));
   }, [steps]);
   return (
@@ -80,7 +113,9 @@ function Curves({ steps, x }: { readonly steps: readonly TrainingPoint[]; readon
 
 function small(value: number): string {
   if (value === 0) return "0";
-  return Math.abs(value) < 0.001 || Math.abs(value) >= 10_000 ? value.toExponential(0) : String(Number(value.toPrecision(2)));
+  return Math.abs(value) < 0.001 || Math.abs(value) >= 10_000
+    ? value.toExponential(0)
+    : String(Number(value.toPrecision(2)));
 }
 
 /** The mean of up to five steps on either side. */
@@ -94,7 +129,10 @@ export function smoothed(values: readonly (number | null)[]): (number | null)[] 
 function Comparison({ rows }: { readonly rows: readonly PlainObject[] }) {
   const rate = (value: unknown): string => (typeof value === "number" ? percent(value) : "–");
   const interval = (value: unknown): string => {
-    const { low, high } = (typeof value === "object" && value !== null ? value : {}) as { low?: unknown; high?: unknown };
+    const { low, high } = (typeof value === "object" && value !== null ? value : {}) as {
+      low?: unknown;
+      high?: unknown;
+    };
     if (typeof low !== "number" || typeof high !== "number") return "–";
     return `${(low * 100).toFixed(0)} to ${(high * 100).toFixed(0)}`.replaceAll("-", "−");
   };
@@ -114,9 +152,9 @@ function Comparison({ rows }: { readonly rows: readonly PlainObject[] }) {
           </thead>
           <tbody>
             {rows.map((row) => (
-              <tr key={String(row["kind"])}>
-                <td>{printable(String(row["kind"]))}</td>
-                <td class="number">{String(row["tasks"])}</td>
+              <tr key={valueText(row["kind"] ?? null)}>
+                <td>{printable(valueText(row["kind"] ?? null))}</td>
+                <td class="number">{valueText(row["tasks"] ?? null)}</td>
                 <td class="number">{rate(row["before"])}</td>
                 <td class="number">{rate(row["after"])}</td>
                 <td class="number">{interval(row["gainInterval"])}</td>

@@ -174,13 +174,10 @@ export const modules = {
 
   // The local page over runs: its server, and what server and page have in common.
   viewer: {
-    imports: [
-      ...["core", "python-semantics", "http", "store", "graders", "export", "learner"],
-      "viewer/wire",
-    ],
+    imports: [...["core", "python-semantics", "http", "statistics", "store", "export", "learner"], "viewer/wire"],
     isInternal: true,
   },
-  "viewer/wire": { imports: ["core", "trajectories"], browser: true, isInternal: true },
+  "viewer/wire": { imports: ["core", "statistics", "trajectories"], browser: true, isInternal: true },
 
   testing: {
     imports: ["core", "lib", "python-semantics"],

@@ -1,8 +1,10 @@
 // `view`: parses flags, calls view(), prints.
 
 import { Command } from "commander";
-import { view, type ViewOptions, viewSettings } from "../../api/view.ts";
+import { exportView, view, type ViewOptions, viewSettings } from "../../api/view.ts";
+import { ConfigurationError } from "../../core/index.ts";
 import { type CliContext, exitCodes, type RunCommand, untilAborted } from "../cli-context.ts";
+import { formatCount } from "../display/terminal-text.ts";
 import { addSettings } from "../flags.ts";
 
 export function viewCommand(runCommand: RunCommand): Command {
@@ -16,10 +18,11 @@ export function viewCommand(runCommand: RunCommand): Command {
     .argument("<source...>", "run folders, or folders of train");
   addSettings(command, viewSettings);
   return command
+    .option("--export <file>", "write one HTML file that opens without a server, and end")
+    .option("--episode <number>", "export this one alone, by its number or id")
+    .option("--where <expression>", "export the episodes that an expression keeps, as export --where does")
     .addHelpText("after", examples)
-    .action(async (sources: string[], flags: Omit<ViewOptions, "sources">) =>
-      runCommand((context) => run({ ...flags, sources }, context)),
-    );
+    .action(async (sources: string[], flags: ViewFlags) => runCommand((context) => run(sources, flags, context)));
 }
 
 const examples = `
@@ -27,11 +30,32 @@ Examples:
   $ npx trainable-agents view runs/20260101-120000-bookshop
 
   # Two runs of the same tasks, compared.
-  $ npx trainable-agents view runs/one runs/two`;
+  $ npx trainable-agents view runs/one runs/two
 
-async function run(options: ViewOptions, context: CliContext): Promise<number> {
+  # One file, to send to somebody.
+  $ npx trainable-agents view runs/20260101-120000-bookshop --export failed.html --where "reward < 1"`;
+
+type ViewFlags = Omit<ViewOptions, "sources"> & {
+  readonly export?: string;
+  readonly episode?: string;
+  readonly where?: string;
+};
+
+async function run(sources: readonly string[], flags: ViewFlags, context: CliContext): Promise<number> {
   const { cwd, stdout, stderr, drain, cancel } = context;
-  const viewer = await view({ ...options, cwd });
+  const { export: file, episode, where, ...options } = flags;
+  if (file !== undefined) {
+    const choice = { ...(episode === undefined ? {} : { episode }), ...(where === undefined ? {} : { where }) };
+    const bytes = await exportView({ sources, file, cwd, ...choice });
+    stdout.write(`${file}  ${formatCount(Math.ceil(bytes / 1000))} kB\n`);
+    return exitCodes.done;
+  }
+  if (episode !== undefined || where !== undefined) {
+    throw new ConfigurationError(
+      "Cannot use --episode or --where without --export: in the page a filter is typed; add --export <file>.",
+    );
+  }
+  const viewer = await view({ ...options, sources, cwd });
   try {
     stdout.write(`${viewer.url}\n`);
     stderr.write(`Open it in a browser. Ctrl-C ends it.\n`);

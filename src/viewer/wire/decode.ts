@@ -3,10 +3,13 @@
 
 import type { Episode, EpisodeSamples } from "../../core/index.ts";
 import { episodeSamples } from "../../trajectories/index.ts";
-import type { PlainJson, PlainObject, ShownEpisode, TokenText, TurnTexts } from "./wire.ts";
+import type { PlainJson, PlainObject, ShownEpisode, TokenText, TurnText } from "./wire.ts";
 
 type Packed = { readonly dtype: string; readonly base64: string };
-type StoredTurn = Omit<ShownEpisode["trajectory"]["turns"][number], "observationTokens" | "sampledTokens" | "logprobs"> & {
+type StoredTurn = Omit<
+  ShownEpisode["trajectory"]["turns"][number],
+  "observationTokens" | "sampledTokens" | "logprobs"
+> & {
   readonly observationTokens: Packed;
   readonly sampledTokens: Packed;
   readonly logprobs: Packed | null;
@@ -16,8 +19,9 @@ export type StoredEpisode = Omit<ShownEpisode, "trajectory"> & { readonly turns:
 
 /** Throws a plain error for what is no episode. */
 export function decodeEpisode(stored: StoredEpisode): ShownEpisode {
-  if (!Array.isArray(stored.turns) || !Array.isArray(stored.events) || typeof stored.task !== "object") {
-    throw new Error("Cannot read the episode: it has no turns, no events or no task.");
+  const lists: readonly unknown[] = [stored.turns, stored.events, stored.messages];
+  if (!lists.every((list) => Array.isArray(list)) || typeof stored.task !== "object") {
+    throw new Error("Cannot read the episode: it has no turns, no events, no messages or no task.");
   }
   const turns = stored.turns.map((turn) => ({
     ...turn,
@@ -54,8 +58,13 @@ export function base64Bytes(base64: string): ArrayBuffer {
 /** As it travels: a text, and its lengths packed. */
 export type PackedText = { readonly text: string; readonly lengths: string };
 
-export function decodeTexts(turns: readonly { readonly observation: PackedText; readonly action: PackedText }[]): TurnTexts[] {
-  const decode = ({ text, lengths }: PackedText): TokenText => ({ text, lengths: new Uint16Array(base64Bytes(lengths)) });
+export function decodeText(
+  turns: readonly { readonly observation: PackedText; readonly action: PackedText }[],
+): TurnText[] {
+  const decode = ({ text, lengths }: PackedText): TokenText => ({
+    text,
+    lengths: new Uint16Array(base64Bytes(lengths)),
+  });
   return turns.map(({ observation, action }) => ({ observation: decode(observation), action: decode(action) }));
 }
 
@@ -76,19 +85,23 @@ export function samplesOf(shown: ShownEpisode): ShownSamples {
 export type ExpectedAction = { readonly name: string; readonly arguments: PlainObject };
 
 /** Of a grade, where the environment says so: ours, the reference of τ-bench, that of τ²-bench. `null`: it does not. */
-export function expectedActions({ grade, info }: Pick<ShownEpisode, "grade" | "info">): readonly ExpectedAction[] | null {
+export function expectedActions({
+  grade,
+  info,
+}: Pick<ShownEpisode, "grade" | "info">): readonly ExpectedAction[] | null {
   const found = grade === null ? null : readActions(grade.info["expected_actions"]);
   if (found !== null) return found;
   const rewardInfo = asObject(grade?.info["reward_info"] ?? info["reward_info"]);
-  const checks = rewardInfo?.["action_checks"];
-  if (Array.isArray(checks)) return readActions(checks.map((check) => asObject(check)?.["action"] ?? null));
+  const checks = asList(rewardInfo?.["action_checks"]);
+  if (checks !== null) return readActions(checks.map((check) => asObject(check)?.["action"] ?? null));
   return readActions(rewardInfo?.["actions"]) ?? readActions(asObject(info["task"])?.["actions"]);
 }
 
 function readActions(value: PlainJson | undefined): readonly ExpectedAction[] | null {
-  if (!Array.isArray(value)) return null;
+  const list = asList(value);
+  if (list === null) return null;
   const actions: ExpectedAction[] = [];
-  for (const one of value as readonly PlainJson[]) {
+  for (const one of list) {
     const action = asObject(one);
     const name = action?.["name"];
     if (typeof name !== "string") return null;
@@ -98,18 +111,26 @@ function readActions(value: PlainJson | undefined): readonly ExpectedAction[] | 
 }
 
 /** A record that is not as the task expects it. */
-export type StateDifference = { readonly record: string; readonly expected: string | null; readonly found: string | null };
+export type StateDifference = {
+  readonly record: string;
+  readonly expected: string | null;
+  readonly found: string | null;
+};
 
 /** As {@link expectedActions}; `null`: the environment does not say. */
 export function stateDifference({ grade }: Pick<ShownEpisode, "grade">): readonly StateDifference[] | null {
-  const value = grade?.info["state_difference"];
-  if (!Array.isArray(value)) return null;
+  const list = asList(grade?.info["state_difference"]);
+  if (list === null) return null;
   const text = (part: PlainJson | undefined): string | null => (typeof part === "string" ? part : null);
-  return (value as readonly PlainJson[]).flatMap((one) => {
+  return list.flatMap((one) => {
     const part = asObject(one);
     const record = text(part?.["record"]);
     return record === null ? [] : [{ record, expected: text(part?.["expected"]), found: text(part?.["found"]) }];
   });
+}
+
+function asList(value: PlainJson | undefined): readonly PlainJson[] | null {
+  return Array.isArray(value) ? (value as readonly PlainJson[]) : null;
 }
 
 function asObject(value: PlainJson | undefined): PlainObject | null {

@@ -7,7 +7,8 @@ export function apiPath(name: string, values: Readonly<Record<string, PathValue>
   const query = new URLSearchParams();
   for (const key of Object.keys(values).sort()) {
     const value = values[key];
-    if (value !== null && value !== undefined && value !== "" && value !== false) query.set(key, value === true ? "1" : String(value));
+    if (value !== null && value !== undefined && value !== "" && value !== false)
+      query.set(key, value === true ? "1" : String(value));
   }
   const text = query.toString();
   return text === "" ? `api/${name}` : `api/${name}?${text}`;

@@ -2,6 +2,7 @@
 // the page reads what the run wrote; see `decode.ts`.
 
 import type { Episode, Outcome } from "../../core/index.ts";
+import type { Comparison, ComparisonRow } from "../../statistics/index.ts";
 
 /** A JSON value as `JSON.parse` makes it. */
 export type PlainJson = null | boolean | number | string | readonly PlainJson[] | PlainObject;
@@ -29,6 +30,8 @@ export type Row = {
   readonly id: string;
   readonly groupId: string;
   readonly taskId: string;
+  /** `null`: not recorded. */
+  readonly contentHash: string | null;
   readonly sampleIndex: number;
   /** "unreadable": its line is not what was written. */
   readonly outcome: Outcome | "unreadable";
@@ -160,7 +163,7 @@ export type EpisodePage<Line = ShownEpisode> = {
 export type TokenText = { readonly text: string; readonly lengths: Uint16Array };
 
 /** Of each turn: what it observed, what it sampled. */
-export type TurnTexts = { readonly observation: TokenText; readonly action: TokenText };
+export type TurnText = { readonly observation: TokenText; readonly action: TokenText };
 
 export type Hit = {
   readonly number: number;
@@ -173,6 +176,17 @@ export type Hit = {
 
 /** The last line of a search. */
 export type SearchEnd = { readonly episodes: number; readonly hits: number; readonly isWhole: boolean };
+
+/** Runs compared task by task. */
+export type ComparePage = Omit<Comparison, "rows"> & {
+  /** Where each of the compared runs stands among those that are shown. */
+  readonly indexes: readonly number[];
+  /** The sentence of each pair. */
+  readonly sentences: readonly string[];
+  /** The first ones: what was lost, what was gained, then the largest differences. */
+  readonly rows: readonly ComparisonRow[];
+  readonly matched: number;
+};
 
 /** A point of a training: a step, with everything that was recorded. */
 export type TrainingPoint = Readonly<Record<string, number | null>>;

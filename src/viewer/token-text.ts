@@ -4,17 +4,17 @@ import type { Tokenizer } from "../core/index.ts";
 import type { PackedText, ShownEpisode } from "./wire/index.ts";
 
 /** One for each turn. */
-export function packedTexts(
+export function packedText(
   { trajectory }: ShownEpisode,
   tokenizer: Tokenizer,
 ): { readonly observation: PackedText; readonly action: PackedText }[] {
   return trajectory.turns.map(({ observationTokens, sampledTokens }) => ({
-    observation: packedText(observationTokens, tokenizer),
-    action: packedText(sampledTokens, tokenizer),
+    observation: packed(observationTokens, tokenizer),
+    action: packed(sampledTokens, tokenizer),
   }));
 }
 
-function packedText(tokens: Uint32Array, tokenizer: Tokenizer): PackedText {
+function packed(tokens: Uint32Array, tokenizer: Tokenizer): PackedText {
   const lengths = new Uint16Array(tokens.length);
   const decoder = tokenizer.startDecoding();
   const parts: string[] = [];

@@ -1,0 +1,110 @@
+// One self-contained file of what a viewer shows: an episode, those that a filter keeps, a comparison, or a training. It brings the
+// answers along that its pages ask for, and opens from a disk without a server.
+
+import { ConfigurationError } from "../core/index.ts";
+import { answer, type ViewerParts } from "./answers.ts";
+import { exportedPage, readPageParts } from "./page.ts";
+import type { RunView } from "./run-view.ts";
+import { apiPath, type Row, type RowPage } from "./wire/index.ts";
+
+export type ExportChoice = {
+  /** By number or id. */
+  readonly episode?: string;
+  /** An expression of `export --where`. */
+  readonly where?: string;
+};
+
+/** Of a filter. More would make a file that no browser opens quickly. */
+const mostEpisodes = 1000;
+const mostBytes = 200_000_000;
+/** Of a comparison: the episodes of the first tasks that flipped. */
+const mostFlipped = 100;
+
+/** The page as one HTML text. Rejects with a `ConfigurationError` for a choice that is empty or too large. */
+export async function exportPage(parts: ViewerParts, choice: ExportChoice): Promise<string> {
+  const answers: Record<string, string> = {};
+  const keep = async (path: string): Promise<void> => {
+    answers[path] = (await answer(`/${path}`, parts)).body.toString();
+  };
+  const { runs } = parts;
+  const [run] = runs;
+  if (run === undefined) throw new ConfigurationError("Cannot export nothing: name a run folder.");
+  await keep(apiPath("runs"));
+  let home = "#/0";
+  if (choice.episode !== undefined) {
+    const { row } = await run.episode(choice.episode);
+    await keepEpisodes(run, [row], { answers, keep });
+    home = `#/0/episode/${row.number}`;
+  } else if (runs.length > 1 && choice.where === undefined) {
+    await keepComparison(runs, { answers, keep });
+    home = "#/compare";
+  } else if (run.facts.hasEpisodes) await keepFilter(run, choice.where, { answers, keep });
+  else await keep(apiPath("training", { run: 0 }));
+  return exportedPage(await readPageParts(), { home, answers });
+}
+
+type Kept = { readonly answers: Record<string, string>; readonly keep: (path: string) => Promise<void> };
+
+async function keepFilter(run: RunView, where: string | undefined, { answers, keep }: Kept): Promise<void> {
+  await run.readAll();
+  const page = await run.rows({ ...(where === undefined ? {} : { where }), from: 0, count: mostEpisodes });
+  if (page.matched === 0)
+    throw new ConfigurationError("Cannot export: no episode fits --where; give another expression.");
+  if (page.matched > mostEpisodes) {
+    throw new ConfigurationError(
+      `Cannot export ${page.matched} episodes into one file: ${mostEpisodes} are the most; choose some with --where, or one with --episode.`,
+    );
+  }
+  await keep(apiPath("summary", { run: run.index }));
+  answers[apiPath("rows", { run: run.index })] = JSON.stringify(page satisfies RowPage);
+  for (const groupId of new Set(page.rows.map((row) => row.groupId))) {
+    const members = page.rows.filter((row) => row.groupId === groupId).sort((a, b) => a.sampleIndex - b.sampleIndex);
+    answers[apiPath("group", { run: run.index, id: groupId })] = JSON.stringify(members);
+  }
+  await keepEpisodes(run, page.rows, { answers, keep });
+}
+
+async function keepComparison(runs: readonly RunView[], { answers, keep }: Kept): Promise<void> {
+  await keep(apiPath("compare"));
+  const { indexes, rows } = JSON.parse(answers[apiPath("compare")]!) as {
+    readonly indexes: readonly number[];
+    readonly rows: readonly {
+      readonly changes: readonly (string | null)[];
+      readonly runs: readonly ({ readonly episodes: readonly { readonly id: string }[] } | null)[];
+    }[];
+  };
+  const flipped = rows.filter(({ changes }) => changes.some((change) => change === "lost" || change === "gained"));
+  for (const task of flipped.slice(0, mostFlipped)) {
+    for (const [at, inRun] of task.runs.entries()) {
+      const run = runs[indexes[at]!]!;
+      for (const { id } of inRun?.episodes.slice(0, 8) ?? [])
+        await keepEpisodes(run, [(await run.episode(id)).row], { answers, keep });
+    }
+  }
+}
+
+/** Under number and id, with the neighbours that are in the file. */
+async function keepEpisodes(run: RunView, rows: readonly Row[], { answers, keep }: Kept): Promise<void> {
+  const numbers = new Set(rows.map(({ number }) => number));
+  const neighbour = (number: number | null): number | null => (number !== null && numbers.has(number) ? number : null);
+  let bytes = 0;
+  for (const { number, id } of rows) {
+    const { episode, group, previous, next, row } = await run.episode(String(number));
+    bytes += episode.length;
+    if (bytes > mostBytes) {
+      throw new ConfigurationError(
+        `Cannot export so much into one file: over ${mostBytes / 1e6} MB; choose fewer episodes with --where.`,
+      );
+    }
+    const facts = {
+      row,
+      group: group.filter((one) => numbers.has(one.number)),
+      previous: neighbour(previous),
+      next: neighbour(next),
+    };
+    const body = `${JSON.stringify(facts).slice(0, -1)},"episode":${episode.toString("utf8")}}`;
+    answers[apiPath("episode", { run: run.index, id: number })] = body;
+    answers[apiPath("episode", { run: run.index, id })] = body;
+    await keep(apiPath("text", { run: run.index, id: number }));
+  }
+}
