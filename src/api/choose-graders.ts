@@ -23,6 +23,7 @@ import {
   rubricGrader,
 } from "../graders/index.ts";
 import type { RolloutPlan } from "../rollout/index.ts";
+import { pricesOf } from "./budget.ts";
 import { importDefault } from "./load-environment.ts";
 import { concurrencyBounds, type RolloutSettings } from "./rollout-settings.ts";
 import { readKey } from "./secrets.ts";
@@ -197,7 +198,13 @@ async function chooseJudge(
   }
   const apiKey = readKey(variables, settings.judgeApiKeyEnv, "--judge-api-key-env");
   return createJudge({
-    ...{ model, variables, timeoutMs: gradingTimeout * 1000, maxConcurrency: concurrencyBounds(concurrency).ceiling },
+    ...{
+      model,
+      variables,
+      prices: pricesOf(settings, cwd),
+      timeoutMs: gradingTimeout * 1000,
+      maxConcurrency: concurrencyBounds(concurrency).ceiling,
+    },
     // Some models sample in one way alone and refuse to be told so.
     sampling: judgeTemperature === 1 ? {} : { temperature: judgeTemperature },
     ...(url === null ? {} : { url }),

@@ -22,6 +22,7 @@ import {
   type RoutedExpertsSink,
   type RunEpisode,
 } from "../rollout/index.ts";
+import { pricesOf } from "./budget.ts";
 import { agentTaskLine } from "./agent-tasks.ts";
 import {
   chooseEngineName,
@@ -47,7 +48,7 @@ const ofEngines = [
 const ofSampling = ["topK", "minP", "repetitionPenalty"] as const;
 
 /** `null`: an engine samples. Throws a `ConfigurationError` for settings that do not go together. */
-function chooseAgent(settings: RolloutSettings, env: Surroundings["env"]): ChatAgent | null {
+function chooseAgent(settings: RolloutSettings, { env, cwd }: Surroundings): ChatAgent | null {
   const { agentModel, agentUrl, agentApiKeyEnv, temperature, topP, maxNewTokens } = settings;
   if (agentModel === null) {
     if (agentUrl === null && agentApiKeyEnv === null) return null;
@@ -70,8 +71,7 @@ function chooseAgent(settings: RolloutSettings, env: Surroundings["env"]): ChatA
   }
   const apiKey = readKey(env, agentApiKeyEnv, "--agent-api-key-env");
   return chatAgent({
-    model: agentModel,
-    variables: env,
+    ...{ model: agentModel, variables: env, prices: pricesOf(settings, cwd) },
     ...(agentUrl === null ? {} : { url: agentUrl }),
     ...(apiKey === null ? {} : { apiKey }),
     sampling: {
@@ -96,8 +96,9 @@ export type ChosenPolicy = {
 };
 
 /** Throws a `ConfigurationError` for settings that do not go together. */
-export function choosePolicy(settings: RolloutSettings, { env, parts }: Surroundings): ChosenPolicy {
-  const agent = parts?.agentModel ?? chooseAgent(settings, env);
+export function choosePolicy(settings: RolloutSettings, surroundings: Surroundings): ChosenPolicy {
+  const { env, parts } = surroundings;
+  const agent = parts?.agentModel ?? chooseAgent(settings, surroundings);
   if (settings.agentCommand !== null) checkAgentCommand(settings, agent !== null);
   if (agent !== null) return { title: `agent model "${agent.name}"`, engine: null, agent, servers: [] };
   const engine = chooseEngineName(settings, parts?.engine !== undefined);

@@ -7,6 +7,7 @@ import { resolve } from "node:path";
 import { agentFactory, parseDisplays } from "../agents/index.ts";
 import { ConfigurationError, type EnvironmentSource, type UserSource, type AgentStrategy } from "../core/index.ts";
 import { type ModelUserOptions, parseUserExchanges, selectUser, userNames, recordingUser } from "../users/index.ts";
+import { pricesOf } from "./budget.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import { readKey } from "./secrets.ts";
 import { suggestion } from "./setting.ts";
@@ -181,7 +182,7 @@ async function modelOptions(
   const hasPrompts = userPrompts === "data" && data !== null && environment.name.startsWith("tau-bench/");
   const prompts = hasPrompts ? await (await tauBench()).loadUserPrompts(resolve(cwd, data)) : null;
   return {
-    ...{ model: userModel, variables: env, compat: settings.userCompat },
+    ...{ model: userModel, variables: env, compat: settings.userCompat, prices: pricesOf(settings, cwd) },
     ...(prompts === null ? {} : { prompts }),
     ...(userUrl === null ? {} : { url: userUrl }),
     ...(apiKey === null ? {} : { apiKey }),

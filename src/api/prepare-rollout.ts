@@ -5,6 +5,7 @@ import { resolve } from "node:path";
 import { ConfigurationError, type SamplingParams, type UserSource } from "../core/index.ts";
 import { groupRanking, type RankGroup, resumableRunner, type RolloutPlan } from "../rollout/index.ts";
 import type { EpisodeJournal } from "../store/index.ts";
+import { checkBudget } from "./budget.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { isTaskFile } from "./agent-tasks.ts";
 import { checkSplit, loadEnvironment, type LoadedEnvironment } from "./load-environment.ts";
@@ -64,6 +65,7 @@ export async function prepareRollout(
   context: Surroundings,
   { resumes = false, groups = "planned" }: PrepareOptions = {},
 ): Promise<PreparedRollout> {
+  checkBudget(requested, context.cwd);
   const preset = findPreset(requested.preset);
   if (preset !== null && requested.faultPolicy !== "keep") {
     throw new ConfigurationError(

@@ -359,6 +359,12 @@ export const rolloutSettings = {
     ),
     userTimeout: seconds().help("of one line of the user, retries included (default: 900; a human has all the time)"),
     gradingTimeout: seconds(120).help("of the grading of an episode"),
+    maxCost: number("<dollars>", null, { above: 0 }).help(
+      "US dollars for models behind an API (agent, user, judge): when they are spent no other episode begins, and the run can be resumed with more",
+    ),
+    prices: file.help(
+      'JSON with prices over the built-in list, in US dollars per million tokens: {"my-model": {"input": 0.5, "output": 1.5}}',
+    ),
     concurrency: custom<ConcurrencyValue>("<auto|n|min-max>", {
       default: 64,
       expected: "a whole number from 1 to 100000, two with a dash between them, or auto",

@@ -8,6 +8,7 @@ import type { CircuitStatus } from "../engines/guarded/index.ts";
 import { slimeRowLine, toSlimeRow } from "../export/index.ts";
 import { type RolloutParts, rolloutWarnings, runRollout, type RunTotals } from "../rollout/index.ts";
 import { createFileRunStore, createRoutedExpertsFile, resumeFileRunStore, runFiles } from "../store/index.ts";
+import { createBudget } from "./budget.ts";
 import { concurrencyOf } from "./choose-groups.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -150,6 +151,7 @@ export async function rolloutFrom(
   };
   // Nothing runs yet that could be finished: both signals stop.
   const stop = AbortSignal.any([drain, signal]);
+  const budget = createBudget(settings.maxCost, onNotice);
   const expertsFile = createRoutedExpertsFile(place);
   const connected = await prepared
     .connect(stop, store, { onNotice, onCircuit, expertsFile })
@@ -193,10 +195,11 @@ export async function rolloutFrom(
       let totals: RunTotals;
       try {
         totals = await runRollout(plan, parts, {
-          ...{ ...prepared.groups, drain, signal },
+          ...{ ...prepared.groups, drain: AbortSignal.any([drain, budget.signal]), signal },
           concurrency: concurrencyOf(settings.concurrency, connected.engine),
           onProgress: (current) => {
             watched.progress(current);
+            budget.check(current);
             onEvent({ type: "progress", totals: current });
           },
         });
@@ -204,7 +207,7 @@ export async function rolloutFrom(
         await watched.close();
       }
       onEvent({ type: "run-end", totals });
-      const status = stop.aborted ? "interrupted" : "done";
+      const status = stop.aborted || budget.signal.aborted ? "interrupted" : "done";
       await store.close(runManifest({ ...describe, ended: new Date(), status, totals, error: null }));
       return { ...facts, status, totals, isResumable: status === "interrupted" && preset === null, redact };
     } catch (error) {

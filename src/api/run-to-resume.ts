@@ -120,6 +120,8 @@ const mayDiffer: ReadonlySet<SettingName> = new Set([
   "userTimeout",
   "gradingTimeout",
   "concurrency",
+  "maxCost",
+  "prices",
   "fsync",
   "metrics",
   "logJson",

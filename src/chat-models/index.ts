@@ -17,6 +17,7 @@ export {
   type ChatSampling,
   UsageMeter,
   listPrices,
+  priceOf,
   type Price,
   type PriceTable,
 } from "./chat-model.ts";

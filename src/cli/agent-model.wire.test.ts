@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { expertAction } from "../environments/bookshop/index.ts";
 import { createTestCli } from "./cli.test-helper.ts";
+import type { RolloutJson } from "./json-results.ts";
 
 type Body = {
   readonly model: string;
@@ -159,5 +160,42 @@ describe("--agent-model", () => {
     const { code, stderr } = await run("rollout", ...flags);
     expect(code).toBe(2);
     expect(stderr).toContain(state);
+  });
+
+  it("stops at --max-cost, says so, and resumes with more", async () => {
+    const { run, folder } = await createTestCli();
+    const flags = [
+      "--agent-model",
+      "own/agent",
+      "--agent-url",
+      url,
+      "--group-size",
+      "4",
+      "--tasks",
+      "0-3",
+      "--concurrency",
+      "1",
+    ];
+    const unpriced = await run("rollout", ...flags, "--max-cost", "1", "--out", "a");
+    expect(unpriced.code).toBe(2);
+    expect(unpriced.stderr).toContain('the price of "own/agent" is not known; give it in a file with --prices');
+    // A call is 1,100 tokens: a dollar.
+    await writeFile(join(folder, "prices.json"), JSON.stringify({ agent: { input: 900, output: 1000 } }));
+    const priced = [...flags, "--prices", "prices.json"];
+    const { code, stdout, stderr } = await run("rollout", ...priced, "--max-cost", "12.5", "--out", "a", "--json");
+    const stopped = JSON.parse(stdout) as RolloutJson;
+    expect(code).toBe(130);
+    expect(stderr).toMatch(
+      /The budget of \$12\.5 is spent \(\$\d+\.0000\): no other episode begins, .* Resume the run with a larger --max-cost\./,
+    );
+    expect(stopped).toMatchObject({ status: "interrupted", isResumable: true });
+    expect(stopped.totals.agentCost).toBeGreaterThanOrEqual(12.5);
+    expect(stopped.totals.episodesFinished).toBeLessThan(16);
+    const resumed = await run("rollout", "--resume", "a", "--max-cost", "1000", "--json");
+    const { totals, status } = JSON.parse(resumed.stdout) as RolloutJson;
+    expect([resumed.code, status, totals.episodesFinished]).toEqual([0, "done", 16]);
+    expect(totals.agentCost).toBe(totals.agentModelCalls);
+    await writeFile(join(folder, "prices.json"), '{"agent": {"input": -1, "output": 1}}');
+    expect((await run("rollout", ...priced, "--out", "b")).stderr).toContain('"agent.input" is no price');
   });
 });

@@ -30,6 +30,7 @@ const commands: Readonly<Record<string, () => Promise<(run: RunCommand) => Comma
   init: async () => (await import("./commands/init-command.ts")).initCommand,
   doctor: async () => (await import("./commands/doctor-command.ts")).doctorCommand,
   bench: async () => (await import("./commands/bench-command.ts")).benchCommand,
+  schema: async () => (await import("./commands/schema-command.ts")).schemaCommand,
   tokens: async () => (await import("./commands/tokens-command.ts")).tokensCommand,
 };
 

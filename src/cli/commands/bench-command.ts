@@ -22,7 +22,7 @@ import {
   type TrainerStep,
 } from "../simulation/simulated-parts.ts";
 import { type SettingValues, number, readFlags, section, whole } from "../../api/setting.ts";
-import { addSettings } from "../flags.ts";
+import { addSettings, jsonOption, writeJson } from "../flags.ts";
 
 const positive = { min: 0, max: Number.MAX_VALUE };
 
@@ -56,6 +56,7 @@ export function benchCommand(run: RunCommand): Command {
     .argument("<what>", "trainer");
   addSettings(command, trainerFlags);
   return command
+    .addOption(jsonOption())
     .addHelpText(
       "after",
       `
@@ -65,13 +66,14 @@ Examples:
     )
     .action(async (what: string, flags: Readonly<Record<string, unknown>>) =>
       run((context) => {
-        if (what === "trainer") return benchTrainer(readFlags(trainerFlags, flags), context);
+        if (what === "trainer") return benchTrainer(readFlags(trainerFlags, flags), context, flags["json"] === true);
         throw new ConfigurationError(`Cannot bench "${what}": there is trainer; write "bench trainer".`);
       }),
     );
 }
 
-async function benchTrainer(settings: Numbers, { stdout, stderr, drain, cancel }: CliContext): Promise<number> {
+async function benchTrainer(settings: Numbers, context: CliContext, asJson: boolean): Promise<number> {
+  const { stdout, stderr, drain, cancel } = context;
   const clock = fasterClock(settings.speed);
   const tokenizer = createReadableTokenizer();
   const duration = (seconds: number) => ({ medianMs: seconds * 1000, sigma: settings.spread });
@@ -125,9 +127,9 @@ async function benchTrainer(settings: Numbers, { stdout, stderr, drain, cancel }
   const { user, system } = process.cpuUsage(cpu);
   const { p99 } = lag.read();
   lag.stop();
-  for (const line of report(steps, { settings, dropped, realSeconds, cpuSeconds: (user + system) / 1e6, lagMs: p99 })) {
-    stdout.write(`${line}\n`);
-  }
+  const measured = { settings, dropped, realSeconds, cpuSeconds: (user + system) / 1e6, lagMs: p99 };
+  if (asJson) writeJson({ steps, ...measured }, context);
+  else for (const line of report(steps, measured)) stdout.write(`${line}\n`);
   return steps.length < settings.steps ? exitCodes.interrupted : exitCodes.done;
 }
 

@@ -5,7 +5,6 @@ import { Command } from "commander";
 
 import { ConfigurationError } from "../../core/index.ts";
 import { type CliContext, exitCodes, type RunCommand } from "../cli-context.ts";
-import { addSettings } from "../flags.ts";
 import { coloursFor, printable } from "../display/terminal-text.ts";
 import { auditTemplate, type AuditTemplateOptions } from "../../api/audit-template.ts";
 import { auditEngine, type AuditEngineOptions } from "../../api/audit-engine.ts";
@@ -16,6 +15,7 @@ import {
   auditEnvironmentSettings,
 } from "../../api/audit-environment.ts";
 import { auditView } from "../display/audit-view.ts";
+import { addSettings, jsonOption, writeJson } from "../flags.ts";
 import { rolloutSettings } from "../../api/rollout-settings.ts";
 import { quoted } from "../rollout-display.ts";
 
@@ -57,7 +57,7 @@ export function doctorCommand(run: RunCommand): Command {
   addSettings(command, rolloutSettings, { names: auditEnvironmentSettingNames, heading: "Of an environment" });
   return command
     .optionsGroup("Options:")
-    .option("--json", "print the outcome as JSON")
+    .addOption(jsonOption())
     .addHelpText(
       "after",
       `
@@ -97,7 +97,7 @@ async function examine(
   }
   const { cwd, stdout, env } = context;
   const audit = await auditTemplate({ ...flags, model: folder, cwd });
-  if (flags.json === true) stdout.write(`${JSON.stringify(audit, null, 2)}\n`);
+  if (flags.json === true) writeJson(audit, context);
   else stdout.write(`${auditView(audit, { title: folder, colours: coloursFor(stdout, env) }).join("\n")}\n`);
   return audit.problems.length === 0 ? exitCodes.done : exitCodes.failed;
 }
@@ -120,7 +120,7 @@ async function examineEngine(flags: DoctorFlags, context: CliContext): Promise<n
   });
   const count = (outcome: string): number => result.checks.filter((check) => check.result === outcome).length;
   show(`${count("ok")} ok, ${count("failed")} failed, ${count("not applicable")} not applicable`);
-  if (flags.json === true) stdout.write(`${JSON.stringify(result, null, 2)}\n`);
+  if (flags.json === true) writeJson(result, context);
   if (drain.aborted) return exitCodes.interrupted;
   return count("failed") === 0 ? exitCodes.done : exitCodes.failed;
 }
@@ -153,7 +153,7 @@ async function examineEnvironment(
   });
   const count = (outcome: string): number => result.findings.filter((finding) => finding.result === outcome).length;
   show(`${count("ok")} ok, ${count("warning")} warnings, ${count("fault")} faults`);
-  if (json) stdout.write(`${JSON.stringify(result, null, 2)}\n`);
+  if (json) writeJson(result, context);
   if (drain.aborted) return exitCodes.interrupted;
   return count("fault") === 0 ? exitCodes.done : exitCodes.failed;
 }

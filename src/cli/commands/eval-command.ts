@@ -9,7 +9,8 @@ import { type CliContext, exitCodes, type RunCommand } from "../cli-context.ts";
 import { evaluationView } from "../display/evaluation-view.ts";
 import { coloursFor } from "../display/terminal-text.ts";
 import { exitCodeOf, noteLines, quoted, showRollout, writtenFiles } from "../rollout-display.ts";
-import { addSettings, configOption, dryRunOption, resumeOption } from "../flags.ts";
+import { addSettings, configOption, dryRunOption, jsonOption, resumeOption, writeJson } from "../flags.ts";
+import { evaluationJson } from "../json-results.ts";
 
 export function evalCommand(runCommand: RunCommand): Command {
   const command = new Command("eval")
@@ -21,7 +22,7 @@ export function evalCommand(runCommand: RunCommand): Command {
   addSettings(command, evalSettings);
   const names = settingNames.filter((name) => name !== "groupSize" && !Object.hasOwn(groupSettings, name));
   addSettings(command, rolloutSettings, { names });
-  command.addOption(configOption()).addOption(dryRunOption()).addOption(resumeOption());
+  command.addOption(configOption()).addOption(dryRunOption()).addOption(resumeOption()).addOption(jsonOption());
   command.addHelpText("after", examples);
   command.action(async (flags: Readonly<Record<string, unknown>>) => runCommand((context) => run(flags, context)));
   return command;
@@ -53,6 +54,10 @@ async function run(flags: Readonly<Record<string, unknown>>, context: CliContext
   }
   const result = await showRollout(context, "eval", (call) => evaluate({ ...options, ...call }));
   const { rollout, source } = result;
+  if (flags["json"] === true) {
+    writeJson(evaluationJson(result), context);
+    return rollout === null ? exitCodes.done : exitCodeOf(rollout);
+  }
   const colours = coloursFor(stdout, env);
   const lines = evaluationView(result, colours);
   if (options.from === undefined) {

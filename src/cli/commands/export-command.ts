@@ -19,8 +19,9 @@ import { turnRewardsChoices, whereFieldKinds } from "../../export/index.ts";
 import { exportGguf } from "../../learner/model/index.ts";
 import { type CliContext, exitCodes, type RunCommand } from "../cli-context.ts";
 import { formatCount } from "../display/terminal-text.ts";
+import { jsonOption, writeJson } from "../flags.ts";
 
-type ExportModelFlags = { readonly to?: string };
+type ExportModelFlags = { readonly to?: string; readonly json?: true };
 
 export function exportModelCommand(run: RunCommand): Command {
   return new Command("export-model")
@@ -31,11 +32,13 @@ export function exportModelCommand(run: RunCommand): Command {
     )
     .argument("<model>", "a model folder, or a shipped model: bookshop-1m, bookshop-nano")
     .option("--to <file>", "the file that is written; must be new")
+    .addOption(jsonOption())
     .addHelpText("after", "\nExample:\n  $ trainable-agents export-model bookshop-1m --to bookshop-1m.gguf")
     .action(async (model: string, flags: ExportModelFlags) => run((context) => exportModel(model, flags, context)));
 }
 
-async function exportModel(model: string, { to }: ExportModelFlags, { cwd, stdout }: CliContext): Promise<number> {
+async function exportModel(model: string, { to, json }: ExportModelFlags, context: CliContext): Promise<number> {
+  const { cwd, stdout } = context;
   if (to === undefined) {
     throw new ConfigurationError(`Cannot export "${model}": no file is named; give --to <file>.`);
   }
@@ -45,6 +48,7 @@ async function exportModel(model: string, { to }: ExportModelFlags, { cwd, stdou
   }
   await exportGguf(modelPath(model, cwd), path);
   const { size } = await stat(path);
+  if (json === true) return writeJson({ output: to, bytes: size }, context);
   stdout.write(`${relative(cwd, path) || path}: ${(size / 1e6).toFixed(1)} MB\n`);
   return exitCodes.done;
 }
@@ -78,9 +82,10 @@ export function exportCommand(run: RunCommand): Command {
         .default("keep"),
     )
     .option("--force", "replace the file if it exists")
+    .addOption(jsonOption())
     .addHelpText("after", afterHelp)
-    .action(async (folders: string[], flags: Omit<ExportRunOptions, "runs">) =>
-      run((context) => exportRuns({ ...flags, runs: folders }, context)),
+    .action(async (folders: string[], flags: Omit<ExportRunOptions, "runs"> & { readonly json?: true }) =>
+      run((context) => exportRuns({ ...flags, runs: folders }, { ...context, json: flags.json === true })),
     );
 }
 
@@ -99,7 +104,10 @@ const sftNote = `Note: trainers render messages anew and train every token of th
 assistant says ({% generation %}). --format sft-tokens holds the tokens that were sampled, with labels.
 `;
 
-async function exportRuns(options: ExportRunOptions, context: CliContext): Promise<number> {
+async function exportRuns(
+  options: ExportRunOptions,
+  context: CliContext & { readonly json: boolean },
+): Promise<number> {
   const { stdout, stderr, cwd, drain, cancel } = context;
   try {
     const result = await exportRun({
@@ -110,6 +118,7 @@ async function exportRuns(options: ExportRunOptions, context: CliContext): Promi
       stderr.write("Interrupted: nothing is written.\n");
       return exitCodes.interrupted;
     }
+    if (context.json) return writeJson({ format: options.format, output: options.output, ...result }, context);
     const { rows, episodes, groups, trainedTokens, bytes, expertBytes } = result;
     const tokens = trainedTokens === null ? "" : `, ${formatCount(trainedTokens)} trained tokens`;
     const from = `${counted(episodes, "episode")} of ${counted(groups, "group")}${tokens}`;

@@ -7,6 +7,7 @@ import { initEnvironment } from "../../api/init-environment.ts";
 import { ConfigurationError } from "../../core/index.ts";
 import { type CliContext, exitCodes, type RunCommand } from "../cli-context.ts";
 import { quoted } from "../rollout-display.ts";
+import { jsonOption, writeJson } from "../flags.ts";
 
 export function initCommand(run: RunCommand): Command {
   return new Command("init")
@@ -18,6 +19,7 @@ export function initCommand(run: RunCommand): Command {
     .argument("<what>", "environment")
     .argument("<name>", "small letters, digits and dashes")
     .option("--to <folder>", "folder that is made; must be new or empty (default: the name)")
+    .addOption(jsonOption())
     .addHelpText(
       "after",
       `
@@ -25,21 +27,23 @@ Examples:
   $ npx trainable-agents init environment museum-tours
   $ npx trainable-agents init environment museum-tours --to ./environments/museum-tours`,
     )
-    .action(async (what: string, name: string, flags: { readonly to?: string }) =>
+    .action(async (what: string, name: string, flags: { readonly to?: string; readonly json?: true }) =>
       run((context) => init(what, { name, ...flags }, context)),
     );
 }
 
 async function init(
   what: string,
-  options: { readonly name: string; readonly to?: string },
-  { cwd, stdout }: CliContext,
+  { json, ...options }: { readonly name: string; readonly to?: string; readonly json?: true },
+  context: CliContext,
 ): Promise<number> {
+  const { cwd, stdout } = context;
   if (what !== "environment") {
     throw new ConfigurationError(`Cannot make "${what}": there is environment; write "init environment <name>".`);
   }
   const { folder, files } = await initEnvironment({ ...options, cwd });
   const shown = relative(cwd, folder) || ".";
+  if (json === true) return writeJson({ folder: shown, files }, context);
   stdout.write(`${files.join(", ")} in ${shown}\nNext: cd ${quoted(shown)} && npm test && npm run rollout\n`);
   return exitCodes.done;
 }

@@ -2,18 +2,26 @@
 
 import { resolve } from "node:path";
 import { Command } from "commander";
-import { ConfigurationError, endingOf, type Episode } from "../../core/index.ts";
+import { ConfigurationError, type Episode } from "../../core/index.ts";
 import type { JsonObject } from "../../python-semantics/json/value.ts";
-import { openRunFolder, type RunReader } from "../../store/index.ts";
+import { toPlain } from "../../python-semantics/json/plain.ts";
+import { episodeLine, openRunFolder, type RunReader } from "../../store/index.ts";
 import type { CliContext, RunCommand } from "../cli-context.ts";
 import { tokenizerOf } from "../../api/choose-model.ts";
 import { conversationView } from "../display/conversation-view.ts";
 import { coloursFor, formatCount, printable } from "../display/terminal-text.ts";
 import { textTable } from "../../lib/text.ts";
 import { tokenView } from "../display/masked-text.ts";
+import { jsonOption, writeJson } from "../flags.ts";
+import { type EpisodeRow, episodeRow } from "../json-results.ts";
 import { quoted } from "../rollout-display.ts";
 
-type InspectFlags = { readonly tokens?: boolean; readonly full?: boolean; readonly outcome?: string };
+type InspectFlags = {
+  readonly tokens?: boolean;
+  readonly full?: boolean;
+  readonly outcome?: string;
+  readonly json?: true;
+};
 
 export function inspectCommand(run: RunCommand): Command {
   return new Command("inspect")
@@ -24,6 +32,7 @@ export function inspectCommand(run: RunCommand): Command {
     .option("--tokens", "show the training rows token by token")
     .option("--full", "show long content whole")
     .option("--outcome <name>", "list only episodes with this outcome, or passed, or failing")
+    .addOption(jsonOption())
     .addHelpText(
       "after",
       `
@@ -56,7 +65,13 @@ async function inspect(
         "Cannot show tokens of a whole run: name an episode, by its number in the list or its id.",
       );
     }
-    await listEpisodes(reader, { manifest, folder, outcome: flags.outcome ?? null, context });
+    await listEpisodes(reader, {
+      manifest,
+      folder,
+      outcome: flags.outcome ?? null,
+      context,
+      asJson: flags.json === true,
+    });
     return 0;
   }
   await showEpisode(await findEpisode(reader, episode, folder), { manifest, flags, context });
@@ -79,6 +94,7 @@ async function listEpisodes(
     readonly folder: string;
     readonly outcome: string | null;
     readonly context: CliContext;
+    readonly asJson: boolean;
   },
 ): Promise<void> {
   const { manifest, folder, outcome, context } = options;
@@ -88,12 +104,17 @@ async function listEpisodes(
       `Cannot list episodes with outcome "${outcome}": use one of ${Object.keys(listFilters).join(", ")}.`,
     );
   }
-  const rows: string[][] = [];
+  const shown: EpisodeRow[] = [];
   let number = 0;
   for await (const episode of reader.episodes()) {
     number++;
-    if (keep(episode)) rows.push(episodeRow(number, episode));
+    if (keep(episode)) shown.push(episodeRow(number, episode));
   }
+  if (options.asJson) {
+    writeJson({ run: folder, status: toPlain(manifest.get("status") ?? null), episodes: number, rows: shown }, context);
+    return;
+  }
+  const rows = shown.map(cellsOf);
   const { stdout, program } = context;
   const colours = coloursFor(stdout, context.env);
   const [header = "", ...lines] = textTable(
@@ -114,24 +135,29 @@ async function listEpisodes(
   }
 }
 
-function episodeRow(number: number, episode: Episode): string[] {
-  const { turns } = episode.trajectory;
-  const sampled = turns.reduce((sum, turn) => sum + turn.sampledTokens.length, 0);
-  const observed = turns.reduce((sum, turn) => sum + turn.observationTokens.length, 0);
-  const codes = new Map<string, number>();
-  for (const { code } of episode.problems) codes.set(code, (codes.get(code) ?? 0) + 1);
+function cellsOf({
+  number,
+  id,
+  reward,
+  outcome,
+  stopReason,
+  turns,
+  tokens,
+  sampledTokens,
+  problems,
+}: EpisodeRow): string[] {
   return [
     String(number),
-    printable(episode.id),
-    episode.reward === null ? "–" : String(Number(episode.reward.toFixed(4))),
-    episode.outcome,
-    episode.failure === null
-      ? (endingOf(episode) ?? episode.stopReason)
-      : `${episode.failure.boundary}/${episode.failure.code}`,
-    String(turns.length),
-    formatCount(observed + sampled),
-    formatCount(sampled),
-    [...codes].map(([code, count]) => (count === 1 ? code : `${code} ${count}`)).join(", "),
+    printable(id),
+    reward === null ? "–" : String(Number(reward.toFixed(4))),
+    outcome,
+    stopReason,
+    String(turns),
+    formatCount(tokens),
+    formatCount(sampledTokens),
+    Object.entries(problems)
+      .map(([code, count]) => (count === 1 ? code : `${code} ${count}`))
+      .join(", "),
   ];
 }
 
@@ -154,6 +180,11 @@ async function showEpisode(
 ): Promise<void> {
   const { manifest, flags, context } = shown;
   const { stdout } = context;
+  if (flags.json === true) {
+    // The line of episodes.jsonl, without its checksum: the record that docs/reference.md describes.
+    stdout.write(`${episodeLine(episode)}\n`);
+    return;
+  }
   const colours = coloursFor(stdout, context.env);
   if (flags.tokens !== true) {
     const textLength = flags.full === true ? Infinity : 600;

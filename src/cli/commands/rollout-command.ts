@@ -4,7 +4,8 @@ import { Command } from "commander";
 import { planRollout, rollout, type RolloutOptions } from "../../api/rollout.ts";
 import { commonSettings, rolloutSettings } from "../../api/rollout-settings.ts";
 import { type CliContext, exitCodes, type RunCommand } from "../cli-context.ts";
-import { addSettings, configOption, dryRunOption, resumeOption, shortHelp } from "../flags.ts";
+import { addSettings, configOption, dryRunOption, jsonOption, resumeOption, shortHelp, writeJson } from "../flags.ts";
+import { rolloutJson } from "../json-results.ts";
 import { exitCodeOf, showRollout, showTable } from "../rollout-display.ts";
 
 export function rolloutCommand(runCommand: RunCommand): Command {
@@ -12,7 +13,7 @@ export function rolloutCommand(runCommand: RunCommand): Command {
     .summary("run episodes and write a run folder for a trainer")
     .description("Runs episodes of an environment and writes a run folder for a trainer.");
   addSettings(command, rolloutSettings);
-  command.addOption(configOption()).addOption(dryRunOption()).addOption(resumeOption());
+  command.addOption(configOption()).addOption(dryRunOption()).addOption(resumeOption()).addOption(jsonOption());
   shortHelp(command, new Set([...commonSettings, "config"]));
   command.addHelpText("after", examples);
   command.action(async (flags: Readonly<Record<string, unknown>>) => runCommand((context) => run(flags, context)));
@@ -49,6 +50,7 @@ async function run(flags: Readonly<Record<string, unknown>>, context: CliContext
     return exitCodes.done;
   }
   const result = await showRollout(context, "rollout", (call) => rollout({ ...options, ...call }));
-  showTable(result, context);
+  if (flags["json"] === true) writeJson(rolloutJson(result), context);
+  else showTable(result, context);
   return exitCodeOf(result);
 }

@@ -14,9 +14,10 @@ import { type CliContext, exitCodes, type RunCommand, sayWhenInterrupted } from 
 import { conversationHeading, endingLines } from "../display/conversation-view.ts";
 import { maskedText, maskLegend, untrained } from "../display/masked-text.ts";
 import { coloursFor } from "../display/terminal-text.ts";
+import { jsonOption, writeJson } from "../flags.ts";
 import { exitCodeOf, quoted, showRollout, showTable } from "../rollout-display.ts";
 
-type PrepareFlags = { readonly from?: string; readonly to?: string };
+type PrepareFlags = { readonly from?: string; readonly to?: string; readonly json?: true };
 
 export function prepareCommand(run: RunCommand): Command {
   return new Command("prepare")
@@ -28,6 +29,7 @@ export function prepareCommand(run: RunCommand): Command {
     .argument("<benchmark>", "tau-bench or tau2-bench")
     .option("--from <checkout>", "folder of an upstream checkout (default: clone the pinned commit)")
     .option("--to <folder>", "folder that is made; must be new or empty")
+    .addOption(jsonOption())
     .addHelpText(
       "after",
       `
@@ -44,7 +46,7 @@ const benchmarks = new Map([
   ["tau2-bench", async () => (await import("../../environments/tau2-bench/index.ts")).prepareTau2Bench],
 ]);
 
-async function prepare(benchmark: string, { from, to }: PrepareFlags, context: CliContext): Promise<number> {
+async function prepare(benchmark: string, { from, to, json }: PrepareFlags, context: CliContext): Promise<number> {
   const { cwd, stdout, stderr, program, cancel, drain } = context;
   const load = benchmarks.get(benchmark);
   if (load === undefined) {
@@ -65,6 +67,7 @@ async function prepare(benchmark: string, { from, to }: PrepareFlags, context: C
     signal: AbortSignal.any([drain, cancel]),
   }).finally(isSaid);
   const shown = relative(cwd, folder) || folder;
+  if (json === true) return writeJson({ folder: shown, files, commit }, context);
   stdout.write(
     `${files.length} files in ${shown}${commit === null ? "" : ` (commit ${commit.slice(0, 12)})`}\n` +
       `Next: ${program} rollout --env ${benchmark}/retail --data ${quoted(shown)} --url <server> --model <folder> --user-model <provider/model>\n`,

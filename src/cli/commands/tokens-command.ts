@@ -12,7 +12,7 @@ import { openRunFolder } from "../../store/index.ts";
 import { createReadableTokenizer, loadModelFolder } from "../../tokenizers/index.ts";
 import type { CliContext, RunCommand } from "../cli-context.ts";
 import { modelPath, readableModel, tokenizerOf } from "../../api/choose-model.ts";
-import { addSettings } from "../flags.ts";
+import { addSettings, jsonOption } from "../flags.ts";
 import { coloursFor } from "../display/terminal-text.ts";
 import { rolloutSettings } from "../../api/rollout-settings.ts";
 import { readFlag, section, whole } from "../../api/setting.ts";
@@ -53,7 +53,7 @@ export function tokensCommand(run: RunCommand): Command {
   addSettings(command, rolloutSettings, { names: ["renderer", "history", "thinking"], heading: "Options" });
   return addSettings(command, ownSettings, { heading: "Options" })
     .option("--full", "do not fold long prompts and observations")
-    .option("--json", "print the tokens as JSON")
+    .addOption(jsonOption())
     .addHelpText(
       "after",
       `

@@ -8,7 +8,7 @@ import { type CliContext, exitCodes, type RunCommand, sayWhenInterrupted } from 
 import { coloursFor, formatDuration } from "../display/terminal-text.ts";
 import { loadPainter } from "../display/progress-display.ts";
 import { caseTable, comparisonTable, createTrainingDisplay } from "../display/training-display.ts";
-import { addSettings, configOption } from "../flags.ts";
+import { addSettings, configOption, jsonOption, writeJson } from "../flags.ts";
 import { quoted } from "../rollout-display.ts";
 
 /** Of a rollout; the others can stand in a configuration file. */
@@ -34,7 +34,7 @@ export function trainCommand(runCommand: RunCommand): Command {
     );
   addSettings(command, trainSettings);
   addSettings(command, rolloutSettings, { names: sharedFlags, initial: rolloutDefaults });
-  command.addOption(configOption());
+  command.addOption(configOption()).addOption(jsonOption());
   command.addHelpText("after", examples);
   command.action(async (flags: Readonly<Record<string, unknown>>) => runCommand((context) => run(flags, context)));
   return command;
@@ -78,7 +78,8 @@ async function run(flags: Readonly<Record<string, unknown>>, context: CliContext
     unsay();
     display.stop();
   });
-  show(result, context);
+  if (flags["json"] === true) writeJson(result, context);
+  else show(result, context);
   if (result.end.type === "interrupted") return exitCodes.interrupted;
   return result.end.type === "collapse" ? exitCodes.failed : exitCodes.done;
 }

@@ -1,0 +1,75 @@
+// What models behind an API cost: prices that the user knows better than our list, and a budget of a run. Dollars are counted when an
+// episode has ended, so those in flight are spent beyond it.
+
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { z } from "zod";
+import { listPrices, priceOf, type PriceTable } from "../chat-models/index.ts";
+import { ConfigurationError, messageOf } from "../core/index.ts";
+import type { RunTotals } from "../rollout/index.ts";
+import type { RolloutSettings } from "./rollout-settings.ts";
+
+const price = z.strictObject({ input: z.number().min(0), output: z.number().min(0) });
+
+/** The built-in list with those of `--prices` over it. Throws a `ConfigurationError` for a file that is none. */
+export function pricesOf({ prices: file }: Pick<RolloutSettings, "prices">, cwd: string): PriceTable {
+  if (file === null) return listPrices;
+  const shape =
+    'a JSON object like {"my-model": {"input": 0.5, "output": 1.5}} is needed, in US dollars per million tokens';
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(readFileSync(resolve(cwd, file), "utf8"));
+  } catch (cause) {
+    throw new ConfigurationError(`Cannot read prices from "${file}": ${messageOf(cause)}; ${shape}.`, { cause });
+  }
+  const read = z.record(z.string(), price).safeParse(parsed);
+  if (read.success) return { ...listPrices, ...read.data };
+  const [issue] = read.error.issues;
+  throw new ConfigurationError(
+    `Cannot read prices from "${file}": "${issue?.path.join(".") ?? ""}" is no price; ${shape}.`,
+  );
+}
+
+/** Throws a `ConfigurationError` for a budget that nothing could be counted against. */
+export function checkBudget(settings: RolloutSettings, cwd: string): void {
+  const prices = pricesOf(settings, cwd);
+  if (settings.maxCost === null) return;
+  for (const name of ["agentModel", "userModel", "judgeModel"] as const) {
+    const model = settings[name];
+    if (model === null || priceOf(model, prices) !== null) continue;
+    throw new ConfigurationError(
+      `Cannot keep to --max-cost: the price of "${model}" is not known; give it in a file with --prices, in US dollars per million tokens ({"input": 0, "output": 0} for a server of your own).`,
+    );
+  }
+}
+
+export type Budget = {
+  /** Aborted when it is spent: begin no other episode. */
+  readonly signal: AbortSignal;
+  check(this: void, totals: () => RunTotals): void;
+};
+
+/** `maxCost`: US dollars; `null`: no bound. */
+export function createBudget(maxCost: number | null, onNotice: (message: string) => void): Budget {
+  const spent = new AbortController();
+  const stop = (reason: string): void => {
+    onNotice(
+      `${reason}: no other episode begins, those in flight are finished. Resume the run with a larger --max-cost.`,
+    );
+    spent.abort();
+  };
+  return {
+    signal: spent.signal,
+    check: (totals) => {
+      if (maxCost === null || spent.signal.aborted) return;
+      const cost = costOf(totals());
+      if (cost === null) stop("What the models cost is not known, because a server does not report its tokens");
+      else if (cost >= maxCost) stop(`The budget of $${maxCost} is spent ($${cost.toFixed(4)})`);
+    },
+  };
+}
+
+/** Of all models behind an API; `null`: not known. */
+function costOf({ agentCost, userCost, judgeCost }: RunTotals): number | null {
+  return agentCost === null || userCost === null || judgeCost === null ? null : agentCost + userCost + judgeCost;
+}
