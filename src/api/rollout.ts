@@ -189,7 +189,7 @@ export async function rolloutFrom(
       const parts = {
         ...{ runEpisode: watched.runEpisode, store: watched.store },
         rank: prepared.rank,
-        exportSamples: writesSamples(place, prepared) ? exporterFor(prepared) : () => [],
+        exportSamples: writesSamples(place, prepared) ? exporterFor(prepared) : undefined,
         ...(earlier === null ? {} : { decided: earlier.decided }),
       };
       let totals: RunTotals;
@@ -231,7 +231,7 @@ function writesSamples(place: string, { settings, preset }: PreparedRollout): bo
 }
 
 /** Rows as they are stored beside a kept group. */
-export function exporterFor({ model, preset }: PreparedRollout): RolloutParts["exportSamples"] {
+export function exporterFor({ model, preset }: PreparedRollout): NonNullable<RolloutParts["exportSamples"]> {
   const options = {
     // Without a model there are no tokens to decode.
     decode: (tokens: Uint32Array) => model?.renderer.decode(tokens) ?? "",

@@ -17,6 +17,8 @@ export type EpisodeSummary = {
   readonly taskId: string;
   readonly outcome: Outcome;
   readonly stopReason: StopReason;
+  /** What the environment itself calls the end; `null`: it has no name for it. */
+  readonly ending: string | null;
   /** Set exactly when the outcome is failed. */
   readonly failure: Failure | null;
   /** `null` when the episode was not graded. */
@@ -36,18 +38,6 @@ export type EpisodeSummary = {
   readonly trainedTokens: number;
   /** Sampled tokens in no row, by reason. */
   readonly dropped: Counts;
-};
-
-/** A pointer to the whole episode: a line in a shard, which is the file that one worker writes. */
-export type EpisodePointer = {
-  /** Name of the worker's folder below `shards/` of the run. */
-  readonly shard: string;
-  /** Of the line's first byte. */
-  readonly offset: number;
-  /** Bytes of the line, without its end. */
-  readonly length: number;
-  /** Eight hexadecimal digits, as at the line's end. */
-  readonly crc32: string;
 };
 
 /** Sums over the events of an episode, for the totals of its run. */

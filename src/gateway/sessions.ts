@@ -28,6 +28,7 @@ import {
   type GroupPolicy,
   groupRecord,
   reasonToDrop,
+  endedOf,
 } from "../rollout/index.ts";
 import type { EpisodeJournal, RunStore } from "../store/index.ts";
 import { GatewayError } from "./request.ts";
@@ -388,23 +389,24 @@ export class Sessions {
     return episode;
   }
 
-  /** `last`: an episode of the group that is at hand. */
   async #decide({ id: groupId, groupIndex, size, task, ended }: OpenGroup, last: Episode | null): Promise<void> {
     this.#groups.delete(groupId);
     const episodes = await Promise.all(ended.map(async (id) => (id === last?.id ? last : this.ended(id))));
     const members = episodes
       .toSorted((left, right) => left.sampleIndex - right.sampleIndex)
-      .map((episode) => ({
-        sampleIndex: episode.sampleIndex,
-        finished: { episode, result: episodeSamples(episode), origin: "new" } as const,
-      }));
+      .map((episode) => {
+        const one = endedOf({ episode, result: episodeSamples(episode), origin: "new" });
+        return { sampleIndex: episode.sampleIndex, ended: one };
+      });
     const group: FinishedGroup = { plan: { groupId, task, groupIndex }, members, ending: "complete" };
-    const reason = reasonToDrop(group, this.#options.policy);
+    const reason = await reasonToDrop(group, this.#options.policy);
     const record = groupRecord(group, reason);
-    const rows = members.flatMap(({ sampleIndex, finished }) =>
-      this.#parts.exportSamples(finished, { index: groupIndex * size + sampleIndex, groupIndex, group: record }),
-    );
-    await this.#parts.store.appendGroup({ group: record, sampleLines: reason === null ? rows : [] });
+    const sampleLines: string[] = [];
+    for (const { sampleIndex, ended: one } of reason === null ? members : []) {
+      const position = { index: groupIndex * size + sampleIndex, groupIndex, group: record };
+      sampleLines.push(...this.#parts.exportSamples(await one.open(), position));
+    }
+    await this.#parts.store.appendGroup({ group: record, sampleLines });
   }
 
   /** A free place in a group, or in the next group of the same name. */

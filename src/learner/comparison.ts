@@ -58,12 +58,12 @@ export async function evaluatePolicy(
   });
   if (signal.aborted) return null;
   return groups.map(({ plan, members }) => {
-    const { reward = null, grade = null } = members[0]?.finished.episode ?? {};
+    const { reward = null, metrics = null } = members[0]?.ended.summary ?? {};
     return {
       taskId: plan.task.id,
       ...traitsOf(taskset, indexes[plan.groupIndex]!),
       passed: reward === 1 ? 1 : 0,
-      ruleViolations: grade?.metrics["ruleViolations"] ?? null,
+      ruleViolations: metrics?.["ruleViolations"] ?? null,
     };
   });
 }

@@ -243,7 +243,7 @@ async function collectGroups(
     });
     const finished = await runGroups(plans, { runEpisode, rank, groupSize, seed, signal });
     for (const { plan, members } of finished) {
-      const episodes = members.map((member) => member.finished);
+      const episodes = await Promise.all(members.map(({ ended }) => ended.open()));
       const rewards = episodes.flatMap(({ episode }) => episode.reward ?? []);
       const isSilent =
         credit === "turn" ? teachesNothing(episodes, { discount: creditDiscount }) : hasZeroVariance(rewards);

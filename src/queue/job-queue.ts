@@ -9,7 +9,7 @@
 // At least once, in no order: a job may be delivered again while an earlier delivery still runs, and a receipt may come twice. The
 // first receipt of an episode with the coordinator's current fence counts, and only what the coordinator counted exists.
 
-import type { EpisodePointer, EpisodeSummary, EventCounts } from "../core/index.ts";
+import type { EpisodeSummary, EventCounts } from "../core/index.ts";
 
 /** An episode to be run. Everything else that it needs is in the {@link RunState} of its run. About 0.5 kB. */
 export type Job = {
@@ -35,16 +35,22 @@ export type Job = {
   readonly shards: string | null;
 };
 
-/** What became of a job; the episode itself is where the pointer says, on the disk before the receipt leaves. About 1 kB. */
+/** What became of a job; the episode itself is where the entry says, on the disk before the receipt leaves. About 1 kB. */
 export type Receipt = {
   readonly runId: string;
   readonly fence: number;
+  readonly episodeId: string;
   readonly worker: string;
-  readonly summary: EpisodeSummary;
+  /** The line of `index.jsonl` without its number, as plain JSON: id, outcome, reward, problems, and the place in the worker's shard. The store reads it. */
+  readonly entry: Readonly<Record<string, unknown>>;
+  /** What a run decides by and that line does not say. */
+  readonly details: Pick<
+    EpisodeSummary,
+    "failure" | "ending" | "metrics" | "weightSpans" | "samples" | "trainedTokens" | "dropped"
+  >;
   readonly counts: EventCounts;
   /** "resumed": its first events came from the journal of another process. "stored": its worker had stored it before. */
   readonly origin: "new" | "resumed" | "stored";
-  readonly pointer: EpisodePointer;
 };
 
 /** What all workers of a run need to know of it, and hear again whenever it changes. */
@@ -74,7 +80,7 @@ export type Control =
 
 /** A worker about itself: when it comes, every second or so, and when it leaves. One that is silent for a lease is gone. */
 export type WorkerReport = {
-  /** Unique for every life of every worker; also the name of its shard. Letters, digits, `.`, `_` and `-`. */
+  /** No two workers that live have the same; also the name of its shard. Letters, digits, `.`, `_` and `-`. */
   readonly worker: string;
   readonly version: string;
   /** "refused": it cannot run what it was sent, and says why. "left": it gave back what it had and is gone. */
@@ -125,8 +131,8 @@ export interface JobQueue {
   /** The last report of each worker that has not left and was heard of within a lease. */
   readonly workers: readonly WorkerReport[];
   submit(job: Job): Promise<void>;
-  /** Jobs that wait are forgotten; who holds one is told, as by the control. */
-  cancel(runId: string, episodeIds: readonly string[]): Promise<void>;
+  /** Jobs that wait are forgotten; who holds one is told, as by the control. Resolves with those of which it is known that they waited. */
+  cancel(runId: string, episodeIds: readonly string[]): Promise<readonly string[]>;
   broadcast(control: Control): Promise<void>;
   /**
    * As `broadcast`; resolves when every worker has obeyed, has left or has been silent for a lease, or after `timeoutMs`. A

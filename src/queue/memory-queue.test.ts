@@ -60,15 +60,13 @@ describe("messages", () => {
 
   it.each([
     ["no object", null],
-    ["a shard that is a path", { ...receipt, pointer: { ...receipt.pointer, shard: "../../etc" } }],
-    ["a shard that is a hidden folder", { ...receipt, pointer: { ...receipt.pointer, shard: ".." } }],
-    ["a negative offset", { ...receipt, pointer: { ...receipt.pointer, offset: -1 } }],
-    ["a reward that is none", { ...receipt, summary: { ...receipt.summary, reward: "1" } }],
-    ["a reward that no JSON has", { ...receipt, summary: { ...receipt.summary, reward: NaN } }],
-    ["an unknown outcome", { ...receipt, summary: { ...receipt.summary, outcome: "won" } }],
-    ["a failure of an episode that completed", { ...receipt, summary: { ...receipt.summary, failure: {} } }],
-    ["a failed episode without a failure", { ...receipt, summary: { ...receipt.summary, outcome: "failed" } }],
-    ["a long id", { ...receipt, summary: { ...receipt.summary, id: "x".repeat(5000) } }],
+    ["a worker that is a path", { ...receipt, worker: "../../etc" }],
+    ["a worker that is a hidden folder", { ...receipt, worker: ".." }],
+    ["an entry that is a list", { ...receipt, entry: [] }],
+    ["a failure that is none", { ...receipt, details: { ...receipt.details, failure: {} } }],
+    ["negative tokens", { ...receipt, details: { ...receipt.details, trainedTokens: -1 } }],
+    ["a metric that no JSON has", { ...receipt, details: { ...receipt.details, metrics: { a: NaN } } }],
+    ["a fence that is none", { ...receipt, fence: "1" }],
     [
       "thousands of names",
       {

@@ -79,12 +79,13 @@ class LocalQueue implements MemoryQueue {
     this.added.wake();
   }
 
-  async cancel(runId: string, episodeIds: readonly string[]): Promise<void> {
-    for (const episodeId of episodeIds) this.waiting.delete(keyOf({ runId, episodeId }));
+  async cancel(runId: string, episodeIds: readonly string[]): Promise<readonly string[]> {
+    const waited = episodeIds.filter((episodeId) => this.waiting.delete(keyOf({ runId, episodeId })));
     for (const port of this.ports) {
       const held = port.forget(runId, new Set(episodeIds));
       if (held.length > 0) void port.handlers.onControl({ type: "cancel", runId, episodeIds: held });
     }
+    return waited;
   }
 
   async broadcast(control: Control): Promise<void> {
@@ -227,7 +228,8 @@ class Port implements WorkerQueue {
         return this.#held.has(held);
       },
       done: async (receipt: Receipt) => {
-        await queue.handlers.onReceipt(receipt);
+        // What happens with it is not the worker's matter; it dies with the queue.
+        void queue.handlers.onReceipt(receipt);
         this.#held.delete(held);
         // Another delivery of what is done now.
         const waiting = queue.waiting.get(keyOf(entry.job));

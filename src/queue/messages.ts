@@ -2,17 +2,7 @@
 // stranger had written it. Bounds are those that an honest sender keeps; what is longer was cut before it was sent.
 
 import { z } from "zod";
-import {
-  boundaries,
-  type EpisodePointer,
-  type EpisodeSummary,
-  type EventCounts,
-  type Failure,
-  messageOf,
-  type ModelUsage,
-  outcomes,
-  stopReasons,
-} from "../core/index.ts";
+import { boundaries, type EventCounts, type Failure, messageOf, type ModelUsage } from "../core/index.ts";
 import type { Control, Job, Receipt, RunState, WorkerReport } from "./job-queue.ts";
 
 /** Longest message of a failure that a receipt carries. */
@@ -28,7 +18,7 @@ const counts = z
   .record(z.string().max(256), whole)
   .refine((given) => Object.keys(given).length <= mostNames + 1, "too many names");
 /** Also the name of a folder, so it is no path. */
-const workerName = z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/);
+const workerName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/);
 
 const failure: z.ZodType<Failure> = z.object({
   boundary: z.enum(boundaries),
@@ -41,26 +31,15 @@ const failure: z.ZodType<Failure> = z.object({
     .nullable(),
 });
 
-const summary: z.ZodType<EpisodeSummary> = z
-  .object({
-    id,
-    groupId: id,
-    sampleIndex: whole,
-    taskId: id,
-    outcome: z.enum(outcomes),
-    stopReason: z.enum(stopReasons),
-    failure: failure.nullable(),
-    reward: z.number().nullable(),
-    metrics: z.record(z.string().max(256), z.number()),
-    turns: whole,
-    sampledTokens: whole,
-    weightSpans: z.array(z.object({ dispatch: version, reply: version })).max(4096),
-    problems: counts,
-    samples: whole,
-    trainedTokens: whole,
-    dropped: counts,
-  })
-  .refine((given) => (given.outcome === "failed") === (given.failure !== null), "a failure belongs to outcome failed");
+const details: z.ZodType<Receipt["details"]> = z.object({
+  failure: failure.nullable(),
+  ending: z.string().max(256).nullable(),
+  metrics: z.record(z.string().max(256), z.number()),
+  weightSpans: z.array(z.object({ dispatch: version, reply: version })).max(4096),
+  samples: whole,
+  trainedTokens: whole,
+  dropped: counts,
+});
 
 const usage: z.ZodType<ModelUsage> = z.object({
   modelCalls: whole,
@@ -87,13 +66,6 @@ const eventCounts: z.ZodType<EventCounts> = z.object({
   judgeUsage: usage,
 });
 
-const pointer: z.ZodType<EpisodePointer> = z.object({
-  shard: workerName,
-  offset: whole,
-  length: z.int().min(1),
-  crc32: z.string().regex(/^[0-9a-f]{8}$/),
-});
-
 const job: z.ZodType<Job> = z.object({
   runId: id,
   fence: whole,
@@ -112,11 +84,13 @@ const job: z.ZodType<Job> = z.object({
 const receipt: z.ZodType<Receipt> = z.object({
   runId: id,
   fence: whole,
+  episodeId: id,
   worker: workerName,
-  summary,
+  // Strings in it are bounded by the message; the store checks each field.
+  entry: z.record(z.string().max(64), z.unknown()),
+  details,
   counts: eventCounts,
   origin: z.enum(["new", "resumed", "stored"]),
-  pointer,
 });
 
 const state: z.ZodType<RunState> = z.object({

@@ -2,8 +2,7 @@
 // is broken. Time is the harness's: a clock that is moved, or a short lease that really passes.
 
 import assert from "node:assert/strict";
-import type { EpisodePointer, EpisodeSummary, EventCounts } from "../core/index.ts";
-import { freeUsage } from "../core/index.ts";
+import { type EventCounts, freeUsage } from "../core/index.ts";
 import type {
   Control,
   CoordinatorHandlers,
@@ -45,10 +44,8 @@ export function jobOf(episodeId: string, changes: Partial<Job> = {}): Job {
   };
 }
 
-const summary: EpisodeSummary = {
-  ...{ id: "a#0", groupId: "a", sampleIndex: 0, taskId: "a", outcome: "completed", stopReason: "user_hung_up" },
-  ...{ failure: null, reward: 0.5, metrics: { größe: 1.5 }, turns: 2, sampledTokens: 9 },
-  ...{ weightSpans: [{ dispatch: null, reply: "v1" }], problems: { "bad-call": 1 } },
+const details: Receipt["details"] = {
+  ...{ failure: null, ending: null, metrics: { größe: 1.5 }, weightSpans: [{ dispatch: null, reply: "v1" }] },
   ...{ samples: 1, trainedTokens: 8, dropped: { "discarded-turn": 1 } },
 };
 const counts: EventCounts = {
@@ -56,11 +53,11 @@ const counts: EventCounts = {
   ...{ spelledTokens: 0, unlikelyTokens: 0, cutResults: 0, closeFailures: 0, problems: {}, deviations: {} },
   ...{ agentUsage: freeUsage, userUsage: { ...freeUsage, cost: null }, judgeUsage: freeUsage },
 };
-const pointer: EpisodePointer = { shard: "w-1", offset: 17, length: 400, crc32: "0123abcd" };
-
+/** `place` and the other fields of the entry are the store's. */
 export function receiptOf({ runId, fence, episodeId, groupId, sampleIndex }: Job, worker = "w-1"): Receipt {
-  const own = { ...summary, id: episodeId, groupId, sampleIndex };
-  return { runId, fence, worker, summary: own, counts, origin: "new", pointer: { ...pointer, shard: worker } };
+  const place = { shard: worker, offset: 17, length: 400, crc32: "0123abcd" };
+  const entry = { id: episodeId, groupId, sampleIndex, reward: 0.5, place };
+  return { runId, fence, episodeId, worker, entry, details, counts, origin: "new" };
 }
 
 export function reportOf(worker: string, changes: Partial<WorkerReport> = {}): WorkerReport {
@@ -179,7 +176,7 @@ export function queueConformance(harness: QueueHarness): readonly QueueCheck[] {
       }),
     );
     assert.deepEqual(taken.toSorted(), ids.toSorted());
-    await until("all receipts arrive", () => new Set(receipts.map(({ summary: { id } }) => id)).size === ids.length);
+    await until("all receipts arrive", () => new Set(receipts.map(({ entry }) => entry["id"])).size === ids.length);
     await open.passLeases(2);
     const stop = AbortSignal.timeout(300);
     assert.deepEqual(await workers[0]!.queue.take(8, { signal: stop }), []);

@@ -26,7 +26,7 @@ async function earlier() {
   const running = runRollout(
     plan(3, 1),
     { runEpisode, store: await openedStore(), exportSamples: rows },
-    { clock, onEpisode: (episode) => episodes.push(episode) },
+    { clock, onEpisode: ({ open }) => void open().then(({ episode }) => episodes.push(episode)) },
   );
   await clock.drain();
   await running;

@@ -3,15 +3,19 @@
 
 import {
   ConfigurationError,
+  type Counts,
+  endingOf,
   type Episode,
   type EpisodeEvent,
   type EpisodeSamples,
+  type EpisodeSummary,
+  type EventCounts,
   type SamplingParams,
   type Task,
 } from "../core/index.ts";
-import type { EpisodeJournal } from "../store/index.ts";
+import type { EpisodeJournal, RunStore } from "../store/index.ts";
 import type { EpisodeOptions, EpisodeParts } from "./episode/episode-options.ts";
-import { episodeSamples } from "../trajectories/index.ts";
+import { countOnes, episodeSamples } from "../trajectories/index.ts";
 import { type ChatEpisodeParts, runChatEpisode, runEpisode } from "./episode/run-episode.ts";
 
 /** A finished episode and its training rows. */
@@ -21,6 +25,66 @@ export type FinishedEpisode = {
   /** "new": from its first event. "resumed": its first events came from a journal. "stored": it is in the store already. */
   readonly origin: "new" | "resumed" | "stored";
 };
+
+/** An episode that has ended, here or in another process: what a run decides by, without the episode itself. */
+export type EndedEpisode = {
+  readonly summary: EpisodeSummary;
+  readonly origin: FinishedEpisode["origin"];
+  /** Makes it count in the store of the run; `null`: it does. */
+  readonly store: ((store: Pick<RunStore, "append">) => Promise<void>) | null;
+  /** Sums over its events; `null`: they were seen here. */
+  readonly counts: EventCounts | null;
+  /** Reads the episode where it lies. */
+  readonly open: () => Promise<FinishedEpisode>;
+};
+
+/** As {@link RunEpisode}; the episode may run in another process. */
+export type DispatchEpisode = (task: Task, request: EpisodeRequest) => Promise<FinishedEpisode | EndedEpisode>;
+
+export function endedOf(finished: FinishedEpisode | EndedEpisode): EndedEpisode {
+  if ("summary" in finished) return finished;
+  const { episode, result, origin } = finished;
+  const summary = summarizeEpisode(episode, result);
+  const store: EndedEpisode["store"] = origin === "stored" ? null : (run) => run.append(episode);
+  return { summary, origin, store, counts: null, open: async () => finished };
+}
+
+/** `result`: its rows, where they count. */
+export function summarizeEpisode(
+  episode: Episode,
+  { samples, dropped }: EpisodeSamples = { samples: [], dropped: [] },
+): EpisodeSummary {
+  const { id, groupId, sampleIndex, outcome, stopReason, failure, reward, grade } = episode;
+  const { turns } = episode.trajectory;
+  const spans = new Map<string, EpisodeSummary["weightSpans"][number]>();
+  for (const { weightSpans } of turns) {
+    for (const { dispatch, reply, tokenCount } of weightSpans) {
+      if (tokenCount > 0) spans.set(JSON.stringify([dispatch, reply]), { dispatch, reply });
+    }
+  }
+  return {
+    ...{ id, groupId, sampleIndex, taskId: episode.task.id, outcome, stopReason, failure, reward },
+    ending: endingOf(episode),
+    metrics: { ...grade?.metrics },
+    turns: turns.length + episode.events.filter(({ type }) => type === "agent-reply").length,
+    sampledTokens: turns.reduce((sum, { sampledTokens }) => sum + sampledTokens.length, 0),
+    weightSpans: [...spans.values()],
+    problems: countBy(episode.problems, ({ code }) => [code, 1]),
+    samples: samples.length,
+    trainedTokens: samples.reduce((sum, { lossMask }) => sum + countOnes(lossMask), 0),
+    dropped: countBy(dropped, ({ reason, count }) => [reason, count]),
+  };
+}
+
+function countBy<T>(items: readonly T[], entryOf: (item: T) => readonly [name: string, count: number]): Counts {
+  // Without a prototype: names may come from foreign code.
+  const counts = Object.create(null) as Record<string, number>;
+  for (const item of items) {
+    const [name, count] = entryOf(item);
+    counts[name] = (counts[name] ?? 0) + count;
+  }
+  return counts;
+}
 
 /** What a run decides about an episode, as its options; everything else is up to its runner. */
 export type EpisodeRequest = Required<

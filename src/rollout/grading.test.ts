@@ -16,6 +16,7 @@ import {
   type RunEpisode,
   runEpisode,
   runRollout,
+  endedOf,
 } from "./index.ts";
 
 const hangUp = "###STOP###";
@@ -136,7 +137,7 @@ async function groupOf(...says: readonly (string | null)[]): Promise<FinishedGro
     const { parts } = world(words === null ? [] : [count(3), words], ["Please count.", hangUp]);
     const options = { clock: instantClock(), sampleIndex, resumeFrom: [] };
     const episode = await runEpisode(task, { ...parts, grading: gradingOf() }, options);
-    return { sampleIndex, finished: { episode, result: episodeSamples(episode), origin: "new" as const } };
+    return { sampleIndex, ended: endedOf({ episode, result: episodeSamples(episode), origin: "new" }) };
   });
   return { plan: { groupId: "g", task, groupIndex: 0 }, members: await Promise.all(members), ending: "complete" };
 }
@@ -145,7 +146,8 @@ const signal = new AbortController().signal;
 const wordScore = (_name: string, shown: string): number => Number(/score (\d\.\d)/.exec(shown)?.[1] ?? 0);
 const ranked = (judge = fakeJudge(wordScore)): RankGroup =>
   groupRanking(gradingOf(judge, { environment: 0, rubric: 0, ranking: 1 }), instantClock())!;
-const rewards = ({ members }: FinishedGroup): unknown => members.map(({ finished }) => finished.episode.reward);
+const openAll = ({ members }: FinishedGroup) => Promise.all(members.map(({ ended }) => ended.open()));
+const rewards = ({ members }: FinishedGroup): unknown => members.map(({ ended }) => ended.summary.reward);
 const rankingIn = ({ events }: Episode) => events.find((event) => event.type === "judgement" && event.ranked !== null);
 
 describe("groupRanking()", () => {
@@ -154,14 +156,13 @@ describe("groupRanking()", () => {
     const group = await ranked(judge)(await groupOf("score 0.9", "score 0.2", "score 0.9"), { seed: 1, signal });
     expect(rewards(group)).toEqual([0.9, 0.2, 0.9]);
     expect(judge.asked).toHaveLength(1);
-    for (const { finished } of group.members) {
-      const { episode, result } = finished;
+    for (const { episode, result } of await openAll(group)) {
       expect(result.samples.map(({ reward }) => reward)).toEqual([episode.reward]);
       expect(episode.grade?.metrics).toMatchObject({ environment: 1, rubric: 0.5, ranking: episode.reward });
       expect(episode.events.slice(-3).map(({ type }) => type)).toEqual(["judgement", "grade", "episode-end"]);
       expect(episodeFromJson(parseJson(episodeLine(episode)), "here")).toEqual(episode);
     }
-    const calls = group.members.map(({ finished }) => rankingIn(finished.episode));
+    const calls = (await openAll(group)).map(({ episode }) => rankingIn(episode));
     // The group paid once.
     expect(calls.map((event) => event?.type === "judgement" && event.judgement.usage.modelCalls)).toEqual([1, 0, 0]);
   });
@@ -172,17 +173,18 @@ describe("groupRanking()", () => {
     for (let seed = 0; seed < 20; seed++) {
       const one = await ranked()(group, { seed, signal });
       expect(rewards(one)).toEqual([0.1, 0.2, 0.3, 0.4]);
-      const event = rankingIn(one.members[0]!.finished.episode);
+      const event = rankingIn((await openAll(one))[0]!.episode);
       orders.add(JSON.stringify(event?.type === "judgement" && event.ranked));
     }
     expect(orders.size).toBeGreaterThan(10);
-    expect(await ranked()(group, { seed: 3, signal })).toEqual(await ranked()(group, { seed: 3, signal }));
+    const again = async () => openAll(await ranked()(group, { seed: 3, signal }));
+    expect(await again()).toEqual(await again());
   });
 
   it("compares the graded ones, and leaves the failed as they are", async () => {
     const group = await ranked()(await groupOf("score 0.9", null, "score 0.2"), { seed: 1, signal });
     expect(rewards(group)).toEqual([0.9, null, 0.2]);
-    expect(group.members[1]?.finished.episode.failure?.boundary).toBe("engine");
+    expect(group.members[1]?.ended.summary.failure?.boundary).toBe("engine");
   });
 
   it("gives no reward where there is nothing to compare with", async () => {
@@ -190,8 +192,8 @@ describe("groupRanking()", () => {
     const group = await ranked(judge)(await groupOf("score 0.9", null), { seed: 1, signal });
     expect(rewards(group)).toEqual([null, null]);
     expect(judge.asked).toEqual([]);
-    const [member] = group.members;
-    expect(member?.finished.result).toMatchObject({
+    const [member] = await openAll(group);
+    expect(member?.result).toMatchObject({
       samples: [],
       dropped: [{ reason: "not-graded" }, { reason: "not-graded" }],
     });
@@ -199,7 +201,7 @@ describe("groupRanking()", () => {
 
   it("fails the whole group with its judge", async () => {
     const group = await ranked(fakeJudge(() => null))(await groupOf("score 0.9", "score 0.2"), { seed: 1, signal });
-    for (const { finished } of group.members) {
+    for (const finished of await openAll(group)) {
       expect(finished.episode).toMatchObject({ outcome: "failed", stopReason: "fault", reward: null });
       expect(finished.episode.failure).toMatchObject({ boundary: "grader", code: "quota-exceeded" });
       expect(finished.episode.events.at(-1)).toMatchObject({ type: "episode-end", stopReason: "fault" });
@@ -212,7 +214,7 @@ describe("groupRanking()", () => {
     const ranker = groupRanker(defineRanking({ maxCharacters: 1000 }), judge);
     const rank = groupRanking({ ...gradingOf(judge), ranker })!;
     const group = await rank(await groupOf("score 0.9", "x".repeat(1000)), { seed: 1, signal });
-    expect(group.members[0]?.finished.episode.failure).toMatchObject({ boundary: "grader", code: "question-too-long" });
+    expect(group.members[0]?.ended.summary.failure).toMatchObject({ boundary: "grader", code: "question-too-long" });
   });
 
   it("takes the ranking from an episode that was stored with it, whichever that is", async () => {
@@ -224,9 +226,8 @@ describe("groupRanking()", () => {
       const group = await ranked(judge)({ ...fresh, members }, { seed: 1, signal });
       expect(judge.asked).toEqual([]);
       expect(rewards(group)).toEqual(rewards(whole));
-      expect(group.members.map(({ finished }) => finished.episode.grade)).toEqual(
-        whole.members.map(({ finished }) => finished.episode.grade),
-      );
+      const grades = async (one: FinishedGroup) => (await openAll(one)).map(({ episode }) => episode.grade);
+      expect(await grades(group)).toEqual(await grades(whole));
     }
   });
 
@@ -238,7 +239,7 @@ describe("groupRanking()", () => {
   });
 
   it("shows what all have in common once", async () => {
-    const [one, two] = (await groupOf("score 0.9", "score 0.2")).members.map(({ finished }) => finished.episode);
+    const [one, two] = (await openAll(await groupOf("score 0.9", "score 0.2"))).map(({ episode }) => episode);
     const text = groupRanker(
       defineRanking(),
       fakeJudge(() => 1),

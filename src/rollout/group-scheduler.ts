@@ -16,7 +16,7 @@ import { subscribeToAbort } from "../lib/deadline.ts";
 import { requireWhole } from "../lib/options.ts";
 import type { RunStore } from "../store/index.ts";
 import { type AdaptiveConcurrency, createEpisodeLimit, type EpisodeLimit } from "./concurrency/episode-limit.ts";
-import type { FinishedEpisode, RunEpisode } from "./episode-runner.ts";
+import { type DispatchEpisode, type EndedEpisode, endedOf, type FinishedEpisode } from "./episode-runner.ts";
 import type { EpisodeOptions, EpisodeParts } from "./episode/episode-options.ts";
 import type { RankGroup } from "./rank-group.ts";
 import { runEpisode } from "./episode/run-episode.ts";
@@ -40,7 +40,7 @@ export type ExportSamples = (finished: FinishedEpisode, position: EpisodePositio
 
 export type SchedulerOptions = {
   /** `null`: the episode did not run, and nothing is recorded of it. */
-  readonly runEpisode: (...run: Parameters<RunEpisode>) => Promise<FinishedEpisode | null>;
+  readonly runEpisode: (...run: Parameters<DispatchEpisode>) => Promise<FinishedEpisode | EndedEpisode | null>;
   /** Of the run: seeds of episodes derive from it, their group's id and their place in the group. */
   readonly seed: number;
   /** Episodes of a group. */
@@ -67,7 +67,7 @@ export type SchedulerOptions = {
   /** Receives what earlier processes recorded of an episode. */
   readonly onRecorded?: (event: EpisodeEvent, plan: PlannedGroup) => void;
   /** Its episode is in the store. */
-  readonly onEpisode?: (finished: FinishedEpisode) => void;
+  readonly onEpisode?: (ended: EndedEpisode) => void;
   readonly onGroup: (group: FinishedGroup) => void | Promise<void>;
   /** Nothing is in flight, and nothing can be started. */
   readonly onIdle?: () => void;
@@ -214,9 +214,14 @@ export class GroupScheduler {
     if (store === undefined) return record;
     // Numbers of episodes are those of the plan, whatever was run.
     const first = groupIndex * (groupSize + this.#policy.replacements);
-    const rowsOf = ({ sampleIndex, finished }: GroupMember): readonly string[] =>
-      exportSamples?.(finished, { index: first + sampleIndex, groupIndex, group: record }) ?? [];
-    await store.appendGroup({ group: record, sampleLines: reason === null ? group.members.flatMap(rowsOf) : [] });
+    const sampleLines: string[] = [];
+    if (reason === null && exportSamples !== undefined) {
+      for (const { sampleIndex, ended } of group.members) {
+        const position = { index: first + sampleIndex, groupIndex, group: record };
+        sampleLines.push(...exportSamples(await ended.open(), position));
+      }
+    }
+    await store.appendGroup({ group: record, sampleLines });
     return record;
   }
 
@@ -290,22 +295,22 @@ export class GroupScheduler {
       ...(onRecorded === undefined ? {} : { onRecorded: (event) => onRecorded(event, plan) }),
     });
     if (finished === null) return;
-    const { episode } = finished;
+    const ended = endedOf(finished);
     // Held until its group is compared; that of a cancelled run is compared by a later process.
     const isHeld = rank !== null;
-    if (!isHeld && this.#isToStore(finished)) await store?.append(episode);
-    if (!isHeld || this.#isCancelled) onEpisode?.(finished);
-    group.members.push({ sampleIndex, finished });
-    if (episode.reward === null && group.replacementsLeft > 0) {
+    if (!isHeld) await this.#store(ended, store);
+    if (!isHeld || this.#isCancelled) onEpisode?.(ended);
+    group.members.push({ sampleIndex, ended });
+    if (ended.summary.reward === null && group.replacementsLeft > 0) {
       group.replacementsLeft--;
       group.waiting.push(group.nextReplacement++);
     }
   }
 
-  #isToStore({ episode, origin }: FinishedEpisode): boolean {
+  async #store({ summary, store: record }: EndedEpisode, store: GroupStore | undefined): Promise<void> {
     // An episode that a cancelled run aborted has not ended: its events are in the journal, and a later process resumes it.
-    const isUnfinished = this.#isCancelled && episode.stopReason === "cancelled";
-    return origin !== "stored" && !isUnfinished;
+    const isUnfinished = this.#isCancelled && summary.stopReason === "cancelled";
+    if (record !== null && !isUnfinished && store !== undefined) await record(store);
   }
 
   /** Hands the group over when `episode` was its last, and makes room for others. Never rejects. */
@@ -344,12 +349,14 @@ export class GroupScheduler {
       throw error;
     });
     // In their order: the ranking is recorded with the first of them.
-    for (const [place, { finished }] of (compared?.members ?? []).entries()) {
-      const isNew = finished !== group.members[place]!.finished;
-      const judged = finished.episode.events.find((event) => event.type === "judgement" && event.ranked !== null);
-      if (isNew && judged !== undefined) onEvent?.(judged, group.plan);
-      if (this.#isToStore(finished)) await store?.append(finished.episode);
-      onEpisode?.(finished);
+    for (const [place, { ended }] of (compared?.members ?? []).entries()) {
+      if (ended !== group.members[place]!.ended) {
+        const { events } = (await ended.open()).episode;
+        const judged = events.find((event) => event.type === "judgement" && event.ranked !== null);
+        if (judged !== undefined) onEvent?.(judged, group.plan);
+      }
+      await this.#store(ended, store);
+      onEpisode?.(ended);
     }
     return compared;
   }

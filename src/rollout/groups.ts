@@ -4,7 +4,7 @@
 import type { Episode, GroupRecord, Task } from "../core/index.ts";
 import { requireWhole } from "../lib/options.ts";
 import { deriveSeed } from "../lib/random.ts";
-import type { EpisodeRequest, FinishedEpisode } from "./episode-runner.ts";
+import type { EndedEpisode, EpisodeRequest } from "./episode-runner.ts";
 
 export type PlannedGroup = {
   /** The task's id; `<task id>@2` and so on when the task is run again. */
@@ -43,7 +43,7 @@ export function placeOf(episodeId: string): number {
 }
 
 /** An episode of a group that has finished. */
-export type GroupMember = { readonly sampleIndex: number; readonly finished: FinishedEpisode };
+export type GroupMember = { readonly sampleIndex: number; readonly ended: EndedEpisode };
 
 /** A group whose last episode has finished. */
 export type FinishedGroup = {
@@ -64,14 +64,21 @@ export type GroupView = {
   readonly episodes: readonly Episode[];
 };
 
-export function viewOf({ plan, members }: FinishedGroup): GroupView {
-  const episodes = members.map(({ finished }) => finished.episode);
-  const rewards = episodes.map(({ reward }) => reward).filter((reward) => reward !== null);
-  return { task: plan.task, groupIndex: plan.groupIndex, rewards, episodes };
+/** Of the graded episodes, by place in the group. */
+export function rewardsOf({ members }: FinishedGroup): number[] {
+  return members.map(({ ended }) => ended.summary.reward).filter((reward) => reward !== null);
 }
 
 /** The reason for dropping the group, `null` to keep it. Must depend on the group alone: the order of calls is not defined. */
-export type GroupFilter = (group: GroupView) => string | null;
+export type GroupFilter = ((group: GroupView) => string | null) & {
+  /** False: it looks at rewards alone, so that episodes which other processes wrote need not be read. Default: true. */
+  readonly readsEpisodes?: boolean;
+};
+
+/** A filter that looks at the rewards of graded episodes alone. */
+function rewardFilter(reasonOf: (rewards: readonly number[]) => string | null): GroupFilter {
+  return Object.assign(({ rewards }: GroupView) => reasonOf(rewards), { readsEpisodes: false });
+}
 
 /**
  * Drops groups whose graded rewards are all equal: their advantages are zero and teach nothing (dynamic sampling, DAPO 2025).
@@ -79,16 +86,16 @@ export type GroupFilter = (group: GroupView) => string | null;
  */
 export function dropZeroSignal(options: { readonly tolerance?: number } = {}): GroupFilter {
   const { tolerance = 1e-6 } = options;
-  return ({ rewards }) => (Math.max(...rewards) - Math.min(...rewards) <= tolerance ? "zero-signal" : null);
+  return rewardFilter((rewards) => (Math.max(...rewards) - Math.min(...rewards) <= tolerance ? "zero-signal" : null));
 }
 
 /** Drops groups whose mean reward is outside `[min, max]`: too hard, or too easy. */
 export function keepRewardRange({ min, max }: { readonly min: number; readonly max: number }): GroupFilter {
   if (!(min <= max)) throw new RangeError(`Cannot filter groups: the range is ${min} to ${max}, min <= max is needed.`);
-  return ({ rewards }) => {
+  return rewardFilter((rewards) => {
     const mean = rewards.reduce((sum, reward) => sum + reward, 0) / rewards.length;
     return mean >= min && mean <= max ? null : "reward-range";
-  };
+  });
 }
 
 /** Which groups are kept, what happens when episodes of one are missing, and how long a group waits for its slow ones. */
@@ -137,14 +144,19 @@ export function resolveGroupPolicy(policy: Partial<GroupPolicy>, groupSize: numb
 }
 
 /** Why the group is dropped; `null`: it may be kept. */
-export function reasonToDrop(group: FinishedGroup, policy: GroupPolicy): string | null {
+export async function reasonToDrop(group: FinishedGroup, policy: GroupPolicy): Promise<string | null> {
   const { ending } = group;
   if (ending === "surplus" || ending === "stale") return ending;
-  const view = viewOf(group);
-  const { length } = view.rewards;
+  const rewards = rewardsOf(group);
+  const { length } = rewards;
   if (ending === "cut-off" && (policy.cutoff?.policy === "drop" || length < policy.minGraded)) return "cut-off";
   if (length === 0) return "not-graded";
   if (length < policy.minGraded) return "too-few-graded";
+  const { plan, members } = group;
+  const reads = policy.filters.some(({ readsEpisodes = true }) => readsEpisodes);
+  const opened = reads ? await Promise.all(members.map(({ ended }) => ended.open())) : [];
+  const episodes = opened.map(({ episode }) => episode);
+  const view: GroupView = { task: plan.task, groupIndex: plan.groupIndex, rewards, episodes };
   for (const filter of policy.filters) {
     const reason = filter(view);
     if (reason !== null) return reason;
@@ -157,12 +169,12 @@ export function groupRecord({ plan, members }: FinishedGroup, reason: string | n
   return {
     groupId: plan.groupId,
     // The episodes have a copy: environments may have changed the task itself.
-    taskId: members[0]?.finished.episode.task.id ?? plan.task.id,
+    taskId: members[0]?.ended.summary.taskId ?? plan.task.id,
     groupIndex: plan.groupIndex,
     decision: reason === null ? "kept" : "dropped",
     reason,
-    episodeIds: members.map(({ finished }) => finished.episode.id),
-    rewards: members.map(({ finished }) => finished.episode.reward),
+    episodeIds: members.map(({ ended }) => ended.summary.id),
+    rewards: members.map(({ ended }) => ended.summary.reward),
   };
 }
 

@@ -46,11 +46,15 @@ export {
 } from "./concurrency/next-limit.ts";
 export {
   chatEpisodeRunner,
+  type DispatchEpisode,
+  type EndedEpisode,
+  endedOf,
   episodeRunner,
   type EpisodeRequest,
   type FinishedEpisode,
   resumableRunner,
   type RunEpisode,
+  summarizeEpisode,
 } from "./episode-runner.ts";
 export { type QuotaOptions } from "./group-quota.ts";
 export {
@@ -94,5 +98,5 @@ export {
 } from "./producer/producer-options.ts";
 export { createRolloutProducer, type RolloutProducer } from "./producer/rollout-producer.ts";
 export { groupCapacity, WeightHistory } from "./producer/staleness.ts";
-export { rolloutWarnings, type Counts, ratesOf, type RunTotals } from "./run-totals.ts";
+export { rolloutWarnings, ratesOf, type RunTotals } from "./run-totals.ts";
 export { type RolloutOptions, type RolloutParts, type RolloutPlan, runRollout } from "./run-rollout.ts";

@@ -19,10 +19,10 @@ import {
 } from "../core/index.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { createRandom, deriveSeed } from "../lib/random.ts";
-import type { FinishedEpisode } from "./episode-runner.ts";
+import { type EndedEpisode, endedOf, type FinishedEpisode } from "./episode-runner.ts";
 import { episodeSamples } from "../trajectories/index.ts";
 import { mixGrade } from "./grading.ts";
-import type { FinishedGroup, GroupMember } from "./groups.ts";
+import type { FinishedGroup } from "./groups.ts";
 
 /**
  * Compares a group that has ended. Resolves with it, its episodes graded again, or failed when the judge failed. Rejects when
@@ -33,6 +33,8 @@ export type RankGroup = (
   options: { readonly seed: number; readonly signal: AbortSignal },
 ) => Promise<FinishedGroup>;
 
+/** An episode of the group, read where it lies. */
+type OpenMember = { readonly ended: EndedEpisode; readonly finished: FinishedEpisode };
 type Judged = Extract<EpisodeEvent, { readonly type: "judgement" }>;
 
 /** `null`: the grading has no ranking. */
@@ -43,12 +45,15 @@ export function groupRanking(
   if (ranker === null) return null;
   const weight = (environmentWeight ?? 0) + graders.reduce((sum, grader) => sum + grader.weight, 0);
   return async (group, options) => {
-    const open = group.members.filter(({ finished }) => isOpen(finished.episode));
+    const members = await Promise.all(
+      group.members.map(async ({ ended }): Promise<OpenMember> => ({ ended, finished: await ended.open() })),
+    );
+    const open = members.filter(({ finished }) => isOpen(finished.episode));
     if (open.length === 0) return group;
     // It is dropped whatever its episodes are worth.
     if (group.ending === "surplus" || group.ending === "stale") return withMembers(group, open, ungraded);
-    const known = group.members.flatMap(({ finished }) => rankingOf(finished.episode) ?? [])[0] ?? null;
-    const shown = known === null ? inSeededOrder(open, group, options.seed) : shownBefore(known, group.members);
+    const known = members.flatMap(({ finished }) => rankingOf(finished.episode) ?? [])[0] ?? null;
+    const shown = known === null ? inSeededOrder(open, group, options.seed) : shownBefore(known, members);
     // Nothing is compared with itself, and what was not compared has no reward.
     if (shown.length < 2) return withMembers(group, open, ungraded);
     const { event, verdicts, failure } = await compare(ranker, shown, { known, signal: options.signal, clock });
@@ -77,17 +82,17 @@ function isOpen(episode: Episode): boolean {
 }
 
 /** So that a judge's preference for a place follows no place in the group. */
-function inSeededOrder(open: readonly GroupMember[], { plan }: FinishedGroup, seed: number): readonly GroupMember[] {
+function inSeededOrder(open: readonly OpenMember[], { plan }: FinishedGroup, seed: number): readonly OpenMember[] {
   return createRandom(deriveSeed(seed, plan.groupId, "ranking")).shuffle(open);
 }
 
-function shownBefore({ ranked }: Judged, members: readonly GroupMember[]): readonly GroupMember[] {
+function shownBefore({ ranked }: Judged, members: readonly OpenMember[]): readonly OpenMember[] {
   return (ranked ?? []).flatMap((id) => members.find(({ finished }) => finished.episode.id === id) ?? []);
 }
 
 async function compare(
   ranker: GroupRanker,
-  shown: readonly GroupMember[],
+  shown: readonly OpenMember[],
   { known, signal, clock }: { readonly known: Judged | null; readonly signal: AbortSignal; readonly clock: Clock },
 ): Promise<{
   readonly event: Judged;
@@ -124,12 +129,14 @@ function withoutUsage(event: Judged): Judged {
 
 function withMembers(
   group: FinishedGroup,
-  changed: readonly GroupMember[],
+  changed: readonly OpenMember[],
   change: (finished: FinishedEpisode) => FinishedEpisode,
 ): FinishedGroup {
-  const members = group.members.map((member) =>
-    changed.includes(member) ? { ...member, finished: change(member.finished) } : member,
-  );
+  const members = group.members.map((member) => {
+    const open = changed.find(({ ended }) => ended === member.ended);
+    // Its events were counted when it ended.
+    return open === undefined ? member : { ...member, ended: { ...endedOf(change(open.finished)), counts: null } };
+  });
   return { ...group, members };
 }
 

@@ -7,11 +7,11 @@
 //      │           └─ the run is cancelled: its episodes are aborted, and it stays undecided, so that a later process resumes it
 //      └─ drain, cancel or a fault: never started
 
-import type { Episode, GroupRecord, Taskset } from "../core/index.ts";
+import type { GroupRecord, Taskset } from "../core/index.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { requireWhole } from "../lib/options.ts";
 import type { AdaptiveConcurrency } from "./concurrency/episode-limit.ts";
-import type { RunEpisode } from "./episode-runner.ts";
+import type { DispatchEpisode, EndedEpisode } from "./episode-runner.ts";
 import type { RankGroup } from "./rank-group.ts";
 import { GroupQuota, type QuotaOptions } from "./group-quota.ts";
 import { type ExportSamples, GroupScheduler, type GroupStore } from "./group-scheduler.ts";
@@ -22,7 +22,7 @@ import {
   placeOf,
   reasonToDrop,
   resolveGroupPolicy,
-  viewOf,
+  rewardsOf,
 } from "./groups.ts";
 import { type RunTotals, TotalsCounter } from "./run-totals.ts";
 import { tasksInOrder, type TaskSource } from "./tasks.ts";
@@ -38,12 +38,13 @@ export type RolloutPlan = {
 };
 
 export type RolloutParts = {
-  readonly runEpisode: RunEpisode;
+  readonly runEpisode: DispatchEpisode;
   /** Begun by the caller, and closed by it. */
   readonly store: GroupStore;
   /** Groups that the store holds from an earlier process, by id: their episodes are counted, nothing is decided again. Default: none. */
   readonly decided?: ReadonlyMap<string, GroupRecord>;
-  readonly exportSamples: ExportSamples;
+  /** Default: no rows. */
+  readonly exportSamples?: ExportSamples | undefined;
   /** Compares the episodes of each group before they are stored. Default: each has the reward of its own grade. */
   readonly rank?: RankGroup | null;
 };
@@ -68,7 +69,7 @@ export type RolloutOptions = {
   /** Called when an episode starts, at every turn, when an episode is stored and at every decision. Must be quick; `totals` may be called any number of times. */
   readonly onProgress?: (totals: () => RunTotals) => void;
   /** Called with each episode when it is stored. */
-  readonly onEpisode?: (episode: Episode) => void;
+  readonly onEpisode?: (ended: EndedEpisode) => void;
   /** Called with each group when it is decided. */
   readonly onGroup?: (group: GroupRecord) => void;
   readonly clock?: Clock;
@@ -103,8 +104,10 @@ export async function runRollout(
   const totals = (): RunTotals => counter.totals({ concurrency: scheduler.concurrency });
   const report = (): void => options.onProgress?.(totals);
   const count = (record: GroupRecord, { members }: FinishedGroup): void => {
-    const results = members.map(({ finished }) => finished.result);
-    counter.decide(record, results);
+    counter.decide(
+      record,
+      members.map(({ ended }) => ended.summary),
+    );
     options.onGroup?.(record);
     report();
   };
@@ -145,21 +148,21 @@ export async function runRollout(
       if (event.type === "turn" || event.type === "agent-reply") report();
     },
     onRecorded: (event) => counter.recorded(event),
-    onEpisode: (finished) => {
-      counter.finish(finished);
-      options.onEpisode?.(finished.episode);
+    onEpisode: (ended) => {
+      counter.finish(ended);
+      options.onEpisode?.(ended);
       report();
     },
     onGroup: async (group) => {
       const { groupIndex, groupId, task } = group.plan;
-      const rewards = group.ending === "surplus" ? [] : viewOf(group).rewards;
+      const rewards = group.ending === "surplus" ? [] : rewardsOf(group);
       tasks.report({ groupIndex, taskIndex: task.index, rewards });
       const before = decided?.get(groupId);
       if (before !== undefined) {
         quota.restore(groupIndex, before.decision);
         count(before, group);
       } else {
-        const reason = reasonToDrop(group, policy);
+        const reason = await reasonToDrop(group, policy);
         if (reason === null) passed.set(groupIndex, group);
         const { kept, surplus } = reason === null ? quota.pass(groupIndex) : quota.drop(groupIndex);
         if (reason !== null) await decide(group, reason);

@@ -3,20 +3,17 @@
 
 import {
   addUsage,
+  type Counts,
   countUnlikely,
-  endingOf,
   type EpisodeEvent,
-  type EpisodeSamples,
+  type EpisodeSummary,
+  type EventCounts,
   freeUsage,
   type GroupRecord,
   type Outcome,
   type SamplingParams,
 } from "../core/index.ts";
-import { countOnes } from "../trajectories/index.ts";
-import type { FinishedEpisode } from "./episode-runner.ts";
-
-/** Counts by name, in the order the names first came up. */
-export type Counts = Readonly<Record<string, number>>;
+import type { EndedEpisode } from "./episode-runner.ts";
 
 export type RunTotals = {
   readonly episodesPlanned: number;
@@ -206,14 +203,14 @@ export class TotalsCounter {
     this.#counted.recordedSampledTokens += this.#counted.sampledTokens - sampledTokens;
   }
 
-  finish({ episode, result, origin }: FinishedEpisode): void {
+  finish({ summary: episode, origin, counts }: EndedEpisode): void {
     const counted = this.#counted;
+    if (counts !== null) this.#add(counts);
     counted.episodesFinished++;
     if (origin === "stored") counted.recordedEpisodes++;
     counted.outcomes[episode.outcome]++;
     add(counted.stopReasons, episode.stopReason);
-    const ending = endingOf(episode);
-    if (ending !== null) add(counted.endings, ending);
+    if (episode.ending !== null) add(counted.endings, episode.ending);
     if (episode.failure !== null) {
       const name = `${episode.failure.boundary}/${episode.failure.code}`;
       add(counted.failures, name);
@@ -221,29 +218,49 @@ export class TotalsCounter {
     }
     if (episode.reward !== null) {
       counted.graded++;
-      // A preset with a loop of its own has samples and no events.
-      const hasTurn = episode.events.some(({ type }) => type === "turn" || type === "agent-reply");
-      if (!hasTurn && result.samples.length === 0) counted.gradedWithoutTurn++;
+      // A preset with a loop of its own has samples and no turns.
+      if (episode.turns === 0 && episode.samples === 0) counted.gradedWithoutTurn++;
       this.#rewardSum += episode.reward;
       if (Math.abs(episode.reward - 1) <= 1e-6) counted.passed++;
     }
-    for (const drop of result.dropped) add(counted.droppedTokens, drop.reason, drop.count);
+    addAll(counted.droppedTokens, episode.dropped);
   }
 
-  /** `results`: of the episodes of the group. */
-  decide({ decision, reason, rewards }: GroupRecord, results: readonly EpisodeSamples[]): void {
+  /** What another process counted. */
+  #add({ problems, deviations, agentUsage, userUsage, judgeUsage, ...numbers }: EventCounts): void {
+    const counted = this.#counted;
+    for (const name of Object.keys(numbers) as (keyof typeof numbers)[]) counted[name] += numbers[name];
+    addAll(counted.problems, problems);
+    addAll(counted.deviations, deviations);
+    this.#agentUsage = addUsage(this.#agentUsage, agentUsage);
+    this.#userUsage = addUsage(this.#userUsage, userUsage);
+    this.#judgeUsage = addUsage(this.#judgeUsage, judgeUsage);
+  }
+
+  /** Sums over the events so far. */
+  get eventCounts(): EventCounts {
+    const { turns, sampledTokens, recordedTurns, recordedSampledTokens, promptTokens, retries } = this.#counted;
+    const { spelledTokens, unlikelyTokens, cutResults, closeFailures, problems, deviations } = this.#counted;
+    return {
+      ...{ turns, sampledTokens, recordedTurns, recordedSampledTokens, promptTokens, retries },
+      ...{ spelledTokens, unlikelyTokens, cutResults, closeFailures, problems, deviations },
+      ...{ agentUsage: this.#agentUsage, userUsage: this.#userUsage, judgeUsage: this.#judgeUsage },
+    };
+  }
+
+  /** `episodes`: of the group. */
+  decide({ decision, reason, rewards }: GroupRecord, episodes: readonly EpisodeSummary[]): void {
     const counted = this.#counted;
     counted.groupsFinished++;
     if (decision === "kept") counted.groupsKept++;
     else add(counted.groupsDropped, reason ?? "unknown");
     const graded = rewards.filter((reward) => reward !== null);
     if (graded.every((reward) => reward === graded[0])) counted.groupsWithoutSignal++;
-    for (const sample of results.flatMap(({ samples }) => samples)) {
-      const trained = countOnes(sample.lossMask);
+    for (const { samples, trainedTokens } of episodes) {
       if (decision === "kept") {
-        counted.samples++;
-        counted.trainedTokens += trained;
-      } else if (trained > 0) add(counted.droppedTokens, "filtered", trained);
+        counted.samples += samples;
+        counted.trainedTokens += trainedTokens;
+      } else if (trainedTokens > 0) add(counted.droppedTokens, "filtered", trainedTokens);
     }
   }
 
@@ -271,6 +288,10 @@ export class TotalsCounter {
 
 function add(counts: Record<string, number>, name: string, count = 1): void {
   counts[name] = (counts[name] ?? 0) + count;
+}
+
+function addAll(counts: Record<string, number>, added: Counts): void {
+  for (const [name, count] of Object.entries(added)) add(counts, name, count);
 }
 
 /** What is allowed but spoils learning, one sentence each; empty when nothing does. Meant to be said once a run. */

@@ -4,12 +4,12 @@
 import { ConfigurationError, type EpisodeEvent, type GroupRecord } from "../core/index.ts";
 import type { Clock } from "../lib/clock.ts";
 import { createSemaphore, type Semaphore } from "../lib/limits.ts";
-import { episodeSamples, type FinishedEpisode, type RunEpisode } from "../rollout/index.ts";
-import { notStarted, summarize, viewEvent } from "./episode-view.ts";
+import { type DispatchEpisode, type EndedEpisode, endedOf, episodeSamples } from "../rollout/index.ts";
+import { notStarted, viewEvent, viewSummary } from "./episode-view.ts";
 import type { JobStore } from "./job-store.ts";
 import type { EpisodeJob, GroupJob } from "./jobs.ts";
 import { ServiceError } from "./service-error.ts";
-import type { EndedEpisode, PolicyRequest, ServiceLimits, ServiceParts } from "./service-options.ts";
+import type { ExportedEpisode, PolicyRequest, ServiceLimits, ServiceParts } from "./service-options.ts";
 
 /** What requests and producers share. */
 export type SharedParts = {
@@ -40,7 +40,7 @@ export class EpisodePool {
   readonly #parts: ServiceParts;
   readonly #jobs: JobStore;
   readonly #permits: Semaphore;
-  readonly #recent = new Map<string, EndedEpisode>();
+  readonly #recent = new Map<string, ExportedEpisode>();
   readonly #tracked = new Set<Promise<unknown>>();
   /** Ends comparisons of groups when the service closes without waiting. */
   readonly #cut = new AbortController();
@@ -92,7 +92,7 @@ export class EpisodePool {
    * Runs it once it has a permit, and stores it. Resolves with `null` when it was suspended, or cancelled before it began and so
    * has ended; then nothing is stored. Rejects with the error of the runner or the store.
    */
-  run(job: EpisodeJob, runner: RunEpisode, options: PoolOptions = {}): Promise<FinishedEpisode | null> {
+  run(job: EpisodeJob, runner: DispatchEpisode, options: PoolOptions = {}): Promise<EndedEpisode | null> {
     return this.track(this.#run(job, runner, options));
   }
 
@@ -102,15 +102,16 @@ export class EpisodePool {
   }
 
   /** Stores an episode that was held, or has just finished, and ends its job. */
-  async settle(job: EpisodeJob, { episode, result, origin }: FinishedEpisode): Promise<void> {
-    if (origin !== "stored") await this.#parts.store.append(episode);
-    this.#remember({ episode, result });
-    job.end(summarize(episode), { isStored: true });
+  async settle(job: EpisodeJob, { summary, store, counts, open }: EndedEpisode): Promise<void> {
+    await store?.(this.#parts.store);
+    // What ran in another process stays on its disk until it is requested.
+    if (counts === null) this.#remember(await open());
+    job.end(viewSummary(summary), { isStored: true });
     this.#jobs.trim();
   }
 
   /** A finished episode with its training rows; `null` while it runs, and when there is none. */
-  async ended(episodeId: string): Promise<EndedEpisode | null> {
+  async ended(episodeId: string): Promise<ExportedEpisode | null> {
     const recent = this.#recent.get(episodeId);
     if (recent !== undefined) return recent;
     const job = this.#jobs.job(episodeId);
@@ -133,9 +134,9 @@ export class EpisodePool {
 
   async #run(
     job: EpisodeJob,
-    runner: RunEpisode,
+    runner: DispatchEpisode,
     { isProduced = false, isHeld = false, runsCancelled, onEvent, onRecorded }: PoolOptions,
-  ): Promise<FinishedEpisode | null> {
+  ): Promise<EndedEpisode | null> {
     const { task, ...place } = job.place;
     if (this.isClosing) job.suspend();
     let release = (): void => undefined;
@@ -156,7 +157,7 @@ export class EpisodePool {
     }
     try {
       job.begin();
-      const finished = await runner(task, {
+      const running = runner(task, {
         ...place,
         signal: job.signal,
         onEvent: (event) => {
@@ -165,16 +166,17 @@ export class EpisodePool {
         },
         ...(onRecorded && { onRecorded }),
       });
-      if (job.isSuspended && finished.episode.stopReason === "cancelled") return null;
-      if (!isHeld) await this.settle(job, finished);
-      return finished;
+      const ended = endedOf(await running);
+      if (job.isSuspended && ended.summary.stopReason === "cancelled") return null;
+      if (!isHeld) await this.settle(job, ended);
+      return ended;
     } finally {
       release();
     }
   }
 
   /** Episodes leave memory long before their summaries do, the oldest first. */
-  #remember(ended: EndedEpisode): void {
+  #remember(ended: ExportedEpisode): void {
     this.#recent.set(ended.episode.id, ended);
     for (const episodeId of this.#recent.keys()) {
       if (this.#recent.size <= mostRecent) break;
@@ -199,7 +201,7 @@ export function keptGroup({ groupId, groupIndex, task, jobs }: GroupJob): GroupR
 }
 
 /** The runner of a policy. Throws a `ServiceError` when there is none. */
-export function runnerFor(policy: PolicyRequest, { runner }: ServiceParts): RunEpisode {
+export function runnerFor(policy: PolicyRequest, { runner }: ServiceParts): DispatchEpisode {
   try {
     return runner(policy);
   } catch (error) {
@@ -209,7 +211,7 @@ export function runnerFor(policy: PolicyRequest, { runner }: ServiceParts): RunE
 }
 
 /** Of a request that an earlier process accepted: what is wrong with it now becomes the failure of its episodes. */
-export function runnerAgain(policy: PolicyRequest, parts: ServiceParts): RunEpisode {
+export function runnerAgain(policy: PolicyRequest, parts: ServiceParts): DispatchEpisode {
   try {
     return runnerFor(policy, parts);
   } catch (error) {

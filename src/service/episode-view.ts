@@ -2,6 +2,7 @@
 // of it. Names are those of the wire, in snake_case; the record with every token is in the samples.
 
 import { z } from "zod";
+import type * as core from "../core/index.ts";
 import { attribute, type CallDecision, type Episode, type EpisodeEvent } from "../core/index.ts";
 import { toPlain } from "../python-semantics/json/plain.ts";
 
@@ -48,21 +49,12 @@ export const notStarted: EpisodeSummary = Object.freeze({
   sampled_tokens: 0,
 });
 
-export function summarize(episode: Episode): EpisodeSummary {
-  const { outcome, stopReason, reward } = episode;
-  const { turns } = episode.trajectory;
-  const problems: Record<string, number> = {};
-  for (const { code } of episode.problems) problems[code] = (problems[code] ?? 0) + 1;
+export function viewSummary(ended: core.EpisodeSummary): EpisodeSummary {
+  const { outcome, stopReason, reward, failure: fault, metrics, turns, sampledTokens, weightSpans, problems } = ended;
   return {
-    outcome,
-    stop_reason: stopReason,
-    reward,
-    failure: viewFailure(episode.failure),
-    metrics: { ...episode.grade?.metrics },
-    turns: turns.length,
-    sampled_tokens: turns.reduce((sum, { sampledTokens }) => sum + sampledTokens.length, 0),
-    weight_versions: [...new Set(turns.flatMap(({ weightSpans }) => weightSpans.map(({ reply }) => reply)))],
-    problems,
+    ...{ outcome, stop_reason: stopReason, reward, failure: viewFailure(fault), metrics },
+    ...{ turns, sampled_tokens: sampledTokens, problems },
+    weight_versions: [...new Set(weightSpans.map(({ reply }) => reply))],
   };
 }
 

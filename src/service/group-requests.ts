@@ -3,14 +3,16 @@
 
 import { createHash, randomUUID } from "node:crypto";
 import {
-  type FinishedEpisode,
+  type DispatchEpisode,
+  type EndedEpisode,
+  endedOf,
+  summarizeEpisode,
   type FinishedGroup,
   type RankGroup,
-  type RunEpisode,
   runGroups,
 } from "../rollout/index.ts";
 import { keptGroup, runnerAgain, runnerFor, type SharedParts } from "./episode-pool.ts";
-import { notRun, notStarted, summarize } from "./episode-view.ts";
+import { notRun, notStarted, viewSummary } from "./episode-view.ts";
 import { type EpisodeJob, type GroupJob, type GroupRequest, openGroup } from "./jobs.ts";
 import type { LoggedRequest } from "./request-log.ts";
 import { ServiceError, throwClosing } from "./service-error.ts";
@@ -111,7 +113,7 @@ export class GroupRequests {
       for (const job of group.jobs) {
         const { episodeId } = job.place;
         const episode = await parts.archive.find(episodeId);
-        if (episode !== null) job.restore(summarize(episode), { isStored: true });
+        if (episode !== null) job.restore(viewSummary(summarizeEpisode(episode)), { isStored: true });
         else if (cancelled.has(episodeId)) job.restore(notStarted, { isStored: false });
       }
       this.#start(group, runnerAgain(request.policy, parts));
@@ -152,7 +154,7 @@ export class GroupRequests {
     );
   }
 
-  #start(group: GroupJob, runner: RunEpisode): void {
+  #start(group: GroupJob, runner: DispatchEpisode): void {
     const { parts, pool } = this.#shared;
     const { request, jobs } = group;
     const running = runGroups([group], {
@@ -166,14 +168,14 @@ export class GroupRequests {
    * Returns `null` where groups are not compared: the group is recorded from its jobs, and its episodes need not stay in memory
    * until then.
    */
-  async #run(job: EpisodeJob, runner: RunEpisode): Promise<FinishedEpisode | null> {
+  async #run(job: EpisodeJob, runner: DispatchEpisode): Promise<EndedEpisode | null> {
     const { parts, pool } = this.#shared;
     const isHeld = (parts.rank ?? null) !== null;
     try {
       // An earlier process ended it.
       if (job.status === "ended") {
         const stored = isHeld && job.isStored ? await pool.ended(job.place.episodeId) : null;
-        return stored === null ? null : { ...stored, origin: "stored" };
+        return stored === null ? null : endedOf({ ...stored, origin: "stored" });
       }
       const finished = await pool.run(job, runner, { isHeld });
       return isHeld ? finished : null;
@@ -192,7 +194,7 @@ export class GroupRequests {
       if (pool.cut.aborted) return null;
       throw error;
     });
-    for (const { sampleIndex, finished: one } of compared?.members ?? []) {
+    for (const { sampleIndex, ended: one } of compared?.members ?? []) {
       if (one.origin !== "stored") await pool.settle(jobs[sampleIndex]!, one);
     }
   }

@@ -9,7 +9,7 @@ export {
 export { type LoggedRequest, memoryRequestLog, openRequestLog, type RequestLog } from "./request-log.ts";
 export {
   defaultServiceLimits,
-  type EndedEpisode,
+  type ExportedEpisode,
   type EpisodeArchive,
   type PolicyRequest,
   type RowFormat,

@@ -4,7 +4,8 @@
 //   loaded ─► unloaded (ended, and too many are loaded)
 //     └────────◄──── requested again
 
-import { type EpisodeSummary, notStarted, summarize } from "./episode-view.ts";
+import { summarizeEpisode } from "../rollout/index.ts";
+import { type EpisodeSummary, notStarted, viewSummary } from "./episode-view.ts";
 import { type EpisodeJob, type GroupIdentity, type GroupJob, type GroupRequest, openGroup } from "./jobs.ts";
 import type { ServiceParts } from "./service-options.ts";
 
@@ -123,7 +124,7 @@ export class JobStore {
     for (let sampleIndex = 0; sampleIndex < groupSize + replacements; sampleIndex++) {
       const job = group.jobs[sampleIndex] ?? group.another(sampleIndex);
       const episode = await this.#parts.archive.find(job.place.episodeId);
-      if (episode !== null) job.restore(summarize(episode), { isStored: true });
+      if (episode !== null) job.restore(viewSummary(summarizeEpisode(episode)), { isStored: true });
       else job.restore(summaries.get(job.place.episodeId) ?? notStarted, { isStored: false });
       if (sampleIndex >= groupSize && job.isStored) group.jobs.push(job);
     }

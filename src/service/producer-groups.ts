@@ -5,16 +5,18 @@
 import type { GroupRecord } from "../core/index.ts";
 import { subscribeToAbort } from "../lib/deadline.ts";
 import { createSemaphore } from "../lib/limits.ts";
-import type {
-  BegunGroup,
-  EpisodeRequest,
-  FinishedEpisode,
-  ProducerState,
-  RankGroup,
-  RunEpisode,
+import {
+  type BegunGroup,
+  type DispatchEpisode,
+  type EndedEpisode,
+  endedOf,
+  type EpisodeRequest,
+  type FinishedEpisode,
+  type ProducerState,
+  type RankGroup,
 } from "../rollout/index.ts";
 import { keptGroup, type SharedParts } from "./episode-pool.ts";
-import { notRun, notStarted, summarize } from "./episode-view.ts";
+import { notRun, notStarted, viewSummary } from "./episode-view.ts";
 import { type EpisodeJob, type GroupIdentity, type GroupJob, type GroupRequest, openGroup } from "./jobs.ts";
 import type { LoggedBegin } from "./request-log.ts";
 import type { ProducerRequest } from "./requests.ts";
@@ -22,7 +24,7 @@ import type { ProducerRequest } from "./requests.ts";
 export type GroupOwner = {
   readonly producerId: string;
   readonly request: ProducerRequest;
-  readonly runner: RunEpisode;
+  readonly runner: DispatchEpisode;
   readonly state: () => ProducerState;
 };
 
@@ -86,7 +88,7 @@ export class ProducerGroups {
     group.logged.catch(() => undefined);
   };
 
-  readonly runEpisode: RunEpisode = async (_task, request) => {
+  readonly runEpisode: DispatchEpisode = async (_task, request) => {
     const { group, isEarlier } = this.#open.get(request.groupId)!;
     const job = this.#shared.jobs.place(group, request.sampleIndex);
     // Episodes that stop because of a fault are resumed by the next process.
@@ -117,10 +119,10 @@ export class ProducerGroups {
     const compare: RankGroup = async (finished, { seed, signal }) => {
       const { group } = this.#open.get(finished.plan.groupId)!;
       const compared = await rank(finished, { seed, signal: AbortSignal.any([signal, pool.cut]) });
-      for (const { sampleIndex, finished: one } of compared.members) {
+      for (const { sampleIndex, ended: one } of compared.members) {
         if (one.origin !== "stored") await pool.settle(this.#shared.jobs.place(group, sampleIndex), one);
       }
-      const members = compared.members.map((member) => ({ ...member, finished: forDecision(member.finished) }));
+      const members = compared.members.map((member) => ({ ...member, ended: this.#forDecision(member.ended) }));
       return { ...compared, members };
     };
     return async (finished, options) => {
@@ -164,16 +166,16 @@ export class ProducerGroups {
   }
 
   /** The episode as an earlier process stored it; `null` when it did not end there. */
-  async #stored(job: EpisodeJob, { onRecorded }: EpisodeRequest): Promise<FinishedEpisode | null> {
+  async #stored(job: EpisodeJob, { onRecorded }: EpisodeRequest): Promise<EndedEpisode | null> {
     const episode = await this.#reads.run(() => this.#shared.parts.archive.find(job.place.episodeId));
     if (episode === null) return null;
     if (onRecorded !== undefined) episode.events.forEach(onRecorded);
-    job.restore(summarize(episode), { isStored: true });
-    const stored: FinishedEpisode = { episode, result: { samples: [], dropped: [] }, origin: "stored" };
-    return this.#isHeld ? stored : forDecision(stored);
+    const stored = endedOf({ episode, result: { samples: [], dropped: [] }, origin: "stored" });
+    job.restore(viewSummary(stored.summary), { isStored: true });
+    return this.#isHeld ? stored : this.#forDecision(stored);
   }
 
-  async #run(job: EpisodeJob, { onEvent, onRecorded }: EpisodeRequest): Promise<FinishedEpisode> {
+  async #run(job: EpisodeJob, { onEvent, onRecorded }: EpisodeRequest): Promise<EndedEpisode> {
     const { runner, state } = this.#owner;
     // A group that ends early is decided with all its started episodes; groups of a cancelled producer are not decided.
     const runsCancelled = (): boolean => state() !== "cancelled";
@@ -181,7 +183,7 @@ export class ProducerGroups {
     const options = { isProduced: true, isHeld, runsCancelled, onEvent, onRecorded };
     const finished = await this.#shared.pool.run(job, runner, options);
     if (finished === null) throw new Error(`Episode "${job.place.episodeId}" did not run.`);
-    return isHeld ? finished : forDecision(finished);
+    return isHeld ? finished : this.#forDecision(finished);
   }
 
   /** Until its group was compared, an episode is whole, in memory and not stored. */
@@ -200,22 +202,17 @@ export class ProducerGroups {
     for (const job of group.jobs) if (job.status !== "ended") job.end(notStarted);
     this.#shared.jobs.unpin(group);
   }
-}
 
-const noTokens = new Uint32Array(0);
-
-/**
- * The part of an ended episode that its group's decision needs: how it ended, and how old its tokens are. Everything else is on
- * disk, and many groups may wait.
- */
-function forDecision({ episode, origin }: FinishedEpisode): FinishedEpisode {
-  const turns = episode.trajectory.turns.map((turn) => ({
-    ...turn,
-    observationTokens: noTokens,
-    sampledTokens: noTokens,
-    logprobs: null,
-    finish: { ...turn.finish, raw: null },
-  }));
-  const light = { ...episode, grade: null, info: new Map(), messages: [], events: [], trajectory: { turns } };
-  return { episode: light, result: { samples: [], dropped: [] }, origin };
+  /**
+   * The part of an ended episode that its group's decision needs: how it ended, and how old its tokens are. Everything else is on
+   * disk, and many groups may wait.
+   */
+  #forDecision({ summary, origin, counts }: EndedEpisode): EndedEpisode {
+    const open = async (): Promise<FinishedEpisode> => {
+      const ended = await this.#shared.pool.ended(summary.id);
+      if (ended === null) throw new Error(`Episode "${summary.id}" is not in the archive.`);
+      return { ...ended, origin };
+    };
+    return { summary, origin, counts, store: null, open };
+  }
 }

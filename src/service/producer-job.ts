@@ -13,7 +13,7 @@ import {
   type ProducerState,
   type ProducerStatus,
   type RolloutProducer,
-  type RunEpisode,
+  type DispatchEpisode,
   type TakenGroup,
   tasksInOrder,
 } from "../rollout/index.ts";
@@ -54,7 +54,7 @@ export type ProducerJobOptions = {
   readonly producerId: string;
   readonly bodyHash: string;
   readonly request: ProducerRequest;
-  readonly runner: RunEpisode;
+  readonly runner: DispatchEpisode;
   /** What the engine has at the beginning. */
   readonly weightVersion: string | null;
 };
@@ -154,7 +154,10 @@ export class ProducerJob {
     const earlier = { state: this.#earlierState, begun: this.#begun, decided, versions: this.#early };
     this.#producer = createRolloutProducer(
       this.#plan,
-      { runEpisode, earlier, rank: this.#groups.rank, store: { append: async () => undefined, appendGroup: decide } },
+      {
+        ...{ runEpisode, earlier, rank: this.#groups.rank, opensEpisodes: false },
+        store: { append: async () => undefined, appendGroup: decide },
+      },
       {
         ...request.production,
         weightVersion: this.#options.weightVersion,

@@ -33,7 +33,7 @@ import {
   weightsAnswer,
 } from "./responses.ts";
 import { ServiceError, throwClosing } from "./service-error.ts";
-import type { EndedEpisode } from "./service-options.ts";
+import type { ExportedEpisode } from "./service-options.ts";
 
 export type ServiceContext = SharedParts & {
   readonly requests: GroupRequests;
@@ -327,7 +327,7 @@ async function samplesOf(
       `Cannot give samples: episode "${open.place.episodeId}" is ${open.status}; wait for it with wait_seconds.`,
     );
   }
-  const ended: EndedEpisode[] = [];
+  const ended: ExportedEpisode[] = [];
   for (const { place } of jobs) {
     const episode = await pool.ended(place.episodeId);
     if (episode !== null) ended.push(episode);

@@ -1,7 +1,7 @@
 // The parts of the rollout service as values: it knows no engine, no environment and no exporter by name.
 
 import type { EnvironmentSource, Episode, EpisodeSamples, SamplingParams } from "../core/index.ts";
-import type { GroupStore, RankGroup, RunEpisode } from "../rollout/index.ts";
+import type { DispatchEpisode, GroupStore, RankGroup } from "../rollout/index.ts";
 import type { RequestLog } from "./request-log.ts";
 import type { TurnGate } from "./turn-gate.ts";
 
@@ -20,11 +20,11 @@ export interface EpisodeArchive {
 }
 
 /** An ended episode with its training rows. */
-export type EndedEpisode = { readonly episode: Episode; readonly result: EpisodeSamples };
+export type ExportedEpisode = { readonly episode: Episode; readonly result: EpisodeSamples };
 
 /** Rows of episodes of one group in a trainer's layout. */
 export type RowFormat = (
-  ended: readonly EndedEpisode[],
+  ended: readonly ExportedEpisode[],
   groupIndex: number,
   /** "ignore": rewards of turns are left out, so that a format without a place for them does not refuse. */
   options: { readonly turnRewards: "keep" | "ignore" },
@@ -34,7 +34,7 @@ export type ServiceParts = {
   readonly environment: EnvironmentSource;
   readonly defaultSplit: string;
   /** Cheap for a policy like an earlier one. Throws a `ConfigurationError` for an engine or a sampling that is not available. */
-  readonly runner: (policy: PolicyRequest) => RunEpisode;
+  readonly runner: (policy: PolicyRequest) => DispatchEpisode;
   /** Compares the episodes of each group before they are stored. Default: each has the reward of its own grade. */
   readonly rank?: RankGroup | null;
   /** Opened and closed by the caller. */

@@ -47,7 +47,8 @@ export async function evaluateEpisodes(
         ...{ result: { samples: [], dropped: [] }, origin: "new" },
       }),
     });
-    return scoreOf(groups.flatMap(({ members }) => members.map(({ finished }) => finished.episode)));
+    const ended = await Promise.all(groups.flatMap(({ members }) => members.map((member) => member.ended.open())));
+    return scoreOf(ended.map(({ episode }) => episode));
   } finally {
     await engine.close();
   }

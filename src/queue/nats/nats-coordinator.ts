@@ -156,13 +156,15 @@ class NatsQueue implements JobQueue {
     }
   }
 
-  async cancel(runId: string, episodeIds: readonly string[]): Promise<void> {
+  async cancel(runId: string, episodeIds: readonly string[]): Promise<readonly string[]> {
     this.#throwIfClosed();
     for (let from = 0; from < episodeIds.length; from += mostCancelled) {
       const some = episodeIds.slice(from, from + mostCancelled);
       await Promise.all(some.map((episodeId) => this.#withdraw(this.#names.job(runId, episodeId))));
       await this.#tell({ type: "cancel", runId, episodeIds: some }, null);
     }
+    // Whether one waited or was on its way to a worker, nobody says.
+    return [];
   }
 
   async broadcast(control: Control): Promise<void> {
@@ -241,7 +243,7 @@ class NatsQueue implements JobQueue {
       const receipt = this.#read(readReceipt, message);
       if (receipt !== null) {
         await this.#handlers.onReceipt(receipt);
-        this.#settle(this.#names.job(receipt.runId, receipt.summary.id));
+        this.#settle(this.#names.job(receipt.runId, receipt.episodeId));
       }
       if (!this.#stop.signal.aborted) message.respond("+ACK");
     } catch (error) {

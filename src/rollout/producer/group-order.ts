@@ -2,10 +2,10 @@
 // tokens are. Next come first those that an earlier process began, in its order; then tasks whose groups became too old; then what
 // the task source draws. When a group may begin is the producer's matter.
 
-import type { GroupRecord, Task, WeightSpan } from "../../core/index.ts";
+import type { GroupRecord, Task } from "../../core/index.ts";
 import { groupIdOf, type PlannedGroup } from "../groups.ts";
 import type { BegunGroup, EarlierProduction, ProducerPlan } from "./producer-options.ts";
-import type { WeightHistory } from "./staleness.ts";
+import type { UsedWeights, WeightHistory } from "./staleness.ts";
 
 export type GroupOrderOptions = {
   readonly earlier: EarlierProduction | null;
@@ -19,7 +19,7 @@ type OpenGroup = {
   /** Number of the version when it was begun: none of its tokens is older, whatever the engine calls it. */
   readonly begunAt: number;
   /** Each pair of versions that its tokens have, once: a server may have weights before the trainer reports them. */
-  readonly spans: Map<string, WeightSpan>;
+  readonly spans: Map<string, UsedWeights>;
   /** Number of its draw until its result is reported; `null`: its task is run again. */
   draw: number | null;
 };
@@ -97,9 +97,10 @@ export class GroupOrder {
   }
 
   /** The group has tokens of these weights. */
-  see({ groupIndex }: PlannedGroup, spans: readonly WeightSpan[]): void {
+  see({ groupIndex }: PlannedGroup, spans: readonly UsedWeights[]): void {
     for (const span of spans) {
-      if (span.tokenCount > 0) this.#open.get(groupIndex)?.spans.set(JSON.stringify([span.dispatch, span.reply]), span);
+      if (span.tokenCount !== 0)
+        this.#open.get(groupIndex)?.spans.set(JSON.stringify([span.dispatch, span.reply]), span);
     }
   }
 

@@ -3,7 +3,7 @@
 import type { EpisodeEvent, GroupRecord, Task, Taskset } from "../../core/index.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { AdaptiveConcurrency } from "../concurrency/episode-limit.ts";
-import type { FinishedEpisode, RunEpisode } from "../episode-runner.ts";
+import type { DispatchEpisode, FinishedEpisode } from "../episode-runner.ts";
 import type { RankGroup } from "../rank-group.ts";
 import type { ExportSamples, GroupStore } from "../group-scheduler.ts";
 import type { GroupPolicy } from "../groups.ts";
@@ -41,13 +41,15 @@ export type EarlierProduction = {
 };
 
 export type ProducerParts = {
-  readonly runEpisode: RunEpisode;
+  readonly runEpisode: DispatchEpisode;
   /** Where episodes and decisions are recorded. Begun by the caller, and closed by it. Default: nowhere. */
   readonly store?: GroupStore;
   /** Default: nothing, the producer begins. */
   readonly earlier?: EarlierProduction;
   /** Rows of an episode of a group that is taken, for the store. Default: none. */
-  readonly exportSamples?: ExportSamples;
+  readonly exportSamples?: ExportSamples | undefined;
+  /** Whether groups that are taken come with their episodes. Default: true. */
+  readonly opensEpisodes?: boolean;
   /** Compares the episodes of each group before they are stored. Default: each has the reward of its own grade. */
   readonly rank?: RankGroup | null;
 };

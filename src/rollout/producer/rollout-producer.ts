@@ -18,7 +18,7 @@ import {
   type PlannedGroup,
   reasonToDrop,
   resolveGroupPolicy,
-  viewOf,
+  rewardsOf,
 } from "../groups.ts";
 import { GroupBuffer } from "./group-buffer.ts";
 import { GroupOrder } from "./group-order.ts";
@@ -59,6 +59,7 @@ export class RolloutProducer {
   readonly #options: ProducerOptions;
   readonly #policy: GroupPolicy;
   readonly #maxStaleness: number;
+  readonly #opensEpisodes: boolean;
   readonly #bufferGroups: number;
   readonly #history: WeightHistory;
   readonly #scheduler: GroupScheduler;
@@ -68,6 +69,7 @@ export class RolloutProducer {
   #state: ProducerState;
   /** Groups that became too old and whose tasks are run again once that is recorded. */
   #requeuing = 0;
+  #filtering = 0;
   /** Records of groups that grew too old while they waited. */
   #pending: Promise<unknown> = Promise.resolve();
   readonly #ended: Promise<void>;
@@ -88,7 +90,8 @@ export class RolloutProducer {
     requireWhole("produce groups", "batchGroups", plan.batchGroups);
     requireWholeOrInfinite("produce groups", "maxStaleness", maxStaleness, 0);
     requireWholeOrInfinite("produce groups", "bufferGroups", this.#bufferGroups);
-    const { earlier = null } = parts;
+    const { earlier = null, opensEpisodes = true } = parts;
+    this.#opensEpisodes = opensEpisodes;
     this.#state = earlier?.state ?? "running";
     this.#history = new WeightHistory(weightVersion);
     for (const version of earlier?.versions ?? []) this.#history.report(version);
@@ -163,11 +166,13 @@ export class RolloutProducer {
         await options.onTaken?.(handed.map(({ group, staleness }) => ({ groupId: group.plan.groupId, staleness })));
       }
       const records = await Promise.all(handed.map(({ group }) => this.#decide(group, null)));
-      return handed.map(({ group, staleness }, place) => ({
-        record: records[place]!,
-        episodes: group.members.map(({ finished }) => finished),
-        staleness,
-      }));
+      return await Promise.all(
+        handed.map(async ({ group, staleness }, place) => {
+          const members = this.#opensEpisodes ? group.members : [];
+          const episodes = await Promise.all(members.map(({ ended }) => ended.open()));
+          return { record: records[place]!, episodes, staleness };
+        }),
+      );
     } catch (error) {
       this.#fail(error);
       throw error;
@@ -244,7 +249,7 @@ export class RolloutProducer {
   /** Whether buffer and staleness allow one more group. Waiting takers extend the buffer. */
   #hasRoom(): boolean {
     const { size: waiting, taken, requested } = this.#buffer;
-    const running = this.#scheduler.openGroups;
+    const running = this.#scheduler.openGroups + this.#filtering;
     if (waiting + running >= Math.max(this.#bufferGroups, requested)) return false;
     const { batchGroups } = this.#plan;
     const maxStaleness = this.#maxStaleness;
@@ -259,12 +264,18 @@ export class RolloutProducer {
 
   async #onGroup(group: FinishedGroup): Promise<void> {
     const { plan, ending, members } = group;
-    this.#order.report(plan, ending === "stale" ? [] : viewOf(group).rewards);
-    // Episodes that an earlier process stored emit no events.
-    for (const { weightSpans } of members.flatMap(({ finished }) => finished.episode.trajectory.turns)) {
-      this.#order.see(plan, weightSpans);
+    this.#order.report(plan, ending === "stale" ? [] : rewardsOf(group));
+    // Episodes that an earlier process stored, or another one ran, emit no events.
+    for (const { ended } of members) this.#order.see(plan, ended.summary.weightSpans);
+    let reason: string | null = "stale";
+    // A filter may read its episodes: until then it counts as running.
+    this.#filtering++;
+    try {
+      if (!this.#isStale(plan)) reason = await reasonToDrop(group, this.#policy);
+    } finally {
+      this.#filtering--;
     }
-    const reason = this.#isStale(plan) ? "stale" : reasonToDrop(group, this.#policy);
+    if (this.#isStale(plan)) reason = "stale";
     if (reason === null) this.#buffer.put(group);
     else if (reason === "stale") await this.#dropStale(group);
     else await this.#decide(group, reason);

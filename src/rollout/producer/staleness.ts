@@ -3,6 +3,9 @@
 
 import type { WeightSpan } from "../../core/index.ts";
 
+/** Weights that sampled tokens, or none where `tokenCount` is 0. */
+export type UsedWeights = Pick<WeightSpan, "dispatch" | "reply"> & { readonly tokenCount?: number };
+
 export type CapacityInput = {
   /** A group may be trained by weights at most so many versions younger than its oldest token. */
   readonly maxStaleness: number;
@@ -57,7 +60,7 @@ export class WeightHistory {
    * The number of the oldest version in the spans. A version at dispatch that is not known, and any that was never reported,
    * counts as `begunAt`: the version that was current when the episode began, which none of its tokens can be older than.
    */
-  oldest(spans: readonly WeightSpan[], begunAt: number): number {
+  oldest(spans: readonly UsedWeights[], begunAt: number): number {
     let oldest = this.#current;
     for (const { dispatch, reply, tokenCount } of spans) {
       if (tokenCount === 0) continue;
