@@ -1,11 +1,17 @@
-// Conversations of scripted sides over worlds of τ²-bench: reference solutions, some of them changed, among other tools' calls, and
-// endings of several kinds. All are drawn from a seed.
+// Rollouts of scripted sides over worlds of τ²-bench: reference solutions, some of them changed, among other tools' calls, and endings
+// of several kinds. All are drawn from a seed. Agent and user of an episode share its script, which the user's first line names.
 
-import { Conversation, evaluate, stopToken, Tau2World } from "../../dist/environments/tau2-bench/index.js";
+import { join } from "node:path";
+import { judgedAssertions, stopToken, tau2Source } from "../../dist/environments/tau2-bench/index.js";
+import { rollout } from "../../dist/index.js";
 import { createRandom } from "../../dist/lib/random.js";
+import { pythonRepr } from "../../dist/python-semantics/index.js";
+import { dumpJson } from "../../dist/python-semantics/json/index.js";
+import { digestOf } from "../../dist/rollout/index.js";
+import { taskUser } from "../../dist/users/index.js";
 
 /** What is done to a reference solution. */
-export const variants = /** @type {const} */ ([
+const variants = /** @type {const} */ ([
   "gold",
   "silent",
   "dropped",
@@ -13,8 +19,6 @@ export const variants = /** @type {const} */ ([
   "changed",
   "random-calls",
   "too-many-errors",
-  "max-steps",
-  "agent-stop",
   "many-calls",
 ]);
 
@@ -22,66 +26,135 @@ export const variants = /** @type {const} */ ([
  * @typedef {Awaited<ReturnType<typeof import("../../dist/environments/tau2-bench/index.js").loadTau2Data>>} Data
  * @typedef {Awaited<ReturnType<Data["tasks"]>>[number]} Task
  * @typedef {{ readonly name: string, readonly arguments: import("../../dist/environments/tau2-bench/index.js").ToolCall["arguments"], readonly requestor: "assistant" | "user" }} Call
+ * @typedef {{ readonly rounds: Call[][], readonly closing: string, isClosed: boolean }} Script
  */
 
+const free = { modelCalls: 0, inputTokens: 0, outputTokens: 0, cost: 0 };
+
 /**
- * One conversation and its reward.
+ * Plays tasks of a domain into run folders: most to their end, some into a limit. Resolves with the folders.
  *
  * @param {Data} data
- * @param {readonly Task[]} tasks
- * @param {{ readonly at: number, readonly seed: number, readonly verdict: boolean }} options `verdict`: of the judge, on everything.
+ * @param {{ readonly folder: string, readonly out: string, readonly count: number, readonly isSolo: boolean, readonly verdict: boolean, readonly seed: number }} options
+ *   `folder`: of the data. `verdict`: of the judge, on everything.
  */
-export async function simulate(data, tasks, { at, seed, verdict }) {
-  const variant = variants[at % variants.length] ?? "gold";
+export async function playSimulations(data, { folder, out, count, isSolo, verdict, seed }) {
+  const tasks = await data.tasks("base");
+  const env = `tau2-bench/${data.domain.name}${isSolo ? "-solo" : ""}`;
+  const source = await tau2Source(data, { isSolo });
   const random = createRandom(seed);
-  const task = random.pick(tasks);
-  const world = new Tau2World(data.world, { isSolo: false, createId: () => "B00000001" });
-  const conversation = new Conversation(world, task, {
-    maxSteps: variant === "max-steps" ? 4 : 200,
-    maxErrors: variant === "too-many-errors" ? 3 : 10,
-    isAgentStop: ({ content }) => variant === "agent-stop" && (content?.includes(stopToken) ?? false),
-  });
-  const said = variant === "silent" ? [] : (task.criteria?.communicated ?? []);
-  const closing = ["That is all.", ...said].join(" ");
-  const script = plan(data, tasks, { task, variant, random });
-  let calls = 0;
-  for (;;) {
-    const { state } = conversation;
-    if (state.type === "over") break;
-    const [next] = script;
-    const role = state.speaker;
-    /** @type {string | null} */
-    let content = null;
-    /** @type {Call[]} */
-    const made = [];
-    if (next?.[0]?.requestor === role) made.push(...(script.shift() ?? []));
-    else if (next !== undefined) content = role === "user" ? "Please help me." : "Please do what I say.";
-    else if (role === "assistant") content = variant === "agent-stop" ? `${closing} ${stopToken}` : closing;
-    else content = conversation.messages.some((message) => message.content?.startsWith(closing)) ? stopToken : "And?";
-    const toolCalls = made.map((call) => ({ ...call, id: `call_${calls++}` }));
-    conversation.say({ role, content, toolCalls: made.length === 0 ? null : toolCalls });
+  const { size } = source.taskset("base");
+  const drawn = random.shuffle(Array.from({ length: size }, (_, index) => index)).slice(0, count);
+  // A task that was drawn before is played again, as another trial.
+  const groupSize = Math.ceil(count / drawn.length);
+  const limited = Math.max(1, Math.floor(drawn.length / 8));
+  const folders = [];
+  for (const [name, indexes, maxTurns] of /** @type {const} */ ([
+    ["whole", drawn.slice(limited), 100],
+    ["limited", drawn.slice(0, limited), 2],
+  ])) {
+    const place = join(out, `${data.domain.name}${isSolo ? "-solo" : ""}-${String(verdict)}-${name}`);
+    const sides = scriptedSides(data, tasks, { isSolo, random });
+    await rollout({
+      ...{ env, data: folder, split: "base", tasks: indexes, groupSize, maxTurns, calls: "several", out: place },
+      ...{ agentModel: sides.agent, user: isSolo ? taskUser() : sides.user, seed },
+      // Refused where nothing would ask it.
+      ...(source.needsJudge === undefined ? {} : { judgeModel: constantJudge(tasks, verdict) }),
+    });
+    folders.push(place);
   }
-  const { state, messages } = conversation;
-  if (state.type !== "over") throw new Error("A conversation did not end.");
-  const reward = await evaluate(data, task, messages, {
-    reason: state.reason,
-    isStrict: false,
-    judge: async (_, assertions) => assertions.map((assertion) => ({ assertion, isMet: verdict, reason: "constant" })),
-  });
-  const simulation = {
-    id: `${data.domain.name}-${at}`,
-    taskId: task.id,
-    trial: 0,
-    seed,
-    reason: state.reason,
-    messages,
-    reward,
-    startedAt: Date.UTC(2026, 0, 1) + at * 60_000,
-    durationMs: 1000 + at,
-    agentCost: null,
-    userCost: null,
+  return folders;
+}
+
+/**
+ * @param {Data} data
+ * @param {readonly Task[]} tasks
+ * @param {{ readonly isSolo: boolean, readonly random: ReturnType<typeof createRandom> }} options
+ */
+function scriptedSides(data, tasks, { isSolo, random }) {
+  /** @type {Map<string, Script>} */
+  const scripts = new Map();
+  let calls = 0;
+  const begin = (/** @type {string} */ key, /** @type {Task} */ task) => {
+    const variant = variants[scripts.size % variants.length] ?? "gold";
+    const said = variant === "silent" ? [] : (task.criteria?.communicated ?? []);
+    const rounds = plan(data, tasks, { task, variant, random });
+    const script = { rounds, closing: ["That is all.", ...said].join(" "), isClosed: false };
+    scripts.set(key, script);
+    return script;
   };
-  return { task, simulation, variant };
+  /** @type {import("../../dist/core/index.js").ChatAgent} */
+  const agent = {
+    name: "scripted",
+    reply: async ({ messages }) => {
+      const first = messages.find(({ role }) => role === "user")?.content ?? "";
+      const key = isSolo ? first : (/^Case (\d+)\./.exec(first)?.[1] ?? "");
+      const task = isSolo ? tasks.find(({ ticket }) => ticket === first) : undefined;
+      const script = scripts.get(key) ?? (task === undefined ? undefined : begin(key, task));
+      if (script === undefined) throw new Error(`There is no script of "${key}".`);
+      const [next] = script.rounds;
+      const isOwn = next !== undefined && (isSolo || next[0]?.requestor === "assistant");
+      if (isOwn) script.rounds.shift();
+      else if (next === undefined) script.isClosed = true;
+      const made = isOwn ? next : isSolo ? [{ name: "done", arguments: new Map() }] : [];
+      const content = made.length > 0 ? "" : next === undefined ? script.closing : "Please do what I say.";
+      const toolCalls = made.map((call) => ({
+        ...{ id: `agent_${calls++}`, name: call.name, argumentsText: dumpJson(call.arguments) },
+      }));
+      const action = { text: content, reasoning: null, content, toolCalls, problems: [], isTerminated: true };
+      return { action, usage: { ...free, modelCalls: 1, inputTokens: 100, outputTokens: 10 }, attempts: [] };
+    },
+  };
+  /** @type {import("../../dist/core/index.js").UserSource} */
+  const user = {
+    name: "scripted",
+    create: ({ index }) => {
+      const key = String(scripts.size);
+      const task = tasks[index];
+      if (task === undefined) throw new Error(`There is no task ${index}.`);
+      const script = begin(key, task);
+      const speak = async () => {
+        const [next] = script.rounds;
+        if (next?.[0]?.requestor === "user") {
+          script.rounds.shift();
+          const made = next.map((call) => ({ id: `user_${calls++}`, name: call.name, arguments: call.arguments }));
+          return { type: /** @type {const} */ ("calls"), text: "", usage: free, calls: made };
+        }
+        if (next !== undefined) return { type: /** @type {const} */ ("words"), text: "Please help me.", usage: free };
+        if (!script.isClosed) return { type: /** @type {const} */ ("words"), text: "And?", usage: free };
+        return { type: /** @type {const} */ ("hang-up"), text: stopToken, usage: free };
+      };
+      return {
+        open: async () => ({ type: "words", text: `Case ${key}. Please help me.`, usage: free }),
+        reply: speak,
+        observe: speak,
+      };
+    },
+  };
+  return { agent, user };
+}
+
+/**
+ * Says the same of every assertion.
+ *
+ * @param {readonly Task[]} tasks
+ * @param {boolean} verdict
+ * @returns {import("../../dist/core/index.js").Judge}
+ */
+function constantJudge(tasks, verdict) {
+  const lists = tasks.map((task) => judgedAssertions(task)).filter(({ length }) => length > 0);
+  return {
+    model: "constant",
+    ask: async (question) => {
+      const text = question.messages[1]?.content.trimEnd() ?? "";
+      const assertions = lists.find((list) => text.endsWith(pythonRepr([...list]))) ?? [];
+      const results = assertions.map((expectedOutcome) => ({
+        ...{ expectedOutcome, reasoning: "constant", metExpectation: verdict },
+      }));
+      const facts = { grader: question.grader, model: "constant", digest: digestOf(question), attempts: [] };
+      return { ...facts, answer: JSON.stringify({ results }), usage: free, isCached: false, failure: null };
+    },
+  };
 }
 
 /**
@@ -102,7 +175,7 @@ function plan(data, tasks, { task, variant, random }) {
   if (variant === "random-calls") for (let n = 0; n < 6; n++) gold.splice(random.integer(gold.length + 1), 0, any());
   if (variant === "too-many-errors") {
     const name = data.tools[0]?.name ?? "";
-    for (let n = 0; n < 4; n++) gold.unshift({ name, arguments: new Map([["wrong", n]]), requestor: "assistant" });
+    for (let n = 0; n < 11; n++) gold.unshift({ name, arguments: new Map([["wrong", n]]), requestor: "assistant" });
   }
   if (variant !== "many-calls") return gold.map((call) => [call]);
   /** @type {Call[][]} */

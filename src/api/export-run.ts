@@ -34,6 +34,7 @@ import type { JsonObject, JsonValue } from "../python-semantics/json/value.ts";
 import { episodeSamples } from "../rollout/index.ts";
 import { openRoutedExperts, openRunFolder, type RunReader } from "../store/index.ts";
 import { ExpertsWriter } from "./export-experts.ts";
+import type { Tau2Export } from "./export-tau2.ts";
 import { tokenizerOf } from "./choose-model.ts";
 import { faultPolicyOf } from "./fault-policy.ts";
 import { environmentNames, loadEnvironment } from "./load-environment.ts";
@@ -51,15 +52,19 @@ export const exportFileKinds = Object.keys(fileKinds) as readonly ExportFileKind
 /** samples.jsonl as the run would have written it. */
 const ownSamples = "samples";
 
-/** Row layouts; "samples" is the run's own samples.jsonl. */
-export const exportNames: readonly (ExportFormatName | typeof ownSamples)[] = [...exportFormatNames, ownSamples];
+/** Upstream's file of τ²-bench simulations. */
+const tau2Results = "tau2";
+
+/** Row layouts; "samples" is the run's own samples.jsonl, "tau2" the file of simulations that tau2-bench's evaluator reads. */
+export type ExportName = ExportFormatName | typeof ownSamples | typeof tau2Results;
+export const exportNames: readonly ExportName[] = [...exportFormatNames, ownSamples, tau2Results];
 
 /** Options of {@link exportRun}: the flags of the command `export` in camelCase. */
 export type ExportRunOptions = Omit<CallOptions, "variables"> & {
   /** Run folders, at least one. */
   readonly runs: string | readonly string[];
-  /** Whose rows: slime, verl, ...; or "samples", the run's own samples.jsonl. */
-  readonly format: ExportFormatName | typeof ownSamples;
+  /** Whose rows: slime, verl, ...; "samples", the run's own samples.jsonl; or "tau2", upstream's file of simulations. */
+  readonly format: ExportName;
   /** The file to be written. */
   readonly output: string;
   /** Kind of file. @default "parquet" for a file named so, else "jsonl" */
@@ -123,11 +128,15 @@ export async function exportRun(options: ExportRunOptions): Promise<ExportRunRes
   const { output, signal, drain, where, force = false } = options;
   const folders = [options.runs].flat();
   const cwd = options.cwd ?? process.cwd();
-  // Its members differ in the types of their rows alone.
-  const format: ExportFormat = exportFormats[options.format === ownSamples ? "slime" : options.format];
+  const isTau2 = options.format === tau2Results;
   if (options.format === ownSamples && folders.length > 1) {
     throw new ConfigurationError(
       'Cannot export several runs as "samples": their numbers of groups and episodes would meet; export each by itself, or use --format slime.',
+    );
+  }
+  if (isTau2 && options.to !== undefined) {
+    throw new ConfigurationError(
+      `Cannot export to tau2 as ${options.to}: the file is one JSON document; leave --to out.`,
     );
   }
   const passes = where === undefined ? () => true : parseWhere(where);
@@ -137,8 +146,12 @@ export async function exportRun(options: ExportRunOptions): Promise<ExportRunRes
       `Cannot write "${output}": it exists; give --force to replace it, or name another file.`,
     );
   }
-  const request: ExportRequest = { options, cwd, format, onNotice: options.onNotice ?? (() => undefined) };
-  const runs = await openRuns(folders, request);
+  const opening = { options, cwd, onNotice: options.onNotice ?? (() => undefined) };
+  const runs = await openRuns(folders, opening);
+  const tau2 = isTau2 ? await tau2Of(runs) : null;
+  // Its members differ in the types of their rows alone.
+  const format: ExportFormat = tau2?.format ?? exportFormats[rowsAs(options.format)];
+  const request: ExportRequest = { ...opening, format };
   const experts = new ExpertsWriter(`${path}.routed-experts.bin`);
   const readers = new Map(
     runs.map(({ name, environment }) => [name, openRoutedExperts(resolve(cwd, environment.folder))]),
@@ -146,7 +159,9 @@ export async function exportRun(options: ExportRunOptions): Promise<ExportRunRes
   const expertsOf: ExportContext["expertsOf"] = (sample, { episode, run }) =>
     experts.write(sample, episode, readers.get(run)!);
   const context = { ...(await contextOf(runs, request)), where: passes, expertsOf };
-  const file = await openFile(path, options.to ?? (extname(path) === ".parquet" ? "parquet" : "jsonl"), request);
+  const kind = options.to ?? (extname(path) === ".parquet" ? "parquet" : "jsonl");
+  const open = tau2?.openFile ?? ((to: string) => fileKinds[kind](to, format.columns));
+  const file = await openFile(path, open, options);
   let counts: ExportCounts = { rows: 0, episodes: 0, groups: 0, trainedTokens: null, leftOut: [] };
   let groupSize: number | null = null;
   let isNoted = false;
@@ -158,6 +173,7 @@ export async function exportRun(options: ExportRunOptions): Promise<ExportRunRes
         return null;
       }
       for (const { episode } of group.episodes) await context.learnTools(group.run, episode);
+      await tau2?.learn(group);
       if (!format.holdsExperts && !isNoted && keepsExperts(group)) {
         isNoted = true;
         request.onNotice(`Note: rows of ${options.format} have no place for routed experts, which the run kept.`);
@@ -194,6 +210,22 @@ function keepsExperts({ episodes }: GroupToExport): boolean {
   );
 }
 
+/** The formats whose rows these are. */
+const rowsAs = (name: ExportName): ExportFormatName => (name === ownSamples || name === tau2Results ? "slime" : name);
+
+async function tau2Of(runs: readonly OpenedRun[]): Promise<Tau2Export> {
+  const { openTau2Export } = await import("./export-tau2.ts");
+  return openTau2Export(
+    await Promise.all(
+      runs.map(async ({ name, environment }) => {
+        const { folder, manifest, cwd, data } = environment;
+        const source = await environmentOf(environment);
+        return { name, folder, manifest, cwd, source, data: data ?? recorded(environment, "data") };
+      }),
+    ),
+  );
+}
+
 type ExportRequest = {
   readonly options: ExportRunOptions;
   readonly cwd: string;
@@ -217,9 +249,13 @@ function addCounts(before: ExportCounts, { rows, episodes, trainedTokens, leftOu
   };
 }
 
-async function openFile(path: string, kind: ExportFileKind, { options, format }: ExportRequest): Promise<RowFile> {
+async function openFile(
+  path: string,
+  open: (path: string) => Promise<RowFile>,
+  options: ExportRunOptions,
+): Promise<RowFile> {
   try {
-    return await fileKinds[kind](path, format.columns);
+    return await open(path);
   } catch (error) {
     const folder = dirname(path);
     const reason = error instanceof Error ? error.message : String(error);
@@ -232,7 +268,10 @@ async function openFile(path: string, kind: ExportFileKind, { options, format }:
 
 type OpenedRun = RunToExport & { readonly environment: RunEnvironment };
 
-async function openRuns(folders: readonly string[], { options, cwd, onNotice }: ExportRequest): Promise<OpenedRun[]> {
+async function openRuns(
+  folders: readonly string[],
+  { options, cwd, onNotice }: Omit<ExportRequest, "format">,
+): Promise<OpenedRun[]> {
   const names = folders.map((folder) => basename(resolve(cwd, folder)));
   const areUnique = new Set(names).size === names.length;
   const { env = null, data = null } = options;
@@ -378,6 +417,7 @@ async function environmentOf(run: RunEnvironment): Promise<EnvironmentSource> {
   }
   const { source } = await loadEnvironment(env, {
     data: run.data ?? recorded(run, "data"),
+    split: recorded(run, "split"),
     cwd: run.cwd,
     parts: run.parts,
   });

@@ -43,6 +43,25 @@ async function createPartialFile(path: string) {
   };
 }
 
+/** One document of JSON: rows, each the text in its field "text", with commas between them, before what `end` says at the end. */
+export async function createDocumentFile(path: string, begin: string, end: () => string): Promise<RowFile> {
+  const file = await createPartialFile(path);
+  let isFirst = true;
+  return {
+    write: async (rows) => {
+      for (const { text } of rows) {
+        await file.append(`${isFirst ? begin : ",\n"}${String(text)}`);
+        isFirst = false;
+      }
+    },
+    close: async () => {
+      await file.append(`${isFirst ? begin : ""}${end()}`);
+      return file.close();
+    },
+    abandon: () => file.abandon(),
+  };
+}
+
 /** Characters that are written together. */
 const batchLength = 1 << 20;
 

@@ -12,7 +12,7 @@ export {
   toPreferenceRows,
   toSftRow,
 } from "./conversations.ts";
-export { createJsonLinesFile, createParquetFile, type RowFile } from "./files.ts";
+export { createDocumentFile, createJsonLinesFile, createParquetFile, type RowFile } from "./files.ts";
 export {
   type EpisodeToExport,
   type ExportContext,

@@ -62,7 +62,10 @@ export function exportCommand(run: RunCommand): Command {
     )
     .argument("<run...>", "run folders")
     .addOption(
-      new Option("--format <name>", "whose rows; samples: the samples.jsonl that --write-samples would have written")
+      new Option(
+        "--format <name>",
+        "whose rows; samples: the samples.jsonl that --write-samples would have written; tau2: the file of simulations that tau2-bench's evaluator reads",
+      )
         .choices(exportNames)
         .makeOptionMandatory(),
     )

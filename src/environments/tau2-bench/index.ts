@@ -49,16 +49,22 @@ export {
   userPrompt,
   visibleTo,
 } from "./prompts.ts";
+export { type ReplayedEpisode, replayTau2Episode } from "./replay-episode.ts";
 export { telecomRuleUser } from "./rule-user.ts";
 export { telecomExpertAction } from "./telecom-expert.ts";
 export {
   readTau2Results,
   type ReadSimulation,
   type Tau2ResultFile,
+  type MessageCost,
+  tau2ResultsBegin,
+  tau2ResultsEnd,
   tau2ResultsText,
+  tau2SimulationText,
   type Tau2RunFacts,
   type Tau2Simulation,
 } from "./results-file.ts";
+export { readVerdicts } from "./judged-assertions.ts";
 export { readMessages, type Tau2Task } from "./tasks.ts";
 export { resultText } from "./toolkit.ts";
 export { trialSeeds } from "./trial-seeds.ts";

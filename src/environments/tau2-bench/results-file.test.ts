@@ -44,7 +44,9 @@ async function writeFile(): Promise<{ readonly text: string; readonly simulation
       messages,
       reward,
       startedAt: Date.UTC(2026, 0, 2),
+      endedAt: Date.UTC(2026, 0, 3),
       durationMs: 1500,
+      spent: new Map([[1, { promptTokens: 10, completionTokens: 2, cost: 0.5, durationMs: 250 }]]),
       agentCost: null,
       userCost: 0.25,
     };
@@ -68,16 +70,20 @@ describe("tau2ResultsText() and readTau2Results()", () => {
     expect(read?.durationSeconds).toBe(1.5);
   });
 
-  it("write messages in an order that upstream keeps: turns from 0, times that rise", async () => {
+  it("write what messages cost, and no time that is not known", async () => {
     const { text } = await writeFile();
-    const { simulations } = JSON.parse(text) as {
-      simulations: { messages: { turn_idx: number; timestamp: string }[] }[];
-    };
-    const messages = simulations[0]!.messages;
-    expect(messages.map(({ turn_idx: turn }) => turn)).toEqual(messages.map((_, at) => at));
-    const times = messages.map(({ timestamp }) => timestamp);
-    expect(times).toEqual([...new Set(times)].toSorted());
-    expect(times[0]).toBe("2026-01-02T00:00:00.000000");
+    const { simulations } = JSON.parse(text) as { simulations: { messages: object[] }[] };
+    const { messages } = simulations[0]!;
+    expect(messages.map((message) => ("turn_idx" in message ? message.turn_idx : null))).toEqual([0, 1, 2, 3, 4, 5]);
+    for (const message of messages) expect(message).toHaveProperty("timestamp", null);
+    expect(messages[1]).toMatchObject({
+      role: "user",
+      ...{ cost: 0.5, usage: { completion_tokens: 2, prompt_tokens: 10 }, generation_time_seconds: 0.25 },
+    });
+    expect(messages[2]).not.toHaveProperty("usage");
+    expect(simulations[0]).toMatchObject({
+      ...{ start_time: "2026-01-02T00:00:00.000000", end_time: "2026-01-03T00:00:00.000000", duration: 1.5 },
+    });
   });
 
   it("reads a folder with a file a simulation, and refuses one that does not match its index", async () => {

@@ -26,14 +26,26 @@ export type Tau2Simulation = {
   readonly seed: number | null;
   readonly reason: TerminationReason;
   readonly messages: readonly Tau2Message[];
+  /** What messages cost, by their place. @default nothing is known */
+  readonly spent?: ReadonlyMap<number, MessageCost>;
   /** `null`: not graded. */
   readonly reward: RewardInfo | null;
-  /** Milliseconds since 1970. */
+  /** Milliseconds since 1970: between them it was played. Upstream has no file without them; messages need no times. */
   readonly startedAt: number;
+  readonly endedAt: number;
   readonly durationMs: number;
   /** US dollars; `null`: not known. */
   readonly agentCost: number | null;
   readonly userCost: number | null;
+};
+
+/** Of one message; `null`: not known. */
+export type MessageCost = {
+  readonly promptTokens: number | null;
+  readonly completionTokens: number | null;
+  /** US dollars. */
+  readonly cost: number | null;
+  readonly durationMs: number | null;
 };
 
 /** Who played, and under which limits. */
@@ -47,23 +59,42 @@ export type Tau2RunFacts = {
   /** Names of the models; `null`: none. */
   readonly agentModel: string | null;
   readonly userModel: string | null;
+  /** Of the user. @default upstream's name for one that a model plays */
+  readonly user?: string;
 };
 
+type Played = { readonly task: Tau2Task; readonly simulation: Tau2Simulation };
+
 /** The text of a file with all simulations. Tasks are written as their own files have them. */
-export function tau2ResultsText(
+export function tau2ResultsText(data: DomainData, simulations: readonly Played[], facts: Tau2RunFacts): string {
+  return `${tau2ResultsBegin}${simulations.map(tau2SimulationText).join(",\n")}${tau2ResultsEnd(data, simulations, facts)}`;
+}
+
+export const tau2ResultsBegin = '{"simulations": [\n';
+
+/** A simulation in the list that such a file begins with. */
+export function tau2SimulationText({ task, simulation }: Played): string {
+  return dumpJson(simulationRecord(task, simulation));
+}
+
+/** What follows the list: who played what. Of the simulations their tasks and beginnings are read. */
+export function tau2ResultsEnd(
   data: DomainData,
-  simulations: readonly { readonly task: Tau2Task; readonly simulation: Tau2Simulation }[],
+  simulations: Iterable<{ readonly task: Tau2Task; readonly simulation: Pick<Tau2Simulation, "startedAt"> }>,
   facts: Tau2RunFacts,
 ): string {
-  const tasks = new Map(simulations.map(({ task }) => [task.id, task.record]));
-  const starts = simulations.map(({ simulation }) => simulation.startedAt);
-  const file = record({
-    timestamp: timestamp(starts.reduce((first, start) => Math.min(first, start), starts[0] ?? 0)),
-    info: infoOf(data, facts),
-    tasks: [...tasks.values()],
-    simulations: simulations.map(({ task, simulation }) => simulationRecord(data, task, simulation)),
-  });
-  return `${dumpJson(file, { indent: 2 })}\n`;
+  const tasks = new Map<string, JsonObject>();
+  let first = Infinity;
+  for (const { task, simulation } of simulations) {
+    tasks.set(task.id, task.record);
+    first = Math.min(first, simulation.startedAt);
+  }
+  const parts = [
+    `"tasks": [\n${[...tasks.values()].map((task) => dumpJson(task)).join(",\n")}\n]`,
+    `"info": ${dumpJson(infoOf(data, facts))}`,
+    `"timestamp": ${dumpJson(timestamp(Number.isFinite(first) ? first : 0))}`,
+  ];
+  return `\n],\n${parts.join(",\n")}}\n`;
 }
 
 function infoOf(data: DomainData, facts: Tau2RunFacts): JsonObject {
@@ -75,7 +106,10 @@ function infoOf(data: DomainData, facts: Tau2RunFacts): JsonObject {
     max_steps: maxSteps,
     max_errors: maxErrors,
     // By these names upstream knows that there was no user.
-    user_info: record({ implementation: isSolo ? "dummy_user" : "user_simulator", llm: userModel, llm_args: null }),
+    user_info: record({
+      implementation: isSolo ? "dummy_user" : (facts.user ?? "user_simulator"),
+      ...{ llm: userModel, llm_args: null },
+    }),
     agent_info: record({ implementation: isSolo ? "llm_agent_solo" : "llm_agent", llm: agentModel, llm_args: null }),
     environment_info: record({
       domain_name: data.domain.name,
@@ -86,37 +120,34 @@ function infoOf(data: DomainData, facts: Tau2RunFacts): JsonObject {
   });
 }
 
-function simulationRecord(data: DomainData, task: Tau2Task, simulation: Tau2Simulation): JsonObject {
-  const { id, trial, seed, reason, messages, reward, startedAt, durationMs } = simulation;
-  const cost = (value: number | null): JsonValue => (value === null ? null : new JsonFloat(value));
+function simulationRecord(task: Tau2Task, simulation: Tau2Simulation): JsonObject {
+  const { id, trial, seed, reason, messages, spent, reward, startedAt, endedAt, durationMs } = simulation;
   return record({
     id,
     task_id: task.id,
     timestamp: timestamp(startedAt),
     start_time: timestamp(startedAt),
-    end_time: timestamp(startedAt + durationMs),
+    end_time: timestamp(endedAt),
     duration: new JsonFloat(durationMs / 1000),
     termination_reason: reason,
-    agent_cost: cost(simulation.agentCost),
-    user_cost: cost(simulation.userCost),
+    agent_cost: float(simulation.agentCost),
+    user_cost: float(simulation.userCost),
     reward_info: reward === null ? null : rewardRecord(task, reward),
-    // Upstream puts messages in the order of their times.
-    messages: messages.map((message, turn) => messageRecord(message, { turn, time: timestamp(startedAt + turn) })),
+    messages: messages.map((message, turn) => messageRecord(message, turn, spent?.get(turn) ?? null)),
     trial,
     seed,
     mode: "half_duplex",
-    policy: data.policy,
     info: null,
   });
 }
 
+const float = (value: number | null): JsonValue => (value === null ? null : new JsonFloat(value));
+
 /** A message as upstream records it. */
-function messageRecord(
-  message: Tau2Message,
-  { turn, time }: { readonly turn: number; readonly time: string },
-): JsonObject {
+function messageRecord(message: Tau2Message, turn: number, spent: MessageCost | null): JsonObject {
   const { role, content } = message;
-  const place = { turn_idx: turn, timestamp: time };
+  // Left out, upstream would take the time at which it reads the file.
+  const place = { turn_idx: turn, timestamp: null };
   if (role === "system") return record({ role, content, ...place });
   if (role === "tool") {
     const { id, requestor, isError } = message;
@@ -126,7 +157,18 @@ function messageRecord(
     message.toolCalls?.map(({ id, name, arguments: given, requestor }) =>
       record({ id, name, arguments: given, requestor }),
     ) ?? null;
-  return record({ role, content, tool_calls: calls, ...place });
+  return record({ role, content, tool_calls: calls, ...place, ...costRecord(spent) });
+}
+
+function costRecord(spent: MessageCost | null): Readonly<Record<string, JsonValue>> {
+  if (spent === null) return {};
+  const { promptTokens, completionTokens, cost, durationMs } = spent;
+  const usage = record({ completion_tokens: completionTokens, prompt_tokens: promptTokens });
+  return {
+    cost: float(cost),
+    usage: promptTokens === null && completionTokens === null ? null : usage,
+    generation_time_seconds: float(durationMs === null ? null : durationMs / 1000),
+  };
 }
 
 /** What was given for a conversation, as upstream records it. */

@@ -125,7 +125,8 @@ const doneTool = toolFromDefinition(
 
 const nothing = (text: string): ToolResult => ({ text, isError: false, endsEpisode: true, info: new Map() });
 
-class Tau2Environment implements Environment {
+/** One conversation of the benchmark as the loop plays it. */
+export class Tau2Environment implements Environment {
   readonly task: Task;
   readonly guidelines: string;
   readonly tools: readonly Tool[];
@@ -219,19 +220,28 @@ class Tau2Environment implements Environment {
     }
   }
 
+  /** Everything that was said and answered so far, as upstream records it. */
+  get messages(): readonly Tau2Message[] {
+    return this.#conversation.messages;
+  }
+
+  /** Why it ended; `null`: the conversation itself is not over. */
+  get ended(): TerminationReason | null {
+    const { state } = this.#conversation;
+    return this.#fault ?? (state.type === "over" ? state.reason : null);
+  }
+
   digest(): string {
     const { agent, user } = this.#world.digests();
     return createHash("sha256").update(`${agent} ${user}`).digest("hex");
   }
 
   #reason({ outcome }: Ending): TerminationReason {
-    const { state } = this.#conversation;
-    const unfinished: TerminationReason = outcome === "completed" ? "agent_error" : "max_steps";
-    return this.#fault ?? (state.type === "over" ? state.reason : unfinished);
+    return this.ended ?? (outcome === "completed" ? "agent_error" : "max_steps");
   }
 
   get #isOver(): boolean {
-    return this.#fault !== null || this.#conversation.state.type === "over";
+    return this.ended !== null;
   }
 
   /** What the reference would throw a whole simulation away for ends it here, as the fault of its side. */

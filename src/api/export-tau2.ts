@@ -1,0 +1,167 @@
+// Runs of τ²-bench as upstream's file of simulations: episodes are played again in their world, and evaluated again from what they
+// recorded, a judge's word included. A reward that is not the recorded one stops the export: then the data are others.
+
+import { basename, resolve } from "node:path";
+import { ConfigurationError, type Episode, type EnvironmentSource } from "../core/index.ts";
+import type { DomainData, Tau2RunFacts, Tau2Simulation, Tau2Task } from "../environments/tau2-bench/index.ts";
+import { createDocumentFile, type ExportFormat, type GroupToExport, type RowFile } from "../export/index.ts";
+import { PythonError } from "../python-semantics/index.ts";
+import type { JsonObject } from "../python-semantics/json/value.ts";
+import { episodeUsage } from "../rollout/index.ts";
+
+/** A run as its folder and the settings of the export have it. */
+export type Tau2Run = {
+  /** `null`: it is the only one. */
+  readonly name: string | null;
+  readonly folder: string;
+  readonly manifest: JsonObject;
+  readonly source: EnvironmentSource;
+  /** As it is recorded or given, from `cwd`. */
+  readonly data: string | null;
+  readonly cwd: string;
+};
+
+export type Tau2Export = {
+  readonly format: ExportFormat;
+  /** Makes the simulations of a group's episodes, which the rows are then made of. */
+  readonly learn: (group: GroupToExport) => Promise<void>;
+  readonly openFile: (path: string) => Promise<RowFile>;
+};
+
+type Played = { readonly task: Tau2Task; readonly simulation: Tau2Simulation };
+
+/** Throws a `ConfigurationError` for runs of other environments, and of several domains. */
+export async function openTau2Export(runs: readonly Tau2Run[]): Promise<Tau2Export> {
+  const tau2 = await import("../environments/tau2-bench/index.ts");
+  const first = runs[0]!;
+  const { name: environment } = first.source;
+  const [, domain = "", solo] = /^tau2-bench\/(.+?)(-solo)?$/.exec(environment) ?? [];
+  const other = domain === "" ? first : runs.find(({ source }) => source.name !== environment);
+  if (other !== undefined) {
+    const reason =
+      domain === ""
+        ? "they are not of τ²-bench"
+        : `a file has one domain, and "${first.folder}" is of ${environment}; export each domain by itself`;
+    throw new ConfigurationError(`Cannot export "${other.folder}" (${other.source.name}) to tau2: ${reason}.`);
+  }
+  const isSolo = solo !== undefined;
+  const folders = runs.map(({ data, cwd }) => resolve(cwd, data ?? "."));
+  const loaded = await Promise.all(folders.map((folder) => tau2.loadTau2Data({ domain, folder })));
+  const places = new Map(runs.map((run, at) => [run.name, { run, data: loaded[at]! }]));
+  const made = new WeakMap<Episode, Played>();
+  const written: { readonly task: Tau2Task; readonly simulation: Pick<Tau2Simulation, "startedAt"> }[] = [];
+  const trials = new TrialNumbers();
+  const format: ExportFormat = {
+    ...{ columns: [], takes: "all-groups", needsText: false, wholeGroups: false, holdsTurnRewards: true },
+    ...{ holdsExperts: false, trainedTokens: () => null, whyLeftOut: "upstream's evaluator raises on it" },
+    rowsOf: (episodes) =>
+      episodes.flatMap(({ origin }) => {
+        const played = made.get(origin.episode);
+        if (played === undefined) return [];
+        const { task, simulation } = played;
+        const trial = trials.next(task.id, { run: origin.run, index: simulation.trial });
+        written.push({ task, simulation: { startedAt: simulation.startedAt } });
+        const text = tau2.tau2SimulationText({ task, simulation: { ...simulation, trial } });
+        return [{ row: { text }, episodes: [origin] }];
+      }),
+  };
+  return {
+    format,
+    learn: async ({ run, episodes }) => {
+      const { data, run: place } = places.get(run)!;
+      for (const { episode } of episodes) {
+        if (episode.reward === null) continue;
+        const played = await play(tau2, { data, isSolo, place }, episode);
+        if (played !== null) made.set(episode, played);
+      }
+    },
+    openFile: (path) =>
+      createDocumentFile(path, tau2.tau2ResultsBegin, () =>
+        tau2.tau2ResultsEnd(loaded[0]!, written, { ...factsOf(first.manifest), isSolo, trials: trials.most }),
+      ),
+  };
+}
+
+/** Episodes of a task in several runs follow each other. */
+class TrialNumbers {
+  readonly #tasks = new Map<string, { run: string | null; base: number; next: number }>();
+  most = 0;
+
+  next(task: string, { run, index }: { readonly run: string | null; readonly index: number }): number {
+    const known = this.#tasks.get(task) ?? { run, base: 0, next: 0 };
+    if (known.run !== run) Object.assign(known, { run, base: known.next });
+    const trial = known.base + index;
+    known.next = Math.max(known.next, trial + 1);
+    this.#tasks.set(task, known);
+    this.most = Math.max(this.most, known.next);
+    return trial;
+  }
+}
+
+type Place = { readonly data: DomainData; readonly isSolo: boolean; readonly place: Tau2Run };
+
+/** `null`: upstream's evaluator raises on such an episode, and on the whole file with it. */
+async function play(
+  { replayTau2Episode, evaluate, readVerdicts }: typeof import("../environments/tau2-bench/index.ts"),
+  { data, isSolo, place: { name, folder, manifest, source } }: Place,
+  episode: Episode,
+): Promise<Played | null> {
+  const { split, index, contentHash } = episode.task;
+  const isKnown = source.splits.includes(split) && index < source.taskset(split).size;
+  const task = (await data.tasks(split))[index];
+  const mismatch = (what: string): ConfigurationError =>
+    new ConfigurationError(
+      `Cannot export episode "${episode.id}" of "${folder}" to tau2: ${what}; name the data that the run was made with by --data.`,
+    );
+  if (!isKnown || task === undefined || source.taskset(split).task(index).contentHash !== contentHash) {
+    throw mismatch(`its task "${episode.task.id}" is another one in these data`);
+  }
+  const { messages, reason, spent, durationMs } = await replayTau2Episode(data, task, episode, { isSolo });
+  const judgement = episode.events.findLast(
+    (event) => event.type === "judgement" && event.judgement.grader === "nl_assertions",
+  );
+  const answer = judgement?.type === "judgement" ? judgement.judgement.answer : null;
+  let reward;
+  try {
+    const judge = answer === null ? {} : { judge: async () => readVerdicts(answer) };
+    reward = await evaluate(data, task, messages, { reason, isSolo, ...judge });
+  } catch (error) {
+    if (error instanceof PythonError) return null;
+    throw error;
+  }
+  // Where models grade beside it, that of the environment is a metric.
+  const recorded = episode.grade?.metrics["environment"] ?? episode.grade?.reward;
+  if (reward.reward !== recorded) throw mismatch(`its reward is ${recorded}, and ${reward.reward} in these data`);
+  const { agent, user } = episodeUsage(episode);
+  const startedAt = timeOf(manifest, "startedAt") ?? 0;
+  const simulation = {
+    id: name === null ? episode.id : `${name}:${episode.id}`,
+    ...{ taskId: task.id, trial: episode.sampleIndex, seed: episode.seed, reason, messages, spent, reward, durationMs },
+    ...{ startedAt, endedAt: timeOf(manifest, "finishedAt") ?? startedAt, agentCost: agent.cost, userCost: user.cost },
+  };
+  return { task, simulation };
+}
+
+function timeOf(manifest: JsonObject, key: string): number | null {
+  const time = Date.parse(String(manifest.get(key)));
+  return Number.isFinite(time) ? time : null;
+}
+
+const nameOf = (folder: string | null): string | null => (folder === null ? null : basename(folder));
+
+/** Of the first run. The limits are those of every rollout. */
+function factsOf(manifest: JsonObject): Omit<Tau2RunFacts, "isSolo" | "trials"> {
+  const textIn = (key: string, field: string): string | null => {
+    const value = manifest.get(key);
+    const text = value instanceof Map ? value.get(field) : null;
+    return typeof text === "string" ? text : null;
+  };
+  const seed = manifest.get("seed");
+  const user = manifest.get("user");
+  const userModel = textIn("configuration", "user-model");
+  return {
+    ...{ maxSteps: 200, maxErrors: 10, seed: typeof seed === "number" ? seed : null },
+    ...{ agentModel: textIn("agent", "name") ?? nameOf(textIn("model", "folder")), userModel },
+    ...(userModel === null && typeof user === "string" ? { user } : {}),
+  };
+}

@@ -1,0 +1,145 @@
+// Runs of τ²-bench as upstream's file of simulations: what both sides said, what it cost, and rewards that hold when they are given again.
+
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { evaluate } from "../src/api/evaluate.ts";
+import { exportRun, NothingToExportError } from "../src/api/export-run.ts";
+import { rollout, type RolloutOptions } from "../src/api/rollout.ts";
+import { createTestCli } from "../src/cli/cli.test-helper.ts";
+import type { ChatAgent, UserLine } from "../src/core/index.ts";
+import { withFolder } from "../src/environments/checkout/with-folder.test-helper.ts";
+import { smallCheckout } from "../src/environments/tau2-bench/checkout/small-checkout.test-helper.ts";
+import { readTau2Results } from "../src/environments/tau2-bench/index.ts";
+import { scriptedUsers } from "../src/users/index.ts";
+
+const tools = `from tau2.environment.toolkit import ToolKitBase, ToolType, is_tool
+
+
+class MockTools(ToolKitBase):
+    """Tasks."""
+
+    @is_tool(ToolType.WRITE)
+    def create_task(self, user_id: str, title: str) -> None:
+        """Makes a task.
+
+        Args:
+            user_id: Whose.
+            title: What.
+        """
+`;
+const files = new Map([...smallCheckout, ["src/tau2/domains/mock/tools.py", tools]]);
+
+const paid = { modelCalls: 1, inputTokens: 30, outputTokens: 4, cost: 0.25 };
+const line = (type: "words" | "hang-up", text: string): UserLine => ({ type, text, usage: paid });
+
+/** Makes a task that the solution does not have where it is `busy`; says one word then. */
+function agentOf(busy: boolean): ChatAgent {
+  const call = { id: "c", name: "create_task", argumentsText: '{"user_id": "ann", "title": "Café"}' };
+  return {
+    name: "scripted-agent",
+    reply: async ({ messages }) => {
+      const calls = busy && messages.at(-1)?.role === "user" ? [call] : [];
+      const content = calls.length > 0 ? "One moment." : "Done.";
+      const action = { text: content, content, reasoning: null, toolCalls: calls, problems: [], isTerminated: true };
+      return { action, usage: { ...paid, cost: null }, attempts: [] };
+    },
+  };
+}
+
+const play = (folder: string, name: string, { busy = true, ...options }: RolloutOptions & { busy?: boolean } = {}) =>
+  rollout({
+    ...{ env: "tau2-bench/mock", data: folder, split: "base", groupSize: 2, out: join(folder, name) },
+    ...{
+      agentModel: agentOf(busy),
+      user: scriptedUsers([line("words", "Hello."), line("hang-up", "Bye. ###STOP###")]),
+    },
+    ...options,
+  });
+
+type Written = {
+  readonly info: { readonly num_trials: number; readonly user_info: object; readonly agent_info: object };
+  readonly simulations: readonly {
+    readonly id: string;
+    readonly trial: number;
+    readonly messages: readonly object[];
+    readonly reward_info: { readonly reward: number };
+  }[];
+};
+const read = async (path: string): Promise<Written> => JSON.parse(await readFile(path, "utf8")) as Written;
+
+describe("exportRun() to tau2", () => {
+  test("writes both sides with calls, costs and rewards, of several runs as further trials", () =>
+    withFolder(files, async (folder) => {
+      await play(folder, "busy");
+      await play(folder, "quiet", { busy: false });
+      const output = join(folder, "results.json");
+      const runs = [join(folder, "busy"), join(folder, "quiet")];
+      const result = await exportRun({ runs, format: "tau2", output });
+      expect(result).toMatchObject({ rows: 4, episodes: 4, groups: 2, trainedTokens: null, leftOut: [] });
+      const { info, simulations } = await read(output);
+      expect(simulations.map(({ trial }) => trial).toSorted()).toEqual([0, 1, 2, 3]);
+      expect(new Set(simulations.map(({ id }) => id)).size).toBe(4);
+      expect(simulations.map(({ reward_info: { reward } }) => reward)).toEqual([0, 0, 1, 1]);
+      expect(info).toMatchObject({
+        num_trials: 4,
+        agent_info: { implementation: "llm_agent", llm: "scripted-agent" },
+        user_info: { implementation: "scripted", llm: null },
+      });
+      const usage = { completion_tokens: 4, prompt_tokens: 30 };
+      expect(simulations[0]).toMatchObject({
+        ...{ task_id: "second", termination_reason: "user_stop", agent_cost: null, user_cost: 0.5 },
+        messages: [
+          { role: "assistant", content: "Hi! How can I help you today?", timestamp: null },
+          { role: "user", content: "Hello.", tool_calls: null, cost: 0.25, usage },
+          {
+            ...{ role: "assistant", content: "One moment.", cost: null, usage },
+            tool_calls: [{ id: "call_0", name: "create_task", requestor: "assistant" }],
+          },
+          { id: "call_0", role: "tool", error: false, requestor: "assistant" },
+          { role: "assistant", content: "Done.", tool_calls: null },
+          { role: "user", content: "Bye. ###STOP###" },
+        ],
+      });
+      // What it says is what reading and evaluating it gives.
+      const file = readTau2Results(await readFile(output, "utf8"), output);
+      expect(file).toMatchObject({ domain: "mock", isSolo: false });
+      const { rescored } = await evaluate({ from: output, data: folder });
+      for (const { recordedReward, replayedReward } of rescored!) expect(replayedReward).toBe(recordedReward);
+      const chosen = await exportRun({ runs, format: "tau2", output, force: true, where: "reward == 1" });
+      expect(chosen).toMatchObject({ rows: 2, leftOut: [{ reason: "--where", episodes: 2 }] });
+    }));
+
+  test("leaves out what was not graded, and gives a conversation that a limit cut off no reward", () =>
+    withFolder(files, async (folder) => {
+      await play(folder, "cut", { maxTurns: 1 });
+      const output = join(folder, "cut.json");
+      await exportRun({ runs: join(folder, "cut"), format: "tau2", output });
+      const { simulations } = await read(output);
+      expect(simulations).toHaveLength(2);
+      for (const one of simulations)
+        expect(one).toMatchObject({ termination_reason: "max_steps", reward_info: { reward: 0 } });
+      const broken: ChatAgent = { name: "broken", reply: () => Promise.reject(new Error("no")) };
+      await play(folder, "broken", { agentModel: broken });
+      const failing = exportRun({ runs: join(folder, "broken"), format: "tau2", output: join(folder, "none.json") });
+      await expect(failing).rejects.toThrow(NothingToExportError);
+    }));
+
+  test("refuses other environments, other data and Parquet, and leaves no file", () =>
+    withFolder(files, async (folder) => {
+      const cli = await createTestCli();
+      const fail = async (runs: readonly string[], message: string, ...flags: readonly string[]) => {
+        const { code, stderr } = await cli.run("export", ...runs, "--format", "tau2", "--output", "o.json", ...flags);
+        expect(code).toBe(2);
+        expect(stderr).toContain(message);
+        await expect(readFile(join(cli.folder, "o.json"))).rejects.toThrow("ENOENT");
+      };
+      await rollout({ env: "bookshop", engine: "expert", tasks: "0", out: join(folder, "books") });
+      await fail([join(folder, "books")], "they are not of τ²-bench");
+      await play(folder, "run");
+      await fail([join(folder, "run")], "leave --to out", "--to", "parquet");
+      await withFolder(new Map([...files, ["data/tau2/domains/mock/policy.md", "# Be unkind\n"]]), async (other) =>
+        fail([join(folder, "run")], "is another one in these data; name the data", "--data", other),
+      );
+    }));
+});
