@@ -52,7 +52,6 @@ export const exportFileKinds = Object.keys(fileKinds) as readonly ExportFileKind
 /** samples.jsonl as the run would have written it. */
 const ownSamples = "samples";
 
-/** Upstream's file of τ²-bench simulations. */
 const tau2Results = "tau2";
 
 /** Row layouts; "samples" is the run's own samples.jsonl, "tau2" the file of simulations that tau2-bench's evaluator reads. */
@@ -109,7 +108,6 @@ export type ExportCounts = {
 /** No episode is left for the format; `counts.leftOut` says why. */
 export class NothingToExportError extends ConfigurationError {
   readonly counts: ExportCounts;
-
   constructor(message: string, counts: ExportCounts) {
     super(message);
     this.counts = counts;
@@ -128,13 +126,12 @@ export async function exportRun(options: ExportRunOptions): Promise<ExportRunRes
   const { output, signal, drain, where, force = false } = options;
   const folders = [options.runs].flat();
   const cwd = options.cwd ?? process.cwd();
-  const isTau2 = options.format === tau2Results;
   if (options.format === ownSamples && folders.length > 1) {
     throw new ConfigurationError(
       'Cannot export several runs as "samples": their numbers of groups and episodes would meet; export each by itself, or use --format slime.',
     );
   }
-  if (isTau2 && options.to !== undefined) {
+  if (options.format === tau2Results && options.to !== undefined) {
     throw new ConfigurationError(
       `Cannot export to tau2 as ${options.to}: the file is one JSON document; leave --to out.`,
     );
@@ -148,8 +145,7 @@ export async function exportRun(options: ExportRunOptions): Promise<ExportRunRes
   }
   const opening = { options, cwd, onNotice: options.onNotice ?? (() => undefined) };
   const runs = await openRuns(folders, opening);
-  const tau2 = isTau2 ? await tau2Of(runs) : null;
-  // Its members differ in the types of their rows alone.
+  const tau2 = options.format === tau2Results ? await tau2Of(runs) : null;
   const format: ExportFormat = tau2?.format ?? exportFormats[rowsAs(options.format)];
   const request: ExportRequest = { ...opening, format };
   const experts = new ExpertsWriter(`${path}.routed-experts.bin`);
@@ -159,8 +155,8 @@ export async function exportRun(options: ExportRunOptions): Promise<ExportRunRes
   const expertsOf: ExportContext["expertsOf"] = (sample, { episode, run }) =>
     experts.write(sample, episode, readers.get(run)!);
   const context = { ...(await contextOf(runs, request)), where: passes, expertsOf };
-  const kind = options.to ?? (extname(path) === ".parquet" ? "parquet" : "jsonl");
-  const open = tau2?.openFile ?? ((to: string) => fileKinds[kind](to, format.columns));
+  const kind = fileKinds[options.to ?? (extname(path) === ".parquet" ? "parquet" : "jsonl")];
+  const open = tau2?.openFile ?? ((to: string) => kind(to, format.columns));
   const file = await openFile(path, open, options);
   let counts: ExportCounts = { rows: 0, episodes: 0, groups: 0, trainedTokens: null, leftOut: [] };
   let groupSize: number | null = null;
@@ -178,11 +174,8 @@ export async function exportRun(options: ExportRunOptions): Promise<ExportRunRes
         isNoted = true;
         request.onNotice(`Note: rows of ${options.format} have no place for routed experts, which the run kept.`);
       }
-      const exported = exportGroup(group, format, {
-        ...context,
-        groupSize,
-        turnRewards: options.turnRewards ?? "keep",
-      });
+      const turnRewards = options.turnRewards ?? "keep";
+      const exported = exportGroup(group, format, { ...context, groupSize, turnRewards });
       if (format.wholeGroups) groupSize ??= exported.rows.length === 0 ? null : exported.rows.length;
       counts = addCounts(counts, exported);
       await file.write(exported.rows);
@@ -210,20 +203,15 @@ function keepsExperts({ episodes }: GroupToExport): boolean {
   );
 }
 
-/** The formats whose rows these are. */
+/** The format whose rows these are; formats differ in the types of their rows alone. */
 const rowsAs = (name: ExportName): ExportFormatName => (name === ownSamples || name === tau2Results ? "slime" : name);
 
 async function tau2Of(runs: readonly OpenedRun[]): Promise<Tau2Export> {
-  const { openTau2Export } = await import("./export-tau2.ts");
-  return openTau2Export(
-    await Promise.all(
-      runs.map(async ({ name, environment }) => {
-        const { folder, manifest, cwd, data } = environment;
-        const source = await environmentOf(environment);
-        return { name, folder, manifest, cwd, source, data: data ?? recorded(environment, "data") };
-      }),
-    ),
-  );
+  const opened = runs.map(async ({ name, environment }) => {
+    const data = environment.data ?? recorded(environment, "data");
+    return { ...environment, name, data, source: await environmentOf(environment) };
+  });
+  return (await import("./export-tau2.ts")).openTau2Export(await Promise.all(opened));
 }
 
 type ExportRequest = {
@@ -267,7 +255,6 @@ async function openFile(
 }
 
 type OpenedRun = RunToExport & { readonly environment: RunEnvironment };
-
 async function openRuns(
   folders: readonly string[],
   { options, cwd, onNotice }: Omit<ExportRequest, "format">,
