@@ -3,7 +3,19 @@
 
 import { basename, resolve } from "node:path";
 import { ConfigurationError, type Episode, type EnvironmentSource } from "../core/index.ts";
-import type { DomainData, Tau2RunFacts, Tau2Simulation, Tau2Task } from "../environments/tau2-bench/index.ts";
+import {
+  type DomainData,
+  evaluate,
+  loadTau2Data,
+  readVerdicts,
+  replayTau2Episode,
+  tau2ResultsBegin,
+  tau2ResultsEnd,
+  type Tau2RunFacts,
+  type Tau2Simulation,
+  tau2SimulationText,
+  type Tau2Task,
+} from "../environments/tau2-bench/index.ts";
 import { createDocumentFile, type ExportFormat, type GroupToExport, type RowFile } from "../export/index.ts";
 import { PythonError } from "../python-semantics/index.ts";
 import type { JsonObject } from "../python-semantics/json/value.ts";
@@ -32,7 +44,6 @@ type Played = { readonly task: Tau2Task; readonly simulation: Tau2Simulation };
 
 /** Throws a `ConfigurationError` for runs of other environments, and of several domains. */
 export async function openTau2Export(runs: readonly Tau2Run[]): Promise<Tau2Export> {
-  const tau2 = await import("../environments/tau2-bench/index.ts");
   const first = runs[0]!;
   const { name: environment } = first.source;
   const [, domain = "", solo] = /^tau2-bench\/(.+?)(-solo)?$/.exec(environment) ?? [];
@@ -46,7 +57,7 @@ export async function openTau2Export(runs: readonly Tau2Run[]): Promise<Tau2Expo
   }
   const isSolo = solo !== undefined;
   const folders = runs.map(({ data, cwd }) => resolve(cwd, data ?? "."));
-  const loaded = await Promise.all(folders.map((folder) => tau2.loadTau2Data({ domain, folder })));
+  const loaded = await Promise.all(folders.map((folder) => loadTau2Data({ domain, folder })));
   const places = new Map(runs.map((run, at) => [run.name, { run, data: loaded[at]! }]));
   const made = new WeakMap<Episode, Played>();
   const written: { readonly task: Tau2Task; readonly simulation: Pick<Tau2Simulation, "startedAt"> }[] = [];
@@ -61,7 +72,7 @@ export async function openTau2Export(runs: readonly Tau2Run[]): Promise<Tau2Expo
         const { task, simulation } = played;
         const trial = trials.next(task.id, { run: origin.run, index: simulation.trial });
         written.push({ task, simulation: { startedAt: simulation.startedAt } });
-        const text = tau2.tau2SimulationText({ task, simulation: { ...simulation, trial } });
+        const text = tau2SimulationText({ task, simulation: { ...simulation, trial } });
         return [{ row: { text }, episodes: [origin] }];
       }),
   };
@@ -71,13 +82,13 @@ export async function openTau2Export(runs: readonly Tau2Run[]): Promise<Tau2Expo
       const { data, run: place } = places.get(run)!;
       for (const { episode } of episodes) {
         if (episode.reward === null) continue;
-        const played = await play(tau2, { data, isSolo, place }, episode);
+        const played = await play({ data, isSolo, place }, episode);
         if (played !== null) made.set(episode, played);
       }
     },
     openFile: (path) =>
-      createDocumentFile(path, tau2.tau2ResultsBegin, () =>
-        tau2.tau2ResultsEnd(loaded[0]!, written, { ...factsOf(first.manifest), isSolo, trials: trials.most }),
+      createDocumentFile(path, tau2ResultsBegin, () =>
+        tau2ResultsEnd(loaded[0]!, written, { ...factsOf(first.manifest), isSolo, trials: trials.most }),
       ),
   };
 }
@@ -102,7 +113,6 @@ type Place = { readonly data: DomainData; readonly isSolo: boolean; readonly pla
 
 /** `null`: upstream's evaluator raises on such an episode, and on the whole file with it. */
 async function play(
-  { replayTau2Episode, evaluate, readVerdicts }: typeof import("../environments/tau2-bench/index.ts"),
   { data, isSolo, place: { name, folder, manifest, source } }: Place,
   episode: Episode,
 ): Promise<Played | null> {
@@ -143,7 +153,8 @@ async function play(
 }
 
 function timeOf(manifest: JsonObject, key: string): number | null {
-  const time = Date.parse(String(manifest.get(key)));
+  const text = manifest.get(key);
+  const time = typeof text === "string" ? Date.parse(text) : NaN;
   return Number.isFinite(time) ? time : null;
 }
 
