@@ -63,6 +63,7 @@ export {
   type RowChange,
   type TaskInRun,
 } from "./statistics/index.ts";
+export type { Expert, ExpertAction, ExpertView } from "./api/from-expert.ts";
 export { train, type TrainOptions, type TrainResult } from "./api/train.ts";
 export { auditTemplate, type AuditTemplateOptions } from "./api/audit-template.ts";
 export {

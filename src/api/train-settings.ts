@@ -48,7 +48,12 @@ export const trainSettings = section("Learning", {
   from: text("<file|folder>", "a file or a folder").help(
     "samples to imitate: a run folder, or a samples.jsonl of one (sft alone)",
   ),
-  minReward: number("<reward>", null, {}).help("of the samples to imitate (default: all are)"),
+  minReward: number("<reward>", null, {}).help("of the samples or recorded episodes to imitate (default: all are)"),
+  fromExpert: text("<file|run>", "a module or a run folder").help(
+    "makes a model for --env from nothing before it learns from rewards: clones a module's scripted expert, or recorded episodes",
+  ),
+  size: choice("<name>", "nano", "small").help("of that model: nano (0.4 million parameters) or small (1 million)"),
+  cloneTokens: whole(500_000, { value: "<tokens>", min: 1000 }).help("of conversations that it clones"),
   batch: whole(32).help("samples of an update (sft alone)"),
   threads: whole(null, { min: 1, max: 64 }).help(
     "of the engine and of the learner; the outcome depends on it (default: one for each core, 8 at most)",

@@ -36,6 +36,7 @@ import { chooseModel, modelPath, withShippedModel } from "./choose-model.ts";
 import { samplingOf } from "./choose-policy.ts";
 import { chooseGrading } from "./choose-graders.ts";
 import { chooseStrategy, chooseUser } from "./choose-user.ts";
+import { makeOwnModel } from "./from-expert.ts";
 import { checkSplit, loadEnvironment } from "./load-environment.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions } from "./options.ts";
 import { packageVersion, type Surroundings } from "./surroundings.ts";
@@ -103,7 +104,14 @@ export async function trainFrom(
 ): Promise<TrainResult> {
   const { settings, surroundings, folder } = given;
   const place = resolve(surroundings.cwd, folder);
-  const prepared = await prepareTraining(given);
+  const begun = performance.now();
+  const stopping = AbortSignal.any([signal, drain]);
+  const prepared = await prepareTraining(given, stopping, onEvent);
+  if (prepared === null) {
+    const end = { type: "interrupted", reason: "it was interrupted while the expert was cloned" } as const;
+    const nothing = { steps: 0, checkpoint: "", comparison: null, greedy: null, alarms: [] };
+    return { ...nothing, end, elapsedMs: performance.now() - begun, folder };
+  }
   const { environment, split, modelFolder, heldOut, endTokenId, base } = prepared;
   const saved = settings.resume === null ? null : await loadTraining(place);
   const threads = settings.threads ?? Math.min(8, availableParallelism());
@@ -166,7 +174,7 @@ export async function trainFrom(
     });
     const result = await runTraining({
       ...{ learner, trainer, runEpisode: evaluate, runGreedily, heldOut, endTokenId, saved, drain, signal, onEvent },
-      ...{ minutes, steps, evalEvery, checkpointEvery, seed: base.seed, folder: place },
+      ...{ minutes, steps, evalEvery, checkpointEvery, seed: base.seed, folder: place, begun },
       modelFolder: resolve(surroundings.cwd, modelFolder),
       title: `${environment.name}: ${algorithm}, pass rate at temperature 1`,
       stopsAtCollapse: sabotage === "none",
@@ -200,6 +208,12 @@ export async function readTraining({ resume, ...options }: TrainOptions): Promis
   if (folder !== null) return readTrainingToResume(folder, options);
   const settings = readFlags(trainSettings, options);
   const { settings: base, surroundings } = await readOptions(options, rolloutDefaults);
+  if (settings.fromExpert !== null && (base.model !== null || settings.algorithm === "sft")) {
+    const other = base.model === null ? "--algorithm sft" : "--model";
+    throw new ConfigurationError(
+      `Cannot use --from-expert with ${other}: it makes a model of its own and then learns from rewards; leave one of both out.`,
+    );
+  }
   const out = base.out ?? newFolder(`${base.env}-train`, surroundings.cwd);
   if (existsSync(resolve(surroundings.cwd, out, "train.json"))) {
     throw new ConfigurationError(
@@ -243,9 +257,15 @@ async function readTrainingToResume(folder: string, options: TrainOptions): Prom
   return { settings, base: { ...base, quiet: options.quiet === true }, folder, surroundings };
 }
 
-/** Throws a `ConfigurationError` for whatever the caller can correct. */
-async function prepareTraining({ settings, base: given, surroundings }: TrainingSettings) {
-  const base = withShippedModel({ ...given, engine: "embedded" });
+/** Resolves with `null` when it was stopped while a model was made. Throws a `ConfigurationError` for whatever the caller can correct. */
+async function prepareTraining(
+  { settings, base: given, folder, surroundings }: TrainingSettings,
+  signal: AbortSignal,
+  onEvent: (event: TrainingEvent) => void,
+) {
+  const { fromExpert } = settings;
+  const isMade = fromExpert !== null && settings.resume === null;
+  const base = withShippedModel({ ...given, engine: "embedded", ...(isMade ? { model: join(folder, "model") } : {}) });
   const { cwd } = surroundings;
   const { source: environment, defaultSplit } = await loadEnvironment(base.env, {
     ...{ data: base.data, split: base.split, remote: base },
@@ -258,11 +278,30 @@ async function prepareTraining({ settings, base: given, surroundings }: Training
     "--eval-split",
   );
   const modelFolder = base.model ?? "";
-  const [checkpoint, { tokenizer, renderer }, user, strategy] = await Promise.all([
-    readCheckpoint(modelPath(modelFolder, cwd)),
-    chooseModel(base, cwd),
+  const [user, strategy] = await Promise.all([
     chooseUser(base, environment, surroundings),
     chooseStrategy(base, environment, surroundings),
+  ]);
+  const { finalFrom, finalTasks, evalTasks } = settings;
+  const trainTasks = environment.taskset(split);
+  const taskset = environment.taskset(evalSplit);
+  const indexes = readTaskList(base.tasks ?? "all", trainTasks);
+  const [held, trained] =
+    evalSplit === split ? holdOut(indexes, finalFrom + finalTasks) : [[...Array(taskset.size).keys()], indexes];
+  if (isMade) {
+    const { size, cloneTokens: tokens, minReward, threads } = settings;
+    const isWhole = await makeOwnModel({
+      ...{ fromExpert, size, tokens, minReward, environment, user, strategy, signal, cwd },
+      ...{ seed: base.seed, maxTurns: base.maxTurns, folder: resolve(cwd, folder) },
+      threads: threads ?? Math.min(8, availableParallelism()),
+      tasks: trained.map((index) => trainTasks.task(index)),
+      notice: (message) => onEvent({ type: "notice", message }),
+    });
+    if (!isWhole) return null;
+  }
+  const [checkpoint, { tokenizer, renderer }] = await Promise.all([
+    readCheckpoint(modelPath(modelFolder, cwd)),
+    chooseModel(base, cwd),
   ]);
   const redact = redactorFor(surroundings.env, { variables: [base.judgeApiKeyEnv], urls: [base.judgeUrl] });
   const graded = { ...base, groupSize: settings.groupSize };
@@ -273,14 +312,8 @@ async function prepareTraining({ settings, base: given, surroundings }: Training
         `${checkpoint.config.vocabularySize}; give the files of one model.`,
     );
   }
-  const traitsOf = (taskset: Taskset, index: number): TaskTraits =>
-    traitsIn(lookIntoEnvironment(environment, taskset.task(index), ({ info }) => info) ?? new Map());
-  const { finalFrom, finalTasks, evalTasks } = settings;
-  const trainTasks = environment.taskset(split);
-  const taskset = environment.taskset(evalSplit);
-  const indexes = readTaskList(base.tasks ?? "all", trainTasks);
-  const [held, trained] =
-    evalSplit === split ? holdOut(indexes, finalFrom + finalTasks) : [[...Array(taskset.size).keys()], indexes];
+  const traitsOf = (of: Taskset, index: number): TaskTraits =>
+    traitsIn(lookIntoEnvironment(environment, of.task(index), ({ info }) => info) ?? new Map());
   if (finalFrom > Math.max(0, held.length - 2)) {
     throw new ConfigurationError(
       `Cannot compare on held-out tasks from ${finalFrom}: there are ${held.length}, and two at least are compared; lower --final-from.`,

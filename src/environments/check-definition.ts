@@ -122,7 +122,12 @@ function definitionSchema() {
   });
   const endsEpisode = z.boolean("true or false").optional();
   const tool = object({ description: text, parameters, run: code, reward: code.optional(), endsEpisode });
-  const task = object({ state, instruction: text.optional(), agenda: agenda.optional() });
+  const task = object({
+    state,
+    instruction: text.optional(),
+    agenda: agenda.optional(),
+    info: record(z.unknown()).superRefine(checkPlain).optional(),
+  });
   return object({
     ...{ name, guidelines: text, tools: record(tool), tasks: record(list(task)), grade },
     graders: graders.optional(),

@@ -61,6 +61,11 @@ export type TaskSpec<State> = {
   readonly agenda?: Agenda;
   /** Plain data; every episode gets a clone. */
   readonly state: State;
+  /**
+   * Plain data about the task for whoever counts, which no policy reads: `kind`, `level` and `cases` (a list of names) make the tables
+   * and alarms of a training. @default nothing
+   */
+  readonly info?: Readonly<Record<string, unknown>>;
 };
 
 /** `Resource`: what `setup` makes for an episode. */
@@ -181,7 +186,7 @@ function createEnvironment<State, Resource>(
     task,
     guidelines: definition.guidelines,
     tools,
-    info: new Map(),
+    info: asObject(definition.tasks[task.split]?.[task.index]?.info ?? {}),
     call: ({ name, arguments: args }, options = unending()) => {
       const tool = Object.hasOwn(definition.tools, name) ? definition.tools[name] : undefined;
       if (tool === undefined) return refusal(`unknown tool ${name}`);
@@ -286,7 +291,7 @@ function isThenable(value: unknown): boolean {
 
 function asObject(value: unknown): JsonObject {
   const json = fromPlain(value);
-  if (!(json instanceof Map)) throw new TypeError("Cannot read a tool definition: it is not an object.");
+  if (!(json instanceof Map)) throw new TypeError("Cannot read a definition: a tool or an info is not an object.");
   return json;
 }
 

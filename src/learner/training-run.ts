@@ -103,6 +103,8 @@ export type TrainingRunOptions = {
   readonly title: string;
   /** For everything, the closing evaluation included. */
   readonly minutes: number;
+  /** When the time began to count, by `performance.now()`: making the model counts. @default now */
+  readonly begun?: number;
   /** `null`: as many as the minutes allow. */
   readonly steps: number | null;
   /** Steps between evaluations; 0: before and after alone. */
@@ -128,7 +130,7 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
   const curve: Record<keyof PassRateCurve, CurvePoint[]> = { training: [], evaluations: [], greedy: [] };
   const alarms = new Set<string>();
   const watch = new CollapseWatch();
-  const begun = performance.now();
+  const { begun = performance.now() } = options;
   let lastCheckpoint = saved?.folder ?? "";
   /** What an evaluation of all held-out tasks takes; reserved for the end. */
   let evaluationMs = 0;

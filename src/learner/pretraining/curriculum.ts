@@ -6,7 +6,7 @@ import { createRandom, deriveSeed, type Random } from "../../lib/random.ts";
 import { cloningSequence, type LossSequence, type Trainer } from "../index.ts";
 import { type Dialogue, withoutPrompt, type DialogueSource } from "./dialogues.ts";
 import type { LikelihoodCounter } from "./evaluate-model.ts";
-import type { Recipe } from "./recipe.ts";
+import type { LearningRecipe } from "./recipe.ts";
 
 export type Progress = {
   readonly phase: "copying" | "cloning";
@@ -31,11 +31,11 @@ export type CurriculumStep = {
 export type Curriculum = (progress: Progress) => Promise<CurriculumStep | null>;
 
 export function curriculumOf(
-  recipe: Recipe,
-  sources: { readonly alphabet: CopyAlphabet; readonly dialoguesAt: DialogueSource; readonly promptLength: number },
+  recipe: LearningRecipe,
+  sources: { readonly alphabet: CopyAlphabet; readonly dialoguesAt: DialogueSource },
 ): Curriculum {
   const { copying, cloning, seed } = recipe;
-  const { alphabet, dialoguesAt, promptLength } = sources;
+  const { alphabet, dialoguesAt } = sources;
 
   const exercises = ({ step, tokens }: Progress): CurriculumStep => {
     const random = createRandom(deriveSeed(seed, "copying", step));
@@ -56,7 +56,7 @@ export function curriculumOf(
     const hasPrompt = done >= cloning.promptFrom;
     const { withPrompt, withoutPrompt: withoutIt } = cloning.dialoguesPerStep;
     const whole = await dialoguesAt(rows, hasPrompt ? withPrompt : withoutIt);
-    const alone = whole.map((dialogue) => withoutPrompt(dialogue, promptLength));
+    const alone = whole.map(withoutPrompt);
     return {
       rows: hasPrompt ? whole : alone,
       contextWeight: hasPrompt ? 0 : cloning.contextWeight,
@@ -86,7 +86,9 @@ export function copyAlphabet(tokenizer: Tokenizer): CopyAlphabet {
 type CopyAlphabet = { readonly pairs: readonly number[]; readonly words: readonly number[] };
 
 function copyExercise(alphabet: CopyAlphabet, length: number, random: Random): Dialogue {
-  const { pairs, words } = alphabet;
+  const { words } = alphabet;
+  // A world may have no numbers.
+  const pairs = alphabet.pairs.length === 0 ? words : alphabet.pairs;
   const tokens: number[] = [];
   const targets: number[] = [];
   const anyWord = (): number => random.pick(words);
@@ -105,7 +107,7 @@ function copyExercise(alphabet: CopyAlphabet, length: number, random: Random): D
       for (let place = start + 1; place < start + segment.length; place++) targets.push(place);
     }
   }
-  return { tokens: Uint32Array.from(tokens), targets: Uint32Array.from(targets) };
+  return { tokens: Uint32Array.from(tokens), targets: Uint32Array.from(targets), promptLength: 0 };
 }
 
 /** `done` and `decayFrom` are shares of the phase from 0 to 1; `step` counts from 0. The last steps keep a twentieth. */

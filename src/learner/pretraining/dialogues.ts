@@ -10,7 +10,7 @@ import { runEpisode, episodeSamples } from "../../rollout/index.ts";
 import { createReadableTokenizer, type ChatTokenizerFiles, trainChatTokenizer } from "../../tokenizers/index.ts";
 import { agendaUser } from "../../users/index.ts";
 
-const templateFamily = "qwen3-instruct-2507";
+export const templateFamily = "qwen3-instruct-2507";
 
 export type Split = "train" | "validation";
 
@@ -42,7 +42,7 @@ function instructions() {
 }
 
 /** Tokens of guidelines and tools, up to where a conversation begins. */
-export function instructionsLength(tokenizer: Tokenizer): number {
+function instructionsLength(tokenizer: Tokenizer): number {
   const { messages, tools } = instructions();
   const { tokens } = rendererFor(templateFamily, tokenizer).renderPrompt(messages, tools);
   // The generation prompt stands behind them.
@@ -54,11 +54,14 @@ export type Dialogue = {
   readonly tokens: Uint32Array;
   /** Places in `tokens` of what the agent said; ascending. */
   readonly targets: Uint32Array;
+  /** Tokens of guidelines and tools. */
+  readonly promptLength: number;
 };
 
 /** The conversation alone: what a model learns cheapest from, since the guidelines need not be read. */
-export function withoutPrompt({ tokens, targets }: Dialogue, promptLength: number): Dialogue {
-  return { tokens: tokens.subarray(promptLength), targets: targets.map((place) => place - promptLength) };
+export function withoutPrompt({ tokens, targets, promptLength }: Dialogue): Dialogue {
+  const places = targets.map((place) => place - promptLength);
+  return { tokens: tokens.subarray(promptLength), targets: places, promptLength: 0 };
 }
 
 /** Dialogues `first` to `first + count - 1` of an endless row; the same ones at every call. */
@@ -71,18 +74,19 @@ export function expertDialogues(
   const { split, noise, seed } = options;
   const runner = createTaskRunner(tokenizer, createExpertEngine({ tokenizer, noise, seed }));
   const tasks = tasksets[split].size;
+  const promptLength = instructionsLength(tokenizer);
   const dialogue = async (place: number): Promise<Dialogue> => {
     const episode = await runner.run(runner.task(split, place), seed + Math.floor(place / tasks));
     const [sample] = episodeSamples(episode).samples;
     if (sample === undefined) throw new Error(`Cannot clone episode "${episode.id}": it gave no sample.`);
     const { tokens, lossMask } = sample;
-    return { tokens, targets: Uint32Array.from(tokens.keys()).filter((at) => lossMask[at] === 1) };
+    return { tokens, targets: Uint32Array.from(tokens.keys()).filter((at) => lossMask[at] === 1), promptLength };
   };
   return (first, count) => Promise.all(Array.from({ length: count }, (_, index) => dialogue(first + index)));
 }
 
 /** Guidelines and tools are counted once. */
-const dialoguesPerPrompt = 20;
+export const dialoguesPerPrompt = 20;
 
 export async function trainDialogueTokenizer(options: {
   readonly vocabularySize: number;

@@ -1,3 +1,7 @@
-// Public entry of pre-training, for the scripts that check what came out. The program itself is `main.ts`.
+// Public entry of pre-training: models from nothing, out of conversations in a world. The program that makes the shipped ones is
+// `main.ts`.
 
+export type { Conversation, ConversationSource } from "./conversations.ts";
 export { testPrompts } from "./dialogues.ts";
+export { cloneFromNothing } from "./pretrain.ts";
+export { ownRecipe } from "./recipe.ts";

@@ -10,10 +10,11 @@ import type { Tokenizer } from "../../core/index.ts";
 import { type ChatTokenizerFiles, createTokenizer } from "../../tokenizers/index.ts";
 import { createTrainer, type Trainer } from "../index.ts";
 import { initializeWeights, readCheckpoint, type ModelConfig, type OptimizerState } from "../model/index.ts";
+import { conversationDialogues, type ConversationSource, trainConversationTokenizer } from "./conversations.ts";
 import { copyAlphabet, learn, type Progress, type Curriculum, curriculumOf } from "./curriculum.ts";
-import { instructionsLength, type Dialogue, expertDialogues, trainDialogueTokenizer } from "./dialogues.ts";
+import { type DialogueSource, expertDialogues, trainDialogueTokenizer } from "./dialogues.ts";
 import { evaluateEpisodes, evaluateLikelihood, type EpisodeScores, LikelihoodCounter } from "./evaluate-model.ts";
-import type { Recipe } from "./recipe.ts";
+import type { LearningRecipe, Recipe } from "./recipe.ts";
 import { type LogRow, writeModelFolder, writeReport } from "./model-folder.ts";
 
 export type PretrainOptions = {
@@ -24,29 +25,99 @@ export type PretrainOptions = {
   readonly report: (row: LogRow) => void;
   /** Ends the run after so many steps of this call, its state saved; for tests. Default: none. */
   readonly stopAfterSteps?: number;
+  /** Ends the run as soon as the running step is done, its state saved. Default: nothing does. */
+  readonly signal?: AbortSignal;
 };
 
+/** What is learnt, and how often it is looked at. */
 type Run = {
-  readonly recipe: Recipe;
-  readonly options: PretrainOptions;
+  readonly recipe: LearningRecipe;
+  readonly options: Omit<PretrainOptions, "folder">;
   readonly preparation: Preparation;
   readonly trainer: Trainer;
   readonly rows: LogRow[];
+  /** Of cloning, between two evaluations, after which the state is saved. */
+  readonly everyTokens: number;
+  readonly evaluate: (progress: Progress, trainer: Trainer) => Promise<Pick<LogRow, "likelihood" | "episodes">>;
 };
 
-/** Resolves with the score of the shipped, rounded weights; `null` when `stopAfterSteps` ended it. */
+/** Resolves with the score of the shipped, rounded weights; `null` when it was stopped. */
 export async function pretrain(recipe: Recipe, options: PretrainOptions): Promise<EpisodeScores | null> {
-  const { seed, threads, shape } = recipe;
-  const preparation = await prepareRun(recipe);
+  const { vocabularySize, shape, noise, seed, threads, evaluation } = recipe;
+  const { contextLength } = shape;
+  const dialogues = recipe.tokenizerDialogues;
+  const files = await trainDialogueTokenizer({ vocabularySize, dialogues, noise, seed, contextLength });
+  const preparation = await prepare(recipe, recipe.name, files, (tokenizer) =>
+    expertDialogues(tokenizer, { split: "train", noise, seed }),
+  );
+  const { tokenizer, isCopied, config } = preparation;
+  const clean = await expertDialogues(tokenizer, { split: "validation", noise: 0, seed })(0, evaluation.dialogues);
+  const evaluate: Run["evaluate"] = async ({ phase }, trainer) => {
+    const likelihood = await evaluateLikelihood(trainer, clean, { isCopied });
+    // A model that can only copy says nonsense up to the last turn.
+    if (phase === "copying") return { likelihood, episodes: null };
+    const { tasks } = evaluation;
+    const checkpoint = { config, weights: trainer.weights() };
+    return { likelihood, episodes: await evaluateEpisodes(checkpoint, { tokenizer, tasks, threads, seed }) };
+  };
+  const { everyTokens } = evaluation;
+  return learnFromNothing({ recipe, options, preparation, everyTokens, evaluate }, async (run, last) => {
+    const { folder } = options;
+    await writeModelFolder(folder, { config, weights: run.trainer.weights() }, preparation);
+    const shipped = await readCheckpoint(folder);
+    const likelihood = await evaluateLikelihood(run.trainer, clean, { isCopied, weights: shipped.weights });
+    const tasks = evaluation.finalTasks;
+    const episodes = await evaluateEpisodes(shipped, { tokenizer, tasks, threads, seed });
+    log(run, { ...last, phase: "rounded", learningRate: 0, training: null, likelihood, episodes });
+    await writeReport(folder, { recipe, config, rows: run.rows });
+    return episodes;
+  });
+}
+
+/**
+ * A model for a world of the author's own, from conversations in it: tokenizer, weights, exercises, cloning. Resolves with false
+ * when the signal stopped it; called again with the same options, it continues.
+ */
+export async function cloneFromNothing(
+  recipe: LearningRecipe,
+  conversations: ConversationSource,
+  options: PretrainOptions,
+): Promise<boolean> {
+  const { vocabularySize, shape, tokenizerDialogues } = recipe;
+  const { contextLength } = shape;
+  const files = await trainConversationTokenizer(conversations, {
+    ...{ conversations: tokenizerDialogues, vocabularySize, contextLength },
+  });
+  const preparation = await prepare(recipe, "own", files, (tokenizer) =>
+    conversationDialogues(conversations, tokenizer, { contextLength }),
+  );
+  const evaluate: Run["evaluate"] = async () => ({ likelihood: null, episodes: null });
+  const everyTokens = Math.ceil(recipe.cloning.tokens / 10);
+  const made = await learnFromNothing({ recipe, options, preparation, everyTokens, evaluate }, async ({ trainer }) => {
+    const { config } = preparation;
+    await writeModelFolder(options.folder, { config, weights: trainer.weights() }, preparation);
+    return true;
+  });
+  return made ?? false;
+}
+
+async function learnFromNothing<T>(
+  given: Omit<Run, "trainer" | "rows">,
+  finish: (run: Run, last: Progress) => Promise<T>,
+): Promise<T | null> {
+  const { recipe, preparation, options } = given;
   const { config } = preparation;
   const state = await loadState(options.stateFolder, recipe);
-  const weights = state?.weights ?? initializeWeights(config, { seed });
+  const weights = state?.weights ?? initializeWeights(config, { seed: recipe.seed });
   const trainer = await createTrainer(
     { config, weights },
-    { threads, maxTokens: 4 * shape.contextLength, ...(state === null ? {} : { optimizer: state.optimizer }) },
+    {
+      ...{ threads: recipe.threads, maxTokens: 4 * recipe.shape.contextLength },
+      ...(state === null ? {} : { optimizer: state.optimizer }),
+    },
   );
   try {
-    const run = { recipe, options, preparation, trainer, rows: [...(state?.rows ?? [])] };
+    const run = { ...given, trainer, rows: [...(state?.rows ?? [])] };
     const last = await runPhases(run, state?.progress ?? { phase: "copying", step: 0, tokens: 0, rows: 0 });
     return last === null ? null : await finish(run, last);
   } finally {
@@ -56,8 +127,9 @@ export async function pretrain(recipe: Recipe, options: PretrainOptions): Promis
 
 /** Resolves with where the last phase ended; `null` when it was stopped before. */
 async function runPhases(run: Run, start: Progress): Promise<Progress | null> {
-  const { recipe, preparation, trainer } = run;
-  const { stateFolder, stopAfterSteps = Infinity } = run.options;
+  const { recipe, preparation, trainer, everyTokens } = run;
+  const { stateFolder, stopAfterSteps = Infinity, signal } = run.options;
+  const isStopped = (): boolean => signal?.aborted === true;
   let progress = start;
   let counter = new LikelihoodCounter(preparation.isCopied);
   let step = await preparation.stepAt(progress);
@@ -68,7 +140,7 @@ async function runPhases(run: Run, start: Progress): Promise<Progress | null> {
       step = await preparation.stepAt(progress);
       continue;
     }
-    if (steps >= stopAfterSteps) return null;
+    if (steps >= stopAfterSteps || isStopped()) return null;
     const after: Progress = {
       phase: progress.phase,
       step: progress.step + 1,
@@ -77,48 +149,20 @@ async function runPhases(run: Run, start: Progress): Promise<Progress | null> {
     };
     // The next step is prepared while this one is learnt.
     const [next] = await Promise.all([preparation.stepAt(after), learn(trainer, step, counter)]);
-    const every = after.phase === "cloning" ? recipe.evaluation.everyTokens : recipe.copying.tokens;
+    const every = after.phase === "cloning" ? everyTokens : recipe.copying.tokens;
     const isDue = Math.floor(after.tokens / every) > Math.floor(progress.tokens / every);
     if (isDue || after.step % 25 === 0) {
-      const evaluated = isDue ? await evaluate(run, after) : { likelihood: null, episodes: null };
+      const evaluated = isDue ? await run.evaluate(after, trainer) : { likelihood: null, episodes: null };
       log(run, { ...after, learningRate: step.learningRate, training: counter.score(), ...evaluated });
       counter = new LikelihoodCounter(preparation.isCopied);
     }
     progress = after;
     step = next;
-    if (isDue || steps + 1 >= stopAfterSteps) {
+    if (isDue || steps + 1 >= stopAfterSteps || isStopped()) {
       const optimizer = await trainer.optimizerState();
       await saveState(stateFolder, recipe, { progress, rows: run.rows, weights: trainer.weights(), optimizer });
     }
   }
-}
-
-async function evaluate({ recipe, preparation, trainer }: Run, { phase }: Progress) {
-  const { tokenizer, config, cleanDialogues, isCopied } = preparation;
-  const { seed, threads, evaluation } = recipe;
-  const likelihood = await evaluateLikelihood(trainer, cleanDialogues, { isCopied });
-  // A model that can only copy says nonsense up to the last turn.
-  if (phase === "copying") return { likelihood, episodes: null };
-  const checkpoint = { config, weights: trainer.weights() };
-  return {
-    likelihood,
-    episodes: await evaluateEpisodes(checkpoint, { tokenizer, tasks: evaluation.tasks, threads, seed }),
-  };
-}
-
-/** Writes the folder, and evaluates what is in it. */
-async function finish(run: Run, last: Progress): Promise<EpisodeScores> {
-  const { recipe, preparation, trainer } = run;
-  const { tokenizer, config, cleanDialogues, isCopied } = preparation;
-  const { seed, threads, evaluation } = recipe;
-  const { folder } = run.options;
-  await writeModelFolder(folder, { config, weights: trainer.weights() }, preparation);
-  const shipped = await readCheckpoint(folder);
-  const likelihood = await evaluateLikelihood(trainer, cleanDialogues, { isCopied, weights: shipped.weights });
-  const episodes = await evaluateEpisodes(shipped, { tokenizer, tasks: evaluation.finalTasks, threads, seed });
-  log(run, { ...last, phase: "rounded", learningRate: 0, training: null, likelihood, episodes });
-  await writeReport(folder, { recipe, config, rows: run.rows });
-  return episodes;
 }
 
 function log({ rows, options }: Run, row: LogRow): void {
@@ -131,29 +175,24 @@ type Preparation = {
   readonly tokenizer: Tokenizer;
   readonly config: ModelConfig;
   readonly stepAt: Curriculum;
-  /** Dialogues of validation tasks without mistakes, for their likelihood. */
-  readonly cleanDialogues: readonly Dialogue[];
   /** Whether a token is one of those that "copy accuracy" counts. */
   readonly isCopied: (token: number) => boolean;
 };
 
-async function prepareRun(recipe: Recipe): Promise<Preparation> {
-  const { name, shape, vocabularySize, tokenizerDialogues: dialogues, noise, seed } = recipe;
-  const { contextLength } = shape;
-  const files = await trainDialogueTokenizer({ vocabularySize, dialogues, noise, seed, contextLength });
+async function prepare(
+  recipe: LearningRecipe,
+  name: string,
+  files: ChatTokenizerFiles,
+  dialoguesOf: (tokenizer: Tokenizer) => DialogueSource,
+): Promise<Preparation> {
   const tokenizer = await createTokenizer(name, files);
   const alphabet = copyAlphabet(tokenizer);
   const pairs = new Set(alphabet.pairs);
-  const dialoguesAt = expertDialogues(tokenizer, { split: "train", noise, seed });
   return {
     files,
     tokenizer,
-    config: { ...shape, vocabularySize: Math.ceil(tokenizer.vocabularySize / 8) * 8 },
-    stepAt: curriculumOf(recipe, { alphabet, dialoguesAt, promptLength: instructionsLength(tokenizer) }),
-    cleanDialogues: await expertDialogues(tokenizer, { split: "validation", noise: 0, seed })(
-      0,
-      recipe.evaluation.dialogues,
-    ),
+    config: { ...recipe.shape, vocabularySize: Math.ceil(tokenizer.vocabularySize / 8) * 8 },
+    stepAt: curriculumOf(recipe, { alphabet, dialoguesAt: dialoguesOf(tokenizer) }),
     isCopied: (token) => pairs.has(token),
   };
 }
@@ -168,7 +207,7 @@ type SavedState = {
 const file = "state.bin";
 
 /** One file, put in place by a rename: a kill leaves the old state or the new one. */
-async function saveState(folder: string, recipe: Recipe, state: SavedState): Promise<void> {
+async function saveState(folder: string, recipe: LearningRecipe, state: SavedState): Promise<void> {
   await mkdir(folder, { recursive: true });
   const path = join(folder, file);
   await writeFile(`${path}.new`, serialize({ ...state, recipe: JSON.stringify(recipe) }));
@@ -176,7 +215,7 @@ async function saveState(folder: string, recipe: Recipe, state: SavedState): Pro
 }
 
 /** `null` when there is none of this recipe. */
-async function loadState(folder: string, recipe: Recipe): Promise<SavedState | null> {
+async function loadState(folder: string, recipe: LearningRecipe): Promise<SavedState | null> {
   try {
     const state = deserialize(await readFile(join(folder, file))) as SavedState & { readonly recipe: string };
     return state.recipe === JSON.stringify(recipe) ? state : null;

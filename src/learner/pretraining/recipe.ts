@@ -3,16 +3,14 @@
 
 import { type ModelShape, modelShapes, type ShippedCheckpoint } from "../model/index.ts";
 
-export type Recipe = {
-  readonly name: ShippedCheckpoint;
+/** What decides how weights are learnt from dialogues, whoever speaks in them. */
+export type LearningRecipe = {
   readonly shape: ModelShape;
   readonly vocabularySize: number;
   /** Of weights, exercises, tasks' users and the expert's mistakes. */
   readonly seed: number;
   /** Sums of gradients depend on it in their last bits. */
   readonly threads: number;
-  /** Probability that the cloned expert makes a mistake at an action. */
-  readonly noise: number;
   /** Dialogues that the tokenizer is trained on. */
   readonly tokenizerDialogues: number;
   readonly copying: {
@@ -36,6 +34,13 @@ export type Recipe = {
     /** From 0 to 1: after this share the learning rate falls, along a cosine. */
     readonly decayFrom: number;
   };
+};
+
+/** Of a shipped checkpoint. */
+export type Recipe = LearningRecipe & {
+  readonly name: ShippedCheckpoint;
+  /** Probability that the cloned expert makes a mistake at an action. */
+  readonly noise: number;
   readonly evaluation: {
     /** Of cloning, between two evaluations. */
     readonly everyTokens: number;
@@ -86,3 +91,18 @@ export const recipes: Readonly<Record<ShippedCheckpoint, Recipe>> = {
     evaluation: { ...small.evaluation, everyTokens: 500_000, tasks: 105 },
   },
 };
+
+/** For a world of the author's own, `tokens` of whose expert's conversations are cloned. */
+export function ownRecipe(
+  size: "small" | "nano",
+  options: { tokens: number; seed: number; threads: number },
+): LearningRecipe {
+  const { tokens, seed, threads } = options;
+  const { copying, cloning } = recipes[size === "nano" ? "bookshop-nano" : "bookshop-1m"];
+  return {
+    ...{ shape: modelShapes[size], vocabularySize: 1536, tokenizerDialogues: 600, seed, threads },
+    // Fewer exercises than for shipped models: titles and numbers of one world are less than a language.
+    copying: { ...copying, tokens: Math.min(copying.tokens, Math.ceil(tokens / 5)) },
+    cloning: { ...cloning, tokens, learningRate: size === "nano" ? 1.6e-3 : 1.2e-3 },
+  };
+}

@@ -1,0 +1,190 @@
+// A model from nothing for a world of the author's own (`train --from-expert`): conversations of the author's scripted expert, or
+// recorded ones, become a tokenizer and weights that can be trained by rewards.
+
+import { createHash } from "node:crypto";
+import { existsSync, statSync } from "node:fs";
+import { join, resolve } from "node:path";
+import {
+  type AgentStrategy,
+  type ChatAgent,
+  ConfigurationError,
+  type EnvironmentSource,
+  freeUsage,
+  type Message,
+  messageOf,
+  type ParsedAction,
+  type Task,
+  useEnvironment,
+  type UserSource,
+} from "../core/index.ts";
+import {
+  type Conversation,
+  type ConversationSource,
+  cloneFromNothing,
+  ownRecipe,
+} from "../learner/pretraining/index.ts";
+import { createRandom, deriveSeed } from "../lib/random.ts";
+import { dumpJson, fromPlain } from "../python-semantics/json/index.ts";
+import { runChatEpisode } from "../rollout/index.ts";
+import { readEpisodes } from "../store/index.ts";
+import { importDefault } from "./load-environment.ts";
+
+/** What an expert sees before an action. */
+export type ExpertView = {
+  /** The conversation so far, guidelines first, the last thing said last. */
+  readonly messages: readonly Message[];
+  /** The next of a row of numbers from 0 to 1. It begins again before every action, so what it decides holds for a conversation. */
+  readonly random: () => number;
+};
+
+/** A sentence for the user, or a call. */
+export type ExpertAction =
+  | string
+  | {
+      /** Before a call: a note that the user does not read. */
+      readonly say?: string;
+      readonly call?: { readonly name: string; readonly arguments: Readonly<Record<string, unknown>> };
+      /** False: a mistake made on purpose, which is read and not cloned, so that the recovery from it teaches. @default true */
+      readonly learn?: boolean;
+    };
+
+/** Who shows how a world is played. Decides by what it is shown alone: the same view gives the same action. */
+export type Expert = (view: ExpertView) => ExpertAction | Promise<ExpertAction>;
+
+export type OwnModelOptions = {
+  /** A module with an {@link Expert} as its default export, or the folder of a recorded run. */
+  readonly fromExpert: string;
+  readonly size: "small" | "nano";
+  /** Of conversations to clone. */
+  readonly tokens: number;
+  readonly seed: number;
+  readonly threads: number;
+  readonly maxTurns: number;
+  /** Least reward of a recorded episode; `null`: any, and none. */
+  readonly minReward: number | null;
+  readonly environment: EnvironmentSource;
+  /** Tasks to show: those that are trained on. */
+  readonly tasks: readonly Task[];
+  readonly user: UserSource;
+  readonly strategy: AgentStrategy;
+  /** Of the training, absolute. The model comes into `model` in it. */
+  readonly folder: string;
+  readonly cwd: string;
+  readonly signal: AbortSignal;
+  readonly notice: (message: string) => void;
+};
+
+/** Resolves with false when the signal stopped it; called again it continues. Rejects with a `ConfigurationError` for an expert that fails. */
+export async function makeOwnModel(options: OwnModelOptions): Promise<boolean> {
+  const { fromExpert, folder, cwd, tokens, seed, threads, signal, notice } = options;
+  const place = resolve(cwd, fromExpert);
+  const isFolder = existsSync(place) && statSync(place).isDirectory();
+  const conversations = isFolder ? await recordedConversations(place, options) : await expertConversations(options);
+  const first = await conversations(0, Math.min(8, options.tasks.length));
+  const digest = createHash("sha256")
+    .update(JSON.stringify([first, options.size, tokens]))
+    .digest("hex")
+    .slice(0, 12);
+  notice(`cloning ${fromExpert}: ${tokens} tokens of conversations`);
+  const begun = performance.now();
+  return cloneFromNothing(ownRecipe(options.size, { tokens, seed, threads }), conversations, {
+    folder: join(folder, "model"),
+    // Of these conversations: those of another expert are another model.
+    stateFolder: join(folder, "cloning", digest),
+    signal,
+    report: ({ phase, step, tokens: done, training }) => {
+      const seconds = ((performance.now() - begun) / 1000).toFixed(0);
+      const learnt = training === null ? "" : `, ${training.nll.toFixed(3)} nats a token`;
+      notice(`${phase}: step ${step}, ${done} tokens${learnt}, ${seconds} s`);
+    },
+  });
+}
+
+async function expertConversations(options: OwnModelOptions): Promise<ConversationSource> {
+  const { fromExpert, cwd, tasks, seed } = options;
+  const expert = await importDefault(fromExpert, { cwd, what: "expert", flag: "--from-expert" });
+  if (typeof expert !== "function") {
+    throw new ConfigurationError(
+      `Cannot use "${fromExpert}" as an expert: its default export is no function; export one that takes { messages, random }.`,
+    );
+  }
+  const show = async (place: number): Promise<Conversation> => {
+    const task = tasks[place % tasks.length]!;
+    return showTask(
+      task,
+      deriveSeed(seed, "expert", Math.floor(place / tasks.length), task.id),
+      expert as Expert,
+      options,
+    );
+  };
+  return (first, count) => Promise.all(Array.from({ length: count }, (_, index) => show(first + index)));
+}
+
+async function showTask(task: Task, seed: number, expert: Expert, options: OwnModelOptions): Promise<Conversation> {
+  const { environment, user, strategy, maxTurns } = options;
+  const isLearnt: boolean[] = [];
+  let tools: Conversation["tools"] = [];
+  const agent: ChatAgent = {
+    name: "expert",
+    reply: async (request) => {
+      const random = createRandom(seed);
+      const action = await expert({ messages: request.messages, random: () => random.next() });
+      ({ tools } = request);
+      isLearnt.push(typeof action === "string" || action.learn !== false);
+      return { action: parsed(action, request.turn), usage: freeUsage, attempts: [] };
+    },
+  };
+  const episode = await runChatEpisode(task, { environment, user, strategy, agent }, { seed, limits: { maxTurns } });
+  if (episode.failure !== null) {
+    const { boundary, message } = episode.failure;
+    const whose = boundary === "engine" ? "the expert" : `the ${boundary}`;
+    throw new ConfigurationError(`Cannot clone the expert at task "${task.id}": ${whose} failed: ${message}`);
+  }
+  const places = [...episode.messages.entries()].flatMap(([place, { role }]) => (role === "assistant" ? [place] : []));
+  return { messages: episode.messages, tools, mistakes: new Set(places.filter((_, turn) => isLearnt[turn] === false)) };
+}
+
+/** Throws a plain error for what is no action: the episode attributes it. */
+function parsed(action: ExpertAction, turn: number): ParsedAction {
+  const { say = "", call } = typeof action === "string" ? { say: action } : action;
+  if (say === "" && call === undefined) throw new TypeError(`it neither says nor calls anything at turn ${turn}`);
+  const argumentsText = call === undefined ? "" : dumpJson(fromPlain(call.arguments));
+  return {
+    ...{ text: say, reasoning: null, content: say, problems: [], isTerminated: true },
+    toolCalls: call === undefined ? [] : [{ id: `call_${turn}_0`, name: call.name, argumentsText }],
+  };
+}
+
+/** Guidelines and tools as the training shows them stand in place of those of the record. */
+async function recordedConversations(folder: string, options: OwnModelOptions): Promise<ConversationSource> {
+  const { environment, strategy, minReward, fromExpert } = options;
+  const found: Conversation[] = [];
+  for await (const { task, messages, reward, outcome } of readEpisodes(folder)) {
+    if (outcome === "failed" || outcome === "aborted" || task.environment !== environment.name) continue;
+    if (minReward !== null && (reward === null || reward < minReward)) continue;
+    const { messages: opening, tools } = await openingOf(environment, task, strategy).catch((error: unknown) => {
+      throw new ConfigurationError(`Cannot clone the recorded episode of task "${task.id}": ${messageOf(error)}`, {
+        cause: error,
+      });
+    });
+    const system = opening.filter(({ role }) => role === "system");
+    found.push({
+      messages: [...system, ...messages.filter(({ role }) => role !== "system")],
+      tools,
+      mistakes: new Set(),
+    });
+  }
+  if (found.length === 0) {
+    throw new ConfigurationError(
+      `Cannot clone "${fromExpert}": it has no finished episode of "${environment.name}"` +
+        `${minReward === null ? "" : ` with a reward of ${minReward} or more`}; name a run of this environment.`,
+    );
+  }
+  return async (first, count) => Array.from({ length: count }, (_, index) => found[(first + index) % found.length]!);
+}
+
+function openingOf(environment: EnvironmentSource, task: Task, strategy: AgentStrategy) {
+  return useEnvironment(environment, task, ({ guidelines, tools }) =>
+    strategy.open({ guidelines, tools, firstUtterance: "", seed: 0 }),
+  );
+}
