@@ -69,7 +69,7 @@ async function readTasks(run: string, { cwd = process.cwd(), onNotice }: Compare
       onTornLine: ({ bytes }) =>
         onNotice?.(`Note: the last line of "${run}" was cut short (${bytes} bytes) and is left out.`),
     });
-    for await (const { id, task, reward } of reader.episodes()) tasks.add(task.id, task.contentHash, { id, reward });
+    for await (const { id, task, reward } of reader.summaries()) tasks.add(task.id, task.contentHash, { id, reward });
   } else {
     for (const { taskId, contentHash, trial, reward } of await readScores(path, run)) {
       tasks.add(taskId, contentHash, { id: `trial ${trial}`, reward });

@@ -24,7 +24,6 @@ import {
   exportGroup,
   type GroupToExport,
   type LeftOut,
-  parseWhere,
   type RowFile,
   type TurnRewardsChoice,
 } from "../export/index.ts";
@@ -32,7 +31,13 @@ import { faultPolicies } from "../graders/index.ts";
 import { dumpJson } from "../python-semantics/json/dump-json.ts";
 import type { JsonObject, JsonValue } from "../python-semantics/json/value.ts";
 import { episodeSamples } from "../rollout/index.ts";
-import { openRoutedExperts, openRunFolder, type RunReader } from "../store/index.ts";
+import {
+  openRoutedExperts,
+  openRunFolder,
+  parseWhere,
+  type RoutedExpertsReader,
+  type RunFolder,
+} from "../store/index.ts";
 import { ExpertsWriter } from "./export-experts.ts";
 import type { Tau2Export } from "./export-tau2.ts";
 import { tokenizerOf } from "./choose-model.ts";
@@ -149,11 +154,15 @@ export async function exportRun(options: ExportRunOptions): Promise<ExportRunRes
   const format: ExportFormat = tau2?.format ?? exportFormats[rowsAs(options.format)];
   const request: ExportRequest = { ...opening, format };
   const experts = new ExpertsWriter(`${path}.routed-experts.bin`);
-  const readers = new Map(
-    runs.map(({ name, environment }) => [name, openRoutedExperts(resolve(cwd, environment.folder))]),
-  );
-  const expertsOf: ExportContext["expertsOf"] = (sample, { episode, run }) =>
-    experts.write(sample, episode, readers.get(run)!);
+  const expertFolders = new Map<string | null, (episodeId: string) => string>();
+  if (format.holdsExperts) for (const { name, reader } of runs) expertFolders.set(name, await reader.expertsFolder());
+  const readers = new Map<string, RoutedExpertsReader>();
+  const expertsOf: ExportContext["expertsOf"] = (sample, { episode, run }) => {
+    const folder = expertFolders.get(run)?.(episode.id) ?? "";
+    const reader = readers.get(folder) ?? openRoutedExperts(folder);
+    readers.set(folder, reader);
+    return experts.write(sample, episode, reader);
+  };
   const context = { ...(await contextOf(runs, request)), where: passes, expertsOf };
   const kind = fileKinds[options.to ?? (extname(path) === ".parquet" ? "parquet" : "jsonl")];
   const open = tau2?.openFile ?? ((to: string) => kind(to, format.columns));
@@ -422,7 +431,7 @@ function recorded({ manifest }: RunEnvironment, name: SettingName): string | nul
 // episodes of groups in flight are held. Numbers of groups and episodes are counted over all runs.
 
 type RunToExport = {
-  readonly reader: RunReader;
+  readonly reader: RunFolder;
   /** `null` when it is the only one. */
   readonly name: string | null;
   /** What the run trained of an episode. */
@@ -492,7 +501,7 @@ async function* readExportGroups(
 }
 
 /** How many numbers of episodes a group of the run takes: its size, and the replacements that it may run. */
-async function episodesPerGroup(reader: RunReader): Promise<number> {
+async function episodesPerGroup(reader: RunFolder): Promise<number> {
   const configuration = (await reader.manifest()).get("configuration");
   const number = (key: string): number => Number((configuration instanceof Map && configuration.get(key)) || 0);
   return (number("group-size") || number("samples-per-task") || 1) + number("replacements");

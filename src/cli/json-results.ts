@@ -3,7 +3,7 @@
 
 import type { EvaluateResult } from "../api/evaluate.ts";
 import type { RolloutResult } from "../api/rollout.ts";
-import { endingOf, type Episode } from "../core/index.ts";
+import type { EpisodeSummary } from "../store/index.ts";
 
 /** Of `rollout`. */
 export type RolloutJson = Omit<RolloutResult, "redact">;
@@ -37,18 +37,12 @@ export type EpisodeRow = {
   readonly problems: Readonly<Record<string, number>>;
 };
 
-export function episodeRow(number: number, episode: Episode): EpisodeRow {
-  const { turns } = episode.trajectory;
-  const sampledTokens = turns.reduce((sum, turn) => sum + turn.sampledTokens.length, 0);
-  const observed = turns.reduce((sum, turn) => sum + turn.observationTokens.length, 0);
-  const problems = new Map<string, number>();
-  for (const { code } of episode.problems) problems.set(code, (problems.get(code) ?? 0) + 1);
+export function episodeRow(episode: EpisodeSummary): EpisodeRow {
+  const { number, id, task, reward, outcome, stopReason, ending, failure } = episode;
+  const { turns, observedTokens, sampledTokens, problems } = episode;
   return {
-    ...{ number, id: episode.id, taskId: episode.task.id, reward: episode.reward, outcome: episode.outcome },
-    stopReason:
-      episode.failure === null
-        ? (endingOf(episode) ?? episode.stopReason)
-        : `${episode.failure.boundary}/${episode.failure.code}`,
-    ...{ turns: turns.length, tokens: observed + sampledTokens, sampledTokens, problems: Object.fromEntries(problems) },
+    ...{ number, id, taskId: task.id, reward, outcome },
+    stopReason: failure === null ? (ending ?? stopReason) : `${failure.boundary}/${failure.code}`,
+    ...{ turns, tokens: observedTokens + sampledTokens, sampledTokens, problems },
   };
 }

@@ -11,7 +11,6 @@ import {
   exportFormats,
   exportGroup,
   type GroupToExport,
-  parseWhere,
   type SftRow,
   type TinkerRow,
   toAtroposRow,
@@ -19,6 +18,7 @@ import {
   toVerlRow,
   type VerifiersRow,
 } from "./index.ts";
+import { parseWhere } from "../store/index.ts";
 import { randomEpisode, randomGroup } from "./random-episode.test-helper.ts";
 
 const context = { decode: () => "", toolsOf: () => null, where: () => true };

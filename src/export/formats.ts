@@ -22,7 +22,7 @@ import {
   verlColumns,
 } from "./trainers.ts";
 import { toVerifiersRow, verifiersColumns } from "./verifiers.ts";
-import { type WhereFields, whereFields } from "./where.ts";
+import { summaryOf, type WhereFields, whereFields } from "../store/index.ts";
 
 export type EpisodeToExport = { readonly origin: ExportOrigin; readonly result: EpisodeSamples };
 
@@ -247,7 +247,8 @@ export function exportGroup(
   for (const { episode: graded, result, index } of group.episodes) {
     const episode = options.turnRewards === "ignore" ? withoutTurnRewards(graded) : graded;
     const origin = { episode, index, groupIndex, run, sampleCount: result.samples.length, groupMean };
-    const isChosen = (): boolean => options.where(whereFields(origin, { decision, samples: result.samples }));
+    const isChosen = (): boolean =>
+      options.where(whereFields(summaryOfSamples(episode, result), { decision, groupMean, run }));
     const reason = whyNot(group, format, { origin, result }) ?? (isChosen() ? null : "--where");
     if (reason === null) taken.push({ origin, result });
     else leaveOut(reason, episode);
@@ -267,6 +268,12 @@ export function exportGroup(
   const written = taken.filter(({ origin }) => inRows.has(origin.index));
   const trainedTokens = checkTokens(rows, written, format);
   return { rows, episodes: written.length, trainedTokens, leftOut: [...leftOut.values()] };
+}
+
+/** The samples are those of the run, whose fault policy may have taken some out. */
+function summaryOfSamples(episode: Episode, { samples }: EpisodeSamples) {
+  const longestSample = samples.reduce((longest, { tokens }) => Math.max(longest, tokens.length), 0);
+  return { ...summaryOf(episode), samples: samples.length, longestSample };
 }
 
 /** What becomes of rewards of turns: a row holds them, or they are left out. */

@@ -49,4 +49,3 @@ export {
   type VerlRow,
 } from "./trainers.ts";
 export { toVerifiersRow, type VerifiersRow } from "./verifiers.ts";
-export { parseWhere, type Where, WhereError, type WhereFieldName, whereFieldKinds, type WhereFields } from "./where.ts";

@@ -2,7 +2,15 @@
 // and the place of the whole record. Of a run of one process it is derived from `episodes.jsonl` and can be made again; of a run
 // with shards it decides which of their lines count.
 
-import { ConfigurationError, type Episode, type Task, outcomes, stopReasons, boundaries } from "../core/index.ts";
+import {
+  ConfigurationError,
+  endingOf,
+  type Episode,
+  type Task,
+  outcomes,
+  stopReasons,
+  boundaries,
+} from "../core/index.ts";
 import { fromPlain } from "../python-semantics/json/plain.ts";
 import { parseJson } from "../python-semantics/json/parse-json.ts";
 import { countSamples } from "../trajectories/index.ts";
@@ -32,6 +40,8 @@ export type EpisodeSummary = {
   readonly task: Pick<Task, "environment" | "split" | "id" | "index" | "contentHash">;
   readonly outcome: Episode["outcome"];
   readonly stopReason: Episode["stopReason"];
+  /** What the environment calls its end; `null`: the stop reason says it. */
+  readonly ending: string | null;
   readonly failure: Pick<NonNullable<Episode["failure"]>, "boundary" | "code"> | null;
   readonly reward: number | null;
   /** First line of the grade's log; `null`: there is none. */
@@ -95,6 +105,7 @@ const unnumbered = {
   }),
   outcome: oneOf(outcomes),
   stopReason: oneOf(stopReasons),
+  ending: [nullable(text), "what the environment calls its end"],
   failure: nullable(
     record<NonNullable<EpisodeSummary["failure"]>>("FailureName", { boundary: oneOf(boundaries), code: text }),
   ),
@@ -180,7 +191,12 @@ export function summaryOf(episode: Episode): Omit<UnnumberedSummary, "place"> {
       index: task.index,
       contentHash: task.contentHash,
     },
-    ...{ outcome, stopReason, failure: failure === null ? null : { boundary: failure.boundary, code: failure.code } },
+    ...{
+      outcome,
+      stopReason,
+      ending: endingOf(episode),
+      failure: failure === null ? null : { boundary: failure.boundary, code: failure.code },
+    },
     ...{ reward, gradeNote: noteOf(grade?.log ?? ""), problems, historyPolicy },
     ...{ turns: turns.length, decisions, observedTokens, sampledTokens, trainedTokens, samples },
     ...{ longestSample: longest, oldestWeights, newestWeights, durationMs: Math.round(durationMs * 10) / 10 },

@@ -33,5 +33,25 @@ export {
   type RoutedExpertsReader,
 } from "./routed-experts.ts";
 export type { FsyncPolicy } from "./journal.ts";
-export { checkResumable, openRunFolder, readEpisodes, type RunFolderOptions } from "./run-folder.ts";
 export { isRunInUse } from "./run-lock.ts";
+export {
+  checkResumable,
+  openRunFolder,
+  readEpisodes,
+  type RunChanges,
+  type RunFolder,
+  type RunFolderOptions,
+  type RunPage,
+  type RunPosition,
+} from "./run-folder.ts";
+export type { MessageHit } from "./search-messages.ts";
+export {
+  parseWhere,
+  type Where,
+  WhereError,
+  type WhereFieldName,
+  whereFieldKinds,
+  type WhereFields,
+  whereFields,
+  type WhereGroup,
+} from "./where.ts";

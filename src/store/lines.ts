@@ -17,16 +17,23 @@ export type RawLine = { readonly bytes: Buffer; readonly start: number };
 
 /**
  * The lines of a file as bytes, which must be copied if they are kept. What follows the last line feed was being written
- * when its process died: it is left out and reported.
+ * when its process died: it is left out and reported. A range begins with a line.
  */
-export async function* readRawLines(file: string, onTornLine: (torn: TornLine) => void): AsyncGenerator<RawLine> {
+export async function* readRawLines(
+  file: string,
+  onTornLine: (torn: TornLine) => void,
+  { start: first = 0, end: last = Infinity }: { readonly start?: number; readonly end?: number } = {},
+): AsyncGenerator<RawLine> {
+  if (last <= first) return;
   let rest: Buffer[] = [];
-  let position = 0;
-  for await (const chunk of createReadStream(file, { highWaterMark: 1 << 20 }) as AsyncIterable<Buffer>) {
+  let position = first;
+  // Here the last byte counts as in the range.
+  const chunks = createReadStream(file, { highWaterMark: 1 << 20, start: first, end: last - 1 });
+  for await (const chunk of chunks as AsyncIterable<Buffer>) {
     let start = 0;
     for (let end = chunk.indexOf(0x0a); end !== -1; end = chunk.indexOf(0x0a, start)) {
-      const last = chunk.subarray(start, end);
-      const bytes = rest.length === 0 ? last : Buffer.concat([...rest, last]);
+      const part = chunk.subarray(start, end);
+      const bytes = rest.length === 0 ? part : Buffer.concat([...rest, part]);
       yield { bytes, start: position };
       position += bytes.length + 1;
       rest = [];
@@ -46,10 +53,11 @@ export async function* readCheckedLines(
   file: string,
   format: number,
   onTornLine: (torn: TornLine) => void,
+  start = 0,
 ): AsyncGenerator<CheckedLine> {
   let number = 0;
-  for await (const line of readRawLines(file, onTornLine)) {
-    const place = `line ${++number}`;
+  for await (const line of readRawLines(file, onTornLine, { start })) {
+    const place = start === 0 ? `line ${++number}` : `at byte ${line.start}`;
     checkLine(line.bytes, { file, place, format });
     yield { ...line, where: `"${file}" ${place}` };
   }
@@ -112,6 +120,37 @@ export function statedChecksum(line: Buffer): string | null {
   return (
     /,"crc32":"([0-9a-f]{8})"\}$/.exec(line.toString("latin1", Math.max(0, line.length - fieldBytes)))?.[1] ?? null
   );
+}
+
+/** Fewer bytes where the file has fewer. */
+export async function readAt(file: string | FileHandle, start: number, length: number): Promise<Buffer> {
+  const handle = typeof file === "string" ? await open(file, "r") : file;
+  try {
+    const { buffer, bytesRead } = await handle.read(Buffer.allocUnsafe(length), 0, length, start);
+    return buffer.subarray(0, bytesRead);
+  } finally {
+    if (typeof file === "string") await handle.close();
+  }
+}
+
+/** A line of an index is shorter, unless its ids are very long; then it is found in another way. */
+export const lineReach = 65_536;
+
+/** The end of the last whole line before `size`. */
+export async function endOfLines(path: string, size: number): Promise<number> {
+  if (size === 0) return 0;
+  const handle = await open(path, "r");
+  try {
+    for (let end = size; end > 0;) {
+      const start = Math.max(0, end - lineReach);
+      const at = (await readAt(handle, start, end - start)).lastIndexOf(0x0a);
+      if (at !== -1) return start + at + 1;
+      end = start;
+    }
+    return 0;
+  } finally {
+    await handle.close();
+  }
 }
 
 /** A file that only grows, for one writer that waits for each write. */

@@ -29,10 +29,13 @@ import {
   type WeightSpan,
   actionProblemCodes,
   boundaries,
+  ConfigurationError,
+  messageOf,
   outcomes,
   parseProblemCodes,
   stopReasons,
 } from "../core/index.ts";
+import { parseJson } from "../python-semantics/json/parse-json.ts";
 import type { JsonValue } from "../python-semantics/json/value.ts";
 import { ByteWriter } from "./byte-writer.ts";
 import { storedSummary } from "./episode-index.ts";
@@ -366,9 +369,22 @@ export const runManifest = record("run.json", {
   error: [nullable(text), "why it failed"],
 });
 
+/** A line as JSON. Throws a `ConfigurationError` for one that is none. */
+export function parseRecord(line: Buffer | string, where: string): JsonValue {
+  try {
+    return parseJson(line.toString("utf8"));
+  } catch (error) {
+    throw new ConfigurationError(`Cannot read ${where}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
 /** The inverse of `episodeLine`, parsed. Throws a plain error that names the field; `where` says in which record. */
 export function episodeFromJson(value: JsonValue, where: string): Episode {
   const { turns, events, ...facts } = storedEpisode.read(value, where);
+  for (const [at, { index, parent }] of turns.entries()) {
+    if (index === at && (parent === null || (Number.isInteger(parent) && parent >= 0 && parent < at))) continue;
+    throw new Error(`Cannot read ${where}.turns[${at}]: it is turn ${index} after turn ${parent}.`);
+  }
   return {
     ...facts,
     trajectory: { turns },

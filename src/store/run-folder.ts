@@ -1,25 +1,84 @@
-// Reads run folders, also those of runs that are in progress or were killed.
+// The one reader of run folders, also of runs that are in progress or were killed: for commands, exports, evaluations and the viewer.
+// It writes nothing into them. Rows of the index answer what needs no whole episode; a whole one is read at its place, in the file of
+// the run or in that of a shard, without a merge.
 
 import { existsSync, statSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { ConfigurationError, type Episode, messageOf } from "../core/index.ts";
+import { ConfigurationError, type Episode, type GroupRecord } from "../core/index.ts";
+import { requireWhole } from "../lib/options.ts";
 import { dumpJson } from "../python-semantics/json/dump-json.ts";
-import { parseJson } from "../python-semantics/json/parse-json.ts";
 import type { JsonObject, JsonValue } from "../python-semantics/json/value.ts";
-import { episodeFromJson, groupFromJson } from "./records.ts";
-import { readCheckedLines, readRawLines } from "./lines.ts";
+import { EpisodeFiles } from "./episode-files.ts";
+import { type EpisodeSummary, fileOf } from "./episode-index.ts";
+import { userCacheFolder } from "./index-cache.ts";
+import { endOfLines, readAt, readCheckedLines, readRawLines } from "./lines.ts";
+import { episodeFromJson, groupFromJson, parseRecord } from "./records.ts";
+import { sizeOf } from "./recover-run.ts";
+import { type IndexView, RunIndex } from "./run-index.ts";
 import { runFiles, runFormat, type RunReader, shardedFormat, type TornLine } from "./run-store.ts";
+import { type MessageHit, searchMessages } from "./search-messages.ts";
+import { parseWhere, whereFields } from "./where.ts";
 
 const readableFormats: readonly number[] = [1, runFormat, shardedFormat];
 
 export type RunFolderOptions = {
   /** Called with a torn last line. Default: it is left out silently. */
   readonly onTornLine?: (torn: TornLine) => void;
+  /** Where indexes of runs without one are kept. Default: the user's cache folder. */
+  readonly cacheFolder?: string;
 };
 
+/** Up to where a run was read. Plain JSON. */
+export type RunPosition = {
+  /** Of the last episode, and its id; 0 and `null` before the first. */
+  readonly number: number;
+  readonly id: string | null;
+  /** Bytes of `groups.jsonl`, and the end of the last line among them. */
+  readonly groups: number;
+  readonly lastGroup: string;
+};
+
+/** Some rows, the newest first. */
+export type RunPage = {
+  readonly rows: readonly EpisodeSummary[];
+  /** Episodes of the run. */
+  readonly total: number;
+  /** For `changesSince`. */
+  readonly position: RunPosition;
+};
+
+export type RunChanges = {
+  /** In stored order. */
+  readonly rows: readonly EpisodeSummary[];
+  readonly groups: readonly GroupRecord[];
+  readonly position: RunPosition;
+  /** True: what was read before is not there any more, and nothing is said about it; begin with a page. */
+  readonly isReset: boolean;
+};
+
+/** A run folder. Every method sees what is there when it is called. */
+export interface RunFolder extends RunReader {
+  /** What a list shows, in stored order. A torn last line is reported. */
+  summaries(): AsyncIterable<EpisodeSummary>;
+  /** The newest `count` episodes, or those before episode number `before`. */
+  page(range: { readonly count: number; readonly before?: number }): Promise<RunPage>;
+  /** By its number in the list or its id; `null`: there is none. */
+  summary(numberOrId: number | string): Promise<EpisodeSummary | null>;
+  /** The whole of it. Rejects with a `ConfigurationError` when its line is not what was written. */
+  episode(which: number | string | EpisodeSummary): Promise<Episode | null>;
+  /** In stored order; the language is that of `export --where`. Throws a `WhereError` at once. */
+  filter(expression: string): AsyncIterable<EpisodeSummary>;
+  /** Messages that hold a text as it is written here, as they are found: file by file, in stored order within each. */
+  search(text: string): AsyncIterable<MessageHit>;
+  /** What was written since, at most `count` rows (default 1,000): ask again until none comes. */
+  changesSince(position: RunPosition, options?: { readonly count?: number }): Promise<RunChanges>;
+  /** The folder in which the experts of an episode lie. */
+  expertsFolder(): Promise<(episodeId: string) => string>;
+}
+
 /** A run folder as a reader. Throws a `ConfigurationError` when the folder is missing or holds no run. */
-export function openRunFolder(folder: string, options: RunFolderOptions = {}): RunReader {
+export function openRunFolder(folder: string, options: RunFolderOptions = {}): RunFolder {
   if (!existsSync(folder) || !statSync(folder).isDirectory()) {
     throw new ConfigurationError(`Cannot read run "${folder}": there is no such folder; name the folder of a rollout.`);
   }
@@ -29,24 +88,7 @@ export function openRunFolder(folder: string, options: RunFolderOptions = {}): R
       `Cannot read run "${folder}": it has no "${file}"; name the folder that a rollout wrote (its --out).`,
     );
   }
-  const report = options.onTornLine ?? (() => undefined);
-  async function* records<T>(name: string, read: (value: JsonValue, where: string) => T): AsyncGenerator<T> {
-    const format = Number((await readManifest(folder)).get("format"));
-    for await (const { bytes, where } of readCheckedLines(join(folder, name), format, report)) {
-      yield read(parse(bytes.toString("utf8"), where), where);
-    }
-  }
-  return {
-    location: folder,
-    manifest: () => readManifest(folder),
-    episodes: () => records(runFiles.episodes, episodeFromJson),
-    groups: () => records(runFiles.groups, (value, where) => groupFromJson(value, where).group),
-    sampleLines: async function* (): AsyncGenerator<string> {
-      const file = join(folder, runFiles.samples);
-      if (!existsSync(file)) return;
-      for await (const { bytes } of readRawLines(file, report)) yield bytes.toString("utf8");
-    },
-  };
+  return new Folder(folder, options);
 }
 
 /**
@@ -67,9 +109,195 @@ export function checkResumable(manifest: JsonObject, folder: string): void {
   );
 }
 
+const mostRows = 1000;
+
+class Folder implements RunFolder {
+  readonly location: string;
+  readonly #report: (torn: TornLine) => void;
+  readonly #cacheFolder: string;
+  #index: RunIndex | null = null;
+
+  constructor(folder: string, { onTornLine = () => undefined, cacheFolder = userCacheFolder() }: RunFolderOptions) {
+    this.location = folder;
+    this.#report = onTornLine;
+    this.#cacheFolder = cacheFolder;
+  }
+
+  manifest(): Promise<JsonObject> {
+    return readManifest(this.location);
+  }
+
+  async *episodes(): AsyncGenerator<Episode> {
+    if ((await this.#format()) !== shardedFormat) {
+      yield* this.#records(runFiles.episodes, episodeFromJson);
+      return;
+    }
+    const files = new EpisodeFiles(this.location);
+    try {
+      for await (const { id, place } of this.summaries()) yield await files.episode(id, place);
+    } finally {
+      await files.close();
+    }
+  }
+
+  groups(): AsyncGenerator<GroupRecord> {
+    return this.#records(runFiles.groups, (value, where) => groupFromJson(value, where).group);
+  }
+
+  async *sampleLines(): AsyncGenerator<string> {
+    const file = join(this.location, runFiles.samples);
+    if (!existsSync(file)) return;
+    for await (const { bytes } of readRawLines(file, this.#report)) yield bytes.toString("utf8");
+  }
+
+  async *summaries(): AsyncGenerator<EpisodeSummary> {
+    const index = await this.#view();
+    const { torn } = index;
+    yield* index.rows();
+    if (torn !== null) this.#report(torn);
+  }
+
+  async page({ count, before }: { readonly count: number; readonly before?: number }): Promise<RunPage> {
+    requireWhole("read a page", "count", count, 1);
+    const index = await this.#view();
+    const total = index.count;
+    const end = Math.min(before ?? Infinity, total + 1);
+    const rows: EpisodeSummary[] = [];
+    for await (const row of index.rows(Math.max(1, end - count))) {
+      if (row.number >= end) break;
+      rows.push(row);
+    }
+    return { rows: rows.reverse(), total, position: await this.#position(await index.byNumber(total)) };
+  }
+
+  async summary(numberOrId: number | string): Promise<EpisodeSummary | null> {
+    const index = await this.#view();
+    return typeof numberOrId === "number" ? index.byNumber(numberOrId) : index.byId(numberOrId);
+  }
+
+  async episode(which: number | string | EpisodeSummary): Promise<Episode | null> {
+    const summary = typeof which === "object" ? which : await this.summary(which);
+    if (summary === null) return null;
+    const files = new EpisodeFiles(this.location);
+    try {
+      return await files.episode(summary.id, summary.place);
+    } finally {
+      await files.close();
+    }
+  }
+
+  filter(expression: string): AsyncGenerator<EpisodeSummary> {
+    return this.#filtered(parseWhere(expression), expression.includes("group_mean"));
+  }
+
+  async *#filtered(passes: ReturnType<typeof parseWhere>, needsMeans: boolean): AsyncGenerator<EpisodeSummary> {
+    const index = await this.#view();
+    const groups = new Map<string, GroupRecord>();
+    for await (const group of this.groups()) groups.set(group.groupId, group);
+    /** Means of what no record decides, or only without these episodes. */
+    const undecided = new Map<string, { sum: number; count: number }>();
+    const decidedBy = ({ id, groupId }: EpisodeSummary): GroupRecord | null => {
+      const group = groups.get(groupId);
+      return group?.episodeIds.includes(id) === true ? group : null;
+    };
+    if (needsMeans) {
+      for await (const row of index.rows()) {
+        if (row.reward === null || decidedBy(row) !== null) continue;
+        const { sum, count } = undecided.get(row.groupId) ?? { sum: 0, count: 0 };
+        undecided.set(row.groupId, { sum: sum + row.reward, count: count + 1 });
+      }
+    }
+    for await (const row of index.rows()) {
+      const group = decidedBy(row);
+      const others = undecided.get(row.groupId);
+      const decision = group?.decision ?? (groups.has(row.groupId) ? "dropped" : "undecided");
+      const groupMean =
+        group === null ? (others === undefined ? null : others.sum / others.count) : meanOf(group.rewards);
+      if (passes(whereFields(row, { decision, groupMean, run: null }))) yield row;
+    }
+  }
+
+  async *search(text: string): AsyncGenerator<MessageHit> {
+    const index = await this.#view();
+    yield* searchMessages({ folder: this.location, format: await this.#format(), index }, text);
+  }
+
+  async changesSince(
+    position: RunPosition,
+    { count = mostRows }: { readonly count?: number } = {},
+  ): Promise<RunChanges> {
+    const index = await this.#view();
+    const last = position.number === 0 ? null : await index.byNumber(position.number);
+    const groupsFile = join(this.location, runFiles.groups);
+    const isReset =
+      (last?.id ?? null) !== position.id || (await endBefore(groupsFile, position.groups)) !== position.lastGroup;
+    if (isReset)
+      return { rows: [], groups: [], position: await this.#position(await index.byNumber(index.count)), isReset };
+    const rows: EpisodeSummary[] = [];
+    if (index.count > position.number) {
+      for await (const row of index.rows(position.number + 1)) if (rows.push(row) >= count) break;
+    }
+    const groups: GroupRecord[] = [];
+    let end = position.groups;
+    const format = await this.#format();
+    if ((await sizeOf(groupsFile)) > end) {
+      for await (const { bytes, start, where } of readCheckedLines(groupsFile, format, () => undefined, end)) {
+        groups.push(groupFromJson(parseRecord(bytes, where), where).group);
+        end = start + bytes.length + 1;
+      }
+    }
+    const now = { ...newest(rows.at(-1) ?? last), groups: end, lastGroup: await endBefore(groupsFile, end) };
+    return { rows, groups, position: now, isReset };
+  }
+
+  async expertsFolder(): Promise<(episodeId: string) => string> {
+    if ((await this.#format()) !== shardedFormat) return () => this.location;
+    const shards = new Map<string, string | null>();
+    for await (const { id, place } of this.summaries()) shards.set(id, place.shard);
+    return (id) => join(this.location, fileOf(shards.get(id) ?? null), "..");
+  }
+
+  async #position(last: EpisodeSummary | null): Promise<RunPosition> {
+    const file = join(this.location, runFiles.groups);
+    const groups = await endOfLines(file, await sizeOf(file));
+    return { ...newest(last), groups, lastGroup: await endBefore(file, groups) };
+  }
+
+  async #format(): Promise<number> {
+    return Number((await this.manifest()).get("format"));
+  }
+
+  async #view(): Promise<IndexView> {
+    this.#index ??= new RunIndex(this.location, await this.#format(), this.#cacheFolder);
+    return this.#index.view();
+  }
+
+  async *#records<T>(name: string, read: (value: JsonValue, where: string) => T): AsyncGenerator<T> {
+    const file = join(this.location, name);
+    for await (const { bytes, where } of readCheckedLines(file, await this.#format(), this.#report)) {
+      yield read(parseRecord(bytes, where), where);
+    }
+  }
+}
+
+function newest(row: EpisodeSummary | null): Pick<RunPosition, "number" | "id"> {
+  return { number: row?.number ?? 0, id: row?.id ?? null };
+}
+
+/** The bytes of a file before a place: they tell whether the file was cut and went on in another way. */
+async function endBefore(file: string, end: number): Promise<string> {
+  const start = Math.max(0, end - 24);
+  return end === 0 ? "" : (await readAt(file, start, end - start)).toString("latin1");
+}
+
+function meanOf(rewards: readonly (number | null)[]): number | null {
+  const graded = rewards.filter((reward) => reward !== null);
+  return graded.length === 0 ? null : graded.reduce((sum, reward) => sum + reward, 0) / graded.length;
+}
+
 async function readManifest(folder: string): Promise<JsonObject> {
   const file = join(folder, runFiles.manifest);
-  const manifest = parse(await readFile(file, "utf8"), file);
+  const manifest = parseRecord(await readFile(file, "utf8"), file);
   if (!(manifest instanceof Map)) throw new ConfigurationError(`Cannot read "${file}": it holds no JSON object.`);
   const format = manifest.get("format");
   if (typeof format === "number" && readableFormats.includes(format)) return manifest;
@@ -77,12 +305,4 @@ async function readManifest(folder: string): Promise<JsonObject> {
     `Cannot read run "${folder}": it has format ${dumpJson(format ?? null)}, this version writes format ${runFormat} ` +
       `(${shardedFormat} with shards) and reads 1 to ${shardedFormat}; use the version that wrote it (see run.json).`,
   );
-}
-
-function parse(text: string, where: string): JsonValue {
-  try {
-    return parseJson(text);
-  } catch (error) {
-    throw new ConfigurationError(`Cannot read ${where}: ${messageOf(error)}`, { cause: error });
-  }
 }

@@ -3,7 +3,7 @@
 
 import { setImmediate, setTimeout } from "node:timers/promises";
 import { ConfigurationError } from "../core/index.ts";
-import { parseWhere, type WhereFields } from "../export/index.ts";
+import { parseWhere, type WhereFields } from "../store/index.ts";
 import { rowOf } from "./episode-row.ts";
 import type { EpisodeStore } from "./episode-store.ts";
 import { hasReason, summaryOf, taskRows } from "./summary.ts";

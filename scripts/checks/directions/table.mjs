@@ -123,7 +123,7 @@ export const modules = {
   rollout: { imports: ["core", "lib", "python-semantics", "trajectories", "store"] },
   // Files that other tools wrote, read for people and for comparisons.
   foreign: { imports: ["core"], packages: { fzstd: "foreign/zip.ts" }, isInternal: true },
-  export: { imports: ["core", "trajectories"], packages: { "hyparquet-writer": "export/files.ts" } },
+  export: { imports: ["core", "store", "trajectories"], packages: { "hyparquet-writer": "export/files.ts" } },
 
   // Node's own server and no framework: only the socket says whether an answer was delivered.
   gateway: {
@@ -174,7 +174,7 @@ export const modules = {
 
   // The local page over runs: its server, and what server and page have in common.
   viewer: {
-    imports: [...["core", "python-semantics", "http", "statistics", "store", "export", "learner"], "viewer/wire"],
+    imports: [...["core", "python-semantics", "http", "statistics", "store", "learner"], "viewer/wire"],
     isInternal: true,
   },
   "viewer/wire": { imports: ["core", "statistics", "trajectories"], browser: true, isInternal: true },

@@ -15,8 +15,9 @@ import {
   NothingToExportError,
 } from "../../api/export-run.ts";
 import { ConfigurationError } from "../../core/index.ts";
-import { turnRewardsChoices, whereFieldKinds } from "../../export/index.ts";
+import { turnRewardsChoices } from "../../export/index.ts";
 import { exportGguf } from "../../learner/model/index.ts";
+import { whereFieldKinds } from "../../store/index.ts";
 import { type CliContext, exitCodes, type RunCommand } from "../cli-context.ts";
 import { formatCount } from "../display/terminal-text.ts";
 import { jsonOption, writeJson } from "../flags.ts";

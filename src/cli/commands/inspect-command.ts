@@ -5,7 +5,7 @@ import { Command } from "commander";
 import { ConfigurationError, type Episode } from "../../core/index.ts";
 import type { JsonObject } from "../../python-semantics/json/value.ts";
 import { toPlain } from "../../python-semantics/json/plain.ts";
-import { episodeLine, openRunFolder, type RunReader } from "../../store/index.ts";
+import { episodeLine, type EpisodeSummary, openRunFolder, type RunFolder } from "../../store/index.ts";
 import type { CliContext, RunCommand } from "../cli-context.ts";
 import { tokenizerOf } from "../../api/choose-model.ts";
 import { conversationView } from "../display/conversation-view.ts";
@@ -78,7 +78,7 @@ async function inspect(
   return 0;
 }
 
-const listFilters: Readonly<Record<string, (episode: Episode) => boolean>> = {
+const listFilters: Readonly<Record<string, (episode: EpisodeSummary) => boolean>> = {
   completed: ({ outcome }) => outcome === "completed",
   truncated: ({ outcome }) => outcome === "truncated",
   aborted: ({ outcome }) => outcome === "aborted",
@@ -88,7 +88,7 @@ const listFilters: Readonly<Record<string, (episode: Episode) => boolean>> = {
 };
 
 async function listEpisodes(
-  reader: RunReader,
+  reader: RunFolder,
   options: {
     readonly manifest: JsonObject;
     readonly folder: string;
@@ -106,9 +106,9 @@ async function listEpisodes(
   }
   const shown: EpisodeRow[] = [];
   let number = 0;
-  for await (const episode of reader.episodes()) {
-    number++;
-    if (keep(episode)) shown.push(episodeRow(number, episode));
+  for await (const episode of reader.summaries()) {
+    ({ number } = episode);
+    if (keep(episode)) shown.push(episodeRow(episode));
   }
   if (options.asJson) {
     writeJson({ run: folder, status: toPlain(manifest.get("status") ?? null), episodes: number, rows: shown }, context);
@@ -162,15 +162,12 @@ function cellsOf({
 }
 
 /** By its number in the list, or its id. Throws a `ConfigurationError` when there is none. */
-export async function findEpisode(reader: RunReader, nameOrNumber: string, folder: string): Promise<Episode> {
-  const place = /^\d+$/.test(nameOrNumber) ? Number(nameOrNumber) : null;
-  let number = 0;
-  for await (const episode of reader.episodes()) {
-    number++;
-    if (place === null ? episode.id === nameOrNumber : number === place) return episode;
-  }
+export async function findEpisode(reader: RunFolder, nameOrNumber: string, folder: string): Promise<Episode> {
+  const episode = await reader.episode(/^\d+$/.test(nameOrNumber) ? Number(nameOrNumber) : nameOrNumber);
+  if (episode !== null) return episode;
+  const { total } = await reader.page({ count: 1 });
   throw new ConfigurationError(
-    `Cannot find episode "${nameOrNumber}" in "${folder}": the run has ${formatCount(number)} episodes; give a number from 1 on, or an id of the list.`,
+    `Cannot find episode "${nameOrNumber}" in "${folder}": the run has ${formatCount(total)} episodes; give a number from 1 on, or an id of the list.`,
   );
 }
 

@@ -6,8 +6,8 @@
 //   not:     "not" not | "(" or ")" | comparison
 //   comparison: field ( "==" | "!=" | "<" | "<=" | ">" | ">=" ) value | field ["not"] "in" "(" value { "," value } ")"
 
-import { ConfigurationError, type Sample } from "../core/index.ts";
-import { type ExportOrigin, withRun } from "./samples.ts";
+import { ConfigurationError } from "../core/index.ts";
+import type { EpisodeSummary } from "./episode-index.ts";
 
 type WhereValue = number | string | null;
 export type WhereFields = Readonly<Record<WhereFieldName, WhereValue>>;
@@ -39,32 +39,41 @@ export const whereFieldKinds = {
 
 export type WhereFieldName = keyof typeof whereFieldKinds;
 
+/** What of an episode is not its own. */
+export type WhereGroup = {
+  readonly decision: string;
+  readonly groupMean: number | null;
+  /** Name of the run where there are several: ids of groups are unique within a run alone. */
+  readonly run: string | null;
+};
+
+/** The fields of an episode, which need no more than its line in the index. */
 export function whereFields(
-  { episode, run, groupMean }: ExportOrigin,
-  group: { readonly decision: string; readonly samples: readonly Sample[] },
+  summary: Omit<EpisodeSummary, "number" | "place">,
+  { decision, groupMean, run }: WhereGroup,
 ): WhereFields {
-  const { task, trajectory } = episode;
+  const { task, groupId } = summary;
   return {
-    reward: episode.reward,
-    outcome: episode.outcome,
-    stop_reason: episode.stopReason,
+    reward: summary.reward,
+    outcome: summary.outcome,
+    stop_reason: summary.stopReason,
     environment: task.environment,
     split: task.split,
     task_id: task.id,
     task_index: task.index,
-    group_id: withRun(run, episode.groupId),
+    group_id: run === null ? groupId : `${run}/${groupId}`,
     group_mean: groupMean,
-    decision: group.decision,
-    episode_id: episode.id,
-    sample_index: episode.sampleIndex,
+    decision,
+    episode_id: summary.id,
+    sample_index: summary.sampleIndex,
     run,
     // Of an agent behind an API there are decisions and no turns.
-    turns: episode.events.reduce((count, { type }) => (type === "decision" ? count + 1 : count), 0),
-    tokens: group.samples.reduce((longest, { tokens }) => Math.max(longest, tokens.length), 0),
-    sampled_tokens: trajectory.turns.reduce((sum, turn) => sum + turn.sampledTokens.length, 0),
-    samples: group.samples.length,
-    problems: episode.problems.length,
-    history_policy: episode.historyPolicy,
+    turns: summary.decisions,
+    tokens: summary.longestSample,
+    sampled_tokens: summary.sampledTokens,
+    samples: summary.samples,
+    problems: Object.values(summary.problems).reduce((sum, count) => sum + count, 0),
+    history_policy: summary.historyPolicy,
   };
 }
 

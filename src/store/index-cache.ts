@@ -1,0 +1,167 @@
+// The index of a run folder that has none, or one that does not fit its episodes: made by reading the episodes once, and kept outside
+// the run folder, which readers leave as it is. It ends with a line that says of which file it is; it is good while that file has
+// only grown since. A cache that cannot be written is no fault.
+
+import { createHash } from "node:crypto";
+import { copyFile, mkdir, readdir, realpath, rename, rm, stat, utimes } from "node:fs/promises";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { unchanged } from "../lib/text.ts";
+import { ByteWriter } from "./byte-writer.ts";
+import { type EpisodeSummary, summaryOf, writeSummary } from "./episode-index.ts";
+import { AppendFile, checkLine, readAt, readRawLines, statedChecksum } from "./lines.ts";
+import { episodeFromJson, parseRecord } from "./records.ts";
+import type { TornLine } from "./run-store.ts";
+
+type ScanStart = { readonly format: number; readonly start: number; readonly number: number };
+
+/** Summaries of a file of episodes from a byte on, `number` being that of the first. Throws as the reader of a run does. */
+export async function* scanEpisodes(
+  file: string,
+  { format, start: from, number: first }: ScanStart,
+  onTornLine: (torn: TornLine) => void,
+): AsyncGenerator<EpisodeSummary> {
+  let number = first;
+  for await (const { bytes, start } of readRawLines(file, onTornLine, { start: from })) {
+    const place = `line ${number}`;
+    checkLine(bytes, { file, place, format });
+    const where = `"${file}" ${place}`;
+    const summary = summaryOf(episodeFromJson(parseRecord(bytes, where), where));
+    const crc32 = statedChecksum(bytes);
+    yield { ...summary, number: number++, place: { shard: null, offset: start, length: bytes.length, crc32 } };
+  }
+}
+
+/** Lines of summaries: those before byte `end`, the last of which is that of episode `count`. */
+export type IndexFile = { readonly path: string; readonly end: number; readonly count: number };
+
+/** The last line of a cached index. */
+type Footer = {
+  /** Of what a summary holds. */
+  readonly version: number;
+  readonly file: string;
+  readonly format: number;
+  readonly size: number;
+  readonly modifiedMs: number;
+  /** Behind the last whole line that was read, and the bytes before it in hexadecimal. */
+  readonly end: number;
+  readonly before: string;
+  readonly count: number;
+};
+
+const cacheVersion = 1;
+const comparedBytes = 64;
+const mostCached = 200;
+const longestFooter = 16_384;
+const writtenAtOnce = 1 << 20;
+let drafts = 0;
+
+/** Where caches of this user lie, or where the environment variable TRAINABLE_AGENTS_CACHE says. */
+export function userCacheFolder(): string {
+  const { TRAINABLE_AGENTS_CACHE: named, XDG_CACHE_HOME: xdg, LOCALAPPDATA: local } = process.env;
+  if (named !== undefined && named !== "") return join(named, "run-index");
+  const given = process.platform === "win32" ? local : xdg;
+  return join(given === undefined || given === "" ? join(homedir(), ".cache") : given, "trainable-agents", "run-index");
+}
+
+/** The index of a file of episodes, made where there is none that fits. `null`: it cannot be kept. Throws as `scanEpisodes` does. */
+export async function cachedIndex(
+  file: string,
+  format: number,
+  {
+    folder,
+    isBroken,
+  }: { readonly folder: string; /** It is not used, whatever it says. */ readonly isBroken: boolean },
+): Promise<IndexFile | null> {
+  const place = await realpath(file);
+  const path = join(folder, `${createHash("sha256").update(place).digest("hex").slice(0, 32)}.jsonl`);
+  const { size, mtimeMs: modifiedMs } = await stat(file);
+  const facts = { version: cacheVersion, file: place, format, size, modifiedMs };
+  const old = isBroken ? null : await readFooter(path, facts).catch(() => null);
+  if (old?.footer.size === size) {
+    const now = new Date();
+    await utimes(path, now, now).catch(() => undefined);
+    return { path, end: old.start, count: old.footer.count };
+  }
+  const draft = `${path}.${process.pid}-${drafts++}`;
+  try {
+    const index = await kept(async () => {
+      await mkdir(folder, { recursive: true, mode: 0o700 });
+      if (old === null) return AppendFile.create(draft);
+      await copyFile(path, draft);
+      return AppendFile.reopen(draft, old.start);
+    });
+    let [end, count] = [old?.footer.end ?? 0, old?.footer.count ?? 0];
+    try {
+      const writer = new ByteWriter();
+      const flush = async (): Promise<void> => {
+        await kept(() => index.append(writer.view()));
+        writer.cut(0);
+      };
+      for await (const summary of scanEpisodes(file, { format, start: end, number: count + 1 }, () => undefined)) {
+        writeSummary(writer, summary, unchanged);
+        end = summary.place.offset + summary.place.length + 1;
+        count = summary.number;
+        if (writer.length > writtenAtOnce) await flush();
+      }
+      await flush();
+      const start = index.size;
+      const footer: Footer = { ...facts, end, before: await bytesBefore(file, end), count };
+      writer.text(`${JSON.stringify(footer)}\n`);
+      await flush();
+      await kept(async () => {
+        await rename(draft, path);
+        await removeOldest(folder);
+      });
+      return { path, end: start, count };
+    } finally {
+      await index.close();
+    }
+  } catch (error) {
+    await rm(draft, { force: true }).catch(() => undefined);
+    if (error instanceof CacheFault) return null;
+    throw error;
+  }
+}
+
+/** The cache's own place is full, or may not be written. */
+class CacheFault extends Error {}
+
+async function kept<T>(action: () => Promise<T>): Promise<T> {
+  try {
+    return await action();
+  } catch (cause) {
+    throw new CacheFault("Cannot keep an index.", { cause });
+  }
+}
+
+/** The end of a cached index that still fits its file, and where it stands; else `null`. */
+async function readFooter(
+  path: string,
+  facts: Pick<Footer, "version" | "file" | "format" | "size" | "modifiedMs">,
+): Promise<{ readonly footer: Footer; readonly start: number } | null> {
+  const { size } = await stat(path);
+  const bytes = await readAt(path, Math.max(0, size - longestFooter), Math.min(size, longestFooter));
+  const lineStart = bytes.lastIndexOf(0x0a, -2) + 1;
+  const footer = JSON.parse(bytes.toString("utf8", lineStart)) as Footer;
+  const { version, file, format, modifiedMs } = facts;
+  const isOf = footer.version === version && footer.file === file && footer.format === format;
+  const hasGrown = facts.size > footer.size || (facts.size === footer.size && modifiedMs === footer.modifiedMs);
+  if (!isOf || !hasGrown || footer.before !== (await bytesBefore(file, footer.end))) return null;
+  return { footer, start: size - bytes.length + lineStart };
+}
+
+async function bytesBefore(file: string, end: number): Promise<string> {
+  const start = Math.max(0, end - comparedBytes);
+  return (await readAt(file, start, end - start)).toString("hex");
+}
+
+async function removeOldest(folder: string): Promise<void> {
+  const names = await readdir(folder);
+  if (names.length <= mostCached) return;
+  const times = await Promise.all(
+    names.map(async (name) => ({ name, used: (await stat(join(folder, name)).catch(() => null))?.mtimeMs ?? 0 })),
+  );
+  const oldest = times.toSorted((one, other) => one.used - other.used).slice(0, names.length - mostCached);
+  for (const { name } of oldest) await rm(join(folder, name), { force: true });
+}
