@@ -35,6 +35,8 @@ export type ToxicProxy = {
   readonly port: number;
   /** Connections that are open now. */
   connections(): number;
+  /** From now on nothing passes either way, and nobody is told: a partition. The function that comes back ends it. */
+  partition(): () => void;
   /** Closes the socket and every connection. Idempotent. */
   close(): Promise<void>;
 };
@@ -43,10 +45,12 @@ export type ToxicProxy = {
 export async function createToxicProxy(options: ToxicProxyOptions): Promise<ToxicProxy> {
   const { targetPort, choose, clock = systemClock } = options;
   const open = new Set<Socket>();
+  let partitions = 0;
   const server = createServer((client) => {
     const upstream = connect(targetPort, "127.0.0.1");
     for (const socket of [client, upstream]) {
       open.add(socket);
+      if (partitions > 0) socket.pause();
       // A broken connection is what this is for; the other end is closed below.
       socket.on("error", () => undefined);
       socket.on("close", () => open.delete(socket));
@@ -71,6 +75,15 @@ export async function createToxicProxy(options: ToxicProxyOptions): Promise<Toxi
     url: `http://127.0.0.1:${port}`,
     port,
     connections: () => open.size,
+    partition: () => {
+      partitions++;
+      for (const socket of open) socket.pause();
+      let isOver = false;
+      return () => {
+        if (!isOver && --partitions === 0) for (const socket of open) socket.resume();
+        isOver = true;
+      };
+    },
     close: () => {
       closing ??= new Promise((resolve) => {
         server.close(() => resolve());

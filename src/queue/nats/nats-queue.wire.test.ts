@@ -1,104 +1,254 @@
-// The contract of queues against a real nats-server, whose program the variable NATS_SERVER names: `npm run verify -- queue` runs
-// this with Debian's and with a newer one.
+// The contract of queues against a real nats-server, and what is not in it: a broker that goes away, is cut off, forgets a part, or
+// brings what nobody of us sent. `npm run verify -- queue` runs this with Debian's nats-server and with a newer one.
 
-import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
-import { connect, createServer } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, describe, test } from "vitest";
-import { queueConformance } from "../queue-conformance.test-helper.ts";
+import { connect } from "@nats-io/transport-node";
+import { jetstreamManager } from "@nats-io/jetstream";
+import { describe, expect, test } from "vitest";
+import { createToxicProxy } from "../../testing/index.ts";
+import type { CoordinatorHandlers, JobQueue, Lease, Receipt, WorkerHandlers, WorkerQueue } from "../index.ts";
+import { jobOf, queueConformance, receiptOf, reportOf, stateOf } from "../queue-conformance.test-helper.ts";
+import { type Broker, natsServer, startBroker } from "./broker.test-helper.ts";
 import { connectNatsWorker, coordinateNats } from "./index.ts";
 
-const program = process.env["NATS_SERVER"];
 /** Short, since it really passes. */
 const leaseMs = 2000;
+const common = { waitMs: 5000, pingMs: 500 };
 
-/** A broker that can be killed, and whose disk can be wiped. */
-class Broker {
-  readonly #store: string;
-  readonly port: number;
-  #server: ChildProcess | null = null;
+type Closing = { close(): Promise<void> };
 
-  constructor(store: string, port: number) {
-    this.#store = store;
-    this.port = port;
-  }
-
-  async start(): Promise<void> {
-    const flags = ["-js", "-sd", this.#store, "-a", "127.0.0.1", "-p", String(this.port)];
-    this.#server = spawn(program!, flags, { stdio: "ignore" });
-    while (!(await isListening(this.port))) await sleep(20);
-  }
-
-  async kill(): Promise<void> {
-    const server = this.#server;
-    if (server === null) return;
-    this.#server = null;
-    const ended = new Promise((resolve) => server.once("exit", resolve));
-    server.kill("SIGKILL");
-    await ended;
-  }
-
-  async wipe(): Promise<void> {
-    await this.kill();
-    await rm(this.#store, { recursive: true, force: true });
-    await this.start();
-  }
-}
-
-function isListening(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, "127.0.0.1", () => {
-      socket.destroy();
-      resolve(true);
-    });
-    socket.on("error", () => resolve(false));
-  });
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === "object" ? (address?.port ?? 0) : 0;
-}
-
-describe.skipIf(program === undefined)("a queue at a broker of NATS", () => {
-  let folder = "";
-  let broker: Broker;
-  beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), "nats-"));
-    broker = new Broker(join(folder, "store"), await freePort());
-    await broker.start();
-  });
-  afterAll(async () => {
-    await broker.kill();
-    await rm(folder, { recursive: true, force: true });
-  });
-
-  let queues = 0;
+describe.skipIf(natsServer === undefined)("a queue at a broker of NATS", () => {
   const checks = queueConformance({
     mortal: null,
     open: async () => {
-      const options = { address: `nats://127.0.0.1:${broker.port}/test-${queues++}`, waitMs: 5000 };
-      const opened: { close(): Promise<void> }[] = [];
-      const keep = <T extends { close(): Promise<void> }>(one: T): T => {
-        opened.push(one);
-        return one;
-      };
+      const broker = await startBroker();
+      const options = { ...common, address: `nats://127.0.0.1:${broker.port}/conformance` };
+      const opened: Closing[] = [];
       return {
-        coordinate: async (handlers) => keep(await coordinateNats(handlers, { ...options, leaseMs })),
-        connect: async (handlers) => keep(await connectNatsWorker(handlers, options)),
+        coordinate: async (handlers) => keep(opened, await coordinateNats(handlers, { ...options, leaseMs })),
+        connect: async (handlers) => keep(opened, await connectNatsWorker(handlers, options)),
         passLeases: (leases) => sleep(leases * leaseMs),
         forget: () => broker.wipe(),
         close: async () => {
           for (const one of opened) await one.close();
+          await broker.remove();
         },
       };
     },
   });
-  test.for(checks)("$name", async ({ run }) => run());
+  test.concurrent.for(checks)("$name", async ({ run }) => run());
+
+  within("what is sent while the broker is away arrives when it is back", async ({ broker, coordinator, worker }) => {
+    const { queue, receipts, notices } = await coordinator();
+    const side = await worker();
+    await queue.submit(jobOf("a#0"));
+    const [lease] = await takeOne(side);
+    await broker.kill();
+    const done = lease!.done(receiptOf(lease!.job));
+    const submitted = queue.submit(jobOf("a#1"));
+    await sleep(700);
+    expect(receipts).toEqual([]);
+    await broker.start();
+    await Promise.all([done, submitted]);
+    const [next] = await takeOne(side);
+    expect(next!.job.episodeId).toBe("a#1");
+    await until(() => receipts.length === 1);
+    expect(notices.map((notice) => notice.replace(/nats:\S+/, "it"))).toEqual([
+      "Notice: the connection to the broker at it is lost; it is tried again.",
+      "Notice: the broker at it is back.",
+    ]);
+    // The first job is forgotten: once its lease would have run out, nothing comes.
+    await next!.done(receiptOf(next!.job));
+    expect(await side.take(1, { signal: AbortSignal.timeout(2 * leaseMs) })).toEqual([]);
+  });
+
+  within(
+    "a worker that is cut off loses its lease, and its late receipt arrives",
+    async ({ broker, coordinator, worker }) => {
+      const proxy = await createToxicProxy({ targetPort: broker.port, choose: () => ({ type: "none" }) });
+      try {
+        const { queue, receipts } = await coordinator();
+        const [cut, other] = [await worker(proxy.port), await worker()];
+        await queue.submit(jobOf("a#0"));
+        const [lease] = await takeOne(cut);
+        const heal = proxy.partition();
+        const beating = setInterval(() => void lease!.extend(), leaseMs / 3);
+        const [again] = await takeOne(other);
+        expect(again!.delivery).toBeGreaterThan(1);
+        const late = lease!.done(receiptOf(lease!.job, "w-cut"));
+        await again!.done(receiptOf(again!.job, "w-other"));
+        await until(() => receipts.length === 1);
+        heal();
+        await late;
+        clearInterval(beating);
+        await until(() => receipts.length === 2);
+        expect(receipts.map(({ worker: name }) => name)).toEqual(["w-other", "w-cut"]);
+        await queue.submit(jobOf("a#1"));
+        expect((await takeOne(cut))[0]!.job.episodeId).toBe("a#1");
+      } finally {
+        await proxy.close();
+      }
+    },
+  );
+
+  within("jobs that the broker has lost without a word are noticed", async ({ broker, coordinator }) => {
+    const { queue, state } = await coordinator();
+    await Promise.all(["a#0", "a#1", "a#2"].map((id) => queue.submit(jobOf(id))));
+    const nc = await connect({ servers: `127.0.0.1:${broker.port}` });
+    await (await jetstreamManager(nc)).streams.deleteMessage("TA_own_JOBS", 2);
+    await nc.close();
+    await until(() => state.forgotten === 1, 5 * leaseMs);
+  });
+
+  within(
+    "a second coordinator is refused while the first answers, and replaces one that does not",
+    async ({ broker, coordinator }) => {
+      const proxy = await createToxicProxy({ targetPort: broker.port, choose: () => ({ type: "none" }) });
+      try {
+        const first = await coordinator(proxy.port);
+        await expect(coordinator()).rejects.toThrow(
+          /^Cannot use the queue "own" at .*: another coordinator does; end it, or name another queue behind the address\.$/,
+        );
+        const heal = proxy.partition();
+        const second = await coordinator();
+        heal();
+        await until(() => first.notices.some((notice) => notice.includes("another coordinator has taken it over")));
+        await expect(first.queue.submit(jobOf("a#0"))).rejects.toThrow("another coordinator has taken it over");
+        await second.queue.submit(jobOf("a#0"));
+      } finally {
+        await proxy.close();
+      }
+    },
+  );
+
+  within("a message that is longer than the broker takes is refused", async ({ coordinator }) => {
+    const { queue } = await coordinator();
+    const long = jobOf("a#0", { sampling: "x".repeat(2_000_000) });
+    await expect(queue.submit(long)).rejects.toThrow(/^Cannot send a message of \d+ bytes: .* takes 1048576; raise/);
+  });
+
+  within("ids of any kind are no subjects, and keep apart", async ({ coordinator, worker }) => {
+    const { queue } = await coordinator();
+    const side = await worker();
+    const ids = ["*", ">", "a.b", "a b", "ä\n\u0000", " ", "a#0", "a#00", "x".repeat(1000), "$JS.API.>"];
+    const runs = ["run.*", "run.>", "run"];
+    const jobs = runs.flatMap((runId) => ids.map((episodeId) => jobOf(episodeId, { runId })));
+    for (const job of jobs) await queue.submit(job);
+    const taken: Lease[] = [];
+    while (taken.length < jobs.length) taken.push(...(await side.take(64)));
+    const order = (some: readonly { readonly job: Lease["job"] }[]): string[] =>
+      some.map(({ job }) => JSON.stringify(job)).toSorted();
+    expect(order(taken)).toEqual(order(jobs.map((job) => ({ job }))));
+  });
+
+  within("what nobody of us sent is dropped with a notice", async ({ broker, coordinator, worker }) => {
+    const { queue, receipts, notices } = await coordinator();
+    const side = await worker(undefined, notices);
+    const nc = await connect({ servers: `127.0.0.1:${broker.port}` });
+    for (const garbage of [
+      "",
+      "{",
+      "null",
+      '{"question":1}',
+      '{"question":null,"control":{"type":"shell"}}',
+      "\u0000",
+    ]) {
+      for (const kind of ["job.r.e", "receipt", "state.r", "control", "report", "obeyed"]) {
+        nc.publish(`ta.own.${kind}`, garbage);
+      }
+    }
+    await nc.flush();
+    await nc.close();
+    await queue.submit(jobOf("a#0"));
+    const leases: Lease[] = [];
+    while (leases.length === 0) leases.push(...(await side.take(4)));
+    expect(leases.map(({ job }) => job.episodeId)).toEqual(["a#0"]);
+    await leases[0]!.done(receiptOf(leases[0]!.job));
+    await until(() => receipts.length === 1);
+    expect(new Set(notices.map((notice) => notice.slice(0, 43)))).toEqual(
+      new Set(["Notice: a message of the queue was dropped."]),
+    );
+  });
+
+  within("a question that comes again is obeyed once", async ({ coordinator, worker }) => {
+    const { queue } = await coordinator();
+    let asked = 0;
+    const side = await worker(undefined, [], async () => {
+      asked++;
+      await sleep(3000);
+    });
+    await side.report(reportOf("w-1"));
+    await until(() => queue.workers.length === 1);
+    const reporting = setInterval(() => void side.report(reportOf("w-1")), 500);
+    const gathered = await queue.gather({ type: "run", state: stateOf({ phase: "paused" }) }, { timeoutMs: 10_000 });
+    clearInterval(reporting);
+    expect([gathered, asked]).toEqual([{ acknowledged: ["w-1"], missing: [] }, 1]);
+  });
 });
+
+type Coordinator = {
+  readonly queue: JobQueue;
+  readonly receipts: Receipt[];
+  readonly notices: string[];
+  readonly state: { forgotten: number };
+};
+
+type World = {
+  readonly broker: Broker;
+  coordinator(port?: number): Promise<Coordinator>;
+  worker(port?: number, notices?: string[], obey?: () => Promise<void>): Promise<WorkerQueue>;
+};
+
+/** A test with a broker of its own. */
+function within(name: string, body: (world: World) => Promise<void>): void {
+  test.concurrent(name, async () => {
+    const broker = await startBroker();
+    const opened: Closing[] = [];
+    const at = (port = broker.port) => ({ ...common, address: `nats://127.0.0.1:${port}/own` });
+    try {
+      await body({
+        broker,
+        coordinator: async (port) => {
+          const [receipts, notices, state] = [[] as Receipt[], [] as string[], { forgotten: 0 }];
+          const handlers: CoordinatorHandlers = {
+            onReceipt: (receipt) => void receipts.push(receipt),
+            onReport: () => undefined,
+            onForgotten: () => void state.forgotten++,
+            onNotice: (notice) => void notices.push(notice),
+          };
+          const queue = keep(opened, await coordinateNats(handlers, { ...at(port), leaseMs }));
+          return { queue, receipts, notices, state };
+        },
+        worker: async (port, notices = [], obey) => {
+          const handlers: WorkerHandlers = {
+            onControl: () => obey?.(),
+            onNotice: (notice) => void notices.push(notice),
+          };
+          return keep(opened, await connectNatsWorker(handlers, at(port)));
+        },
+      });
+    } finally {
+      for (const one of opened) await one.close();
+      await broker.remove();
+    }
+  });
+}
+
+function keep<T extends Closing>(opened: Closing[], one: T): T {
+  opened.push(one);
+  return one;
+}
+
+async function takeOne(queue: WorkerQueue): Promise<readonly Lease[]> {
+  for (;;) {
+    const leases = await queue.take(1);
+    if (leases.length > 0) return leases;
+  }
+}
+
+async function until(holds: () => boolean, timeoutMs = 10_000): Promise<void> {
+  for (const end = performance.now() + timeoutMs; !holds(); await sleep(5)) {
+    if (performance.now() > end) assert.fail(`nothing within ${timeoutMs} ms`);
+  }
+}

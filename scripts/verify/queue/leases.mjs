@@ -1,0 +1,106 @@
+// Many leases at once, each extended three times in its time, against a real nats-server: what a heartbeat costs the broker, and whether any
+// job is lost or delivered twice while all of them are held. No episodes are run; coordinator and workers are this process.
+
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { connectNatsWorker, coordinateNats } from "../../../dist/queue/nats/index.js";
+import { exampleJob, exampleReceipt, silent } from "./examples.mjs";
+import { startNats } from "./nats-server.mjs";
+
+/** Connections of workers. */
+const connections = 16;
+/** Submissions in flight. */
+const atOnce = 256;
+
+/** @typedef {import("../../../dist/queue/job-queue.js").Lease} Lease */
+
+/**
+ * @param {object} options
+ * @param {import("./nats-server.mjs").NatsVersion} options.version
+ * @param {string} options.folder
+ * @param {number} options.leases
+ * @param {number} options.holdMs How long all of them are held.
+ * @param {number} options.leaseMs
+ * @returns {Promise<string>} The figures. Rejects when something was lost or came twice.
+ */
+export async function simulateLeases({ version, folder, leases, holdMs, leaseMs }) {
+  const broker = await startNats({ version, folder });
+  /** @type {Map<string, number>} */
+  const receipts = new Map();
+  let forgotten = 0;
+  const onReceipt = (/** @type {{ summary: { id: string } }} */ { summary: { id } }) => {
+    receipts.set(id, (receipts.get(id) ?? 0) + 1);
+  };
+  const queue = await coordinateNats(
+    { ...silent, onReceipt, onForgotten: () => void forgotten++ },
+    { address: broker.url, leaseMs },
+  );
+  const workers = await Promise.all(
+    Array.from({ length: connections }, () => connectNatsWorker(silent, { address: broker.url })),
+  );
+  /** @type {Lease[]} */
+  const held = [];
+  let isTaking = true;
+  const taking = workers.map(async (worker) => {
+    const stop = new AbortController();
+    while (isTaking && held.length < leases) {
+      const timer = setTimeout(() => stop.abort(), 1000);
+      held.push(...(await worker.take(512)));
+      clearTimeout(timer);
+    }
+  });
+  // Leases are extended from the first on: taking all of them takes longer than one holds. In slices of time, as workers do that
+  // hold many.
+  let heartbeats = 0;
+  let isHolding = true;
+  const beating = (async () => {
+    const sliceMs = 50;
+    for (let next = 0, due = 0; isHolding; await sleep(sliceMs)) {
+      due += (held.length * sliceMs * 3) / leaseMs;
+      for (; due >= 1 && held.length > 0; due--) {
+        void held[next++ % held.length]?.extend();
+        heartbeats++;
+      }
+    }
+  })();
+  const began = performance.now();
+  let submitted = 0;
+  await Promise.all(
+    Array.from({ length: atOnce }, async () => {
+      while (submitted < leases) await queue.submit(exampleJob(`task ${submitted++}#0`));
+    }),
+  );
+  while (held.length < leases && performance.now() - began < 20 * leases + 60_000) await sleep(100);
+  const fillSeconds = (performance.now() - began) / 1000;
+
+  const before = { cpu: broker.cpu(), own: process.cpuUsage(), heartbeats };
+  const holding = performance.now();
+  await sleep(holdMs);
+  const seconds = (performance.now() - holding) / 1000;
+  const [cpu, own] = [broker.cpu(), process.cpuUsage(before.own)];
+  const beats = heartbeats - before.heartbeats;
+  const brokerMicros = cpu.user + cpu.system - before.cpu.user - before.cpu.system;
+  const again = held.filter(({ delivery }) => delivery > 1).length + Math.max(0, held.length - leases);
+
+  isTaking = false;
+  isHolding = false;
+  await beating;
+  for (let from = 0; from < held.length; from += atOnce) {
+    const some = held.slice(from, from + atOnce);
+    await Promise.all(some.map((lease) => lease.done(exampleReceipt(lease.job, "w-1"))));
+  }
+  for (let waited = 0; receipts.size < leases && waited < 600; waited++) await sleep(100);
+  await Promise.all([...workers.map((worker) => worker.close()), ...taking]);
+  await queue.close();
+  await broker.kill();
+
+  const lost = leases - receipts.size;
+  const twice = [...receipts.values()].filter((count) => count > 1).length;
+  const figures =
+    `${held.length} leases held for ${seconds.toFixed(0)} s after ${fillSeconds.toFixed(0)} s of submitting and taking; ` +
+    `${beats} heartbeats, ${(brokerMicros / beats).toFixed(2)} µs of the broker's CPU each, ` +
+    `${((own.user + own.system) / beats).toFixed(2)} µs of ours; ` +
+    `${lost} lost, ${again} delivered again, ${twice} receipts twice, ${forgotten} times forgotten`;
+  if (lost > 0 || again > 0 || twice > 0 || forgotten > 0) throw new Error(figures);
+  return figures;
+}
