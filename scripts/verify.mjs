@@ -16,6 +16,7 @@ const { values, positionals } = parseArgs({
     write: { type: "boolean", default: false },
     newest: { type: "boolean", default: false },
     full: { type: "boolean", default: false },
+    quick: { type: "boolean", default: false },
     install: { type: "boolean", default: false },
   },
 });
@@ -40,7 +41,7 @@ const targets = {
   gateway: async () => (await import("./verify/gateway.mjs")).verifyGateway(values),
   "gateway-training": async () => (await import("./verify/gateway-training.mjs")).verifyGatewayTraining(values),
   tau2: async () => (await import("./verify/tau2.mjs")).verifyTau2(),
-  queue: async () => (await import("./verify/queue.mjs")).verifyQueue(),
+  queue: async () => (await import("./verify/queue.mjs")).verifyQueue(values),
   commands: async () => (await import("./verify/commands.mjs")).verifyCommands(),
 };
 
@@ -61,7 +62,9 @@ const usage = `Usage: npm run verify -- ${Object.keys(targets).join("|")}|all [o
                                              (--write: of templates too)
   --newest                                   of servers and trainers: the newest version on PyPI in place of the pinned one
   --full                                     of trainers: plain torch trains for 12 minutes; of gateway: coding programs, too; of environments: 50 kills;
-                                             of gateway-training: beside the built-in loop as it is by default, too
+                                             of gateway-training: beside the built-in loop as it is by default, too;
+                                             of queue: 100,000 leases for ten minutes
+  --quick                                    of queue: Debian's nats-server alone, and few leases
   --install                                  of ${Object.keys(installs).join(", ")}: installs what it needs and ends
 `;
 const [name = ""] = positionals;

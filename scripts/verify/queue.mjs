@@ -1,4 +1,5 @@
-// `npm run verify -- queue`: the queue at real brokers, Debian's nats-server and a newer one.
+// `npm run verify -- queue`: the queue at real brokers, Debian's nats-server and a newer one; `--quick`: at Debian's alone, without
+// the ways in and with few leases, for continuous integration; `--full`: with 100,000 leases for ten minutes.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -6,17 +7,27 @@ import { join } from "node:path";
 
 import { root, runAttached } from "../run-command.mjs";
 import { verifyAccess } from "./queue/access.mjs";
+import { simulateLeases } from "./queue/leases.mjs";
 import { installNats, natsVersions } from "./queue/nats-server.mjs";
 import { createReport } from "./report.mjs";
 
-/** @returns {Promise<number>} The exit code. */
-export async function verifyQueue() {
+const sizes = {
+  quick: { leases: 2000, holdMs: 3000, leaseMs: 6000 },
+  usual: { leases: 20_000, holdMs: 20_000, leaseMs: 15_000 },
+  full: { leases: 100_000, holdMs: 600_000, leaseMs: 60_000 },
+};
+
+/**
+ * @param {{ readonly quick: boolean, readonly full: boolean }} options
+ * @returns {Promise<number>} The exit code.
+ */
+export async function verifyQueue({ quick, full }) {
   const work = mkdtempSync(join(tmpdir(), "verify-queue-"));
   let worst = 0;
   try {
-    for (const version of natsVersions) {
+    for (const version of quick ? natsVersions.slice(0, 1) : natsVersions) {
       const report = createReport(`nats-server ${version}`);
-      await verifyAccess(report, version, join(work, version));
+      if (!quick) await verifyAccess(report, version, join(work, version));
       await report.check("the contract of queues", async () => {
         const env = { ...process.env, NATS_SERVER: installNats(version) };
         const vitest = join(root, "node_modules", "vitest", "vitest.mjs");
@@ -24,6 +35,13 @@ export async function verifyQueue() {
         if (code !== 0) throw new Error(`vitest ended with ${code}`);
         return "all of its checks";
       });
+      await report.check("leases and heartbeats", () =>
+        simulateLeases({
+          version,
+          folder: join(work, `${version}-leases`),
+          ...sizes[quick ? "quick" : full ? "full" : "usual"],
+        }),
+      );
       worst = Math.max(worst, report.finish());
     }
   } finally {

@@ -40,22 +40,16 @@ export async function simulateLeases({ version, folder, leases, holdMs, leaseMs 
   );
   /** @type {Lease[]} */
   const held = [];
-  let isTaking = true;
+  const is = { taking: true, holding: true };
   const taking = workers.map(async (worker) => {
-    const stop = new AbortController();
-    while (isTaking && held.length < leases) {
-      const timer = setTimeout(() => stop.abort(), 1000);
-      held.push(...(await worker.take(512)));
-      clearTimeout(timer);
-    }
+    while (is.taking && held.length < leases) held.push(...(await worker.take(512)));
   });
   // Leases are extended from the first on: taking all of them takes longer than one holds. In slices of time, as workers do that
   // hold many.
   let heartbeats = 0;
-  let isHolding = true;
   const beating = (async () => {
     const sliceMs = 50;
-    for (let next = 0, due = 0; isHolding; await sleep(sliceMs)) {
+    for (let next = 0, due = 0; is.holding; await sleep(sliceMs)) {
       due += (held.length * sliceMs * 3) / leaseMs;
       for (; due >= 1 && held.length > 0; due--) {
         void held[next++ % held.length]?.extend();
@@ -82,8 +76,8 @@ export async function simulateLeases({ version, folder, leases, holdMs, leaseMs 
   const brokerMicros = cpu.user + cpu.system - before.cpu.user - before.cpu.system;
   const again = held.filter(({ delivery }) => delivery > 1).length + Math.max(0, held.length - leases);
 
-  isTaking = false;
-  isHolding = false;
+  is.taking = false;
+  is.holding = false;
   await beating;
   for (let from = 0; from < held.length; from += atOnce) {
     const some = held.slice(from, from + atOnce);

@@ -39,33 +39,33 @@ describe.skipIf(natsServer === undefined)("a queue at a broker of NATS", () => {
   });
   test.concurrent.for(checks)("$name", async ({ run }) => run());
 
-  within("what is sent while the broker is away arrives when it is back", async ({ broker, coordinator, worker }) => {
-    const { queue, receipts, notices } = await coordinator();
-    const side = await worker();
-    await queue.submit(jobOf("a#0"));
-    const [lease] = await takeOne(side);
-    await broker.kill();
-    const done = lease!.done(receiptOf(lease!.job));
-    const submitted = queue.submit(jobOf("a#1"));
-    await sleep(700);
-    expect(receipts).toEqual([]);
-    await broker.start();
-    await Promise.all([done, submitted]);
-    const [next] = await takeOne(side);
-    expect(next!.job.episodeId).toBe("a#1");
-    await until(() => receipts.length === 1);
-    expect(notices.map((notice) => notice.replace(/nats:\S+/, "it"))).toEqual([
-      "Notice: the connection to the broker at it is lost; it is tried again.",
-      "Notice: the broker at it is back.",
-    ]);
-    // The first job is forgotten: once its lease would have run out, nothing comes.
-    await next!.done(receiptOf(next!.job));
-    expect(await side.take(1, { signal: AbortSignal.timeout(2 * leaseMs) })).toEqual([]);
-  });
+  test.concurrent("what is sent while the broker is away arrives when it is back", () =>
+    within(async ({ broker, coordinator, worker }) => {
+      const { queue, receipts, notices } = await coordinator();
+      const side = await worker();
+      await queue.submit(jobOf("a#0"));
+      const [lease] = await takeOne(side);
+      await broker.kill();
+      const done = lease!.done(receiptOf(lease!.job));
+      const submitted = queue.submit(jobOf("a#1"));
+      await sleep(700);
+      expect(receipts).toEqual([]);
+      await broker.start();
+      await Promise.all([done, submitted]);
+      const [next] = await takeOne(side);
+      expect(next!.job.episodeId).toBe("a#1");
+      await until(() => receipts.length === 1);
+      expect(notices.map((notice) => notice.replace(/nats:\S+/, "it"))).toEqual([
+        "Notice: the connection to the broker at it is lost; it is tried again.",
+        "Notice: the broker at it is back.",
+      ]);
+      // The first job is forgotten: once its lease would have run out, nothing comes.
+      await next!.done(receiptOf(next!.job));
+      expect(await side.take(1, { signal: AbortSignal.timeout(2 * leaseMs) })).toEqual([]);
+    }));
 
-  within(
-    "a worker that is cut off loses its lease, and its late receipt arrives",
-    async ({ broker, coordinator, worker }) => {
+  test.concurrent("a worker that is cut off loses its lease, and its late receipt arrives", () =>
+    within(async ({ broker, coordinator, worker }) => {
       const proxy = await createToxicProxy({ targetPort: broker.port, choose: () => ({ type: "none" }) });
       try {
         const { queue, receipts } = await coordinator();
@@ -89,21 +89,20 @@ describe.skipIf(natsServer === undefined)("a queue at a broker of NATS", () => {
       } finally {
         await proxy.close();
       }
-    },
-  );
+    }));
 
-  within("jobs that the broker has lost without a word are noticed", async ({ broker, coordinator }) => {
-    const { queue, state } = await coordinator();
-    await Promise.all(["a#0", "a#1", "a#2"].map((id) => queue.submit(jobOf(id))));
-    const nc = await connect({ servers: `127.0.0.1:${broker.port}` });
-    await (await jetstreamManager(nc)).streams.deleteMessage("TA_own_JOBS", 2);
-    await nc.close();
-    await until(() => state.forgotten === 1, 5 * leaseMs);
-  });
+  test.concurrent("jobs that the broker has lost without a word are noticed", () =>
+    within(async ({ broker, coordinator }) => {
+      const { queue, state } = await coordinator();
+      await Promise.all(["a#0", "a#1", "a#2"].map((id) => queue.submit(jobOf(id))));
+      const nc = await connect({ servers: `127.0.0.1:${broker.port}` });
+      await (await jetstreamManager(nc)).streams.deleteMessage("TA_own_JOBS", 2);
+      await nc.close();
+      await until(() => state.forgotten === 1, 5 * leaseMs);
+    }));
 
-  within(
-    "a second coordinator is refused while the first answers, and replaces one that does not",
-    async ({ broker, coordinator }) => {
+  test.concurrent("a second coordinator is refused while the first answers, and replaces one that does not", () =>
+    within(async ({ broker, coordinator }) => {
       const proxy = await createToxicProxy({ targetPort: broker.port, choose: () => ({ type: "none" }) });
       try {
         const first = await coordinator(proxy.port);
@@ -119,72 +118,75 @@ describe.skipIf(natsServer === undefined)("a queue at a broker of NATS", () => {
       } finally {
         await proxy.close();
       }
-    },
-  );
+    }));
 
-  within("a message that is longer than the broker takes is refused", async ({ coordinator }) => {
-    const { queue } = await coordinator();
-    const long = jobOf("a#0", { sampling: "x".repeat(2_000_000) });
-    await expect(queue.submit(long)).rejects.toThrow(/^Cannot send a message of \d+ bytes: .* takes 1048576; raise/);
-  });
+  test.concurrent("a message that is longer than the broker takes is refused", () =>
+    within(async ({ coordinator }) => {
+      const { queue } = await coordinator();
+      const long = jobOf("a#0", { sampling: "x".repeat(2_000_000) });
+      await expect(queue.submit(long)).rejects.toThrow(/^Cannot send a message of \d+ bytes: .* takes 1048576; raise/);
+    }));
 
-  within("ids of any kind are no subjects, and keep apart", async ({ coordinator, worker }) => {
-    const { queue } = await coordinator();
-    const side = await worker();
-    const ids = ["*", ">", "a.b", "a b", "ä\n\u0000", " ", "a#0", "a#00", "x".repeat(1000), "$JS.API.>"];
-    const runs = ["run.*", "run.>", "run"];
-    const jobs = runs.flatMap((runId) => ids.map((episodeId) => jobOf(episodeId, { runId })));
-    for (const job of jobs) await queue.submit(job);
-    const taken: Lease[] = [];
-    while (taken.length < jobs.length) taken.push(...(await side.take(64)));
-    const order = (some: readonly { readonly job: Lease["job"] }[]): string[] =>
-      some.map(({ job }) => JSON.stringify(job)).toSorted();
-    expect(order(taken)).toEqual(order(jobs.map((job) => ({ job }))));
-  });
+  test.concurrent("ids of any kind are no subjects, and keep apart", () =>
+    within(async ({ coordinator, worker }) => {
+      const { queue } = await coordinator();
+      const side = await worker();
+      const ids = ["*", ">", "a.b", "a b", "ä\n\u0000", " ", "a#0", "a#00", "x".repeat(1000), "$JS.API.>"];
+      const runs = ["run.*", "run.>", "run"];
+      const jobs = runs.flatMap((runId) => ids.map((episodeId) => jobOf(episodeId, { runId })));
+      for (const job of jobs) await queue.submit(job);
+      const taken: Lease[] = [];
+      while (taken.length < jobs.length) taken.push(...(await side.take(64)));
+      const order = (some: readonly { readonly job: Lease["job"] }[]): string[] =>
+        some.map(({ job }) => JSON.stringify(job)).toSorted();
+      expect(order(taken)).toEqual(order(jobs.map((job) => ({ job }))));
+    }));
 
-  within("what nobody of us sent is dropped with a notice", async ({ broker, coordinator, worker }) => {
-    const { queue, receipts, notices } = await coordinator();
-    const side = await worker(undefined, notices);
-    const nc = await connect({ servers: `127.0.0.1:${broker.port}` });
-    for (const garbage of [
-      "",
-      "{",
-      "null",
-      '{"question":1}',
-      '{"question":null,"control":{"type":"shell"}}',
-      "\u0000",
-    ]) {
-      for (const kind of ["job.r.e", "receipt", "state.r", "control", "report", "obeyed"]) {
-        nc.publish(`ta.own.${kind}`, garbage);
+  test.concurrent("what nobody of us sent is dropped with a notice", () =>
+    within(async ({ broker, coordinator, worker }) => {
+      const { queue, receipts, notices } = await coordinator();
+      const side = await worker(undefined, notices);
+      const nc = await connect({ servers: `127.0.0.1:${broker.port}` });
+      for (const garbage of [
+        "",
+        "{",
+        "null",
+        '{"question":1}',
+        '{"question":null,"control":{"type":"shell"}}',
+        "\u0000",
+      ]) {
+        for (const kind of ["job.r.e", "receipt", "state.r", "control", "report", "obeyed"]) {
+          nc.publish(`ta.own.${kind}`, garbage);
+        }
       }
-    }
-    await nc.flush();
-    await nc.close();
-    await queue.submit(jobOf("a#0"));
-    const leases: Lease[] = [];
-    while (leases.length === 0) leases.push(...(await side.take(4)));
-    expect(leases.map(({ job }) => job.episodeId)).toEqual(["a#0"]);
-    await leases[0]!.done(receiptOf(leases[0]!.job));
-    await until(() => receipts.length === 1);
-    expect(new Set(notices.map((notice) => notice.slice(0, 43)))).toEqual(
-      new Set(["Notice: a message of the queue was dropped."]),
-    );
-  });
+      await nc.flush();
+      await nc.close();
+      await queue.submit(jobOf("a#0"));
+      const leases: Lease[] = [];
+      while (leases.length === 0) leases.push(...(await side.take(4)));
+      expect(leases.map(({ job }) => job.episodeId)).toEqual(["a#0"]);
+      await leases[0]!.done(receiptOf(leases[0]!.job));
+      await until(() => receipts.length === 1);
+      expect(new Set(notices.map((notice) => notice.slice(0, 43)))).toEqual(
+        new Set(["Notice: a message of the queue was dropped."]),
+      );
+    }));
 
-  within("a question that comes again is obeyed once", async ({ coordinator, worker }) => {
-    const { queue } = await coordinator();
-    let asked = 0;
-    const side = await worker(undefined, [], async () => {
-      asked++;
-      await sleep(3000);
-    });
-    await side.report(reportOf("w-1"));
-    await until(() => queue.workers.length === 1);
-    const reporting = setInterval(() => void side.report(reportOf("w-1")), 500);
-    const gathered = await queue.gather({ type: "run", state: stateOf({ phase: "paused" }) }, { timeoutMs: 10_000 });
-    clearInterval(reporting);
-    expect([gathered, asked]).toEqual([{ acknowledged: ["w-1"], missing: [] }, 1]);
-  });
+  test.concurrent("a question that comes again is obeyed once", () =>
+    within(async ({ coordinator, worker }) => {
+      const { queue } = await coordinator();
+      let asked = 0;
+      const side = await worker(undefined, [], async () => {
+        asked++;
+        await sleep(3000);
+      });
+      await side.report(reportOf("w-1"));
+      await until(() => queue.workers.length === 1);
+      const reporting = setInterval(() => void side.report(reportOf("w-1")), 500);
+      const gathered = await queue.gather({ type: "run", state: stateOf({ phase: "paused" }) }, { timeoutMs: 10_000 });
+      clearInterval(reporting);
+      expect([gathered, asked]).toEqual([{ acknowledged: ["w-1"], missing: [] }, 1]);
+    }));
 });
 
 type Coordinator = {
@@ -196,43 +198,41 @@ type Coordinator = {
 
 type World = {
   readonly broker: Broker;
-  coordinator(port?: number): Promise<Coordinator>;
-  worker(port?: number, notices?: string[], obey?: () => Promise<void>): Promise<WorkerQueue>;
+  readonly coordinator: (port?: number) => Promise<Coordinator>;
+  readonly worker: (port?: number, notices?: string[], obey?: () => Promise<void>) => Promise<WorkerQueue>;
 };
 
-/** A test with a broker of its own. */
-function within(name: string, body: (world: World) => Promise<void>): void {
-  test.concurrent(name, async () => {
-    const broker = await startBroker();
-    const opened: Closing[] = [];
-    const at = (port = broker.port) => ({ ...common, address: `nats://127.0.0.1:${port}/own` });
-    try {
-      await body({
-        broker,
-        coordinator: async (port) => {
-          const [receipts, notices, state] = [[] as Receipt[], [] as string[], { forgotten: 0 }];
-          const handlers: CoordinatorHandlers = {
-            onReceipt: (receipt) => void receipts.push(receipt),
-            onReport: () => undefined,
-            onForgotten: () => void state.forgotten++,
-            onNotice: (notice) => void notices.push(notice),
-          };
-          const queue = keep(opened, await coordinateNats(handlers, { ...at(port), leaseMs }));
-          return { queue, receipts, notices, state };
-        },
-        worker: async (port, notices = [], obey) => {
-          const handlers: WorkerHandlers = {
-            onControl: () => obey?.(),
-            onNotice: (notice) => void notices.push(notice),
-          };
-          return keep(opened, await connectNatsWorker(handlers, at(port)));
-        },
-      });
-    } finally {
-      for (const one of opened) await one.close();
-      await broker.remove();
-    }
-  });
+/** Runs a test with a broker of its own. */
+async function within(body: (world: World) => Promise<void>): Promise<void> {
+  const broker = await startBroker();
+  const opened: Closing[] = [];
+  const at = (port = broker.port) => ({ ...common, address: `nats://127.0.0.1:${port}/own` });
+  try {
+    await body({
+      broker,
+      coordinator: async (port) => {
+        const [receipts, notices, state] = [[] as Receipt[], [] as string[], { forgotten: 0 }];
+        const handlers: CoordinatorHandlers = {
+          onReceipt: (receipt) => void receipts.push(receipt),
+          onReport: () => undefined,
+          onForgotten: () => void state.forgotten++,
+          onNotice: (notice) => void notices.push(notice),
+        };
+        const queue = keep(opened, await coordinateNats(handlers, { ...at(port), leaseMs }));
+        return { queue, receipts, notices, state };
+      },
+      worker: async (port, notices = [], obey) => {
+        const handlers: WorkerHandlers = {
+          onControl: () => obey?.(),
+          onNotice: (notice) => void notices.push(notice),
+        };
+        return keep(opened, await connectNatsWorker(handlers, at(port)));
+      },
+    });
+  } finally {
+    for (const one of opened) await one.close();
+    await broker.remove();
+  }
 }
 
 function keep<T extends Closing>(opened: Closing[], one: T): T {
