@@ -3,4 +3,4 @@
 export { coordinateNats, type NatsQueueOptions } from "./nats-coordinator.ts";
 export { parseNatsAddress, type NatsAddress } from "./nats-address.ts";
 export { type NatsConnectOptions } from "./nats-link.ts";
-export { connectNatsWorker } from "./nats-worker.ts";
+export { connectNatsWorker, type NatsWorkerQueue } from "./nats-worker.ts";

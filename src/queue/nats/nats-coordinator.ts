@@ -34,8 +34,6 @@ export type NatsQueueOptions = NatsConnectOptions & {
   readonly leaseMs?: number;
   /** Leases at once, of all workers: the limit of the coordinator. Default: none. */
   readonly maxLeases?: number | null;
-  /** Copies of each stream, in a cluster of brokers. Default: 1. */
-  readonly replicas?: number;
 };
 
 /** Receipts that are read at once. */
@@ -52,12 +50,12 @@ const mostCancelled = 500;
  * are delivered. Rejects with a `ConfigurationError` when the broker is not there, or another coordinator uses the queue.
  */
 export async function coordinateNats(handlers: CoordinatorHandlers, options: NatsQueueOptions): Promise<JobQueue> {
-  const { leaseMs = 60_000, maxLeases = null, replicas = 1 } = options;
+  const { leaseMs = 60_000, maxLeases = null } = options;
   const link = await openLink("coordinator", options, handlers.onNotice);
   try {
     const names = namesOf(link.address.queue);
     await refuseSecond(link, names);
-    const queue = new NatsQueue(link, names, handlers, { leaseMs, maxLeases, replicas });
+    const queue = new NatsQueue(link, names, handlers, { leaseMs, maxLeases });
     await queue.open();
     return queue;
   } catch (error) {

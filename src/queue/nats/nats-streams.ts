@@ -46,17 +46,15 @@ export type QueueConfiguration = {
   readonly leaseMs: number;
   /** Leases at once, of all workers. */
   readonly maxLeases: number | null;
-  /** Copies of each stream, in a cluster. */
-  readonly replicas: number;
 };
 
 /** Makes the streams and the workers' consumer unless they are there. Resolves with when each stream was made. */
 export async function makeStreams(
   { jsm }: NatsLink,
   names: QueueNames,
-  { leaseMs, maxLeases, replicas }: QueueConfiguration,
+  { leaseMs, maxLeases }: QueueConfiguration,
 ): Promise<readonly string[]> {
-  const kept = { storage: "file", num_replicas: replicas, discard: "old", max_consumers: -1 };
+  const kept = { storage: "file", discard: "old", max_consumers: -1 };
   const wanted = [
     { ...kept, name: names.jobs, subjects: [names.allJobs], retention: "workqueue", max_msgs_per_subject: 1 },
     { ...kept, name: names.receipts, subjects: [names.receipt], retention: "workqueue" },

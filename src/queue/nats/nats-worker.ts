@@ -25,15 +25,23 @@ const retryMs = 500;
 /** Questions whose answers are repeated when they come again. */
 const mostQuestions = 1000;
 
+export interface NatsWorkerQueue extends WorkerQueue {
+  /** Whether the broker is there now. */
+  readonly isConnected: boolean;
+}
+
 /** Connects a worker. The queue need not be there yet. Rejects with a `ConfigurationError` when the broker is not. */
-export async function connectNatsWorker(handlers: WorkerHandlers, options: NatsConnectOptions): Promise<WorkerQueue> {
+export async function connectNatsWorker(
+  handlers: WorkerHandlers,
+  options: NatsConnectOptions,
+): Promise<NatsWorkerQueue> {
   const link = await openLink("worker", options, handlers.onNotice);
-  const queue = new NatsWorkerQueue(link, namesOf(link.address.queue), handlers);
+  const queue = new NatsWorker(link, namesOf(link.address.queue), handlers);
   await queue.open();
   return queue;
 }
 
-class NatsWorkerQueue implements WorkerQueue {
+class NatsWorker implements NatsWorkerQueue {
   readonly closed: AbortSignal;
   #leaseMs = usualLeaseMs;
   readonly #link: NatsLink;
@@ -58,6 +66,10 @@ class NatsWorkerQueue implements WorkerQueue {
 
   get leaseMs(): number {
     return this.#leaseMs;
+  }
+
+  get isConnected(): boolean {
+    return this.#link.isUp;
   }
 
   async open(): Promise<void> {
