@@ -28,8 +28,8 @@ export async function simulateLeases({ version, folder, leases, holdMs, leaseMs 
   /** @type {Map<string, number>} */
   const receipts = new Map();
   let forgotten = 0;
-  const onReceipt = (/** @type {{ summary: { id: string } }} */ { summary: { id } }) => {
-    receipts.set(id, (receipts.get(id) ?? 0) + 1);
+  const onReceipt = (/** @type {{ episodeId: string }} */ { episodeId }) => {
+    receipts.set(episodeId, (receipts.get(episodeId) ?? 0) + 1);
   };
   const queue = await coordinateNats(
     { ...silent, onReceipt, onForgotten: () => void forgotten++ },
