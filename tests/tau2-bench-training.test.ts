@@ -199,6 +199,9 @@ describe.skipIf(data === null)("τ²-bench's telecom (skipped without ../shared/
     await writeFile(join(model, "tokenizer.json"), JSON.stringify(files.tokenizerJson));
     await writeFile(join(model, "tokenizer_config.json"), JSON.stringify(files.tokenizerConfig));
     const shared = { ...telecom, cwd, model };
+    await expect(train({ ...telecom, cwd, out: "short" })).rejects.toThrow(
+      /before anything is said, and the model's context 2048/,
+    );
     const expert = {
       engine: "expert",
       expertNoise: 0,

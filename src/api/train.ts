@@ -312,6 +312,17 @@ async function prepareTraining(
         `${checkpoint.config.vocabularySize}; give the files of one model.`,
     );
   }
+  const least = lookIntoEnvironment(environment, trainTasks.task(trained[0] ?? 0), ({ guidelines, tools }) => {
+    const opening = strategy.open({ guidelines, tools, firstUtterance: "", seed: 0 });
+    return renderer.renderPrompt(opening.messages, opening.tools).tokens.length;
+  });
+  const { contextLength } = checkpoint.config;
+  if (least !== null && least >= contextLength) {
+    throw new ConfigurationError(
+      `Cannot train "${modelFolder}" on "${environment.name}": a prompt has ${least} tokens before anything is said, and the model's ` +
+        `context ${contextLength}; no episode would have a turn. Give a --model with a longer context.`,
+    );
+  }
   const traitsOf = (of: Taskset, index: number): TaskTraits =>
     traitsIn(lookIntoEnvironment(environment, of.task(index), ({ info }) => info) ?? new Map());
   if (finalFrom > Math.max(0, held.length - 2)) {

@@ -16,6 +16,7 @@ const sharedFlags = [
   "env",
   "data",
   "split",
+  "solo",
   "tasks",
   "seed",
   "model",
