@@ -91,12 +91,48 @@ describe("eval --from a file of τ²-bench simulations", () => {
     expect(await score(cli, "run")).toContain("2, 2 graded, 1 successes");
   });
 
+  it("takes several results together: a row for each domain, and one over the tasks of all", async () => {
+    const cli = await createTestCli();
+    const write = (name: string, domain: string, rewards: readonly (number | null)[]) =>
+      writeFile(
+        join(cli.folder, name),
+        JSON.stringify({ ...resultsFile(rewards), info: { environment_info: { domain_name: domain, policy: "" } } }),
+      );
+    // The same task id in both domains is two tasks.
+    await write("retail.json", "retail", [1, 0]);
+    await write("airline.json", "airline", [1, 1]);
+    await write("more.json", "airline", [0, 0]);
+    const stdout = await score(cli, "retail.json", "--from", "airline.json");
+    expect(stdout).toContain("2 results");
+    expect(stdout).toMatch(/^ *tau2-bench\/airline +1 +2 +2 +1\.000 +1\.000 +1\.000$/m);
+    expect(stdout).toMatch(/^ *tau2-bench\/retail +1 +2 +2 +0\.500 +0\.500 +0\.000$/m);
+    expect(stdout).toMatch(/^ *overall +2 +4 +4 +0\.750 +0\.750 +0\.500$/m);
+    // Two results of a domain are further trials of its tasks: 2 of 4, of which 1 pair of 6.
+    const three = await score(cli, "retail.json", "airline.json", "more.json");
+    expect(three).toMatch(/^ *tau2-bench\/airline +1 +4 +4 +0\.500 +0\.500 +0\.167 +0\.000 +0\.000$/m);
+    expect(three).toMatch(/^ *overall +2 +6 +6 +0\.500 +0\.500 +0\.083 +– +–$/m);
+    const json = JSON.parse(await score(cli, "retail.json", "airline.json", "--json")) as {
+      readonly domains: readonly { readonly title: string; readonly successes: number }[];
+    };
+    expect(json.domains).toMatchObject([
+      { title: "tau2-bench/airline", successes: 2 },
+      { title: "tau2-bench/retail", successes: 1 },
+    ]);
+    const twice = await cli.run("eval", "--from", "retail.json", "./retail.json");
+    expect(twice).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("whose trials would count twice") as string,
+    });
+    const labels = await cli.run("eval", "--from", "retail.json", "more.json", "--labels", "labels.json");
+    expect(labels.stderr).toContain("Cannot use --labels with several results");
+  });
+
   it("refuses a file that is none by name", async () => {
     const cli = await createTestCli();
     await writeFile(join(cli.folder, "results.json"), '{"info": 1}');
     const { code, stderr } = await cli.run("eval", "--from", "results.json");
     expect(code).not.toBe(0);
-    expect(stderr).toContain('Cannot read "results.json"');
+    expect(stderr).toContain('Cannot score "results.json"');
   });
 });
 

@@ -2,13 +2,18 @@
 // episodes are run.
 
 import { z } from "zod";
-import { choice, custom, file, flag, section, type SettingValues, text, whole } from "./setting.ts";
+import { choice, custom, file, flag, section, type SettingValues, whole } from "./setting.ts";
 
 const list = z.preprocess(
   (value) => (typeof value === "string" || typeof value === "number" ? [String(value)] : value),
   z
     .array(z.union([z.string(), z.number()]).transform(String))
     .transform((entries) => entries.flatMap((entry) => entry.split(",")).filter((entry) => entry !== "")),
+) as z.ZodType<readonly string[]>;
+
+const paths = z.preprocess(
+  (value) => (typeof value === "string" ? [value] : value),
+  z.array(z.string().min(1)).min(1),
 ) as z.ZodType<readonly string[]>;
 
 const wholes: z.ZodType<readonly number[]> = list
@@ -29,8 +34,8 @@ export const evalSettings = section("Evaluation", {
   format: choice("<name>", "summary", "tau-bench").help(
     "of results.json: summary, or tau-bench, upstream's list of runs (default: summary)",
   ),
-  from: text("<file|folder>", "a file or a folder").help(
-    "run nothing: score a run folder, results of upstream's tau-bench (with --env and --data) or tau2-bench, whose rewards are checked, or a file of slime, verifiers, inspect or ATIF, whose rewards are taken",
+  from: custom("<file|folder...>", { default: null, expected: "files or folders", schema: paths.nullable() }).help(
+    "run nothing: score a run folder, results of upstream's tau-bench (with --env and --data) or tau2-bench, whose rewards are checked, or a file of slime, verifiers, inspect or ATIF, whose rewards are taken; of several, one table with a row for each environment",
   ),
   labels: file.help("compare the attribution of failures with labels given by hand"),
 });

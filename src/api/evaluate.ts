@@ -3,7 +3,7 @@
 // τ-bench or τ²-bench, whose rewards the environment confirms or does not.
 
 import { existsSync } from "node:fs";
-import { readFile, stat, writeFile } from "node:fs/promises";
+import { readFile, realpath, stat, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { createChatModel, createModelCaller } from "../chat-models/index.ts";
 import { ConfigurationError, type Taskset, useEnvironment, hasSplit } from "../core/index.ts";
@@ -51,10 +51,15 @@ import { taskFactsOf } from "./fault-policy.ts";
  * { env: "bookshop", engine: "expert", trials: 4, tasks: "0-9" }
  */
 export type EvaluateOptions = Omit<RolloutSettingOptions, keyof typeof groupSettings> &
-  Partial<EvalSettings> &
-  SettingSources &
+  Partial<Omit<EvalSettings, "from">> & {
+    /** As the setting; or a list of such paths. */
+    readonly from?: string | readonly string[] | null;
+  } & SettingSources &
   CallOptions &
   Pick<RolloutOptions, "onEvent">;
+
+/** The results of one environment and split. */
+export type DomainResult = Pick<EvaluateResult, "title" | "evaluation" | "scores">;
 
 /** What an evaluation found. */
 export type EvaluateResult = {
@@ -69,6 +74,10 @@ export type EvaluateResult = {
   readonly rollout: RolloutResult | null;
   /** Runs of a result file with the rewards that the environment gives; `null`: the source is a run folder. */
   readonly rescored: readonly RescoredRun[] | null;
+  /** Where `from` named several results: one for each environment and split, their episodes taken together; else none. */
+  readonly domains: readonly DomainResult[];
+  /** Where `from` named several results: each by itself; else none. */
+  readonly parts: readonly EvaluateResult[];
   /** For each list of `labels`, how well the attribution of failures agrees with it. */
   readonly agreement: ReadonlyMap<string, readonly Agreement[]>;
 };
@@ -85,7 +94,7 @@ export async function evaluate(options: EvaluateOptions = {}): Promise<EvaluateR
   const plan = await readEvaluation(options);
   const { own, given, surroundings, resume } = plan;
   const scoring = await prepareScoring(plan, options);
-  if (own.from !== null) return scoreFrom(own.from, plan, scoring, options);
+  if (own.from !== null) return scoreAll(own.from, plan, scoring, options);
   const settings = await orderTasks(given, own, surroundings);
   const largest = Math.max(0, ...(own.passK ?? []));
   if (largest > settings.groupSize) {
@@ -124,9 +133,14 @@ const noGroups = Object.fromEntries(
 
 async function readEvaluation(options: EvaluateOptions): Promise<EvaluationPlan> {
   const own = readFlags(evalSettings, options);
+  if (own.from !== null && own.from.length > 1 && own.labels !== null) {
+    throw new ConfigurationError(
+      "Cannot use --labels with several results: labels name tasks by their numbers, which meet; name one result with --from.",
+    );
+  }
   if (own.from !== null && own.format !== "summary") {
     throw new ConfigurationError(
-      `Cannot write "${own.from}" in format "${own.format}": what --from names is read and left as it is; leave --format out.`,
+      `Cannot write "${own.from.join('", "')}" in format "${own.format}": what --from names is read and left as it is; leave --format out.`,
     );
   }
   const { settings, surroundings, resume } = await readOptions(options);
@@ -238,6 +252,44 @@ async function openSource({ env, data, remote, split }: Source, { surroundings, 
     ...(signal === undefined ? {} : { signal }),
   });
   return { environment, split: split ?? defaultSplit, gradeFault };
+}
+
+/** Of several results, each environment's together, and all of them: pass^k is the mean over all tasks, as upstream takes it. */
+async function scoreAll(
+  names: readonly string[],
+  plan: EvaluationPlan,
+  scoring: Scoring,
+  options: EvaluateOptions,
+): Promise<EvaluateResult> {
+  const known = new Map<string, string>();
+  const parts: EvaluateResult[] = [];
+  for (const name of names) {
+    const path = resolve(plan.surroundings.cwd, name);
+    const real = await realpath(path).catch(() => path);
+    if (known.has(real)) {
+      throw new ConfigurationError(
+        `Cannot score "${known.get(real)}" and "${name}" together: they are the same, whose trials would count twice; name it once.`,
+      );
+    }
+    known.set(real, name);
+    parts.push(await scoreFrom(name, plan, scoring, options));
+  }
+  const [only] = parts;
+  if (only !== undefined && parts.length === 1) return only;
+  const titles = [...new Set(parts.map(({ title }) => title))].toSorted();
+  const domains = titles.map((title) => {
+    const own: EpisodeScore[] = [];
+    for (const part of parts.filter((one) => one.title === title)) {
+      const earlier = own.reduce((most, { trial }) => Math.max(most, trial + 1), 0);
+      own.push(...part.scores.map((score) => ({ ...score, trial: earlier + score.trial })));
+    }
+    return { title, scores: own, evaluation: resultOf("", title, own, scoring).evaluation };
+  });
+  // Tasks of several environments may have the same ids.
+  const scores = domains.flatMap(({ title, scores: own }) =>
+    own.map((score) => ({ ...score, taskId: `${title} ${score.taskId}` })),
+  );
+  return { ...resultOf(names.join(", "), "overall", scores, scoring), domains, parts };
 }
 
 async function scoreFrom(
@@ -354,5 +406,5 @@ function resultOf(
 ): EvaluateResult {
   const evaluation = evaluationOf(scores, passK === null ? {} : { ks: passK });
   const agreement = new Map([...labels].map(([name, list]) => [name, agreementOf(list, scores)]));
-  return { source, title, evaluation, scores, agreement, rollout: null, rescored: null };
+  return { source, title, evaluation, scores, agreement, rollout: null, rescored: null, domains: [], parts: [] };
 }

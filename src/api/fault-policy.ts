@@ -1,4 +1,4 @@
-// The fault policy of a rollout, and what graders may know of a task for it: of τ-bench the expected calls and the user id, of
+// The fault policy of a rollout, and what graders may know of a task for it: of τ-bench and τ²-bench the expected calls and who the user is, of
 // others what every task says. An episode that failed through the user or the environment says nothing about the policy.
 
 import { type EnvironmentSource, type Task, type Episode, type EpisodeSamples, useEnvironment } from "../core/index.ts";
@@ -54,12 +54,21 @@ export function faultPolicyOf({
 export type TaskFactsSource = (task: Task) => Promise<TaskFacts>;
 
 const tauBench = "tau-bench/";
+const tau2Bench = /^tau2-bench\/(.+?)(-solo)?$/;
 
-/** `data`: where the tasks of τ-bench were loaded from; `null` for other environments. */
+/** `data`: where the tasks of τ-bench or τ²-bench were loaded from; `null` for other environments. */
 export function taskFactsOf(environment: EnvironmentSource, data: string | null): TaskFactsSource {
   const domain = environment.name.startsWith(tauBench) ? environment.name.slice(tauBench.length) : null;
   const known = new Map<string, Promise<TaskFacts>>();
   const make = async (task: Task): Promise<TaskFacts> => {
+    const [, tau2 = null, solo] = tau2Bench.exec(environment.name) ?? [];
+    // Without a user there is nobody else to be at fault.
+    if (tau2 !== null && data !== null && solo === undefined) {
+      const { loadTau2Data } = await import("../environments/tau2-bench/index.ts");
+      const loaded = await loadTau2Data({ domain: tau2, folder: data });
+      const found = (await loaded.tasks(task.split))[task.index];
+      if (found !== undefined) return (await import("./tau2-facts.ts")).tau2Facts(loaded, found);
+    }
     if (domain === null || data === null) return unknownEnd(environment, task);
     const { loadTauBench } = await import("../environments/tau-bench/index.ts");
     return tauBenchFacts(environment, task, await loadTauBench({ domain, folder: data }));

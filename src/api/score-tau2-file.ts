@@ -8,15 +8,25 @@ import type { Outcome } from "../core/index.ts";
 import {
   type DomainData,
   evaluate,
+  isUserStop,
   judgedAssertions,
   loadTau2Data,
   readTau2Results,
   type ReadSimulation,
   type Tau2Message,
   type Tau2ResultFile,
+  type Tau2Task,
 } from "../environments/tau2-bench/index.ts";
 import { PythonError } from "../python-semantics/index.ts";
-import { type ConversationStep, countActions, type RescoredRun } from "../graders/index.ts";
+import {
+  attributeFault,
+  type ConversationStep,
+  countActions,
+  isSuccess,
+  type RescoredRun,
+  type TaskFacts,
+} from "../graders/index.ts";
+import { tau2Facts } from "./tau2-facts.ts";
 
 /** A file of simulations, or a folder with a file a simulation; `null`: the path is neither. */
 export async function readTau2File(path: string, name: string): Promise<Tau2ResultFile | null> {
@@ -40,10 +50,20 @@ export async function scoreTau2File(file: Tau2ResultFile, folder: string | null)
   const data = folder === null ? null : await loadTau2Data({ domain: file.domain, folder });
   const indexes = new Map([...file.tasks.keys()].map((id, index) => [id, index]));
   const runs: RescoredRun[] = [];
+  const known = new Map<Tau2Task, Promise<TaskFacts>>();
+  const factsOf = async (from: DomainData, task: Tau2Task | undefined): Promise<TaskFacts | null> => {
+    if (task === undefined) return null;
+    const facts = known.get(task) ?? tau2Facts(from, task);
+    known.set(task, facts);
+    return facts;
+  };
   for (const simulation of file.simulations) {
     const { taskId, trial, reward, reason } = simulation;
     // A task that the file does not have comes after those that it has.
     if (!indexes.has(taskId)) indexes.set(taskId, indexes.size);
+    const conversation = stepsOf(simulation.messages);
+    const isFailed = reason !== "infrastructure_error" && reward !== null && !isSuccess(reward);
+    const facts = data === null || file.isSolo || !isFailed ? null : await factsOf(data, file.tasks.get(taskId));
     const score = {
       taskId,
       taskIndex: indexes.get(taskId) ?? 0,
@@ -53,12 +73,12 @@ export async function scoreTau2File(file: Tau2ResultFile, folder: string | null)
       reward: reason === "infrastructure_error" ? null : reward,
       outcome: outcomes[reason],
       ending: reason,
-      ...countActions(stepsOf(simulation.messages)),
+      ...countActions(conversation),
       problems: {},
       agentCost: simulation.agentCost,
       userCost: simulation.userCost,
       durations: null,
-      fault: null,
+      fault: facts === null ? null : attributeFault({ conversation, outcome: outcomes[reason], failure: null, facts }),
     };
     const replayedReward = data === null ? null : await confirm(data, file, simulation);
     runs.push({ score, recordedReward: reward ?? 0, replayedReward, changedObservations: 0 });
@@ -93,18 +113,20 @@ async function confirm(data: DomainData, file: Tau2ResultFile, simulation: ReadS
   }
 }
 
-/** What the agent did and heard. */
+/** What both sides said and did. */
 function stepsOf(messages: readonly Tau2Message[]): ConversationStep[] {
   const results = new Map(messages.flatMap((one) => (one.role === "tool" ? [[one.id, one] as const] : [])));
   return messages.flatMap((message): ConversationStep[] => {
     if (message.role === "system" || message.role === "tool") return [];
     const text = message.content ?? "";
-    if (message.role === "user") return message.toolCalls === null ? [{ type: "user", text, hangsUp: false }] : [];
-    if (message.toolCalls === null) return [{ type: "agent", text }];
+    const { role } = message;
+    if (message.toolCalls === null) {
+      return role === "user" ? [{ type: "user", text, hangsUp: isUserStop(message) }] : [{ type: "agent", text }];
+    }
     return message.toolCalls.map(({ id, name, arguments: given }) => {
       const result = results.get(id);
       return {
-        type: "call",
+        type: role === "user" ? "user-call" : "call",
         name,
         arguments: given,
         result: result?.content ?? "",

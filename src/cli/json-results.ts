@@ -14,9 +14,21 @@ export function rolloutJson(result: RolloutResult): RolloutJson {
 }
 
 /** Of `eval`: results.json, with where it came from, what the environment confirms and the agreement with labels. */
-export function evaluationJson({ source, title, evaluation, scores, rescored, agreement, rollout }: EvaluateResult) {
+export function evaluationJson({
+  source,
+  title,
+  evaluation,
+  scores,
+  rescored,
+  agreement,
+  rollout,
+  domains,
+}: EvaluateResult) {
   return {
     ...{ format: 1, source, title, ...evaluation, scores },
+    ...(domains.length === 0
+      ? {}
+      : { domains: domains.map(({ title: name, evaluation: own }) => ({ title: name, ...own })) }),
     ...{ rescored, agreement: Object.fromEntries(agreement), rollout: rollout === null ? null : rolloutJson(rollout) },
   };
 }

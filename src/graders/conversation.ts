@@ -79,8 +79,10 @@ export type TaskFacts = {
   readonly tools: readonly Tool[];
   /** Of the user; none where it only talks. */
   readonly userTools: readonly Tool[];
-  /** Calls that lead to the expected end; `null`: not known. */
+  /** Calls of the agent that lead to the expected end; `null`: not known. */
   readonly expectedCalls: readonly EnvironmentCall[] | null;
+  /** Those of the user beside them. @default none */
+  readonly expectedUserCalls?: readonly EnvironmentCall[];
   /** Whether those calls earn the reward when they are made; `null`: not tried. */
   readonly isReachable: boolean | null;
   /** Beside those that can be read off the expected calls. */
@@ -88,13 +90,18 @@ export type TaskFacts = {
 };
 
 /** Every fact that the instruction holds: the named ones, and strings of expected calls that look like an identifier. */
-export function instructionFacts({ instruction, expectedCalls, knownFacts }: TaskFacts): readonly KnownFact[] {
+export function instructionFacts({
+  instruction,
+  expectedCalls,
+  expectedUserCalls = [],
+  knownFacts,
+}: TaskFacts): readonly KnownFact[] {
   if (instruction === null) return [];
   const facts = new Map<string, KnownFact>();
   const add = (fact: KnownFact): void => {
     if (instruction.includes(fact.value)) facts.set(fact.value, fact);
   };
-  for (const { arguments: values } of expectedCalls ?? []) {
+  for (const { arguments: values } of [...(expectedCalls ?? []), ...expectedUserCalls]) {
     for (const [key, value] of values) {
       if (typeof value !== "string" || !/^\S*\d\S*$|@/.test(value) || value.length < 5) continue;
       add({ name: plain(key), value });
@@ -128,7 +135,7 @@ export function quote(text: string): string {
 
 /** Whether a tool only looks, by the first word of its name; a wrong guess only keeps a rule silent. */
 export function isRead(tool: string): boolean {
-  return /^(get|find|search|list|look|read|check|calculate|think)(_|$)/.test(tool);
+  return /^(get|find|search|list|look|read|check|calculate|think|run|can)(_|$)/.test(tool);
 }
 
 /** Whether a tool changes something for the user, as far as its name tells. Handing over to another agent changes nothing. */

@@ -92,7 +92,7 @@ export async function scoreEpisode(episode: Episode, gradeFault: FaultGrader): P
 export function countActions(conversation: Conversation): Pick<EpisodeScore, "turns" | "toolCalls" | "toolErrors"> {
   const calls = conversation.filter((step) => step.type === "call");
   return {
-    turns: conversation.filter((step) => step.type !== "user").length,
+    turns: conversation.filter(({ type }) => type === "agent" || type === "call").length,
     toolCalls: calls.length,
     toolErrors: count(
       calls.flatMap((step) =>

@@ -1,7 +1,7 @@
 // A second opinion on failures that no rule explains, from a model. Off unless a model is given; its answer is a
 // label with a reason, never a reward. The prompt is our own.
 
-import { attribute, type EnvironmentSource, type Task, useEnvironment } from "../core/index.ts";
+import { attribute, type EnvironmentCall, type EnvironmentSource, type Task, useEnvironment } from "../core/index.ts";
 import { dumpJson } from "../python-semantics/json/index.ts";
 import type { Conversation, TaskFacts } from "./conversation.ts";
 import { type FailedEpisode, type Fault, type FaultAttribution, faults, attributeFault } from "./fault-attribution.ts";
@@ -56,7 +56,11 @@ fault: user, environment or agent
 because: one sentence`;
 
 function material({ conversation, facts }: FailedEpisode, guidelines: string): string {
-  const expected = (facts.expectedCalls ?? []).map((call) => `${call.name} ${dumpJson(call.arguments)}`);
+  const shown = (call: EnvironmentCall): string => `${call.name} ${dumpJson(call.arguments)}`;
+  const expected = [
+    ...(facts.expectedCalls ?? []).map(shown),
+    ...(facts.expectedUserCalls ?? []).map((call) => `customer's own call: ${shown(call)}`),
+  ];
   return [
     `Guidelines of the agent:\n${guidelines}`,
     `Instruction of the customer:\n${facts.instruction ?? "(not in words)"}`,

@@ -3,6 +3,7 @@
 
 import { type Tool, toolParameters } from "../core/index.ts";
 import type { JsonValue } from "../python-semantics/json/value.ts";
+import { findUserCallFault } from "./user-call-rules.ts";
 import {
   type Conversation,
   type ConversationStep,
@@ -24,6 +25,7 @@ const rules: readonly Rule[] = [
   findOtherWish,
   findUnfinishedHangUp,
   findIgnoredRequest,
+  findUserCallFault,
 ];
 
 /** The first rule that speaks; `null`: none does. */

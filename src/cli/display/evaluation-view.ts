@@ -26,10 +26,9 @@ import {
 const shownErrors = 12;
 
 /** Of a result file also what the environment says of its rewards. */
-export function evaluationView(
-  { source, title, evaluation, scores, rescored, agreement }: EvaluateResult,
-  colours: Colours,
-): string[] {
+export function evaluationView(result: EvaluateResult, colours: Colours): string[] {
+  if (result.parts.length > 0) return domainsView(result, colours);
+  const { source, title, evaluation, scores, rescored, agreement } = result;
   const lines = [
     "",
     colours.bold(rescored === null ? title : `${source}: ${title}`),
@@ -39,6 +38,29 @@ export function evaluationView(
     lines.push("", ...confirmationView(rescored, colours), ...upstreamView(evaluation, scores, colours));
   }
   for (const [name, list] of agreement) lines.push("", ...agreementView(name, list));
+  return lines;
+}
+
+/** One row for each environment of several results, and one for all. */
+function domainsView({ evaluation, scores, domains, parts }: EvaluateResult, colours: Colours): string[] {
+  const rows = [...domains, { title: "overall", evaluation, scores }];
+  const ks = [...new Set(rows.flatMap((row) => row.evaluation.passRates.map(({ k }) => k)))].toSorted((a, b) => a - b);
+  const table = textTable(
+    `environment | >tasks | >episodes | >graded | >reward${ks.map((k) => ` | >pass^${k}`).join("")}`,
+    rows.map(({ title, evaluation: { tasks, episodes, graded, meanReward, passRates } }) => [
+      ...[printable(title), formatCount(tasks.length), formatCount(episodes), formatCount(graded), rate(meanReward)],
+      ...ks.map((k) => rate(passRates.find((one) => one.k === k)?.passHatK ?? null)),
+    ]),
+  );
+  const lines = ["", colours.bold(`${formatCount(parts.length)} results`), ...indented(table, colours)];
+  for (const row of domains) {
+    const [missing] = upstreamView(row.evaluation, row.scores, colours);
+    if (missing !== undefined) lines.push(`  ${printable(row.title)}:${missing}`);
+  }
+  for (const { source, title, rescored } of parts) {
+    if (rescored === null || rescored.every(({ replayedReward }) => replayedReward === null)) continue;
+    lines.push("", `  ${printable(`${source}: ${title}`)}`, ...confirmationView(rescored, colours));
+  }
   return lines;
 }
 

@@ -18,6 +18,7 @@ export {
   type ConversationOptions,
   type ConversationState,
   type Handed,
+  isUserStop,
   stopToken,
 } from "./conversation.ts";
 export {
