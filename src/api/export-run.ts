@@ -13,6 +13,7 @@ import {
   useEnvironment,
 } from "../core/index.ts";
 import {
+  createInspectFile,
   createJsonLinesFile,
   createParquetFile,
   type ExportContext,
@@ -136,9 +137,10 @@ export async function exportRun(options: ExportRunOptions): Promise<ExportRunRes
       'Cannot export several runs as "samples": their numbers of groups and episodes would meet; export each by itself, or use --format slime.',
     );
   }
-  if (options.format === tau2Results && options.to !== undefined) {
+  const isDocument = options.format === tau2Results || options.format === "inspect";
+  if (options.to !== undefined && (isDocument || options.format === "atif")) {
     throw new ConfigurationError(
-      `Cannot export to tau2 as ${options.to}: the file is one JSON document; leave --to out.`,
+      `Cannot export to ${options.format} as ${options.to}: the file is ${isDocument ? "one JSON document" : "JSON lines"}; leave --to out.`,
     );
   }
   const passes = where === undefined ? () => true : parseWhere(where);
@@ -165,7 +167,11 @@ export async function exportRun(options: ExportRunOptions): Promise<ExportRunRes
   };
   const context = { ...(await contextOf(runs, request)), where: passes, expertsOf };
   const kind = fileKinds[options.to ?? (extname(path) === ".parquet" ? "parquet" : "jsonl")];
-  const open = tau2?.openFile ?? ((to: string) => kind(to, format.columns));
+  const title = runs.map(({ environment }) => recorded(environment, "env") ?? "episodes")[0] ?? "episodes";
+  const open = (to: string): Promise<RowFile> => {
+    if (tau2 !== null) return tau2.openFile(to);
+    return options.format === "inspect" ? createInspectFile(to, format.columns, title) : kind(to, format.columns);
+  };
   const file = await openFile(path, open, options);
   let counts: ExportCounts = { rows: 0, episodes: 0, groups: 0, trainedTokens: null, leftOut: [] };
   let groupSize: number | null = null;
@@ -310,10 +316,10 @@ async function contextOf(
   runs: readonly OpenedRun[],
   request: ExportRequest,
 ): Promise<ExportContext & { readonly learnTools: (run: string | null, episode: Episode) => Promise<void> }> {
-  const { format, onNotice } = request;
+  const { format, onNotice, options } = request;
   const decoders = new Map<string | null, (tokens: Uint32Array) => string>();
   const tools = new Map<string | null, RunTools>();
-  const showsTools = format.columns.some(({ name }) => name === "tools");
+  const showsTools = options.format === "atif" || format.columns.some(({ name }) => name === "tools");
   for (const { name, environment } of runs) {
     if (format.needsText) decoders.set(name, await decoderOf(environment, request));
     // The sessions of a gateway bring their own.

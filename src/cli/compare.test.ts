@@ -60,6 +60,8 @@ describe("compare", () => {
     for (const [format, file] of [
       ["slime", "a.jsonl"],
       ["verifiers", "traces.jsonl"],
+      ["inspect", "log.json"],
+      ["atif", "atif.jsonl"],
     ] as const) {
       expect((await run("export", "a", "--format", format, "--output", file)).code).toBe(0);
       const { pairs } = JSON.parse((await run("compare", "a", file, "--json")).stdout) as Comparison;

@@ -1,11 +1,13 @@
 // Rows into a file, which has its name only when it is whole: JSON lines, or Parquet with lists of int32 and float32, texts, and
 // messages as a list of structs, so that trainers read them as they are; whatever has no fixed shape is JSON text.
 
+import { randomUUID } from "node:crypto";
 import { open, rename, rm } from "node:fs/promises";
 
 import type { SchemaElement } from "hyparquet-writer";
 
 import { type AnyRow, type Columns, type ColumnType, rowLine } from "./columns.ts";
+import { inspectDocument, type InspectRow } from "./logs.ts";
 
 /**
  * Takes rows in order. Memory does not grow with their number.
@@ -87,6 +89,23 @@ export async function createJsonLinesFile(path: string, columns: Columns<AnyRow>
     },
     abandon: () => file.abandon(),
   };
+}
+
+/** An inspect log: its samples are the rows, and one JSON object is around them. */
+export async function createInspectFile(path: string, columns: Columns<AnyRow>, task: string): Promise<RowFile> {
+  const document = inspectDocument({ task, created: new Date(), id: randomUUID() });
+  const epochs = new Map<string, number>();
+  const rewards: (number | null)[] = [];
+  const file = await createDocumentFile(path, document.head, () => document.tail({ rewards, ids: [...epochs.keys()] }));
+  const numbered = (row: AnyRow): string => {
+    const { id, scores } = row as InspectRow;
+    const epoch = (epochs.get(id) ?? 0) + 1;
+    epochs.set(id, epoch);
+    const { value = null } = (scores["reward"] ?? {}) as { readonly value?: number };
+    rewards.push(value);
+    return rowLine({ ...row, epoch }, columns);
+  };
+  return { ...file, write: (rows) => file.write(rows.map((row) => ({ text: numbered(row) }))) };
 }
 
 /** Values (of lists, too) in a row group: as many rows as have these are held at once, about 100 MB while they are encoded. */

@@ -6,6 +6,7 @@ import { ConfigurationError, type Episode, type EpisodeSamples, type GroupRecord
 import { countOnes } from "../trajectories/index.ts";
 import type { AnyRow, Columns } from "./columns.ts";
 import { preferenceColumns, toPreferenceRows, sftColumns, toSftRow } from "./conversations.ts";
+import { atifColumns, inspectColumns, toAtifRow, toInspectRow } from "./logs.ts";
 import { type ExportOrigin, countLabels } from "./samples.ts";
 import {
   atroposColumns,
@@ -52,8 +53,11 @@ export type ExportedRow = { readonly row: AnyRow; readonly episodes: readonly Ex
 
 export type ExportFormat = {
   readonly columns: Columns<AnyRow>;
-  /** Trainers of policies get kept groups alone: groups are dropped for their sake. Datasets of text take all. */
-  readonly takes: "kept-groups" | "all-groups";
+  /**
+   * Trainers of policies get kept groups alone: groups are dropped for their sake. Datasets of text take all. Logs that people read
+   * take what failed and was not graded, too.
+   */
+  readonly takes: "kept-groups" | "all-groups" | "everything";
   /** True: `decode` is called. */
   readonly needsText: boolean;
   /** The trainer finds groups by position: a file holds whole groups of one size. */
@@ -130,6 +134,17 @@ export const exportFormats = {
     takes: "all-groups",
     rowsOf: eachSample(toSftTokensRow),
     trainedTokens: ({ labels }) => countLabels(labels),
+  }),
+  atif: formatOf(atifColumns, {
+    takes: "everything",
+    holdsTurnRewards: true,
+    rowsOf: (episodes, { toolsOf }) =>
+      episodes.map(({ origin }) => ({ row: toAtifRow(origin, toolsOf(origin)), episodes: [origin] })),
+  }),
+  inspect: formatOf(inspectColumns, {
+    takes: "everything",
+    holdsTurnRewards: true,
+    rowsOf: (episodes) => episodes.map(({ origin }) => ({ row: toInspectRow(origin), episodes: [origin] })),
   }),
   preferences: formatOf(preferenceColumns, {
     takes: "all-groups",
@@ -303,6 +318,7 @@ function whyNot(
   { origin, result }: EpisodeToExport,
 ): string | null {
   const { outcome, reward } = origin.episode;
+  if (takes === "everything") return null;
   if (outcome === "failed" || outcome === "aborted") return `it was ${outcome}`;
   if (reward === null) return "it was not graded";
   if (isFilteredOut(result)) return "the run's fault policy took it out";

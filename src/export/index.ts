@@ -12,7 +12,14 @@ export {
   toPreferenceRows,
   toSftRow,
 } from "./conversations.ts";
-export { createDocumentFile, createJsonLinesFile, createParquetFile, type RowFile } from "./files.ts";
+export {
+  createDocumentFile,
+  createInspectFile,
+  createJsonLinesFile,
+  createParquetFile,
+  type RowFile,
+} from "./files.ts";
+export { type AtifRow, type InspectRow, toAtifRow, toInspectRow } from "./logs.ts";
 export {
   type EpisodeToExport,
   type ExportContext,

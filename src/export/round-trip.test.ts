@@ -82,7 +82,9 @@ function readTrace(row: Fields): Trained[] {
   return samples;
 }
 
-const readers: Readonly<Record<Exclude<ExportFormatName, "sft" | "preferences">, (row: Fields) => Trained[]>> = {
+const readers: Readonly<
+  Record<Exclude<ExportFormatName, "sft" | "preferences" | "atif" | "inspect">, (row: Fields) => Trained[]>
+> = {
   slime: (row) => {
     const tokens = list(row["tokens"]);
     const before = zeros(tokens.length - (row["response_length"] as number));
@@ -271,6 +273,8 @@ describe("every format", () => {
   });
 
   it("is read back by a test of its own", () => {
-    expect([...tokenFormats, "sft", "preferences"].toSorted()).toEqual([...exportFormatNames].toSorted());
+    expect([...tokenFormats, "sft", "preferences", "atif", "inspect"].toSorted()).toEqual(
+      [...exportFormatNames].toSorted(),
+    );
   });
 });
