@@ -82,6 +82,7 @@ export {
   type ExportRunResult,
   NothingToExportError,
 } from "./api/export-run.ts";
+export { mergeRun, type MergeRunOptions, type MergeRunResult } from "./api/merge-run.ts";
 export { type RunningEnvServer, serveEnvironment, type ServeEnvironmentOptions } from "./api/env-server.ts";
 export { initEnvironment, type InitEnvironmentOptions, type InitEnvironmentResult } from "./api/init-environment.ts";
 export { gateway, type GatewayOptions, type RunningGateway } from "./api/gateway.ts";

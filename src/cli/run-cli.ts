@@ -20,6 +20,7 @@ const commands: Readonly<Record<string, () => Promise<(run: RunCommand) => Comma
   compare: async () => (await import("./commands/compare-command.ts")).compareCommand,
   view: async () => (await import("./commands/view-command.ts")).viewCommand,
   export: async () => (await import("./commands/export-command.ts")).exportCommand,
+  merge: async () => (await import("./commands/merge-command.ts")).mergeCommand,
   "export-model": async () => (await import("./commands/export-command.ts")).exportModelCommand,
   prepare: async () => (await import("./commands/start-command.ts")).prepareCommand,
   train: async () => (await import("./commands/train-command.ts")).trainCommand,

@@ -65,6 +65,12 @@ export class ByteWriter {
     this.#length = end;
   }
 
+  bytes(source: Uint8Array): void {
+    this.#reserve(source.length);
+    this.#bytes.set(source, this.#length);
+    this.#length += source.length;
+  }
+
   /** A few bytes. */
   short(source: Uint8Array): void {
     this.#reserve(source.length);

@@ -24,6 +24,7 @@ export {
   type ResumedRun,
   resumeFileRunStore,
 } from "./file-run-store.ts";
+export { type MergedRun, mergeShards } from "./merge-shards.ts";
 export { openShard, type ShardStore } from "./shard-store.ts";
 export { createMemoryRunStore } from "./memory-run-store.ts";
 export {

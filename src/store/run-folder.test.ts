@@ -19,6 +19,7 @@ import { flipped, sampleEpisode } from "./sample-episode.test-helper.ts";
 import {
   createFileRunStore,
   type EpisodeSummary,
+  mergeShards,
   openRunFolder,
   openShard,
   resumeFileRunStore,
@@ -369,6 +370,9 @@ describe("a run with shards", () => {
       const [one, sharded] = await twoRuns(random, groups);
       const [expected, found] = [await readingOf(one), await readingOf(sharded)];
       expect(found).toEqual(expected);
+      const merged = newFolder();
+      await mergeShards(sharded, merged);
+      expect(await readingOf(merged)).toEqual(expected);
       expect(expected.hits.length).toBeGreaterThan(17);
     }
   });

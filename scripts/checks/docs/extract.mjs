@@ -95,7 +95,8 @@ function docstringExamples(text) {
 
 const programs = "npx|npm|node|python|pip|trainable-agents|curl";
 const isCommand = new RegExp(`^(?:[A-Z_]+=\\S+ )*(?:${programs}) `);
-const subcommands = "rollout|eval|inspect|export|export-model|prepare|init|train|engine|serve|doctor|bench|tokens";
+const subcommands =
+  "rollout|eval|inspect|export|merge|export-model|prepare|init|train|engine|serve|doctor|bench|tokens";
 const isNamed = new RegExp(`^(?:${subcommands}) --`);
 
 /**
