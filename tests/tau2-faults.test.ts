@@ -103,6 +103,24 @@ describe.skipIf(folder === null)("faults in τ²-bench (skipped without ../share
     }
   });
 
+  test("is found in time that grows with the text", async () => {
+    const name = "toggle_airplane_mode";
+    const long = "A".repeat(200_000);
+    const steps = Array.from({ length: 300 }, () => [
+      agent("Please go on."),
+      phone("check_vpn_status", "VPN is OFF"),
+      user("So."),
+    ]);
+    const begun = performance.now();
+    await faultOf(name, [
+      phone("check_network_status", long),
+      user(long),
+      agent(`${long} ${"a is ".repeat(40_000)}`),
+      ...steps.flat(),
+    ]);
+    expect(performance.now() - begun).toBeLessThan(5_000);
+  });
+
   test("of recorded conversations those are the user's in which it changed what nobody spoke of", async () => {
     const lines = (await readFile(join(folder!, "goldens", "evaluate.jsonl"), "utf8")).trim().split("\n");
     const counts = { agent: 0, user: 0 };

@@ -116,6 +116,11 @@ async function play(
   { data, isSolo, place: { name, folder, manifest, source } }: Place,
   episode: Episode,
 ): Promise<Played | null> {
+  if (episode.events.some(({ type }) => type === "session")) {
+    throw new ConfigurationError(
+      `Cannot export episode "${episode.id}" of "${folder}" to tau2: a program outside ran it through the gateway, and its calls cannot be made again; leave the run out.`,
+    );
+  }
   const { split, index, contentHash } = episode.task;
   const isKnown = source.splits.includes(split) && index < source.taskset(split).size;
   const task = (await data.tasks(split))[index];

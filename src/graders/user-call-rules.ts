@@ -89,15 +89,12 @@ function findClaimedCall(conversation: Conversation, { expectedUserCalls = [] }:
 /** The user changed something of its own accord that the solution does not change, and the agent never spoke of. */
 function findUnrequestedCall(conversation: Conversation, { expectedUserCalls = [] }: TaskFacts): Finding | null {
   const expected = new Set(expectedUserCalls.map(({ name }) => name));
-  for (const [at, step] of conversation.entries()) {
+  let said = " ";
+  for (const step of conversation) {
+    if (step.type === "agent") said += `${step.text} ${plain(step.text)} `;
     if (!isUserCall(step) || step.isError || !isChange(step.name) || expected.has(step.name)) continue;
     const topic = topicOf(step.name);
-    const isKnown = conversation.slice(0, at).some((before) => {
-      if (before.type !== "agent") return false;
-      const said = ` ${plain(before.text)} `;
-      return before.text.includes(step.name) || topic.length === 0 || topic.some((word) => said.includes(` ${word}`));
-    });
-    if (isKnown) continue;
+    if (topic.length === 0 || said.includes(step.name) || topic.some((word) => said.includes(` ${word}`))) continue;
     return {
       rule: "unrequested-call",
       evidence: `The user called ${step.name} ${dumpJson(step.arguments)}, which nobody had asked it to do.`,
@@ -107,7 +104,8 @@ function findUnrequestedCall(conversation: Conversation, { expectedUserCalls = [
 }
 
 /** What a result says is on or off. */
-const states = /([A-Z][\w-]*(?: [A-Za-z][\w-]*){0,3}?)(?: is(?: now| currently)?(?: turned)? |: )(ON|OFF)\b/g;
+const states =
+  /\b([A-Z][\w-]{0,30}(?: [A-Za-z][\w-]{0,30}){0,3}?)(?: is(?: now| currently)?(?: turned)? |: )(ON|OFF)\b/g;
 
 /** The user said that something is on which the last result of its own calls shows off, or the other way round. */
 function findMisreport(conversation: Conversation): Finding | null {
