@@ -2,8 +2,14 @@
 // implementations are chosen here and nowhere below.
 
 import { resolve } from "node:path";
-import { ConfigurationError, type SamplingParams, type UserSource } from "../core/index.ts";
-import { groupRanking, type RankGroup, resumableRunner, type RolloutPlan } from "../rollout/index.ts";
+import {
+  ConfigurationError,
+  type Episode,
+  type EpisodeSamples,
+  type SamplingParams,
+  type UserSource,
+} from "../core/index.ts";
+import { episodeSamples, groupRanking, type RankGroup, resumableRunner, type RolloutPlan } from "../rollout/index.ts";
 import type { EpisodeJournal } from "../store/index.ts";
 import { checkBudget } from "./budget.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -15,7 +21,7 @@ import { choosePolicy, type ConnectedPolicy, connectPolicy, type PolicyOptions, 
 import { chooseGrading, gradingOfEvaluation, missingJudge } from "./choose-graders.ts";
 import { chooseGroups, type GroupOptions } from "./choose-groups.ts";
 import { chooseStrategy, chooseUser, recordUsers } from "./choose-user.ts";
-import { withFaultPolicy } from "./fault-policy.ts";
+import { faultPolicyOf, withFaultPolicy } from "./fault-policy.ts";
 import { areOwnServers } from "./choose-engine.ts";
 import { type Preset, findPreset } from "./presets.ts";
 import { checkChatModel } from "./first-contact.ts";
@@ -42,6 +48,8 @@ export type PreparedRollout = {
   readonly preset: Preset | null;
   /** Compares the episodes of a group; `null`: each has the reward of its own grade. */
   readonly rank: RankGroup | null;
+  /** The training rows of an episode that was stored, with the fault policy applied. */
+  readonly rowsOf: (episode: Episode) => Promise<EpisodeSamples>;
   readonly redact: (text: string) => string;
   /**
    * Contacts the server. Rejects with a `ConfigurationError` when it is not there. Episodes resume from the journal, and every
@@ -50,7 +58,7 @@ export type PreparedRollout = {
   connect(cancel: AbortSignal, journal: EpisodeJournal, options?: ConnectOptions): Promise<ConnectedPolicy>;
 };
 
-type PrepareOptions = {
+export type PrepareOptions = {
   readonly resumes?: boolean;
   /**
    * Whose groups they are: of the settings, those of an evaluation, which are not compared, of requests that say how large they
@@ -129,6 +137,9 @@ export async function prepareRollout(
     seedTurns: given.seedTurns || policy.engine === "expert",
   };
   const sampling = samplingOf(settings);
+  const data = given.data === null ? null : resolve(context.cwd, given.data);
+  const faultPolicy = { policy: settings.faultPolicy, environment, data };
+  const applyFaults = faultPolicyOf(faultPolicy);
   const plan: RolloutPlan = {
     taskset,
     taskIndexes: readTaskList(tasks, taskset),
@@ -145,6 +156,7 @@ export async function prepareRollout(
     model,
     user,
     preset,
+    rowsOf: (episode) => applyFaults(episode, episodeSamples(episode)),
     rank: grading === null ? null : groupRanking(grading),
     redact,
     connect: async (cancel, journal, { url, ...options } = {}) => {
@@ -155,15 +167,8 @@ export async function prepareRollout(
       const parts = { settings, environment, user, strategy, model, grading, preset };
       const connected = await connectPolicy(at, parts, { ...options, context, cancel });
       if (preset !== null) return connected;
-      const data = given.data === null ? null : resolve(context.cwd, given.data);
-      return {
-        ...connected,
-        runEpisode: withFaultPolicy(resumableRunner(connected.runEpisode, journal), {
-          policy: settings.faultPolicy,
-          environment,
-          data,
-        }),
-      };
+      const runEpisode = withFaultPolicy(resumableRunner(connected.runEpisode, journal), faultPolicy);
+      return { ...connected, runEpisode };
     },
   };
 }

@@ -371,6 +371,18 @@ export const rolloutSettings = {
       schema: concurrency,
     }).help("episodes at once: a number, or as many as the servers are busy with, between two bounds (auto: 4-1024)"),
   }),
+  ...section("Processes", {
+    processes: custom<number | "auto">("<auto|n>", {
+      default: 1,
+      expected: "a whole number from 1 to 256, or auto",
+      schema: z.preprocess(
+        (value) => (typeof value === "string" && /^\d+$/.test(value.trim()) ? Number(value) : value),
+        z.union([numberWithin({ min: 1, max: 256 }).refine(Number.isSafeInteger), z.literal("auto")]),
+      ),
+    }).help(
+      "processes that run episodes, each writing its own shard of the run folder; 1: this one alone. auto: as many as cores, as far as each has 512 episodes and 64 at once",
+    ),
+  }),
   ...section("Output", {
     out: folder.help("run folder; must be new or empty (default: runs/<time>-<env>)"),
     fsync: custom<"always" | "never" | number>("<when>", {

@@ -6,13 +6,21 @@ import { existsSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import type { CircuitStatus } from "../engines/guarded/index.ts";
 import { slimeRowLine, toSlimeRow } from "../export/index.ts";
-import { type RolloutParts, rolloutWarnings, runRollout, type RunTotals } from "../rollout/index.ts";
-import { createFileRunStore, createRoutedExpertsFile, resumeFileRunStore, runFiles } from "../store/index.ts";
+import { subscribeToAbort } from "../lib/deadline.ts";
+import { type Coordinator, type RolloutParts, rolloutWarnings, runRollout, type RunTotals } from "../rollout/index.ts";
+import {
+  createFileRunStore,
+  createRoutedExpertsFile,
+  resumeFileRunStore,
+  runFiles,
+  unindexedEpisodes,
+} from "../store/index.ts";
 import { createBudget } from "./budget.ts";
 import { concurrencyOf } from "./choose-groups.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
+import { checkProcesses, openProcesses, processesOf } from "./processes.ts";
 import { closeRemote } from "./remote-environments.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import { runManifest, checkSameSettings, type RunToResume } from "./run-to-resume.ts";
@@ -140,7 +148,10 @@ export async function rolloutFrom(
   const facts = { folder, environment: environment.name, split: settings.split ?? "" };
   if (resume !== null) checkSameSettings(resume, settings);
   const place = resolve(surroundings.cwd, folder);
-  const storing = { redact, fsync: settings.fsync };
+  const planned = (settings.groups ?? plan.taskIndexes.length) * plan.groupSize;
+  const processes = processesOf(settings, planned);
+  if (processes > 1) checkProcesses(settings, surroundings.parts);
+  const storing = { redact, fsync: settings.fsync, hasShards: processes > 1 };
   const earlier = resume === null ? null : await resumeFileRunStore(place, storing);
   const store = earlier?.store ?? createFileRunStore(place, storing);
   const onNotice = (message: string): void => onEvent({ type: "notice", message });
@@ -163,6 +174,8 @@ export async function rolloutFrom(
     ...{ id: resume?.id ?? randomUUID(), settings, prepared, engine: connected },
     ...{ begun: resume?.begun ?? new Date(), resumed: resume === null ? 0 : resume.resumed + 1 },
   };
+  let workers: Coordinator | null = null;
+  let unsubscribe = (): void => undefined;
   try {
     await store.begin(runManifest({ ...describe, ended: null, status: "running", totals: null, error: null }));
     try {
@@ -183,12 +196,26 @@ export async function rolloutFrom(
       const warnings = prepared.model === null ? [] : rolloutWarnings(prepared.sampling, plan.groupSize);
       for (const message of warnings) onEvent({ type: "warning", message });
       const log = (line: string): void => onEvent({ type: "log", line: redact(line) });
-      const unwatched = { runEpisode: connected.runEpisode, store };
+      let report = (): void => undefined;
+      if (processes > 1) {
+        // An episode of a group that is compared counts once it was.
+        if (earlier !== null && prepared.rank === null) {
+          for await (const one of unindexedEpisodes(place, earlier.ended)) await store.appendIndexed(one);
+        }
+        workers = await openProcesses({
+          ...{ given, groups, surroundings, folder: place, processes, store, prepared, onNotice },
+          ...{ runId: describe.id, fence: describe.resumed + 1, onReport: () => report() },
+        });
+        const coordinator = workers;
+        unsubscribe = subscribeToAbort(signal, () => void coordinator.stop());
+      }
+      const unwatched = { runEpisode: workers?.runEpisode ?? connected.runEpisode, store };
       const watched = await watchRun(settings, unwatched, { folder: place, onNotice, log });
       watch = watched;
       const parts = {
         ...{ runEpisode: watched.runEpisode, store: watched.store },
         rank: prepared.rank,
+        unfinished: workers === null ? undefined : () => workers!.unfinished,
         exportSamples: writesSamples(place, prepared) ? exporterFor(prepared) : undefined,
         ...(earlier === null ? {} : { decided: earlier.decided }),
       };
@@ -198,12 +225,14 @@ export async function rolloutFrom(
           ...{ ...prepared.groups, drain: AbortSignal.any([drain, budget.signal]), signal },
           concurrency: concurrencyOf(settings.concurrency, connected.engine),
           onProgress: (current) => {
+            report = () => onEvent({ type: "progress", totals: current });
             watched.progress(current);
             budget.check(current);
             onEvent({ type: "progress", totals: current });
           },
         });
       } finally {
+        await workers?.close();
         await watched.close();
       }
       onEvent({ type: "run-end", totals });
@@ -218,6 +247,8 @@ export async function rolloutFrom(
       throw error;
     }
   } finally {
+    unsubscribe();
+    await workers?.close();
     await connected.close();
     await expertsFile.close();
     // Processes that a server of tools has waiting; a source of the caller's is the caller's.

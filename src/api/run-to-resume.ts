@@ -120,6 +120,7 @@ const mayDiffer: ReadonlySet<SettingName> = new Set([
   "userTimeout",
   "gradingTimeout",
   "concurrency",
+  "processes",
   "maxCost",
   "prices",
   "fsync",

@@ -3,14 +3,14 @@
 
 import { join } from "node:path";
 import { ConfigurationError } from "../core/index.ts";
-import type { RolloutParts, RunEpisode, RunTotals } from "../rollout/index.ts";
+import type { DispatchEpisode, RolloutParts, RunTotals } from "../rollout/index.ts";
 import type { CircuitChange, RunObserver } from "../telemetry/index.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 
 type Progress = Pick<RunTotals, "episodesPlanned" | "episodesStarted" | "episodesFinished" | "concurrency">;
 
 export type RunWatch = {
-  readonly runEpisode: RunEpisode;
+  readonly runEpisode: DispatchEpisode;
   readonly store: RolloutParts["store"];
   /** Called at every change. */
   readonly progress: (totals: () => Progress) => void;
@@ -27,7 +27,7 @@ export type WatchOptions = {
   readonly log: (line: string) => void;
 };
 
-type Parts = { readonly runEpisode: RunEpisode; readonly store: RolloutParts["store"] };
+type Parts = { readonly runEpisode: DispatchEpisode; readonly store: RolloutParts["store"] };
 
 /** Starts what the settings name. Throws a `ConfigurationError` for an unknown name and a port that is taken. */
 export async function watchRun(
@@ -98,18 +98,26 @@ async function start(name: string, { folder, onNotice }: WatchOptions): Promise<
   );
 }
 
-/** The observer receives an event after it counts. */
-export function observedRunner(runEpisode: RunEpisode, observer: RunObserver): RunEpisode {
-  return (task, place) =>
-    runEpisode(task, {
+/** The observer receives an event after it counts; of an episode that ran in another process, how it ended. */
+export function observedRunner(runEpisode: DispatchEpisode, observer: RunObserver): DispatchEpisode {
+  return async (task, place) => {
+    const { episodeId } = place;
+    const finished = await runEpisode(task, {
       ...place,
       async onEvent(event) {
         await place.onEvent(event);
-        observer.event(place.episodeId, event);
+        observer.event(episodeId, event);
       },
       onRecorded(event) {
         place.onRecorded?.(event);
-        observer.recorded(place.episodeId, event);
+        observer.recorded(episodeId, event);
       },
     });
+    if (finished !== null && "summary" in finished && finished.counts !== null) {
+      const { stopReason, failure } = finished.summary;
+      observer.event(episodeId, { type: "episode-start", episodeId, taskId: task.id, seed: place.seed });
+      observer.event(episodeId, { type: "episode-end", stopReason, failure });
+    }
+    return finished;
+  };
 }

@@ -38,8 +38,8 @@ export type EndedEpisode = {
   readonly open: () => Promise<FinishedEpisode>;
 };
 
-/** As {@link RunEpisode}; the episode may run in another process. */
-export type DispatchEpisode = (task: Task, request: EpisodeRequest) => Promise<FinishedEpisode | EndedEpisode>;
+/** As {@link RunEpisode}; the episode may run in another process. `null`: it did not run, and nothing is recorded of it. */
+export type DispatchEpisode = (task: Task, request: EpisodeRequest) => Promise<FinishedEpisode | EndedEpisode | null>;
 
 export function endedOf(finished: FinishedEpisode | EndedEpisode): EndedEpisode {
   if ("summary" in finished) return finished;
@@ -86,6 +86,9 @@ function countBy<T>(items: readonly T[], entryOf: (item: T) => readonly [name: s
   return counts;
 }
 
+/** Engine calls that ended, and those of them that a server refused for being busy or that ran out of time. */
+export type ObservedCalls = { readonly calls: number; readonly sampledTokens: number; readonly overloads: number };
+
 /** What a run decides about an episode, as its options; everything else is up to its runner. */
 export type EpisodeRequest = Required<
   Pick<EpisodeOptions, "episodeId" | "groupId" | "sampleIndex" | "seed" | "signal" | "onEvent">
@@ -93,6 +96,10 @@ export type EpisodeRequest = Required<
   Pick<EpisodeOptions, "resumeFrom" | "requestTag"> & {
     /** Of this episode alone. Default: the runner's. */
     readonly sampling?: SamplingParams;
+    /** Of this episode alone, where a queue carries it to its worker. Default: the runner's. */
+    readonly engineUrl?: string | null;
+    /** Receives what the workers of a queue observed since they said so last. */
+    readonly onObserved?: (observed: ObservedCalls) => void;
     /** Receives every event of the episode that an earlier process recorded, before the episode continues. Default: ignored. */
     readonly onRecorded?: (event: EpisodeEvent) => void;
   };
@@ -101,7 +108,7 @@ export type EpisodeRequest = Required<
 export type RunEpisode = (task: Task, request: EpisodeRequest) => Promise<FinishedEpisode>;
 
 /** Options that only a request decides. */
-type RequestOption = Exclude<keyof EpisodeRequest, "sampling">;
+type RequestOption = Exclude<keyof EpisodeRequest, "sampling" | "engineUrl" | "onObserved">;
 
 /** Runs `runEpisode`: token-exact, every token trained once. */
 export function episodeRunner(parts: EpisodeParts, options: Omit<EpisodeOptions, RequestOption> = {}): RunEpisode {

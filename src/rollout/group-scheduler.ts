@@ -39,8 +39,7 @@ export type GroupStore = Pick<RunStore, "append" | "appendGroup">;
 export type ExportSamples = (finished: FinishedEpisode, position: EpisodePosition) => readonly string[];
 
 export type SchedulerOptions = {
-  /** `null`: the episode did not run, and nothing is recorded of it. */
-  readonly runEpisode: (...run: Parameters<DispatchEpisode>) => Promise<FinishedEpisode | EndedEpisode | null>;
+  readonly runEpisode: DispatchEpisode;
   /** Of the run: seeds of episodes derive from it, their group's id and their place in the group. */
   readonly seed: number;
   /** Episodes of a group. */
@@ -292,6 +291,7 @@ export class GroupScheduler {
         this.#limit.observe(event);
         onEvent?.(event, plan);
       },
+      onObserved: (observed) => this.#limit.count(observed),
       ...(onRecorded === undefined ? {} : { onRecorded: (event) => onRecorded(event, plan) }),
     });
     if (finished === null) return;

@@ -56,6 +56,8 @@ export {
   type RunEpisode,
   summarizeEpisode,
 } from "./episode-runner.ts";
+export { Coordinator, type CoordinatorOptions } from "./workers/coordinator.ts";
+export { runWorker, type WorkerOptions, type WorkerRun } from "./workers/run-worker.ts";
 export { type QuotaOptions } from "./group-quota.ts";
 export {
   type ExportSamples,

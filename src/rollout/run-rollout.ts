@@ -39,6 +39,8 @@ export type RolloutPlan = {
 
 export type RolloutParts = {
   readonly runEpisode: DispatchEpisode;
+  /** What other processes have sampled of episodes that have not ended, to be shown. Default: nothing. */
+  readonly unfinished?: (() => Pick<RunTotals, "turns" | "sampledTokens">) | undefined;
   /** Begun by the caller, and closed by it. */
   readonly store: GroupStore;
   /** Groups that the store holds from an earlier process, by id: their episodes are counted, nothing is decided again. Default: none. */
@@ -88,7 +90,7 @@ export async function runRollout(
 ): Promise<RunTotals> {
   checkPlan(plan);
   const { taskset, taskIndexes, groupSize, seed } = plan;
-  const { decided, ...recorded } = parts;
+  const { decided, unfinished, ...recorded } = parts;
   const { clock = systemClock, concurrency = 64, quota: { target = null, ...quotaOptions } = {} } = options;
   const policy = resolveGroupPolicy(options.groups ?? {}, groupSize);
   const maxGroups = target === null ? Infinity : 8 * target;
@@ -101,7 +103,11 @@ export async function runRollout(
   /** Groups that passed and are not decided yet. */
   const passed = new Map<number, FinishedGroup>();
 
-  const totals = (): RunTotals => counter.totals({ concurrency: scheduler.concurrency });
+  const totals = (): RunTotals => {
+    const counted = counter.totals({ concurrency: scheduler.concurrency });
+    const { turns, sampledTokens } = unfinished?.() ?? { turns: 0, sampledTokens: 0 };
+    return { ...counted, turns: counted.turns + turns, sampledTokens: counted.sampledTokens + sampledTokens };
+  };
   const report = (): void => options.onProgress?.(totals);
   const count = (record: GroupRecord, { members }: FinishedGroup): void => {
     counter.decide(
@@ -173,7 +179,7 @@ export async function runRollout(
     },
   });
   await scheduler.run(options);
-  return totals();
+  return counter.totals({ concurrency: scheduler.concurrency });
 }
 
 function checkPlan({ taskIndexes, groupSize, taskset }: RolloutPlan): void {

@@ -166,7 +166,12 @@ export class EpisodePool {
         },
         ...(onRecorded && { onRecorded }),
       });
-      const ended = endedOf(await running);
+      const finished = await running;
+      if (finished === null) {
+        if (!job.isSuspended) job.end(notStarted);
+        return null;
+      }
+      const ended = endedOf(finished);
       if (job.isSuspended && ended.summary.stopReason === "cancelled") return null;
       if (!isHeld) await this.settle(job, ended);
       return ended;

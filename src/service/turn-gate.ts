@@ -8,7 +8,14 @@ import { DeadlineError, withDeadline, Waiters } from "../lib/deadline.ts";
 /** Open or closed. Waiters pass in the order they came. */
 export class TurnGate {
   readonly #waiters = new Waiters();
+  readonly #idle = new Waiters();
   #isOpen = true;
+  #callsInFlight = 0;
+
+  /** Calls that have passed and not ended. */
+  get callsInFlight(): number {
+    return this.#callsInFlight;
+  }
 
   get isOpen(): boolean {
     return this.#isOpen;
@@ -21,6 +28,22 @@ export class TurnGate {
   open(): void {
     this.#isOpen = true;
     this.#waiters.wake();
+  }
+
+  /** Resolves when no call is in flight that passed the gate. */
+  async idle(): Promise<void> {
+    while (this.#callsInFlight > 0) await this.#idle.wait();
+  }
+
+  /** Counts a call that has passed. */
+  async count<T>(call: () => Promise<T>): Promise<T> {
+    this.#callsInFlight++;
+    try {
+      return await call();
+    } finally {
+      this.#callsInFlight--;
+      if (this.#callsInFlight === 0) this.#idle.wake();
+    }
   }
 
   /** Resolves when the gate is open; rejects with the signal's reason when it aborts first. */
@@ -44,11 +67,9 @@ export function gatedEngine(engine: Engine, gate: TurnGate, options: GatedEngine
     async sample(request, { signal, ...rest } = {}) {
       if (!gate.isOpen) await gate.pass(signal);
       try {
-        return await withDeadline((bounded) => engine.sample(request, { ...rest, signal: bounded }), {
-          timeoutMs,
-          clock,
-          signal,
-        });
+        return await gate.count(() =>
+          withDeadline((bounded) => engine.sample(request, { ...rest, signal: bounded }), { timeoutMs, clock, signal }),
+        );
       } catch (error) {
         if (!(error instanceof DeadlineError)) throw error;
         const message = `Cannot finish call "${request.requestId}": engine "${engine.name}" did not answer within ${timeoutMs} ms; raise the turn timeout or lower the concurrency.`;

@@ -25,7 +25,7 @@ export {
   resumeFileRunStore,
 } from "./file-run-store.ts";
 export { type MergedRun, mergeShards } from "./merge-shards.ts";
-export { openShard, type ShardStore } from "./shard-store.ts";
+export { openShard, type ShardStore, unindexedEpisodes } from "./shard-store.ts";
 export { createMemoryRunStore } from "./memory-run-store.ts";
 export {
   createRoutedExpertsFile,
@@ -56,3 +56,4 @@ export {
   whereFields,
   type WhereGroup,
 } from "./where.ts";
+export { EpisodeFiles } from "./episode-files.ts";

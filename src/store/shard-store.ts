@@ -1,17 +1,18 @@
 // `shards/<name>/` of a run folder: the episodes of one worker, and its journal. A line is on the disk before its summary leaves the
 // process; what of them counts, the index of the run says. A worker that was killed opens its shard again and goes on in it.
 
-import { mkdir } from "node:fs/promises";
+import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { ConfigurationError, type Episode, type EpisodeEvent } from "../core/index.ts";
 import { unchanged } from "../lib/text.ts";
+import { parseJson } from "../python-semantics/json/parse-json.ts";
 import { OutgoingLines } from "./byte-writer.ts";
 import { EpisodeFiles } from "./episode-files.ts";
 import { type EpisodePlace, isShardName, summaryOf, type UnnumberedSummary } from "./episode-index.ts";
 import type { FileRunStoreOptions } from "./file-run-store.ts";
 import { RunJournal } from "./journal.ts";
 import { AppendFile, BatchQueue, checksumHolds, endLine, readRawLines, statedChecksum } from "./lines.ts";
-import { writeEpisode } from "./records.ts";
+import { episodeFromJson, writeEpisode } from "./records.ts";
 import { episodeIdOf, readJournal, type RecoveredJournal, sizeOf } from "./recover-run.ts";
 import { lockRun, type RunLock } from "./run-lock.ts";
 import { closedStore, type EpisodeJournal, runFiles, storeFault } from "./run-store.ts";
@@ -209,6 +210,33 @@ class Shard implements ShardStore {
       return await action();
     } catch (error) {
       throw storeFault(task, this.location, error);
+    }
+  }
+}
+
+/**
+ * Episodes in shards that the index does not name: their worker had stored them when the process died that decides. Each once, and
+ * none that was aborted. For a run that no process writes into.
+ */
+export async function* unindexedEpisodes(
+  folder: string,
+  ended: ReadonlySet<string>,
+): AsyncGenerator<UnnumberedSummary> {
+  const found = new Set<string>();
+  const names = await readdir(join(folder, runFiles.shards)).catch(() => []);
+  for (const shard of names.filter(isShardName).toSorted()) {
+    const file = join(folder, runFiles.shards, shard, runFiles.episodes);
+    if ((await sizeOf(file)) === 0) continue;
+    for await (const { bytes, start } of readRawLines(file, () => undefined)) {
+      // A line that changed is not counted: its episode runs again.
+      if (!checksumHolds(bytes)) continue;
+      const id = episodeIdOf(bytes, `"${file}"`);
+      if (ended.has(id) || found.has(id)) continue;
+      const episode = episodeFromJson(parseJson(bytes.toString("utf8")), `"${file}" at byte ${start}`);
+      if (episode.outcome === "aborted") continue;
+      found.add(id);
+      const place = { shard, offset: start, length: bytes.length, crc32: statedChecksum(bytes) };
+      yield { ...summaryOf(episode), place };
     }
   }
 }

@@ -4,6 +4,7 @@
 import type { EngineLoad, EngineLoadSource, EpisodeEvent } from "../../core/index.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { withDeadline } from "../../lib/deadline.ts";
+import type { ObservedCalls } from "../episode-runner.ts";
 import { checkBounds, type ConcurrencyBounds, firstLimit, nextLimit } from "./next-limit.ts";
 
 /** Follows the servers between two bounds. */
@@ -20,6 +21,8 @@ export interface EpisodeLimit {
   readonly current: number;
   /** Receives every new event of every episode. */
   observe(event: EpisodeEvent): void;
+  /** In place of events, what other processes saw. */
+  count(observed: ObservedCalls): void;
   /** `running` returns the episodes in flight; `onChange` is called when the limit has changed. */
   start(hooks: { readonly running: () => number; readonly onChange: () => void }): void;
   /** Leaves no timer and no request to a server behind. */
@@ -30,11 +33,24 @@ export interface EpisodeLimit {
 export function createEpisodeLimit(setting: number | AdaptiveConcurrency, clock: Clock): EpisodeLimit {
   if (typeof setting !== "number") return adaptiveLimit(setting, clock);
   if (setting !== Infinity) checkBounds({ floor: setting, ceiling: setting });
-  return { current: setting, observe: () => undefined, start: () => undefined, stop: () => undefined };
+  return {
+    current: setting,
+    observe: () => undefined,
+    count: () => undefined,
+    start: () => undefined,
+    stop: () => undefined,
+  };
 }
 
 /** Codes of failed attempts that say "too much at once". */
 const overloadCodes: ReadonlySet<string> = new Set(["overloaded", "timeout"]);
+
+/** `null`: the event ends no call. */
+export function observedIn(event: EpisodeEvent): ObservedCalls | null {
+  if (event.type !== "turn" && event.type !== "agent-reply") return null;
+  const overloads = event.attempts.filter(({ failure }) => overloadCodes.has(failure.code)).length;
+  return { calls: 1, sampledTokens: event.type === "turn" ? event.turn.sampledTokens.length : 0, overloads };
+}
 /** A server that takes longer to say how busy it is counts as silent for this once. */
 const loadTimeoutMs = 5_000;
 
@@ -82,10 +98,13 @@ function adaptiveLimit({ start, intervalMs = 2_000, ...setting }: AdaptiveConcur
       return state.limit;
     },
     observe(event) {
-      if (event.type !== "turn" && event.type !== "agent-reply") return;
-      seen.calls++;
-      if (event.type === "turn") seen.sampledTokens += event.turn.sampledTokens.length;
-      seen.overloads += event.attempts.filter(({ failure }) => overloadCodes.has(failure.code)).length;
+      const observed = observedIn(event);
+      if (observed !== null) this.count(observed);
+    },
+    count({ calls, sampledTokens, overloads }) {
+      seen.calls += calls;
+      seen.sampledTokens += sampledTokens;
+      seen.overloads += overloads;
     },
     start(hooks) {
       lastLook = clock.now();

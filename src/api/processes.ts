@@ -1,0 +1,110 @@
+// `--processes`: how many a run has, and their coordinator. With one, nothing of this is used.
+
+import { fork } from "node:child_process";
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { ConfigurationError, type Episode } from "../core/index.ts";
+import { createProcessPool } from "../queue/index.ts";
+import { Coordinator, type CoordinatorOptions } from "../rollout/index.ts";
+import { EpisodeFiles, type FileRunStore, runFiles } from "../store/index.ts";
+import type { PreparedRollout, PrepareOptions } from "./prepare-rollout.ts";
+import { concurrencyBounds, type RolloutSettings } from "./rollout-settings.ts";
+import { keyOf } from "./setting.ts";
+import { type GivenParts, packageVersion, type Surroundings } from "./surroundings.ts";
+import type { WorkerSettings } from "./worker-run.ts";
+
+/** From src/ and from dist/ alike: processes run what was built. */
+const program = fileURLToPath(new URL("../../dist/api/worker-process.js", import.meta.url));
+const leaseMs = 60_000;
+
+/** A process is worth its start, half a second of CPU, from so many episodes on, and so many at once. */
+const leastEpisodes = 512;
+const leastAtOnce = 64;
+
+/**
+ * Processes that run the episodes; 1: this one, without a queue. "auto": as many as there are cores beside this one's, as far as each
+ * has enough to do; never more than one for a model that samples in the process. `episodes`: `Infinity` for a service.
+ */
+export function processesOf(
+  { processes, concurrency, engine }: Pick<RolloutSettings, "processes" | "concurrency" | "engine">,
+  episodes: number,
+): number {
+  if (processes !== "auto") return processes;
+  if (engine === "embedded" || engine === "llama-cpp") return 1;
+  const { ceiling } = concurrencyBounds(concurrency);
+  const busy = Math.min(Math.floor(episodes / leastEpisodes), Math.floor(ceiling / leastAtOnce));
+  return Math.max(1, Math.min(availableParallelism(), busy));
+}
+
+/** Of a file that one process writes, or a person at this terminal. */
+const ofOneProcess = ["preset", "recordUsers", "judgeCache"] as const;
+
+/** Throws a `ConfigurationError` for what does not cross into another process. */
+export function checkProcesses(settings: RolloutSettings, parts: GivenParts | undefined): void {
+  const value = Object.keys(parts ?? {}).find((name) => name !== "filter" && name !== "ranking");
+  if (value !== undefined) {
+    throw new ConfigurationError(
+      `Cannot run in several processes: option "${value}" is a value of this program, which other processes do not have; name a module ` +
+        "or a model instead, or set processes to 1.",
+    );
+  }
+  const name = ofOneProcess.find((one) => settings[one] !== null) ?? (settings.user === "human" ? "user" : null);
+  if (name !== null) {
+    throw new ConfigurationError(
+      `Cannot use --${keyOf(name)} with --processes ${settings.processes}: it belongs to one process; leave one of both out, or give --processes 1.`,
+    );
+  }
+}
+
+type OpenWorkers = {
+  readonly prepared: PreparedRollout;
+  readonly store: FileRunStore;
+  readonly groups: NonNullable<PrepareOptions["groups"]>;
+  readonly given: RolloutSettings;
+  readonly surroundings: Surroundings;
+  /** Absolute. */
+  readonly folder: string;
+  readonly processes: number;
+} & Pick<CoordinatorOptions, "runId" | "fence" | "onNotice" | "onReport">;
+
+/** Starts the processes of a run. */
+export function openProcesses({
+  given,
+  groups,
+  surroundings: { env, cwd },
+  folder,
+  processes,
+  prepared,
+  store,
+  ...options
+}: OpenWorkers): Promise<Coordinator> {
+  const files = new EpisodeFiles(folder);
+  const whole = async (episode: Episode) => ({ episode, result: await prepared.rowsOf(episode) });
+  const capacity = Math.ceil(concurrencyBounds(given.concurrency).ceiling / processes);
+  const settings: WorkerSettings = { settings: given, groups };
+  return Coordinator.open({
+    ...options,
+    store,
+    stored: async (episodeId) => {
+      const episode = await store.kept(episodeId);
+      return episode === null ? null : { ...(await whole(episode)), origin: "stored" };
+    },
+    open: async ({ id, place }) => whole(await files.episode(id, place)),
+    onClose: () => files.close(),
+    version: packageVersion(),
+    settings: JSON.stringify(settings),
+    shards: join(folder, runFiles.shards),
+    endsOnRefusal: true,
+    connect: (handlers, fail) =>
+      createProcessPool(handlers, {
+        ...{ processes, leaseMs, onFault: fail },
+        start: (name) =>
+          fork(program, [name, folder, String(capacity), String(leaseMs)], {
+            ...{ cwd, env: { ...env } as NodeJS.ProcessEnv, execArgv: [] },
+            // What a worker says is for people; standard output is this program's.
+            stdio: ["ignore", 2, 2, "ipc"],
+          }),
+      }),
+  });
+}

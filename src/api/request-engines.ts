@@ -1,0 +1,83 @@
+// The engines that requests name: one connection for each, made when it is needed.
+
+import { ConfigurationError } from "../core/index.ts";
+import { parseBaseUrl, showAddress } from "../http/index.ts";
+import type { RunEpisode } from "../rollout/index.ts";
+import type { PolicyRequest } from "../service/index.ts";
+import type { ConnectedPolicy } from "./choose-policy.ts";
+import type { PreparedRollout } from "./prepare-rollout.ts";
+
+/** More addresses than this in the requests of one service are a mistake. */
+const mostEngines = 64;
+
+/** One connection for each engine that requests name, made when it is needed. */
+export function createEngines(
+  { settings, sampling: base }: PreparedRollout,
+  connectTo: (url: string | null) => Promise<ConnectedPolicy>,
+) {
+  const connections = new Map<string | null, Promise<ConnectedPolicy>>();
+  const connected = new Set<ConnectedPolicy>();
+  /** Gives a new connection the version that the trainer reported last. */
+  let report: (policy: ConnectedPolicy) => Promise<void> = () => Promise.resolve();
+
+  const checkCount = (url: string | null): void => {
+    if (connections.has(url) || connections.size < mostEngines) return;
+    throw new ConfigurationError(
+      `Cannot use another engine: requests have named ${mostEngines} already; put a router before them.`,
+    );
+  };
+  const connect = (url: string | null): Promise<ConnectedPolicy> => {
+    const known = connections.get(url);
+    if (known !== undefined) return known;
+    // Many requests may have been taken before the first of them connects.
+    checkCount(url);
+    const connecting = connectTo(url).then(async (policy) => {
+      // First, so that a report which comes while it gets an earlier one reaches it too.
+      connected.add(policy);
+      await report(policy);
+      return policy;
+    });
+    connections.set(url, connecting);
+    // A server that was not there may be there for the next request.
+    connecting.catch(() => connections.delete(url));
+    return connecting;
+  };
+
+  return {
+    connect,
+    runner({ engineUrl, sampling }: PolicyRequest): RunEpisode {
+      const needsNoServer = settings.engine !== null && ["expert", "embedded", "llama-cpp"].includes(settings.engine);
+      if (engineUrl !== null && needsNoServer) {
+        throw new ConfigurationError(
+          `Cannot use the engine of the request: this service runs engine "${settings.engine}"; leave "engine" out, or start the service with --engine sglang.`,
+        );
+      }
+      if (engineUrl !== null) checkAddress(engineUrl);
+      checkCount(engineUrl);
+      const merged = { ...base, ...sampling };
+      return async (task, place) => {
+        const { runEpisode } = await connect(engineUrl);
+        return runEpisode(task, { ...place, sampling: merged });
+      };
+    },
+    /** Resolves when all engines know it that are connected; others get it before their first call. */
+    async reportWeightVersion(version: string, onFault: (error: unknown) => void): Promise<void> {
+      report = async ({ engine }) => engine?.reportWeightVersion?.(version).catch(onFault);
+      await Promise.all([...connected].map(report));
+    },
+    async close(): Promise<void> {
+      const settled = await Promise.allSettled(connections.values());
+      await Promise.all(settled.map(async (one) => (one.status === "fulfilled" ? one.value.close() : undefined)));
+    },
+  };
+}
+
+/** Of a request. Throws a `ConfigurationError` for what is no address, and for one with a password, since requests are kept as they come. */
+function checkAddress(url: string): void {
+  for (const part of url.split(",")) {
+    if (parseBaseUrl(part, { what: "engine of the request" }).secrets.length === 0) continue;
+    throw new ConfigurationError(
+      `Cannot use "${showAddress(part)}" as the engine of the request: it holds a password, and requests are kept in the folder; start the service with --api-key-env.`,
+    );
+  }
+}

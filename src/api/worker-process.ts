@@ -1,0 +1,28 @@
+// The program of a worker that a run has started as a child process: takes its name and place from the command line, its settings from
+// the channel, and ends with it.
+
+import { runWorker } from "../rollout/index.ts";
+import { connectToParent } from "../queue/index.ts";
+import { packageVersion } from "./surroundings.ts";
+import { redactorFor } from "./secrets.ts";
+import { endWatch, watchProcess } from "./user-code.ts";
+import { openWorkerRun } from "./worker-run.ts";
+
+const [name = "", folder = "", capacity = "", leaseMs = ""] = process.argv.slice(2);
+const { env } = process;
+const surroundings = { env, cwd: process.cwd() };
+const drain = new AbortController();
+// A terminal sends its Ctrl-C to the whole group; what it means is the coordinator's to say.
+process.on("SIGINT", () => undefined);
+process.on("SIGTERM", () => drain.abort());
+watchProcess(redactorFor(env, { variables: [], urls: [] }));
+
+const onNotice = (message: string): void => void process.send?.({ type: "notice", message });
+await runWorker({
+  ...{ name, version: packageVersion(), capacity: Number(capacity), drain: drain.signal, onNotice },
+  connect: (handlers) => connectToParent(handlers, Number(leaseMs)),
+  openRun: (state) => openWorkerRun(state, { surroundings, name, folder, onNotice }),
+});
+endWatch();
+// Whatever an engine or a module of the user's has left open.
+process.exit();

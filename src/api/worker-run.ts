@@ -1,0 +1,106 @@
+// A run as one of its workers has it: prepared from the coordinator's settings, with the worker's own shard, its own connections to the
+// engines, and a gate before every engine call.
+
+import { ConfigurationError, messageOf } from "../core/index.ts";
+import type { RunState } from "../queue/job-queue.ts";
+import type { WorkerRun } from "../rollout/index.ts";
+import { createRoutedExpertsFile, openShard, type ShardStore } from "../store/index.ts";
+import { createEngines } from "./request-engines.ts";
+import { prepareRollout, type PrepareOptions } from "./prepare-rollout.ts";
+import type { RolloutSettings } from "./rollout-settings.ts";
+import type { Surroundings } from "./surroundings.ts";
+
+/** What `RunState.settings` holds. */
+export type WorkerSettings = {
+  readonly settings: RolloutSettings;
+  readonly groups: NonNullable<PrepareOptions["groups"]>;
+};
+
+type WorkerPlace = {
+  readonly surroundings: Surroundings;
+  /** Of the worker. */
+  readonly name: string;
+  /** Run folder, below which the worker has its shard. */
+  readonly folder: string;
+  readonly onNotice: (message: string) => void;
+};
+
+/** Rejects with a `ConfigurationError` when the run cannot run here. */
+export async function openWorkerRun(state: RunState, place: WorkerPlace): Promise<WorkerRun> {
+  const { surroundings, name, folder, onNotice } = place;
+  const { settings: given, groups } = readSettings(state.settings);
+  const prepared = await prepareRollout(given, surroundings, { groups });
+  const { settings, environment, redact } = prepared;
+  const { gatedEngine, TurnGate } = await import("../service/index.ts");
+  const gate = new TurnGate();
+  const open = (): Promise<ShardStore> => openShard(folder, name, { redact, fsync: settings.fsync });
+  let shard = await open();
+  const expertsFile = createRoutedExpertsFile(shard.location);
+  const stop = new AbortController();
+  // What an earlier life of this worker left of a cancelled episode is not what counts.
+  const journal = {
+    record: (...event: Parameters<ShardStore["record"]>) => shard.record(...event),
+    recorded: (episodeId: string) => shard.recorded(episodeId),
+    kept: async (episodeId: string) => {
+      const episode = await shard.kept(episodeId);
+      return episode?.outcome === "aborted" ? null : episode;
+    },
+  };
+  const engines = createEngines(prepared, (url) =>
+    prepared.connect(stop.signal, journal, {
+      ...(url === null ? {} : { url }),
+      ...{ onNotice: (message) => onNotice(redact(message)), expertsFile },
+      onCircuit: ({ server, state: now }) => onNotice(`Notice: ${name}: server ${server} is ${now}.`),
+      wrapEngine: (engine) => gatedEngine(engine, gate, { timeoutMs: settings.turnTimeout * 1000 }),
+    }),
+  );
+  try {
+    // A server that is not there is the run's fault, and not the first episode's.
+    if (groups !== "requested") await engines.connect(null);
+  } catch (error) {
+    await shard.close();
+    throw error;
+  }
+  let known: string | null = null;
+  return {
+    get shard() {
+      return shard;
+    },
+    get callsInFlight() {
+      return gate.callsInFlight;
+    },
+    task: (split, index) => environment.taskset(split).task(index),
+    runEpisode: (task, request) => {
+      const { engineUrl = null, sampling = prepared.sampling } = request;
+      return engines.runner({ engineUrl, sampling })(task, request);
+    },
+    obey: async ({ phase, weightVersion }) => {
+      if (phase === "paused") gate.close();
+      if (weightVersion !== null && weightVersion !== known) {
+        known = weightVersion;
+        const onFault = (error: unknown): void => onNotice(`Notice: ${name}: ${messageOf(error)}`);
+        await engines.reportWeightVersion(weightVersion, onFault);
+      }
+      if (phase === "running") gate.open();
+      else await gate.idle();
+    },
+    reopen: async () => {
+      await shard.close().catch(() => undefined);
+      shard = await open();
+    },
+    close: async () => {
+      stop.abort(new Error("The run has ended."));
+      await engines.close();
+      await expertsFile.close();
+      await shard.close();
+    },
+  };
+}
+
+function readSettings(text: string): WorkerSettings {
+  try {
+    return JSON.parse(text) as WorkerSettings;
+  } catch (error) {
+    throw new ConfigurationError(`Cannot open the run: its settings are no JSON (${messageOf(error)}).`);
+  }
+}

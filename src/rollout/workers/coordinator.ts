@@ -1,0 +1,291 @@
+// Episodes that run in other processes, as schedulers see them: submits a job for each and resolves with what its receipt says. One
+// coordinator stands for one run or one service; it knows which episodes are open, what their workers may share, and what is counted
+// already. Not a scheduler: which episode is next is decided above, where it runs by the queue below.
+//
+//   runEpisode ─► submitted ─┬─ receipt of this fence ─► resolved; a second one, or one of an older fence, is dropped
+//                            ├─ the queue forgot ─► submitted again
+//                            └─ cancelled ─► its aborted episode, or nothing when it never began
+
+import { ConfigurationError, type EpisodeSummary, messageOf, type Task } from "../../core/index.ts";
+import { type Clock, systemClock } from "../../lib/clock.ts";
+import { subscribeToAbort } from "../../lib/deadline.ts";
+import type {
+  CoordinatorHandlers,
+  Gathered,
+  Job,
+  JobQueue,
+  Receipt,
+  RunState,
+  WorkerReport,
+} from "../../queue/job-queue.ts";
+import { summaryFromPlain, type UnnumberedSummary } from "../../store/index.ts";
+import type { DispatchEpisode, EndedEpisode, EpisodeRequest, FinishedEpisode } from "../episode-runner.ts";
+
+export type CoordinatorOptions = {
+  readonly runId: string;
+  /** Higher than that of every process that coordinated the run before. */
+  readonly fence: number;
+  /** Of the package. */
+  readonly version: string;
+  /** JSON text; see `RunState`. */
+  readonly settings: string;
+  /** Where the folders of the workers are, for workers that reach it; `null`: elsewhere. */
+  readonly shards: string | null;
+  /** Connects with a queue, whose workers are started or are there. `fail` ends the run. */
+  readonly connect: (handlers: CoordinatorHandlers, fail: (reason: string) => void) => JobQueue | Promise<JobQueue>;
+  /** Where receipts become part of the run. */
+  readonly store: { appendIndexed(summary: UnnumberedSummary): Promise<boolean> };
+  /** Reads an episode that counts, or that a receipt has named, with its rows. */
+  readonly open: (summary: UnnumberedSummary) => Promise<Omit<FinishedEpisode, "origin">>;
+  /** Episodes that count already: each is resolved without a job; `null`: it does not. */
+  readonly stored?: ((episodeId: string) => Promise<FinishedEpisode | null>) | undefined;
+  /** Whether a worker that cannot run what it was sent ends the run. Default: it is a notice, because others may. */
+  readonly endsOnRefusal?: boolean;
+  readonly onNotice: (message: string) => void;
+  /** Called when nothing is opened any more. */
+  readonly onClose?: (() => Promise<void>) | undefined;
+  /** Called when workers have reported. */
+  readonly onReport?: (() => void) | undefined;
+  readonly clock?: Clock;
+};
+
+type Open = {
+  readonly job: Job;
+  readonly request: EpisodeRequest;
+  readonly resolve: (ended: EndedEpisode | null) => void;
+  readonly reject: (error: unknown) => void;
+  /** Ends the wait for what the worker of a cancelled episode still sends; `null`: it was not cancelled. */
+  cancelTimer: (() => void) | null;
+};
+
+/** Longest wait for what a cancelled episode's worker still sends, beyond its lease. */
+const cancelGraceMs = 5_000;
+
+export class Coordinator {
+  readonly #options: CoordinatorOptions;
+  readonly #clock: Clock;
+  readonly #open = new Map<string, Open>();
+  #queue: JobQueue | null = null;
+  #state: RunState;
+  /** Set once nothing counts any more. */
+  #stopped: Error | null = null;
+  #refusal: ConfigurationError | null = null;
+
+  private constructor(options: CoordinatorOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    const { runId, fence, version, settings } = options;
+    this.#state = {
+      ...{ runId, fence, revision: 1, version, settings },
+      ...{ phase: "running", weightVersion: null, workers: 1 },
+    };
+  }
+
+  /** Connects and says what the run is. */
+  static async open(options: CoordinatorOptions): Promise<Coordinator> {
+    const coordinator = new Coordinator(options);
+    const handlers: CoordinatorHandlers = {
+      onReceipt: (receipt) => coordinator.#onReceipt(receipt),
+      onReport: (report) => coordinator.#onReport(report),
+      onForgotten: () => void coordinator.#submitAgain(),
+      onNotice: options.onNotice,
+    };
+    coordinator.#queue = await options.connect(handlers, (reason) => coordinator.#fail(reason));
+    await coordinator.#queue.broadcast({ type: "run", state: coordinator.#state });
+    return coordinator;
+  }
+
+  /** What workers have sampled of episodes that have no receipt yet. */
+  get unfinished(): { readonly turns: number; readonly sampledTokens: number } {
+    let [turns, sampledTokens] = [0, 0];
+    for (const { unfinished } of this.#queue?.workers ?? []) {
+      turns += unfinished.turns;
+      sampledTokens += unfinished.sampledTokens;
+    }
+    return { turns, sampledTokens };
+  }
+
+  /** As `DispatchEpisode`; `null`: it was cancelled before a worker began it, and nothing of it is left. */
+  readonly runEpisode: DispatchEpisode = async (task, request) => {
+    if (this.#refusal !== null) throw this.#refusal;
+    if (this.#stopped !== null) return abortedEpisode(task, request);
+    const stored = (await this.#options.stored?.(request.episodeId)) ?? null;
+    if (stored !== null) {
+      if (request.onRecorded !== undefined) stored.episode.events.forEach(request.onRecorded);
+      return stored;
+    }
+    const job = this.#jobOf(task, request);
+    const { episodeId } = job;
+    const ended = new Promise<EndedEpisode | null>((resolve, reject) => {
+      this.#open.set(episodeId, { job, request, resolve, reject, cancelTimer: null });
+    });
+    const unsubscribe = subscribeToAbort(request.signal, () => void this.#cancel(episodeId));
+    try {
+      // A queue that cannot be reached says so, and gets everything again once it is back.
+      await this.#queue!.submit(job).catch((error: unknown) => this.#notice("a job was not submitted", error));
+      return await ended.then((one) => one ?? (this.#stopped === null ? null : abortedEpisode(task, request)));
+    } finally {
+      unsubscribe();
+      this.#open.get(episodeId)?.cancelTimer?.();
+      this.#open.delete(episodeId);
+    }
+  };
+
+  /**
+   * No engine call begins from now on. Resolves when none is in flight: every worker has said so, or has been silent for so long
+   * that its leases have run out. `missing`: workers that still may have one.
+   */
+  pause(options: { readonly timeoutMs: number; readonly signal?: AbortSignal }): Promise<Gathered> {
+    const state = this.#change({ phase: "paused" });
+    return this.#queue!.gather({ type: "run", state }, options);
+  }
+
+  async continue(): Promise<void> {
+    await this.#broadcast({ phase: "running" });
+  }
+
+  /** Resolves when the queue has it: a worker tells its engines before the next call. */
+  async reportWeightVersion(weightVersion: string): Promise<void> {
+    await this.#broadcast({ weightVersion });
+  }
+
+  /**
+   * Nothing counts any more: workers abort what runs, without receipts, and keep their journals for a later process. Open episodes
+   * resolve as cancelled.
+   */
+  async stop(): Promise<void> {
+    if (this.#stopped !== null) return;
+    this.#stopped = new Error("The run was cancelled.");
+    for (const { resolve } of this.#open.values()) resolve(null);
+    await this.#broadcast({ phase: "ended" });
+  }
+
+  /** Nothing is left behind: workers close the run. */
+  async close(): Promise<void> {
+    await this.stop();
+    await this.#queue?.close();
+    await this.#options.onClose?.();
+  }
+
+  #jobOf(task: Task, { episodeId, groupId, sampleIndex, seed, sampling, engineUrl = null }: EpisodeRequest): Job {
+    const { runId, fence, shards } = this.#options;
+    return {
+      ...{ runId, fence, episodeId, groupId, sampleIndex, seed, engineUrl, shards },
+      ...{ split: task.split, taskIndex: task.index, contentHash: task.contentHash },
+      sampling: sampling === undefined ? null : JSON.stringify(sampling),
+    };
+  }
+
+  #change(changes: Partial<RunState>): RunState {
+    this.#state = { ...this.#state, ...changes, revision: this.#state.revision + 1 };
+    return this.#state;
+  }
+
+  async #broadcast(changes: Partial<RunState>): Promise<void> {
+    const state = this.#change(changes);
+    await this.#queue
+      ?.broadcast({ type: "run", state })
+      .catch((error: unknown) => this.#notice("the state of the run was not sent", error));
+  }
+
+  async #cancel(episodeId: string): Promise<void> {
+    const open = this.#open.get(episodeId);
+    if (open === undefined || this.#stopped !== null || open.cancelTimer !== null) return;
+    // Its worker aborts it and says so; one that has died, or never had it, says nothing.
+    const waitMs = this.#queue!.leaseMs + cancelGraceMs;
+    open.cancelTimer = this.#clock.after(waitMs, () => open.resolve(null));
+    const waited = await this.#queue!.cancel(this.#options.runId, [episodeId]).catch((): readonly string[] => []);
+    if (waited.includes(episodeId)) open.resolve(null);
+  }
+
+  async #onReceipt(receipt: Receipt): Promise<void> {
+    if (receipt.runId !== this.#options.runId || this.#stopped !== null) return;
+    let summary: UnnumberedSummary;
+    try {
+      summary = summaryFromPlain(receipt.entry, `the receipt of worker "${receipt.worker}"`);
+      if (summary.place.shard !== receipt.worker) throw new Error("It names the shard of another worker.");
+    } catch (error) {
+      return this.#notice("a receipt was dropped", error);
+    }
+    const open = this.#open.get(summary.id);
+    // The first of the current fence counts: another delivery, or a worker that was thought dead, comes too late.
+    if (open === undefined || receipt.fence !== this.#options.fence) return;
+    if (summary.task.contentHash !== open.job.contentHash) {
+      return this.#notice("a receipt was dropped", new Error(`Episode "${summary.id}" ran on another task.`));
+    }
+    open.cancelTimer?.();
+    this.#open.delete(summary.id);
+    const { store } = this.#options;
+    const origin = receipt.origin === "new" ? "new" : "resumed";
+    open.resolve({
+      summary: summaryOf(summary, receipt),
+      // It was in the shard, and nowhere else.
+      origin,
+      counts: receipt.counts,
+      store: async () => void (await store.appendIndexed(summary)),
+      open: async () => ({ ...(await this.#options.open(summary)), origin }),
+    });
+  }
+
+  #onReport(report: WorkerReport): void {
+    const { endsOnRefusal = false, onNotice, onReport } = this.#options;
+    if (report.phase === "refused") {
+      const reason = report.reason ?? "it does not say why";
+      if (endsOnRefusal) this.#fail(reason);
+      else onNotice(`Notice: worker "${report.worker}" cannot run the episodes: ${reason}`);
+    }
+    // All of them share one limit, so that any of them observes for all.
+    const [open] = this.#open.values();
+    open?.request.onObserved?.(report.observed);
+    void this.#share();
+    onReport?.();
+  }
+
+  /** Whatever is open, or begins, is rejected, which ends the run. */
+  #fail(reason: string): void {
+    this.#refusal ??= new ConfigurationError(reason);
+    for (const { reject } of this.#open.values()) reject(this.#refusal);
+  }
+
+  /** Limits of the run are shared by the workers that are there. */
+  async #share(): Promise<void> {
+    const workers = Math.max(1, this.#queue?.workers.length ?? 1);
+    if (workers !== this.#state.workers && this.#stopped === null) await this.#broadcast({ workers });
+  }
+
+  async #submitAgain(): Promise<void> {
+    if (this.#stopped !== null) return;
+    await this.#broadcast({});
+    for (const { job, cancelTimer } of this.#open.values()) {
+      if (cancelTimer !== null) continue;
+      await this.#queue!.submit(job).catch((error: unknown) => this.#notice("a job was not submitted", error));
+    }
+  }
+
+  #notice(what: string, error: unknown): void {
+    this.#options.onNotice(`Notice: ${what}: ${messageOf(error)}`);
+  }
+}
+
+function summaryOf(entry: UnnumberedSummary, { details, counts }: Receipt): EpisodeSummary {
+  const { id, groupId, sampleIndex, task, outcome, stopReason, reward, problems, sampledTokens } = entry;
+  return {
+    ...{ id, groupId, sampleIndex, taskId: task.id, outcome, stopReason, reward, problems, sampledTokens },
+    ...details,
+    // Replies of an agent behind an API are turns, too.
+    turns: Math.max(entry.turns, counts.turns),
+  };
+}
+
+/** What a run counts of an episode that it has cancelled before it knew more. A later process resumes it. */
+function abortedEpisode(task: Task, { episodeId, groupId, sampleIndex }: EpisodeRequest): EndedEpisode {
+  return {
+    summary: {
+      ...{ id: episodeId, groupId, sampleIndex, taskId: task.id, outcome: "aborted", stopReason: "cancelled" },
+      ...{ failure: null, ending: null, reward: null, metrics: {}, turns: 0, sampledTokens: 0, weightSpans: [] },
+      ...{ problems: {}, samples: 0, trainedTokens: 0, dropped: {} },
+    },
+    ...{ origin: "new", store: null, counts: null },
+    open: () => Promise.reject(new Error(`Episode "${episodeId}" was cancelled, and a later process resumes it.`)),
+  };
+}

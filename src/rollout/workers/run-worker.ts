@@ -1,0 +1,376 @@
+// One worker: takes jobs, runs their episodes, writes them, and sends a receipt once they are on the disk. Knows no broker and no
+// engine: the queue comes connected, and a run is opened by its owner. Decides nothing about groups, and keeps no job that it cannot
+// finish.
+//
+//   leased ─► run is open ─► journal of another worker is taken over ─► running ─► stored, synced ─► receipt
+//               │                                                         ├─ cancelled: stored as aborted, receipt
+//               └─ refused: given back, the worker says why               ├─ lease lost, run ended: aborted, its journal stays
+//                                                                         └─ store failed (full disk): given back, store opened again
+
+import { readdir } from "node:fs/promises";
+import {
+  AttributedError,
+  ConfigurationError,
+  type EpisodeEvent,
+  type Failure,
+  messageOf,
+  type SamplingParams,
+  type Task,
+} from "../../core/index.ts";
+import { type Clock, systemClock } from "../../lib/clock.ts";
+import { Waiters } from "../../lib/deadline.ts";
+import type {
+  Control,
+  Lease,
+  Receipt,
+  RunState,
+  WorkerHandlers,
+  WorkerQueue,
+  WorkerReport,
+} from "../../queue/job-queue.ts";
+import type { ShardStore } from "../../store/index.ts";
+import { observedIn } from "../concurrency/episode-limit.ts";
+import { endedOf, type EpisodeRequest, type FinishedEpisode } from "../episode-runner.ts";
+import { TotalsCounter } from "../run-totals.ts";
+
+/** A run as a worker has opened it. */
+export interface WorkerRun {
+  readonly shard: ShardStore;
+  /** Throws for an index that the split does not have. */
+  task(split: string, index: number): Task;
+  /** Resumes from the shard's journal, and records in it. */
+  runEpisode(task: Task, request: EpisodeRequest): Promise<FinishedEpisode>;
+  /** Engine calls in flight. */
+  readonly callsInFlight: number;
+  /** "paused": no engine call begins. Resolves when none is in flight. */
+  obey(state: RunState): Promise<void>;
+  /** After a fault of the store: closes the shard and opens it again. */
+  reopen(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export type WorkerOptions = {
+  /** Also that of its shard; no two workers that live have the same. */
+  readonly name: string;
+  /** Of the package. */
+  readonly version: string;
+  /** Episodes at once. */
+  readonly capacity: number;
+  readonly connect: (handlers: WorkerHandlers) => WorkerQueue | Promise<WorkerQueue>;
+  /** Rejects with a `ConfigurationError` for a run that cannot be run here. */
+  readonly openRun: (state: RunState) => Promise<WorkerRun>;
+  /** Takes no further job; running episodes are finished. */
+  readonly drain?: AbortSignal | undefined;
+  /** Gives back what runs, whose journals stay, and ends. */
+  readonly signal?: AbortSignal | undefined;
+  readonly onNotice: (message: string) => void;
+  /** Between two reports. Default: 1,000, or a quarter of a lease if that is less. */
+  readonly reportMs?: number;
+  readonly clock?: Clock;
+};
+
+/** Resolves when it was drained, was stopped, or the queue is gone for good; nothing of it runs any more then. */
+export function runWorker(options: WorkerOptions): Promise<void> {
+  return new Worker(options).run();
+}
+
+/** A full disk, or a queue that cannot be reached, is tried again so much later, at first and at most. */
+const firstWaitMs = 500;
+const longestWaitMs = 30_000;
+const longestFailure = 2000;
+
+type Held = {
+  readonly lease: Lease;
+  readonly counter: TotalsCounter;
+  readonly controller: AbortController;
+  /** Why it was aborted: its coordinator cancelled it, or it is another worker's now. */
+  ended: "cancelled" | "lost" | null;
+};
+
+type KnownRun = { state: RunState; readonly opened: Promise<WorkerRun>; run: WorkerRun | null };
+
+class Worker {
+  readonly #options: WorkerOptions;
+  readonly #clock: Clock;
+  readonly #held = new Set<Held>();
+  readonly #working = new Set<Promise<void>>();
+  readonly #runs = new Map<string, KnownRun>();
+  readonly #freed = new Waiters();
+  #queue: WorkerQueue | null = null;
+  #phase: WorkerReport["phase"] = "working";
+  #reason: string | null = null;
+  /** No job is taken before: the disk was full. */
+  #restMs = 0;
+  #observed = { calls: 0, sampledTokens: 0, overloads: 0 };
+  #cancelTimers: (() => void)[] = [];
+
+  constructor(options: WorkerOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+  }
+
+  async run(): Promise<void> {
+    const { connect, onNotice, drain, signal, reportMs = 1000 } = this.#options;
+    const queue = await connect({ onControl: (control) => this.#onControl(control), onNotice });
+    this.#queue = queue;
+    const stops = AbortSignal.any([queue.closed, ...(signal === undefined ? [] : [signal])]);
+    const takes = drain === undefined ? stops : AbortSignal.any([stops, drain]);
+    try {
+      await this.#report();
+      this.#every(Math.min(reportMs, queue.leaseMs / 4), () => this.#report());
+      this.#every(queue.leaseMs / 3, () => this.#extend());
+      await this.#takeJobs(takes);
+      this.#phase = this.#phase === "refused" ? "refused" : "draining";
+      if (stops.aborted || this.#phase === "refused") this.#abortAll("lost");
+      else {
+        const cut = (): void => this.#abortAll("lost");
+        stops.addEventListener("abort", cut, { once: true });
+      }
+      while (this.#working.size > 0) await Promise.allSettled(this.#working);
+    } finally {
+      for (const cancel of this.#cancelTimers) cancel();
+      await Promise.allSettled([...this.#runs.values()].map(closeRun));
+      if (this.#phase !== "refused") this.#phase = "left";
+      await this.#report();
+      await queue.close();
+    }
+  }
+
+  async #takeJobs(signal: AbortSignal): Promise<void> {
+    let waitMs = firstWaitMs;
+    while (!signal.aborted && this.#phase === "working") {
+      const room = this.#options.capacity - this.#held.size;
+      if (room <= 0 || this.#restMs > 0) {
+        const rest = this.#restMs;
+        this.#restMs = 0;
+        const waiting = rest > 0 ? this.#clock.sleep(rest, signal) : this.#freed.wait(signal);
+        await waiting.catch(() => undefined);
+        continue;
+      }
+      try {
+        const leases = await this.#queue!.take(room, { signal });
+        for (const lease of leases) this.#begin(lease);
+        waitMs = firstWaitMs;
+      } catch (error) {
+        this.#options.onNotice(`Notice: no jobs could be taken: ${messageOf(error)}`);
+        await this.#clock.sleep(waitMs, signal).catch(() => undefined);
+        waitMs = Math.min(2 * waitMs, longestWaitMs);
+      }
+    }
+  }
+
+  #begin(lease: Lease): void {
+    const planned = { groups: 1, groupSize: 1, target: null };
+    const counter = new TotalsCounter(planned, () => this.#clock.now());
+    const held: Held = { lease, counter, controller: new AbortController(), ended: null };
+    this.#held.add(held);
+    const working = this.#work(held).catch((error: unknown) => this.#fail(held, error));
+    void this.#track(
+      working.finally(() => {
+        this.#held.delete(held);
+        this.#freed.wake();
+      }),
+    );
+  }
+
+  /** The worker does not end before it. */
+  #track(work: Promise<void>): Promise<void> {
+    const tracked = work.finally(() => this.#working.delete(tracked));
+    this.#working.add(tracked);
+    return tracked;
+  }
+
+  async #work(held: Held): Promise<void> {
+    const { lease, counter, controller } = held;
+    const { job } = lease;
+    const known = this.#runs.get(job.runId);
+    // Its state comes before its jobs, unless the run has ended.
+    if (known === undefined) return lease.giveBack("the run is not known here");
+    const run = await known.opened;
+    const task = run.task(job.split, job.taskIndex);
+    if (task.contentHash !== job.contentHash) {
+      throw new ConfigurationError(
+        `Cannot run episode "${job.episodeId}": task "${task.id}" is another one here (${task.contentHash.slice(0, 12)}, ` +
+          `expected ${job.contentHash.slice(0, 12)}); give the worker the data and the package of its coordinator.`,
+      );
+    }
+    if (lease.delivery > 1 || job.fence > 1) await takeOver(run.shard, job.episodeId, job.shards);
+    const sampling = job.sampling === null ? {} : { sampling: JSON.parse(job.sampling) as SamplingParams };
+    const { episodeId, groupId, sampleIndex, seed, engineUrl } = job;
+    // A server may still execute the last call of another worker, and refuses a second one of the same id.
+    const requestTag = lease.delivery > 1 ? { requestTag: globalThis.crypto.randomUUID().slice(0, 8) } : {};
+    const finished = await run.runEpisode(task, {
+      ...{ episodeId, groupId, sampleIndex, seed, engineUrl, ...sampling, ...requestTag, signal: controller.signal },
+      onEvent: (event) => this.#onEvent(event, counter),
+      onRecorded: (event) => counter.recorded(event),
+    });
+    const { episode, origin } = finished;
+    if (episode.stopReason === "cancelled" && held.ended !== "cancelled") return;
+    const { shard } = run;
+    const stored = origin === "stored" ? await shard.receipt(episodeId) : null;
+    const entry = stored ?? (await shard.append(episode));
+    const { failure, ending, metrics, weightSpans, samples, trainedTokens, dropped } = endedOf(finished).summary;
+    await this.#send(held, {
+      ...{
+        runId: job.runId,
+        fence: job.fence,
+        episodeId,
+        worker: this.#options.name,
+        origin,
+        counts: counter.eventCounts,
+      },
+      entry: { ...entry },
+      details: { failure: shortened(failure), ending, metrics, weightSpans, samples, trainedTokens, dropped },
+    });
+    this.#restMs = 0;
+  }
+
+  /** Until the queue has it: an episode that is stored is worth more than what it takes to run it again. */
+  async #send({ lease }: Held, receipt: Receipt): Promise<void> {
+    const { closed } = this.#queue!;
+    for (let waitMs = firstWaitMs; !closed.aborted; waitMs = Math.min(2 * waitMs, longestWaitMs)) {
+      try {
+        return await lease.done(receipt);
+      } catch (error) {
+        this.#options.onNotice(`Notice: a receipt was not sent and is sent again: ${messageOf(error)}`);
+        await this.#clock.sleep(waitMs, closed).catch(() => undefined);
+      }
+    }
+  }
+
+  /** What is wrong with the worker itself, not with an episode: another one may do better. */
+  async #fail({ lease, controller }: Held, error: unknown): Promise<void> {
+    const reason = messageOf(error);
+    if (!controller.signal.aborted)
+      this.#options.onNotice(`Notice: episode "${lease.job.episodeId}" is given back: ${reason}`);
+    await lease.giveBack(reason).catch(() => undefined);
+    if (error instanceof AttributedError && error.failure.boundary === "store") {
+      this.#restMs = Math.min(longestWaitMs, Math.max(firstWaitMs, 2 * this.#restMs));
+      const run = await this.#runs.get(lease.job.runId)?.opened;
+      await run?.reopen().catch((fault: unknown) => this.#options.onNotice(`Notice: ${messageOf(fault)}`));
+    } else if (!controller.signal.aborted) await this.#refuse(reason);
+  }
+
+  async #refuse(reason: string): Promise<void> {
+    if (this.#phase === "refused") return;
+    this.#phase = "refused";
+    this.#reason = reason.slice(0, 5 * longestFailure);
+    this.#freed.wake();
+    await this.#report();
+  }
+
+  #onEvent(event: EpisodeEvent, counter: TotalsCounter): void {
+    counter.event(event);
+    const { calls = 0, sampledTokens = 0, overloads = 0 } = observedIn(event) ?? {};
+    this.#observed.calls += calls;
+    this.#observed.sampledTokens += sampledTokens;
+    this.#observed.overloads += overloads;
+  }
+
+  async #onControl(control: Control): Promise<void> {
+    if (control.type === "cancel") return this.#cancel(control.runId, new Set(control.episodeIds));
+    const { state } = control;
+    const { runId, fence, revision } = state;
+    const known = this.#runs.get(runId);
+    if (known !== undefined && !isNewer(state, known.state)) return;
+    if (state.phase === "ended") {
+      this.#runs.delete(runId);
+      this.#abortAll("lost", (held) => held.lease.job.runId === runId && held.lease.job.fence <= fence);
+      return known === undefined ? undefined : this.#track(closeRun(known));
+    }
+    if (state.version !== this.#options.version) {
+      return this.#refuse(
+        `Cannot run "${runId}": its coordinator has version ${state.version} of trainable-agents, this worker has ${this.#options.version}; install the same.`,
+      );
+    }
+    const entry = known ?? { state, opened: this.#options.openRun(state), run: null };
+    this.#runs.set(runId, entry);
+    entry.state = state;
+    try {
+      entry.run = await entry.opened;
+    } catch (error) {
+      return this.#refuse(messageOf(error));
+    }
+    // A later one may have come meanwhile, and is obeyed by its own call.
+    if (entry.state.revision === revision) await entry.run.obey(state);
+  }
+
+  #cancel(runId: string, episodeIds: ReadonlySet<string>): void {
+    this.#abortAll("cancelled", ({ lease: { job } }) => job.runId === runId && episodeIds.has(job.episodeId));
+  }
+
+  #abortAll(ended: "cancelled" | "lost", which: (held: Held) => boolean = () => true): void {
+    for (const held of this.#held) {
+      if (held.ended !== null || !which(held)) continue;
+      held.ended = ended;
+      held.controller.abort(new Error(ended === "lost" ? "The lease has ended." : "The episode was cancelled."));
+    }
+  }
+
+  async #extend(): Promise<void> {
+    await Promise.all(
+      [...this.#held].map(async (held) => {
+        // What cannot be reached has not said that the lease has ended.
+        const holds = await held.lease.extend().catch(() => true);
+        if (!holds) this.#abortAll("lost", (one) => one === held);
+      }),
+    );
+  }
+
+  async #report(): Promise<void> {
+    const { name: worker, version, capacity } = this.#options;
+    let [callsInFlight, turns, sampledTokens] = [0, 0, 0];
+    for (const { run } of this.#runs.values()) callsInFlight += run?.callsInFlight ?? 0;
+    for (const { counter } of this.#held) {
+      const counts = counter.eventCounts;
+      turns += counts.turns;
+      sampledTokens += counts.sampledTokens;
+    }
+    const observed = this.#observed;
+    this.#observed = { calls: 0, sampledTokens: 0, overloads: 0 };
+    const own = { worker, version, phase: this.#phase, reason: this.#reason, capacity, held: this.#held.size };
+    const report = { ...own, callsInFlight, observed, unfinished: { turns, sampledTokens } };
+    await this.#queue!.report(report).catch(() => undefined);
+  }
+
+  #every(ms: number, action: () => Promise<void>): void {
+    let cancel = (): void => undefined;
+    let isOver = false;
+    const next = (): void => {
+      cancel = this.#clock.after(ms, () => void action().finally(() => isOver || next()));
+    };
+    next();
+    this.#cancelTimers.push(() => {
+      isOver = true;
+      cancel();
+    });
+  }
+}
+
+async function closeRun({ opened }: KnownRun): Promise<void> {
+  const run = await opened.catch(() => null);
+  await run?.close();
+}
+
+function isNewer(state: RunState, known: RunState): boolean {
+  return state.fence > known.fence || (state.fence === known.fence && state.revision > known.revision);
+}
+
+/** The journal of whichever worker had the episode before, where its folder is on this disk. */
+async function takeOver(shard: ShardStore, episodeId: string, shards: string | null): Promise<void> {
+  const names = shards === null ? [] : await readdir(shards).catch(() => []);
+  for (const name of names) if ((await shard.adopt(episodeId, name)) > 0) return;
+}
+
+function shortened(failure: Failure | null): Failure | null {
+  if (failure === null) return null;
+  const cut = (text: string): string => (text.length > longestFailure ? `${text.slice(0, longestFailure - 1)}…` : text);
+  const { boundary, code, message, retryable, cause } = failure;
+  return {
+    boundary,
+    code: code.slice(0, 256),
+    retryable,
+    message: cut(message),
+    cause: cause === null ? null : cut(cause),
+  };
+}
