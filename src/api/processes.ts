@@ -98,7 +98,7 @@ export function openProcesses({
     endsOnRefusal: true,
     connect: (handlers, fail) =>
       createProcessPool(handlers, {
-        ...{ processes, leaseMs, onFault: fail },
+        ...{ processes, leaseMs, onFault: fail, generation: options.fence },
         start: (name) =>
           fork(program, [name, folder, String(capacity), String(leaseMs)], {
             ...{ cwd, env: { ...env } as NodeJS.ProcessEnv, execArgv: [] },

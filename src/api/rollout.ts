@@ -13,6 +13,7 @@ import {
   createRoutedExpertsFile,
   resumeFileRunStore,
   runFiles,
+  cleanShards,
   unindexedEpisodes,
 } from "../store/index.ts";
 import { createBudget } from "./budget.ts";
@@ -237,6 +238,7 @@ export async function rolloutFrom(
       }
       onEvent({ type: "run-end", totals });
       const status = stop.aborted || budget.signal.aborted ? "interrupted" : "done";
+      if (status === "done") await cleanShards(place);
       await store.close(runManifest({ ...describe, ended: new Date(), status, totals, error: null }));
       return { ...facts, status, totals, isResumable: status === "interrupted" && preset === null, redact };
     } catch (error) {

@@ -35,6 +35,8 @@ type SentLease = { readonly lease: number; readonly delivery: number; readonly j
 
 export type ProcessPoolOptions = MemoryQueueOptions & {
   readonly processes: number;
+  /** Of the workers' names: another one for each process that coordinates a run, whose workers may outlive it by a moment. */
+  readonly generation: number;
   /** Starts the program of one worker, whose name is the same in each of its lives, with a channel. */
   readonly start: (name: string) => ChildProcess;
   /** Ends the run: a worker cannot be started, or code of the user's has blocked it. */
@@ -54,7 +56,7 @@ const closeMs = 10_000;
 export function createProcessPool(handlers: CoordinatorHandlers, options: ProcessPoolOptions): JobQueue {
   const queue = createMemoryQueue(handlers, options);
   const slots = Array.from({ length: options.processes }, (_, index) => {
-    return new Slot(`worker-${index + 1}`, { queue, handlers, ...options });
+    return new Slot(`worker-${options.generation}-${index + 1}`, { queue, handlers, ...options });
   });
   return {
     leaseMs: queue.leaseMs,
@@ -243,6 +245,8 @@ class ChildChannel implements WorkerQueue {
     this.leaseMs = leaseMs;
     process.on("message", this.#receive);
     process.once("disconnect", this.#end);
+    // The parent died while this process started.
+    if (!process.connected) this.#end();
   }
 
   async take(most: number, { signal }: { readonly signal?: AbortSignal | undefined } = {}): Promise<readonly Lease[]> {

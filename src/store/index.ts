@@ -25,7 +25,7 @@ export {
   resumeFileRunStore,
 } from "./file-run-store.ts";
 export { type MergedRun, mergeShards } from "./merge-shards.ts";
-export { openShard, type ShardStore, unindexedEpisodes } from "./shard-store.ts";
+export { cleanShards, openShard, type ShardStore, unindexedEpisodes } from "./shard-store.ts";
 export { createMemoryRunStore } from "./memory-run-store.ts";
 export {
   createRoutedExpertsFile,

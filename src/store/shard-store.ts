@@ -1,7 +1,7 @@
 // `shards/<name>/` of a run folder: the episodes of one worker, and its journal. A line is on the disk before its summary leaves the
 // process; what of them counts, the index of the run says. A worker that was killed opens its shard again and goes on in it.
 
-import { mkdir, readdir } from "node:fs/promises";
+import { mkdir, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { ConfigurationError, type Episode, type EpisodeEvent } from "../core/index.ts";
 import { unchanged } from "../lib/text.ts";
@@ -238,5 +238,17 @@ export async function* unindexedEpisodes(
       const place = { shard, offset: start, length: bytes.length, crc32: statedChecksum(bytes) };
       yield { ...summaryOf(episode), place };
     }
+  }
+}
+
+/** Of a run that is done: journals and locks that killed workers left in their shards. Those of a process that lives are left alone. */
+export async function cleanShards(folder: string): Promise<void> {
+  const names = await readdir(join(folder, runFiles.shards)).catch(() => []);
+  for (const name of names.filter(isShardName)) {
+    const location = join(folder, runFiles.shards, name);
+    const lock = await lockRun(location, join(location, runFiles.lock)).catch(() => null);
+    if (lock === null) continue;
+    await rm(join(location, runFiles.journal), { recursive: true, force: true });
+    await lock.release();
   }
 }

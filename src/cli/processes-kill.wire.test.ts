@@ -1,0 +1,159 @@
+// A run in several processes, whose workers and coordinator are killed at random moments, comes to what a run of one process comes to:
+// groups, decisions and rewards are equal, no id counts twice, every sampled token is trained once or dropped with a reason, and
+// nothing is left behind. The processes run from dist/.
+
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as rest } from "node:timers/promises";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { bundledProgram, killProcess } from "../../tests/bundled-program.ts";
+import type { GroupRecord } from "../core/index.ts";
+import { createExpertSampler } from "../environments/bookshop/index.ts";
+import { createRandom } from "../lib/random.ts";
+import { openRunFolder } from "../store/index.ts";
+import { createSglangFront, type Sampler } from "../testing/index.ts";
+import { createReadableTokenizer } from "../tokenizers/index.ts";
+import { conservationViolations, episodeSamples } from "../trajectories/index.ts";
+
+const isFull = process.env["FULL"] === "1";
+const kills = isFull ? 200 : 15;
+
+const tokenizer = createReadableTokenizer();
+const expert = createExpertSampler({ tokenizer, noise: 0.2 });
+/** As a server that takes its time, so that processes die in the middle of turns. */
+const slow: Sampler = {
+  sample: async (request, options) => {
+    await rest(15);
+    return expert.sample(request, options);
+  },
+};
+
+let program = "";
+let root = "";
+let url = "";
+let close = (): Promise<void> => Promise.resolve();
+beforeAll(async () => {
+  program = await bundledProgram("dist/cli/main.js");
+  root = await mkdtemp(join(tmpdir(), "processes-"));
+  const endTokenIds = [tokenizer.tokenId("<|im_end|>") ?? 0];
+  const listener = await createSglangFront({ sampler: slow, tokenizer, endTokenIds }).listen();
+  url = listener.url;
+  close = () => listener.close();
+});
+afterAll(async () => {
+  await close();
+  await rm(root, { recursive: true });
+});
+
+type Run = {
+  readonly child: ChildProcess;
+  readonly ended: Promise<{ readonly code: number | null; readonly errors: string }>;
+};
+
+function start(...flags: readonly string[]): Run {
+  const child = spawn(process.execPath, [program, "rollout", "--url", url, "--quiet", ...flags], {
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  let errors = "";
+  child.stderr.on("data", (bytes: Buffer) => (errors += bytes.toString()));
+  const ended = new Promise<{ code: number | null; errors: string }>((resolve) => {
+    child.once("exit", (code) => resolve({ code, errors }));
+  });
+  return { child, ended };
+}
+
+const plan = (folder: string, groupSize: number): string[] => [
+  ...[
+    "--engine",
+    "sglang",
+    "--model",
+    "readable",
+    "--seed-turns",
+    "--seed",
+    "4",
+    "--tasks",
+    "0-7",
+    "--group-size",
+    String(groupSize),
+  ],
+  ...["--concurrency", "16", "--filter", "zero-signal", "--out", folder],
+];
+
+function workersOf(pid: number): number[] {
+  try {
+    const found = execFileSync("pgrep", ["-P", String(pid)], { encoding: "utf8" });
+    return found.trim().split("\n").map(Number);
+  } catch {
+    return [];
+  }
+}
+
+/** Groups with their decisions and rewards, and the tokens of each episode that counts. */
+async function resultOf(folder: string) {
+  const reader = openRunFolder(folder);
+  const groups: GroupRecord[] = [];
+  for await (const group of reader.groups()) groups.push(group);
+  const episodes = new Map<string, string>();
+  for await (const episode of reader.episodes()) {
+    expect(episodes.has(episode.id)).toBe(false);
+    expect(conservationViolations(episode.trajectory, episodeSamples(episode))).toEqual([]);
+    const sampled = episode.trajectory.turns.map(({ sampledTokens }) => Array.from(sampledTokens).join(" "));
+    episodes.set(episode.id, JSON.stringify([episode.reward, episode.outcome, sampled]));
+  }
+  const shown = groups.toSorted((left, right) => left.groupIndex - right.groupIndex);
+  return { groups: shown, episodes: [...episodes].toSorted() };
+}
+
+async function leftBehind(folder: string): Promise<string[]> {
+  const names = await readdir(folder, { recursive: true });
+  return names.filter((name) => /lock|journal|\.new$/.test(name));
+}
+
+test("workers and coordinators that are killed change nothing", { timeout: isFull ? 1_800_000 : 240_000 }, async () => {
+  const groupSize = isFull ? 32 : 8;
+  const alone = start(...plan(join(root, "alone"), groupSize));
+  expect((await alone.ended).code).toBe(0);
+  const undisturbed = await resultOf(join(root, "alone"));
+  expect(undisturbed.groups.some(({ decision }) => decision === "kept")).toBe(true);
+
+  const random = createRandom(11);
+  const done = { workers: 0, coordinators: 0, runs: 0 };
+  const seen = new Set<number>();
+  while (done.workers + done.coordinators < kills) {
+    const folder = join(root, `run-${done.runs++}`);
+    let run = start(...plan(folder, groupSize), "--processes", "2");
+    let before = 1;
+    for (let ended = false; !ended;) {
+      const how = await Promise.race([run.ended, rest(random.integer(300), null)]);
+      if (how !== null) {
+        expect(how).toMatchObject({ code: 0 });
+        ended = true;
+        continue;
+      }
+      const workers = workersOf(run.child.pid!);
+      for (const pid of workers) seen.add(pid);
+      // Each process gets somewhere before the next dies.
+      const lines = (await readFile(join(folder, "index.jsonl"), "utf8").catch(() => "")).split("\n").length;
+      if (lines <= before || done.workers + done.coordinators >= kills) continue;
+      before = lines;
+      if (random.next() < 0.7 && workers.length > 0) {
+        process.kill(workers[random.integer(workers.length)]!, "SIGKILL");
+        done.workers++;
+      } else {
+        run.child.kill("SIGKILL");
+        done.coordinators++;
+        await run.ended;
+        run = start("--resume", folder, "--processes", "2");
+      }
+    }
+    expect(await resultOf(folder)).toEqual(undisturbed);
+    expect(await leftBehind(folder)).toEqual([]);
+    await killProcess(run.child);
+    await rm(folder, { recursive: true });
+  }
+  expect(done.workers).toBeGreaterThan(0);
+  expect(done.coordinators).toBeGreaterThan(0);
+  for (const pid of seen) expect(() => process.kill(pid, 0)).toThrow("ESRCH");
+});
