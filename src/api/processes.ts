@@ -101,7 +101,7 @@ export function openProcesses({
         ...{ processes, leaseMs, onFault: fail, generation: options.fence },
         start: (name) =>
           fork(program, [name, folder, String(capacity), String(leaseMs)], {
-            ...{ cwd, env: { ...env } as NodeJS.ProcessEnv, execArgv: [] },
+            ...{ cwd, env: { ...env }, execArgv: [] },
             // What a worker says is for people; standard output is this program's.
             stdio: ["ignore", 2, 2, "ipc"],
           }),

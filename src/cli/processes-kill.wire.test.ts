@@ -13,7 +13,7 @@ import type { GroupRecord } from "../core/index.ts";
 import { createExpertSampler } from "../environments/bookshop/index.ts";
 import { createRandom } from "../lib/random.ts";
 import { openRunFolder } from "../store/index.ts";
-import { createSglangFront, type Sampler } from "../testing/index.ts";
+import { createSglangFront } from "../testing/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
 import { conservationViolations, episodeSamples } from "../trajectories/index.ts";
 
@@ -23,10 +23,10 @@ const kills = isFull ? 200 : 15;
 const tokenizer = createReadableTokenizer();
 const expert = createExpertSampler({ tokenizer, noise: 0.2 });
 /** As a server that takes its time, so that processes die in the middle of turns. */
-const slow: Sampler = {
-  sample: async (request, options) => {
+const slow: typeof expert = {
+  sample: async (request) => {
     await rest(15);
-    return expert.sample(request, options);
+    return expert.sample(request);
   },
 };
 
@@ -103,7 +103,7 @@ async function resultOf(folder: string) {
     episodes.set(episode.id, JSON.stringify([episode.reward, episode.outcome, sampled]));
   }
   const shown = groups.toSorted((left, right) => left.groupIndex - right.groupIndex);
-  return { groups: shown, episodes: [...episodes].toSorted() };
+  return { groups: shown, episodes: [...episodes].toSorted(([left], [right]) => (left < right ? -1 : 1)) };
 }
 
 async function leftBehind(folder: string): Promise<string[]> {

@@ -184,7 +184,9 @@ class ParentChannel {
       }
       case "extend": {
         const { batch, leases } = message;
-        const holds = await Promise.all(leases.map((lease) => this.#leases.get(lease)?.extend() ?? false));
+        const holds = await Promise.all(
+          leases.map(async (lease) => (await this.#leases.get(lease)?.extend()) ?? false),
+        );
         return this.#send({ type: "extended", batch, lost: leases.filter((_, place) => holds[place] !== true) });
       }
       case "done": {

@@ -120,7 +120,7 @@ export const modules = {
   queue: { imports: ["core", "lib"], packages: { zod: "*" }, entries: ["job-queue.ts"], isInternal: true },
   // Its client library is an optional peer, so it is named at run time.
   "queue/nats": { imports: ["core", "lib", "queue"], loads: "queue/nats/nats-library.ts", isInternal: true },
-  rollout: { imports: ["core", "lib", "python-semantics", "trajectories", "store"] },
+  rollout: { imports: ["core", "lib", "python-semantics", "trajectories", "store", "queue"] },
   // Files that other tools wrote, read for people and for comparisons.
   foreign: { imports: ["core"], packages: { fzstd: "foreign/zip.ts" }, isInternal: true },
   export: { imports: ["core", "store", "trajectories"], packages: { "hyparquet-writer": "export/files.ts" } },
