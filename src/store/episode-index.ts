@@ -182,8 +182,11 @@ export function summaryOf(episode: Episode): Omit<UnnumberedSummary, "place"> {
   }
   const { samples, trainedTokens, longest } = countSamples(episode);
   const [oldestWeights, newestWeights] = weightsOf(episode);
+  // Written out: spreading takes longer than everything above.
   return {
-    ...{ id, groupId, sampleIndex },
+    id,
+    groupId,
+    sampleIndex,
     task: {
       environment: task.environment,
       split: task.split,
@@ -191,15 +194,24 @@ export function summaryOf(episode: Episode): Omit<UnnumberedSummary, "place"> {
       index: task.index,
       contentHash: task.contentHash,
     },
-    ...{
-      outcome,
-      stopReason,
-      ending: endingOf(episode),
-      failure: failure === null ? null : { boundary: failure.boundary, code: failure.code },
-    },
-    ...{ reward, gradeNote: noteOf(grade?.log ?? ""), problems, historyPolicy },
-    ...{ turns: turns.length, decisions, observedTokens, sampledTokens, trainedTokens, samples },
-    ...{ longestSample: longest, oldestWeights, newestWeights, durationMs: Math.round(durationMs * 10) / 10 },
+    outcome,
+    stopReason,
+    ending: endingOf(episode),
+    failure: failure === null ? null : { boundary: failure.boundary, code: failure.code },
+    reward,
+    gradeNote: noteOf(grade?.log ?? ""),
+    problems,
+    historyPolicy,
+    turns: turns.length,
+    decisions,
+    observedTokens,
+    sampledTokens,
+    trainedTokens,
+    samples,
+    longestSample: longest,
+    oldestWeights,
+    newestWeights,
+    durationMs: Math.round(durationMs * 10) / 10,
   };
 }
 

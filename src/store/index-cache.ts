@@ -6,9 +6,17 @@ import { createHash } from "node:crypto";
 import { copyFile, mkdir, readdir, realpath, rename, rm, stat, utimes } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
+import type { Episode } from "../core/index.ts";
 import { unchanged } from "../lib/text.ts";
 import { ByteWriter } from "./byte-writer.ts";
-import { type EpisodeSummary, summaryOf, writeSummary } from "./episode-index.ts";
+import {
+  type EpisodePlace,
+  type EpisodeSummary,
+  summaryFromPlain,
+  summaryOf,
+  type UnnumberedSummary,
+  writeSummary,
+} from "./episode-index.ts";
 import { AppendFile, checkLine, readAt, readRawLines, statedChecksum } from "./lines.ts";
 import { episodeFromJson, parseRecord } from "./records.ts";
 import type { TornLine } from "./run-store.ts";
@@ -26,10 +34,61 @@ export async function* scanEpisodes(
     const place = `line ${number}`;
     checkLine(bytes, { file, place, format });
     const where = `"${file}" ${place}`;
-    const summary = summaryOf(episodeFromJson(parseRecord(bytes, where), where));
+    const summary = outlineOf(bytes) ?? summaryOf(episodeFromJson(parseRecord(bytes, where), where));
     const crc32 = statedChecksum(bytes);
     yield { ...summary, number: number++, place: { shard: null, offset: start, length: bytes.length, crc32 } };
   }
+}
+
+/**
+ * The summary of a line whose tokens are counted and not decoded, which takes a quarter of the time; `null`: the line is not as it is
+ * expected, and who reads it whole says why.
+ */
+function outlineOf(line: Buffer): Omit<UnnumberedSummary, "place"> | null {
+  try {
+    const { turns, grade, ...facts } = JSON.parse(line.toString("utf8")) as PlainLine;
+    const counted = turns.map((turn, at) => {
+      const { index, parent } = turn;
+      if (index !== at || !(parent === null || (Number.isInteger(parent) && parent >= 0 && parent < at)))
+        throw misfit();
+      return {
+        ...turn,
+        observationTokens: countOf(turn.observationTokens),
+        sampledTokens: countOf(turn.sampledTokens),
+      };
+    });
+    const graded = grade === null ? null : { ...grade, info: new Map(Object.entries(grade.info)) };
+    // What the summary is made of is there in this form; whether it is what it should be, the check of the summary says.
+    const summary = summaryOf({ ...facts, trajectory: { turns: counted }, grade: graded } as unknown as Episode);
+    return summaryFromPlain({ ...summary, place: noPlace }, "an episode");
+  } catch {
+    return null;
+  }
+}
+
+type Packed = { readonly base64: string };
+type PlainLine = {
+  readonly turns: readonly {
+    readonly index: number;
+    readonly parent: number | null;
+    readonly observationTokens: Packed;
+    readonly sampledTokens: Packed;
+  }[];
+  readonly grade: { readonly info: object } | null;
+};
+
+const noPlace: EpisodePlace = { shard: null, offset: 0, length: 0, crc32: null };
+
+/** What of an array a summary looks at. */
+function countOf({ base64 }: Packed): { readonly length: number } {
+  const padding = base64.endsWith("==") ? 2 : base64.endsWith("=") ? 1 : 0;
+  const length = ((base64.length / 4) * 3 - padding) / 4;
+  if (!Number.isInteger(length)) throw misfit();
+  return { length };
+}
+
+function misfit(): Error {
+  return new Error("The line is not that of an episode.");
 }
 
 /** Lines of summaries: those before byte `end`, the last of which is that of episode `count`. */

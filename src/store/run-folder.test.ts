@@ -53,8 +53,8 @@ function episode(id: string, changes: Partial<Episode> = {}): Episode {
   return { ...sampleEpisode(id), groupId: id.split("#")[0] ?? id, ...changes };
 }
 
-const graded = (id: string, reward: number): Episode =>
-  episode(id, { outcome: "completed", stopReason: "tool_ended", failure: null, reward });
+const graded = (id: string, reward: number, changes: Partial<Episode> = {}): Episode =>
+  episode(id, { outcome: "completed", stopReason: "tool_ended", failure: null, reward, ...changes });
 
 const groupOf = (groupId: string, members: readonly Episode[], groupIndex = 0): GroupRecord => ({
   groupId,
@@ -246,6 +246,30 @@ describe("a run without an index of its own", () => {
     await copyFile(join(await runOf([graded("other", 1), graded("episodes", 0)]), "episodes.jsonl"), file);
     expect(await read()).toEqual(["other", "episodes"]);
     expect((await readdir(folder)).toSorted()).toEqual(names);
+  });
+
+  it("has the rows that its own index had, of every kind of episode", async () => {
+    const base = sampleEpisode("x");
+    const [turn] = base.trajectory.turns;
+    const long = Uint32Array.from({ length: 1000 }, (_, at) => at);
+    const folder = await runOf([
+      ...many.slice(0, 9),
+      base,
+      graded("branches", 0.25),
+      graded("none", Number.NaN),
+      episode("api", { historyPolicy: "no-tokens", trajectory: { turns: [] }, events: [] }),
+      episode("ungraded", { grade: null, outcome: "aborted", stopReason: "cancelled", failure: null }),
+      ...[0, 1, 2, 3, 1000].map((length) =>
+        graded(`length ${length}`, 1, {
+          trajectory: { turns: [{ ...turn!, sampledTokens: long.subarray(0, length) }] },
+        }),
+      ),
+      graded("named", 0, { grade: { ...base.grade!, info: new Map([["termination_reason", "too_many_errors"]]) } }),
+    ]);
+    const rows = await all(open(folder).summaries());
+    expect(rows.at(-1)?.ending).toBe("too_many_errors");
+    await rm(join(folder, "index.jsonl"));
+    expect(await all(open(folder).summaries())).toEqual(rows);
   });
 
   it("follows a file that grows, and a cache that is damaged or cannot be written changes nothing", async () => {
