@@ -1,7 +1,8 @@
 // From a group of episodes to one gradient: the shipped model plays one task of the bookshop eight times, and everything
 // between its words and its new weights is printed. docs/learning.md tells what the numbers mean.
-// Run: node scripts/example.mjs 09-one-gradient-step [model folder]
+// Run: node scripts/example.mjs 09-one-gradient-step [model folder] [picture.svg]
 
+import { writeFile } from "node:fs/promises";
 import { agentFactory } from "trainable-agents/agents";
 import { createEmbeddedEngine } from "trainable-agents/engines/embedded";
 import { bookshopSource } from "trainable-agents/environments/bookshop";
@@ -11,6 +12,7 @@ import { readCheckpoint, shippedCheckpoint } from "trainable-agents/learner/mode
 import { rendererFor } from "trainable-agents/renderers";
 import { loadTokenizer } from "trainable-agents/tokenizers";
 import { agendaUser } from "trainable-agents/users";
+import { type PictureOptions, stepPicture } from "./step-picture.ts";
 
 const folder = process.argv[2] ?? shippedCheckpoint("bookshop-1m");
 const checkpoint = await readCheckpoint(folder);
@@ -76,12 +78,19 @@ console.log(`   gradient norm ${norm.toFixed(3)}, one AdamW step of 5e-5`);
 // 5. What it changed: the same tokens under the new weights.
 const after = await trainer.evaluate(sequences);
 console.log("\n5. Logprob of all of an episode's actions, before and after the step");
+const drawn: PictureOptions["episodes"][number][] = [];
 for (const [place, { sample, advantage }] of rows.entries()) {
   const sum = (values: ArrayLike<number>): number => Array.from(values).reduce((total, value) => total + value, 0);
   const [old, now] = [sum(outcome.sequences[place]!.logprobs), sum(after[place]!.logprobs)];
+  drawn.push({ reward: sample.reward ?? 0, advantage, before: old, after: now });
   console.log(
     `   ${sample.id.split("#").at(-1)}  advantage ${show(advantage)}  ${show(old)} -> ${show(now)}  (${now > old ? "likelier" : "less likely"})`,
   );
+}
+const picture = process.argv[3];
+if (picture !== undefined) {
+  const start = tokens.indexOf(tokenizer.tokenId("<|im_start|>") ?? -1, 1);
+  await writeFile(picture, stepPicture({ episodes: drawn, mask: [...lossMask].slice(start) }));
 }
 await Promise.all([engine.close(), trainer.close()]);
 
