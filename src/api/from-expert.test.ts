@@ -27,6 +27,7 @@ beforeAll(async () => {
   await writeFile(join(cwd, "expert.mjs"), `export default ({ random }) => (random() < 2 ? "Hi there." : "");`);
   await writeFile(join(cwd, "silent.mjs"), `export default () => "";`);
   await writeFile(join(cwd, "none.mjs"), `export default 3;`);
+  await writeFile(join(cwd, "odd.mjs"), `export default () => ({ call: { name: "wait" } });`);
 });
 afterAll(() => rm(cwd, { recursive: true }));
 
@@ -85,9 +86,15 @@ describe("train({ fromExpert })", () => {
       { fromExpert: "silent.mjs" },
       'at task "echo:train:0": the expert failed: it neither says nor calls anything at turn 0',
     ],
+    [{ fromExpert: "odd.mjs" }, "the expert failed: what it returns at turn 0 is no action"],
     [{ fromExpert: "expert.mjs", model: "bookshop-nano" }, "--from-expert with --model"],
     [{ fromExpert: "expert.mjs", algorithm: "sft" as const }, "--from-expert with --algorithm sft"],
   ])("refuses %j", async (options, message) => {
     await expect(train({ ...small, cwd, out: "refused", ...options })).rejects.toThrow(message);
+  });
+
+  it("refuses flags of a model that is not made", async () => {
+    await expect(train({ ...small, cwd, out: "refused" })).rejects.toThrow("--clone-tokens without --from-expert");
+    await expect(train({ env, cwd, variables: {}, size: "small" })).rejects.toThrow("--size without --from-expert");
   });
 });

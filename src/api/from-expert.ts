@@ -4,6 +4,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { z } from "zod";
 import {
   type AgentStrategy,
   type ChatAgent,
@@ -63,8 +64,8 @@ export type OwnModelOptions = {
   /** Least reward of a recorded episode; `null`: any, and none. */
   readonly minReward: number | null;
   readonly environment: EnvironmentSource;
-  /** Tasks to show: those that are trained on. */
-  readonly tasks: readonly Task[];
+  /** Those that are trained on; there may be too many to make them all. */
+  readonly tasks: { readonly count: number; readonly at: (place: number) => Task };
   readonly user: UserSource;
   readonly strategy: AgentStrategy;
   /** Of the training, absolute. The model comes into `model` in it. */
@@ -80,7 +81,7 @@ export async function makeOwnModel(options: OwnModelOptions): Promise<boolean> {
   const place = resolve(cwd, fromExpert);
   const isFolder = existsSync(place) && statSync(place).isDirectory();
   const conversations = isFolder ? await recordedConversations(place, options) : await expertConversations(options);
-  const first = await conversations(0, Math.min(8, options.tasks.length));
+  const first = await conversations(0, Math.min(8, options.tasks.count));
   const digest = createHash("sha256")
     .update(JSON.stringify([first, options.size, tokens]))
     .digest("hex")
@@ -109,10 +110,10 @@ async function expertConversations(options: OwnModelOptions): Promise<Conversati
     );
   }
   const show = async (place: number): Promise<Conversation> => {
-    const task = tasks[place % tasks.length]!;
+    const task = tasks.at(place % tasks.count);
     return showTask(
       task,
-      deriveSeed(seed, "expert", Math.floor(place / tasks.length), task.id),
+      deriveSeed(seed, "expert", Math.floor(place / tasks.count), task.id),
       expert as Expert,
       options,
     );
@@ -129,9 +130,10 @@ async function showTask(task: Task, seed: number, expert: Expert, options: OwnMo
     reply: async (request) => {
       const random = createRandom(seed);
       const action = await expert({ messages: request.messages, random: () => random.next() });
+      const read = parsed(action, request.turn);
       ({ tools } = request);
       isLearnt.push(typeof action === "string" || action.learn !== false);
-      return { action: parsed(action, request.turn), usage: freeUsage, attempts: [] };
+      return { action: read, usage: freeUsage, attempts: [] };
     },
   };
   const episode = await runChatEpisode(task, { environment, user, strategy, agent }, { seed, limits: { maxTurns } });
@@ -144,9 +146,21 @@ async function showTask(task: Task, seed: number, expert: Expert, options: OwnMo
   return { messages: episode.messages, tools, mistakes: new Set(places.filter((_, turn) => isLearnt[turn] === false)) };
 }
 
+const actionSchema = z.union([
+  z.string(),
+  z.strictObject({
+    say: z.string().optional(),
+    call: z.strictObject({ name: z.string().min(1), arguments: z.record(z.string(), z.unknown()) }).optional(),
+    learn: z.boolean().optional(),
+  }),
+]);
+
 /** Throws a plain error for what is no action: the episode attributes it. */
-function parsed(action: ExpertAction, turn: number): ParsedAction {
-  const { say = "", call } = typeof action === "string" ? { say: action } : action;
+function parsed(given: unknown, turn: number): ParsedAction {
+  const { success, data } = actionSchema.safeParse(given);
+  if (!success)
+    throw new TypeError(`what it returns at turn ${turn} is no action: a sentence, or { say, call, learn }`);
+  const { say = "", call } = typeof data === "string" ? { say: data } : data;
   if (say === "" && call === undefined) throw new TypeError(`it neither says nor calls anything at turn ${turn}`);
   const argumentsText = call === undefined ? "" : dumpJson(fromPlain(call.arguments));
   return {

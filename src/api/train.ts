@@ -208,6 +208,12 @@ export async function readTraining({ resume, ...options }: TrainOptions): Promis
   if (folder !== null) return readTrainingToResume(folder, options);
   const settings = readFlags(trainSettings, options);
   const { settings: base, surroundings } = await readOptions(options, rolloutDefaults);
+  const own = (["size", "cloneTokens"] as const).find((name) => options[name] !== undefined);
+  if (settings.fromExpert === null && own !== undefined) {
+    throw new ConfigurationError(
+      `Cannot use --${keyOf(own)} without --from-expert: it is about the model that is made of an expert; leave it out.`,
+    );
+  }
   if (settings.fromExpert !== null && (base.model !== null || settings.algorithm === "sft")) {
     const other = base.model === null ? "--algorithm sft" : "--model";
     throw new ConfigurationError(
@@ -294,7 +300,7 @@ async function prepareTraining(
       ...{ fromExpert, size, tokens, minReward, environment, user, strategy, signal, cwd },
       ...{ seed: base.seed, maxTurns: base.maxTurns, folder: resolve(cwd, folder) },
       threads: threads ?? Math.min(8, availableParallelism()),
-      tasks: trained.map((index) => trainTasks.task(index)),
+      tasks: { count: trained.length, at: (place) => trainTasks.task(trained[place]!) },
       notice: (message) => onEvent({ type: "notice", message }),
     });
     if (!isWhole) return null;
