@@ -180,6 +180,21 @@ test("decideAction() never throws, and what it carries out is a call of the acti
   );
 });
 
+test("decideAction() passes on a call of no tool where the environment answers those, and nothing that is no call", () => {
+  const own = { tools, argumentErrors: "loop", unknownTools: "environment", policy: createProblemPolicy({}) } as const;
+  const decide = (shape: Shape, calls: "one" | "several" = "one") => decideAction(actionWith(shape), { ...own, calls });
+  const problems = [{ code: "unknown-tool", toolName: "fly" }];
+  expect(decide({ calls: [["fly", "{}"]] })).toMatchObject({ type: "call", call: { name: "fly" }, problems });
+  expect(decide({ calls: [["fly", "{}"], good] }, "several")).toMatchObject({
+    calls: [
+      { feedback: null, problems },
+      { feedback: null, problems: [] },
+    ],
+  });
+  expect(decide({ calls: [["fly", "["]] })).toMatchObject({ type: "observe", problems: [{ code: "not-json" }] });
+  expect(decide({ calls: [], problems: [problem("no-name", null)] })).toMatchObject({ type: "observe" });
+});
+
 test("decideAction() carries out a repaired call and counts the repair; only a policy that says so ends on it", () => {
   const shape = { calls: [good], problems: [problem("repaired", "get_order")] };
   expect(judge(shape)).toMatchObject({ type: "call", problems: [{ code: "repaired", toolName: "get_order" }] });

@@ -18,6 +18,8 @@ import type { ProblemDisposition, ProblemPolicy } from "./problem-policy.ts";
 export type DecideOptions = {
   readonly tools: readonly Tool[];
   readonly argumentErrors: "environment" | "loop";
+  /** Default: "loop". */
+  readonly unknownTools?: "environment" | "loop";
   readonly policy: ProblemPolicy;
   /** Whether all calls of an action are carried out, or the first. Default: "one". */
   readonly calls?: "one" | "several";
@@ -150,9 +152,10 @@ function settle(
 
 function dispositionOf(problem: ActionProblem, options: DecideOptions, hasCall: boolean): ProblemDisposition {
   const disposition = options.policy[problem.code];
-  if (problem.code === "schema-violation" && disposition === "observe" && options.argumentErrors === "environment") {
-    return "forward";
-  }
+  const answered = { "schema-violation": options.argumentErrors, "unknown-tool": options.unknownTools } as const;
+  const isTheirs =
+    hasCall && problem.code in answered && answered[problem.code as keyof typeof answered] === "environment";
+  if (isTheirs && disposition === "observe") return "forward";
   // Without a call there is nothing to carry out or to forward.
   return hasCall || disposition === "words" ? disposition : "observe";
 }

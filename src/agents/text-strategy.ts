@@ -93,12 +93,13 @@ function createTextStrategy(
       ],
       tools: [],
     }),
-    decide: (action, { tools, argumentErrors, turn }): Decision => {
+    decide: (action, { tools, argumentErrors, unknownTools = "loop", turn }): Decision => {
       const read = readTextAction(action, turn);
       const isSpeech = read.toolCalls[0]?.name === respondName;
       const decision = decideAction(read, {
         tools: [respondTool, ...tools],
         argumentErrors: isSpeech ? "loop" : argumentErrors,
+        unknownTools,
         policy: isSpeech ? speechPolicy : policy,
       });
       if (!isSpeech || decision.type !== "call") return decision;

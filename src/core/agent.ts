@@ -94,12 +94,14 @@ export interface AgentStrategy {
     readonly firstUtterance: string;
     readonly seed: number;
   }): Opening;
-  /** Never throws on model output. `argumentErrors` and `calls` as in `EnvironmentSource`; `turn` numbers the ids of calls that are read here. */
+  /** Never throws on model output. `argumentErrors`, `unknownTools` and `calls` as in `EnvironmentSource`; `turn` numbers the ids of calls that are read here. */
   decide(
     action: ParsedAction,
     options: {
       readonly tools: readonly Tool[];
       readonly argumentErrors: "environment" | "loop";
+      /** @default "loop" */
+      readonly unknownTools?: "environment" | "loop";
       /** @default "several" */
       readonly calls?: "one" | "several";
       readonly turn: number;

@@ -257,6 +257,11 @@ export interface EnvironmentSource {
   /** What answers arguments that violate a tool's schema: the environment (as its reference does) or the loop. */
   readonly argumentErrors: "environment" | "loop";
   /**
+   * What answers a call of a tool that is none: the loop, naming the tools, or the environment, whose reference answers and
+   * counts it. @default "loop"
+   */
+  readonly unknownTools?: "environment" | "loop";
+  /**
    * "one": of several calls in a turn the first is carried out, whatever the strategy, as the reference of a benchmark does.
    * @default "several"
    */

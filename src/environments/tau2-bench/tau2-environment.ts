@@ -87,6 +87,7 @@ export async function tau2Source(data: DomainData, options: Tau2Options = {}): P
     splits: [...splits.keys()],
     users: isSolo ? ["task"] : [...(domain.folder === "telecom" ? ["rules"] : []), "llm", "scripted", "human"],
     argumentErrors: "environment",
+    unknownTools: "environment",
     taskset: (split) =>
       createTaskset(environment, split, {
         sizes: Object.fromEntries([...splits].map(([name, tasks]) => [name, tasks.length])),

@@ -232,8 +232,8 @@ class EpisodeRun {
       const parse = await this.#request(turn);
       if (typeof parse !== "function") return parse;
       const action = await this.#guard("parser", parse);
-      const { argumentErrors, calls = "several" } = this.#parts.environment;
-      const decision = strategy.decide(action, { tools, argumentErrors, calls, turn });
+      const { argumentErrors, unknownTools = "loop", calls = "several" } = this.#parts.environment;
+      const decision = strategy.decide(action, { tools, argumentErrors, unknownTools, calls, turn });
       this.#messages.push(actions.asMessage(action, decision));
       const decided = await this.#confirm({ type: "decision", turn, action, decision }, "parser");
       if (decided !== null) return decided;
