@@ -42,6 +42,7 @@ const targets = {
   "gateway-training": async () => (await import("./verify/gateway-training.mjs")).verifyGatewayTraining(values),
   tau2: async () => (await import("./verify/tau2.mjs")).verifyTau2(),
   queue: async () => (await import("./verify/queue.mjs")).verifyQueue(values),
+  metrics: async () => (await import("./verify/metrics.mjs")).verifyMetrics(),
   commands: async () => (await import("./verify/commands.mjs")).verifyCommands(),
 };
 

@@ -2,6 +2,7 @@
 // episodes are run.
 
 import { z } from "zod";
+import { readReports, type Report } from "./evaluation-report.ts";
 import { choice, custom, file, flag, section, type SettingValues, whole } from "./setting.ts";
 
 const list = z.preprocess(
@@ -20,6 +21,13 @@ const wholes: z.ZodType<readonly number[]> = list
   .transform((entries) => entries.map(Number))
   .refine((entries) => entries.length > 0 && entries.every((k) => Number.isInteger(k) && k >= 1));
 
+const reportList = z
+  .preprocess(
+    (value) => (typeof value === "string" ? (readReports(value) ?? value) : value),
+    z.array(z.object({ kind: z.enum(["junit", "markdown"]), file: z.string().min(1) })),
+  )
+  .nullable() as z.ZodType<readonly Report[] | null>;
+
 export const evalSettings = section("Evaluation", {
   trials: whole(null, { value: "<k>" }).help(
     "episodes of each task (default: --group-size of a configuration file, or 1)",
@@ -37,6 +45,11 @@ export const evalSettings = section("Evaluation", {
   from: custom("<file|folder...>", { default: null, expected: "files or folders", schema: paths.nullable() }).help(
     "run nothing: score a run folder, results of upstream's tau-bench (with --env and --data) or tau2-bench, whose rewards are checked, or a file of slime, verifiers, inspect or ATIF, whose rewards are taken; of several, one table with a row for each environment",
   ),
+  report: custom("<list>", {
+    default: null,
+    expected: "a list like junit:report.xml,markdown:report.md",
+    schema: reportList,
+  }).help("write the outcome for CI and pull requests: junit:<file>, markdown:<file>, or both with a comma"),
   labels: file.help("compare the attribution of failures with labels given by hand"),
 });
 

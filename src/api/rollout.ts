@@ -3,7 +3,7 @@
 
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
-import { join, relative, resolve } from "node:path";
+import { basename, join, relative, resolve } from "node:path";
 import type { CircuitStatus } from "../engines/guarded/index.ts";
 import { slimeRowLine, toSlimeRow } from "../export/index.ts";
 import { subscribeToAbort } from "../lib/deadline.ts";
@@ -24,6 +24,7 @@ import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
 import { checkProcesses, openProcesses, processesOf } from "./processes.ts";
 import { closeRemote } from "./remote-environments.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
+import { settingsRecord } from "./resolve-settings.ts";
 import { runManifest, checkSameSettings, type RunToResume } from "./run-to-resume.ts";
 import { type RunWatch, watchRun } from "./watch-run.ts";
 
@@ -211,7 +212,10 @@ export async function rolloutFrom(
         unsubscribe = subscribeToAbort(signal, () => void coordinator.stop());
       }
       const unwatched = { runEpisode: workers?.runEpisode ?? connected.runEpisode, store };
-      const watched = await watchRun(settings, unwatched, { folder: place, onNotice, log });
+      const watched = await watchRun(settings, unwatched, {
+        ...{ folder: place, onNotice, log, variables: surroundings.env },
+        run: { id: describe.id, name: basename(place), configuration: settingsRecord(settings) },
+      });
       watch = watched;
       const parts = {
         ...{ runEpisode: watched.runEpisode, store: watched.store },

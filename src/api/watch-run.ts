@@ -4,8 +4,9 @@
 import { join } from "node:path";
 import { ConfigurationError } from "../core/index.ts";
 import type { DispatchEpisode, RolloutParts, RunTotals } from "../rollout/index.ts";
-import type { CircuitChange, RunObserver } from "../telemetry/index.ts";
+import type { CircuitChange, CurveRun, RunObserver } from "../telemetry/index.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
+import type { Surroundings } from "./surroundings.ts";
 
 type Progress = Pick<RunTotals, "episodesPlanned" | "episodesStarted" | "episodesFinished" | "concurrency">;
 
@@ -21,6 +22,10 @@ export type RunWatch = {
 export type WatchOptions = {
   /** The run folder; event files go below it. */
   readonly folder: string;
+  /** What curves are labelled with. */
+  readonly run: CurveRun;
+  /** Where keys of servers are. */
+  readonly variables: Surroundings["env"];
   /** Takes a line for people. */
   readonly onNotice: (message: string) => void;
   /** Takes a line for machines. */
@@ -71,9 +76,21 @@ export async function watchRun(
   };
 }
 
-async function start(name: string, { folder, onNotice }: WatchOptions): Promise<RunObserver> {
-  const { createRunMetrics, createRunTraces, createTensorboard, serveMetrics } = await import("../telemetry/index.ts");
+async function start(name: string, { folder, run, variables, onNotice }: WatchOptions): Promise<RunObserver> {
+  const telemetry = await import("../telemetry/index.ts");
+  const { createRunMetrics, createRunTraces, createTensorboard, serveMetrics } = telemetry;
   const [kind, port, ...rest] = name.split(":");
+  if (kind === "wandb" && port === undefined) {
+    const onFile = (place: string): void => onNotice(`curves: wandb sync ${place}`);
+    return telemetry.createWandb(join(folder, "wandb"), run, { onFault: onNotice, onFile });
+  }
+  if (kind === "mlflow" || kind === "trackio") {
+    const url = checkMetricServer(name.slice(kind.length + 1), kind);
+    const options = { run, variables, onFault: onNotice };
+    return kind === "mlflow"
+      ? telemetry.createMlflow(url, join(folder, "mlflow.json"), options)
+      : telemetry.createTrackio(url, options);
+  }
   if (kind === "tensorboard" && port === undefined) {
     const place = join(folder, "tensorboard");
     const board = await createTensorboard(place, { onFault: onNotice });
@@ -94,8 +111,28 @@ async function start(name: string, { folder, onNotice }: WatchOptions): Promise<
     };
   }
   throw new ConfigurationError(
-    `Cannot watch the run: --metrics names "${name}", expected prometheus, prometheus:<port>, tensorboard or traces, with commas between them.`,
+    `Cannot watch the run: --metrics names "${name}", expected prometheus, prometheus:<port>, tensorboard, wandb, mlflow:<url>, trackio:<url> or traces, with commas between them.`,
   );
+}
+
+/** Settings are written into the run folder, so a key has no place in them. */
+function checkMetricServer(address: string, kind: "mlflow" | "trackio"): string {
+  const keys = {
+    mlflow: "MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and _PASSWORD",
+    trackio: "TRACKIO_WRITE_TOKEN",
+  };
+  const url = URL.canParse(address) ? new URL(address) : null;
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    throw new ConfigurationError(
+      `Cannot watch the run: "${kind}:" is followed by no address; write --metrics ${kind}:http://127.0.0.1:5000.`,
+    );
+  }
+  if (url.username !== "" || url.password !== "" || url.search !== "") {
+    throw new ConfigurationError(
+      `Cannot watch the run: a key does not belong into the address of ${kind}; leave it out and export ${keys[kind]}.`,
+    );
+  }
+  return url.href.replace(/\/+$/, "");
 }
 
 /** The observer receives an event after it counts; of an episode that ran in another process, how it ended. */

@@ -16,11 +16,14 @@ const parts = {
   store: { append: async () => undefined, appendGroup: async () => undefined },
 };
 
+const labels = { run: { id: "r", name: "n", configuration: { env: "bookshop", seed: 0, data: null } }, variables: {} };
+
 describe("watchRun()", () => {
   test("gives back what it got when nobody watches", async () => {
     const notes: string[] = [];
     const watch = await watchRun({ metrics: null, logJson: false }, parts, {
       folder,
+      ...labels,
       onNotice: (text) => notes.push(text),
       log: () => undefined,
     });
@@ -29,16 +32,40 @@ describe("watchRun()", () => {
     await watch.close();
   });
 
-  test.each(["prometheus:port", "wandb", "tensorboard:1", "", "prometheus:1:2"])("refuses %j", async (metrics) => {
-    const options = { folder, onNotice: () => undefined, log: () => undefined };
+  test.each(["prometheus:port", "wandb:x", "tensorboard:1", "", "prometheus:1:2"])("refuses %j", async (metrics) => {
+    const options = {
+      folder,
+      onNotice: () => undefined,
+      ...labels,
+      log: () => undefined,
+    };
     await expect(watchRun({ metrics, logJson: false }, parts, options)).rejects.toThrow(
-      `Cannot watch the run: --metrics names "${metrics}", expected prometheus, prometheus:<port>, tensorboard or traces`,
+      `Cannot watch the run: --metrics names "${metrics}", expected prometheus, prometheus:<port>, tensorboard, wandb, mlflow:<url>, trackio:<url> or traces`,
     );
+  });
+
+  test.each([
+    ["mlflow:", "is followed by no address"],
+    ["trackio:ftp://h", "is followed by no address"],
+    ["mlflow:http://me:secret@h:1", "export MLFLOW_TRACKING_TOKEN"],
+    ["trackio:http://h:1/?write_token=secret", "export TRACKIO_WRITE_TOKEN"],
+  ])("refuses %j without repeating it", async (metrics, reason) => {
+    const options = { folder, ...labels, onNotice: () => undefined, log: () => undefined };
+    const error: unknown = await watchRun({ metrics, logJson: false }, parts, options).catch(
+      (thrown: unknown) => thrown,
+    );
+    expect(String(error)).toContain(reason);
+    expect(String(error)).not.toContain("secret");
   });
 
   test("serves a page while the run goes on, and none afterwards", async () => {
     const notes: string[] = [];
-    const options = { folder, onNotice: (text: string) => notes.push(text), log: () => undefined };
+    const options = {
+      folder,
+      onNotice: (text: string) => notes.push(text),
+      ...labels,
+      log: () => undefined,
+    };
     const watch = await watchRun({ metrics: "prometheus:0", logJson: false }, parts, options);
     watch.progress(() => ({ episodesPlanned: 6, episodesStarted: 6, episodesFinished: 1, concurrency: 8 }));
     watch.circuit({ server: "http://one", state: "open", failures: 3 });

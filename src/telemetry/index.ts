@@ -13,4 +13,7 @@ export {
 export { createRunLog, type RunLogOptions } from "./log.ts";
 export { type CircuitChange, observeWithAll, type RunGauges, type RunObserver } from "./observer.ts";
 export { createRunTraces, type RunTracesOptions } from "./traces.ts";
-export { createTensorboard, type TensorboardOptions } from "./tensorboard.ts";
+export type { CurveOptions, CurveRun } from "./curves.ts";
+export { createMlflow, createTrackio, type MetricServerOptions } from "./metric-servers.ts";
+export { createTensorboard } from "./tensorboard.ts";
+export { createWandb } from "./wandb.ts";

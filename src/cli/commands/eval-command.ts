@@ -40,6 +40,9 @@ Examples:
   $ npx trainable-agents eval --from runs/20260101-120000-tau-bench-airline
   $ npx trainable-agents eval --from results.json --env tau-bench/airline --data ./tau-bench
 
+  # For CI and a pull request.
+  $ npx trainable-agents eval --trials 2 --report junit:eval.xml,markdown:eval.md
+
   # Without a server.
   $ npx trainable-agents eval --trials 8 --tasks 0-3`;
 

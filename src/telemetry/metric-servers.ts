@@ -1,0 +1,231 @@
+// Curves to a server of MLflow or trackio over its REST interface, behind the run: points wait while the server is down and are sent when
+// it is back; a run ends without those that it never took, and says how many. Their quirks are here and nowhere else.
+
+import { readFile, writeFile } from "node:fs/promises";
+import { setTimeout as wait } from "node:timers/promises";
+import { type CurveOptions, type CurvePoint, type CurveRun, type CurveSink, observeCurves } from "./curves.ts";
+import type { RunObserver } from "./observer.ts";
+
+export type MetricServerOptions = CurveOptions & {
+  readonly run: CurveRun;
+  /** Keys: MLFLOW_TRACKING_TOKEN (or _USERNAME and _PASSWORD), TRACKIO_WRITE_TOKEN. */
+  readonly variables: Readonly<Record<string, string | undefined>>;
+  /** Of one request, and of what is left when the run ends. Default: 10 seconds. */
+  readonly timeoutMs?: number;
+};
+
+/** Points that wait for a server; the oldest go first. At one every 16 episodes these are 160,000. */
+const mostWaiting = 10_000;
+const longestPauseMs = 30_000;
+
+/** A server said no, in words of its own. */
+class Refused extends Error {
+  readonly status: number;
+
+  constructor(status: number, text: string) {
+    super(`status ${status}: ${text.slice(0, 300)}`);
+    this.status = status;
+  }
+}
+
+type Post = (path: string, body: object | null) => Promise<unknown>;
+
+function poster(url: string, headers: Readonly<Record<string, string>>, timeoutMs: number): Post {
+  const base = url.replace(/\/+$/, "");
+  return async (path, body) => {
+    const response = await fetch(`${base}${path}`, {
+      ...(body === null ? {} : { method: "POST", body: JSON.stringify(body) }),
+      headers: { "content-type": "application/json", ...headers },
+      signal: AbortSignal.timeout(timeoutMs),
+      // A key goes to the server that was named and to no other.
+      redirect: "error",
+    });
+    const text = await response.text();
+    if (!response.ok) throw new Refused(response.status, text);
+    return text === "" ? {} : (JSON.parse(text) as unknown);
+  };
+}
+
+/**
+ * Sends points one batch at a time. `send` may be called again with points of which it is not known whether they arrived; it
+ * rejects with `Refused` for what a later try would not change.
+ */
+function sinkOf(
+  title: string,
+  parts: { readonly send: (points: readonly CurvePoint[]) => Promise<void>; readonly end: () => Promise<void> },
+  { onFault, timeoutMs = 10_000 }: MetricServerOptions,
+): CurveSink {
+  const waiting: CurvePoint[] = [];
+  const closing = new AbortController();
+  let isDown = false;
+  let dropped = 0;
+  let running: Promise<void> | null = null;
+  const reasonOf = (error: unknown): string => {
+    const cause = error instanceof Error && error.cause instanceof Error ? `: ${error.cause.message}` : "";
+    return `${error instanceof Error ? error.message : String(error)}${cause}`;
+  };
+  async function drain(): Promise<void> {
+    let pauseMs = 1000;
+    while (waiting.length > 0) {
+      const batch = waiting.slice(0, 50);
+      try {
+        await parts.send(batch);
+        waiting.splice(0, batch.length);
+        if (isDown) onFault?.(`${title} takes points again.`);
+        [isDown, pauseMs] = [false, 1000];
+      } catch (error) {
+        if (!isDown)
+          onFault?.(
+            `${title} takes no points (${reasonOf(error)}); the run continues, and they are sent when it does.`,
+          );
+        isDown = true;
+        if (closing.signal.aborted) return;
+        await wait(pauseMs, undefined, { signal: closing.signal }).catch(() => undefined);
+        pauseMs = Math.min(longestPauseMs, pauseMs * 2);
+      }
+    }
+  }
+  return {
+    write(point) {
+      waiting.push(point);
+      if (waiting.length > mostWaiting) {
+        waiting.shift();
+        dropped++;
+      }
+      running ??= drain().finally(() => (running = null));
+    },
+    async close() {
+      // A pause ends at once; each request has its own time limit.
+      closing.abort();
+      await Promise.race([running, wait(timeoutMs, undefined, { ref: false })]);
+      if (waiting.length > 0) await Promise.race([drain(), wait(timeoutMs, undefined, { ref: false })]);
+      const lost = waiting.length + dropped;
+      if (lost > 0) onFault?.(`${title} has not taken ${lost} points of the curves; they are lost.`);
+      else
+        await parts.end().catch((error: unknown) => onFault?.(`${title} was not told of the end: ${reasonOf(error)}.`));
+    },
+  };
+}
+
+/** MLflow refuses all but letters, digits, `_-. :/`. */
+export function mlflowName(name: string): string {
+  return name
+    .replaceAll("^", "_hat_")
+    .replaceAll(/[^\w\-. :/]/g, "_")
+    .slice(0, 250);
+}
+
+/**
+ * An observer that writes a run of MLflow, in experiment `trainable-agents`. `memory`: a file that remembers the run, so that a resumed
+ * run continues its curves. MLflow keeps a step that is sent twice twice, so what it has is read before anything is sent again.
+ */
+export function createMlflow(url: string, memory: string, options: MetricServerOptions): RunObserver {
+  const { run, variables, timeoutMs = 10_000, now = Date.now } = options;
+  const {
+    MLFLOW_TRACKING_TOKEN: token,
+    MLFLOW_TRACKING_USERNAME: user,
+    MLFLOW_TRACKING_PASSWORD: password,
+  } = variables;
+  const basic = user === undefined ? null : `Basic ${Buffer.from(`${user}:${password ?? ""}`).toString("base64")}`;
+  const authorization = token === undefined ? basic : `Bearer ${token}`;
+  const api = poster(
+    `${url.replace(/\/+$/, "")}/api/2.0/mlflow`,
+    authorization === null ? {} : { authorization },
+    timeoutMs,
+  );
+  let runId: string | null = null;
+  /** Of the last point that the server is known to have; `null`: must be read. */
+  let sent: number | null = null;
+
+  async function begin(): Promise<string> {
+    const known = await readFile(memory, "utf8").then((text) => JSON.parse(text) as { url?: unknown; runId?: unknown }, () => null); // prettier-ignore
+    if (known?.url === url && typeof known.runId === "string") {
+      await api("/runs/update", { run_id: known.runId, status: "RUNNING" });
+      return known.runId;
+    }
+    const experiment = { name: "trainable-agents" };
+    const created = await api("/experiments/create", experiment).catch(async (error: unknown) => {
+      if (!(error instanceof Refused) || error.status !== 400) throw error;
+      const found = await api(`/experiments/get-by-name?experiment_name=${experiment.name}`, null);
+      return fieldOf(found, "experiment");
+    });
+    const tags = [{ key: "trainable-agents.run", value: run.id }];
+    const made = await api("/runs/create", {
+      ...{ experiment_id: fieldOf(created, "experiment_id"), run_name: run.name, start_time: Math.round(now()), tags },
+    });
+    const id = String(fieldOf(fieldOf(fieldOf(made, "run"), "info"), "run_id"));
+    const params = Object.entries(run.configuration)
+      .filter(([, value]) => value !== null)
+      .slice(0, 100)
+      .map(([key, value]) => ({ key: mlflowName(key), value: (typeof value === "string" ? value : JSON.stringify(value)).slice(0, 500) })); // prettier-ignore
+    await api("/runs/log-batch", { run_id: id, params });
+    await writeFile(memory, `${JSON.stringify({ url, runId: id })}\n`);
+    sent = -1;
+    return id;
+  }
+
+  async function lastStep(id: string): Promise<number> {
+    const found = await api(`/runs/get?run_id=${id}`, null);
+    const metrics = fieldOf(fieldOf(fieldOf(found, "run"), "data"), "metrics");
+    const steps = Array.isArray(metrics) ? metrics.map((metric) => Number(fieldOf(metric, "step") ?? 0)) : [];
+    return Math.max(-1, ...steps);
+  }
+
+  const sink = sinkOf(
+    `MLflow at ${url}`,
+    {
+      send: async (points) => {
+        runId ??= await begin();
+        sent ??= await lastStep(runId);
+        for (const { step, time, scalars } of points) {
+          if (step <= sent) continue;
+          const metrics = scalars.map(([name, value]) => ({
+            ...{ key: mlflowName(name), timestamp: Math.round(time), step },
+            value: Number.isFinite(value) ? value : String(value),
+          }));
+          try {
+            await api("/runs/log-batch", { run_id: runId, metrics });
+            sent = step;
+          } catch (error) {
+            sent = null;
+            throw error;
+          }
+        }
+      },
+      end: async () => {
+        if (runId !== null)
+          await api("/runs/update", { run_id: runId, status: "FINISHED", end_time: Math.round(now()) });
+      },
+    },
+    options,
+  );
+  return observeCurves(sink, options);
+}
+
+function fieldOf(value: unknown, key: string): unknown {
+  return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>)[key] : undefined;
+}
+
+/** An observer that writes a run of trackio, in project `trainable-agents`. A point has an id, so that one sent twice is kept once. */
+export function createTrackio(url: string, options: MetricServerOptions): RunObserver {
+  const { run, variables, timeoutMs = 10_000 } = options;
+  const { TRACKIO_WRITE_TOKEN: token } = variables;
+  const post = poster(url, token === undefined ? {} : { "x-trackio-write-token": token }, timeoutMs);
+  const sink = sinkOf(
+    `trackio at ${url}`,
+    {
+      send: async (points) => {
+        const logs = points.map(({ step, scalars }) => ({
+          ...{ project: "trainable-agents", run: run.name, step, log_id: `${run.id}-${step}` },
+          // JSON has no other numbers.
+          metrics: Object.fromEntries(scalars.filter(([, value]) => Number.isFinite(value))),
+          config: run.configuration,
+        }));
+        await post("/api/bulk_log", { logs, hf_token: null });
+      },
+      end: async () => undefined,
+    },
+    options,
+  );
+  return observeCurves(sink, options);
+}
