@@ -68,7 +68,8 @@ export async function mergeShards(
 
 /** Of the run and of each shard: none of them is written meanwhile. */
 async function lockAll(folder: string): Promise<RunLock[]> {
-  const shards = await readdir(join(folder, runFiles.shards)).catch(() => []);
+  const found = await readdir(join(folder, runFiles.shards), { withFileTypes: true }).catch(() => []);
+  const shards = found.filter((entry) => !entry.isFile()).map(({ name }) => name);
   const locks: RunLock[] = [];
   try {
     for (const place of [folder, ...shards.map((name) => join(folder, runFiles.shards, name))]) {

@@ -1,4 +1,4 @@
-import { appendFile, mkdtemp, readFile, rm, truncate, writeFile } from "node:fs/promises";
+import { appendFile, mkdir, mkdtemp, readFile, rm, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -92,6 +92,10 @@ describe("openShard()", () => {
     expect(await shard.adopt("never begun", "dead")).toBe(0);
     expect(await shard.adopt("x", "no such shard")).toBe(0);
     expect(await shard.adopt("x", "../../elsewhere")).toBe(0);
+    const lost = join(folder, "shards", "lost", "journal");
+    await mkdir(lost, { recursive: true });
+    await writeFile(join(lost, "00000001.jsonl"), flipped(before, 40));
+    expect(await shard.adopt("y", "lost")).toBe(0);
     for (const one of [dead, shard]) await kill(one);
     const next = await openShard(folder, "w");
     expect(await next.recorded("x")).toEqual(events.slice(0, 5));

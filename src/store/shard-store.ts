@@ -27,7 +27,7 @@ export type ShardStore = EpisodeJournal & {
   receipt(episodeId: string): Promise<UnnumberedSummary | null>;
   /**
    * Takes over the journal of an episode from a shard whose worker is dead, on a disk that both see. Resolves with the number of its
-   * events; 0: nothing is recorded, or this shard has events of the episode itself.
+   * events; 0: nothing is recorded, the journal cannot be read, or this shard has events of the episode itself.
    */
   adopt(episodeId: string, shard: string): Promise<number>;
   close(): Promise<void>;
@@ -163,7 +163,8 @@ class Shard implements ShardStore {
       if ((await this.recorded(episodeId)).length > 0) return 0;
       const other = this.#others.get(shard) ?? this.#readJournal(shard);
       this.#others.set(shard, other);
-      const events = await (await other).read(episodeId);
+      // What cannot be read is not needed: the episode begins anew, with the same seed.
+      const events = await other.then((journal) => journal.read(episodeId)).catch(() => []);
       for (const event of events) await this.record(episodeId, event);
       return events.length;
     });
