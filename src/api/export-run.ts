@@ -32,14 +32,9 @@ import { faultPolicies } from "../graders/index.ts";
 import { dumpJson } from "../python-semantics/json/dump-json.ts";
 import type { JsonObject, JsonValue } from "../python-semantics/json/value.ts";
 import { episodeSamples } from "../rollout/index.ts";
-import {
-  openRoutedExperts,
-  openRunFolder,
-  parseWhere,
-  type RoutedExpertsReader,
-  type RunFolder,
-} from "../store/index.ts";
+import { openRoutedExperts, openRunFolder, parseWhere, type RoutedExpertsReader } from "../store/index.ts";
 import { ExpertsWriter } from "./export-experts.ts";
+import { readExportGroups, type RunToExport } from "./export-groups.ts";
 import type { Tau2Export } from "./export-tau2.ts";
 import { tokenizerOf } from "./choose-model.ts";
 import { faultPolicyOf } from "./fault-policy.ts";
@@ -431,84 +426,4 @@ function recorded({ manifest }: RunEnvironment, name: SettingName): string | nul
   const configuration = manifest.get("configuration");
   const value: JsonValue | undefined = configuration instanceof Map ? configuration.get(keyOf(name)) : undefined;
   return typeof value === "string" ? value : null;
-}
-
-// Groups of run folders, one at a time: a group is put together when the record that decided it is reached, so that only
-// episodes of groups in flight are held. Numbers of groups and episodes are counted over all runs.
-
-type RunToExport = {
-  readonly reader: RunFolder;
-  /** `null` when it is the only one. */
-  readonly name: string | null;
-  /** What the run trained of an episode. */
-  readonly samplesOf: (episode: Episode) => Promise<EpisodeSamples>;
-};
-
-/**
- * Decided groups in the order of their decisions, then what was not decided. `numbers`: counted over all runs, or those that the
- * run gave its groups and episodes. Throws when a record cannot be read, and when an episode's tokens are lost or would be
- * trained twice.
- */
-async function* readExportGroups(
-  runs: readonly RunToExport[],
-  numbers: "export" | "run",
-): AsyncGenerator<GroupToExport> {
-  const counted = { group: 0, episode: 0 };
-  for (const { reader, name, samplesOf } of runs) {
-    /** Episodes that were read and whose group was not: by group and id. */
-    const open = new Map<string, Map<string, Episode>>();
-    const stride = numbers === "run" ? await episodesPerGroup(reader) : null;
-    const episodes = reader.episodes()[Symbol.asyncIterator]();
-    const readOne = async (): Promise<boolean> => {
-      const next = await episodes.next();
-      if (next.done === true) return false;
-      const { id, groupId } = next.value;
-      open.set(groupId, (open.get(groupId) ?? new Map<string, Episode>()).set(id, next.value));
-      return true;
-    };
-    const numbered = async (
-      members: readonly Episode[],
-      { decision, reason, groupIndex: own = 0 }: Pick<GroupToExport, "decision" | "reason"> & { groupIndex?: number },
-    ): Promise<GroupToExport> => {
-      const groupIndex = stride === null ? counted.group++ : own;
-      const rows = [];
-      for (const episode of members) {
-        const index = stride === null ? counted.episode++ : own * stride + episode.sampleIndex;
-        rows.push({ episode, result: await samplesOf(episode), index });
-      }
-      return { run: name, groupIndex, decision, reason, episodes: rows };
-    };
-    try {
-      for await (const { groupId, episodeIds, decision, reason, groupIndex } of reader.groups()) {
-        while (episodeIds.some((id) => open.get(groupId)?.has(id) !== true) && (await readOne()));
-        const found = open.get(groupId) ?? new Map<string, Episode>();
-        open.delete(groupId);
-        const members = episodeIds.map((id) => {
-          const episode = found.get(id);
-          if (episode !== undefined) return episode;
-          throw new Error(
-            `Cannot export group "${groupId}" of run "${reader.location}": its episode "${id}" is not in the folder.`,
-          );
-        });
-        yield await numbered(members, { decision, reason, groupIndex });
-        // Run in place of one of them, or cancelled at the group's time limit.
-        const others = [...found.values()].filter(({ id }) => !episodeIds.includes(id));
-        const because = "other episodes make it up";
-        if (others.length > 0) yield await numbered(others, { decision: "dropped", reason: because });
-      }
-      while (await readOne());
-    } finally {
-      await episodes.return?.();
-    }
-    for (const members of open.values()) {
-      yield await numbered([...members.values()], { decision: "undecided", reason: null });
-    }
-  }
-}
-
-/** How many numbers of episodes a group of the run takes: its size, and the replacements that it may run. */
-async function episodesPerGroup(reader: RunFolder): Promise<number> {
-  const configuration = (await reader.manifest()).get("configuration");
-  const number = (key: string): number => Number((configuration instanceof Map && configuration.get(key)) || 0);
-  return (number("group-size") || number("samples-per-task") || 1) + number("replacements");
 }
