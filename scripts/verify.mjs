@@ -43,6 +43,7 @@ const targets = {
   tau2: async () => (await import("./verify/tau2.mjs")).verifyTau2(),
   queue: async () => (await import("./verify/queue.mjs")).verifyQueue(values),
   metrics: async () => (await import("./verify/metrics.mjs")).verifyMetrics(),
+  viewer: async () => (await import("./verify/viewer/index.mjs")).verifyViewer(values),
   commands: async () => (await import("./verify/commands.mjs")).verifyCommands(),
 };
 
@@ -55,6 +56,7 @@ const installs = {
   "llama-cpp": async () => (await import("./verify/peers.mjs")).installLlama(),
   router: async () => (await import("./verify/router.mjs")).installRouter(values),
   python: async () => (await import("./verify/python-suite.mjs")).installPython(),
+  viewer: async () => (await import("./verify/viewer/browser.mjs")).installChromium(),
   queue: async () => (await import("./verify/queue.mjs")).installQueue(),
 };
 
@@ -65,7 +67,7 @@ const usage = `Usage: npm run verify -- ${Object.keys(targets).join("|")}|all [o
   --full                                     of trainers: plain torch trains for 12 minutes; of gateway: coding programs, too; of environments: 50 kills;
                                              of gateway-training: beside the built-in loop as it is by default, too;
                                              of queue: 100,000 leases for ten minutes
-  --quick                                    of queue: Debian's nats-server alone, and few leases
+  --quick                                    of queue: Debian's nats-server alone, and few leases; of viewer: three pages
   --install                                  of ${Object.keys(installs).join(", ")}: installs what it needs and ends
 `;
 const [name = ""] = positionals;

@@ -5,6 +5,8 @@ import { writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { randomBytes } from "node:crypto";
 import { ConfigurationError } from "../core/index.ts";
+import { openForeignFile } from "../foreign/index.ts";
+import { runFiles } from "../store/index.ts";
 import { isLoopback } from "../lib/address.ts";
 import {
   type EpisodeStore,
@@ -12,6 +14,7 @@ import {
   exportPage,
   isTrainingFolder,
   openFolderStore,
+  openForeignStore,
   openTrainingStore,
   RunView,
   serveViewer,
@@ -31,7 +34,7 @@ export const viewSettings = section("The viewer", {
 /** Options of {@link view}: the flags of the command `view` in camelCase. */
 export type ViewOptions = Partial<SettingValues<typeof viewSettings>> &
   Pick<CallOptions, "cwd"> & {
-    /** Run folders, folders of trainings. The first two are compared. */
+    /** Run folders, folders of trainings, files of other tools. Several runs are compared. */
     readonly sources: readonly string[];
   };
 
@@ -60,7 +63,7 @@ export async function view(options: ViewOptions): Promise<RunningViewer> {
   return {
     url: token === null ? `${listener.url}/` : `${listener.url}/?token=${token}`,
     close: async () => {
-      for (const run of runs) run.close();
+      await Promise.all(runs.map((run) => run.close()));
       await listener.close();
     },
   };
@@ -96,7 +99,7 @@ export async function exportView({
     if (code === undefined) throw error;
     throw new ConfigurationError(`Cannot write "${file}": ${code}; name another file.`, { cause: error });
   } finally {
-    for (const run of parts.runs) run.close();
+    await Promise.all(parts.runs.map((run) => run.close()));
   }
 }
 
@@ -118,9 +121,16 @@ async function openStore(source: string, cwd: string): Promise<EpisodeStore> {
   const path = resolve(cwd, source);
   if (!existsSync(path)) {
     throw new ConfigurationError(
-      `Cannot view "${source}": there is no such folder; name the folder of a run or a training.`,
+      `Cannot view "${source}": there is no such folder or file; name that of a run, a training, or results of another tool.`,
     );
   }
-  if (statSync(path).isDirectory() && isTrainingFolder(path)) return openTrainingStore(path);
-  return openFolderStore(path, false);
+  const isFolder = statSync(path).isDirectory();
+  if (isFolder && isTrainingFolder(path)) return openTrainingStore(path);
+  if (isFolder && existsSync(resolve(path, runFiles.manifest))) return openFolderStore(path);
+  const file = await openForeignFile(path, source);
+  if (file !== null) return openForeignStore(path, file);
+  if (isFolder) return openFolderStore(path);
+  throw new ConfigurationError(
+    `Cannot view "${source}": it is no file of a format that is known; slime, verifiers, inspect, ATIF, τ-bench and τ²-bench are.`,
+  );
 }

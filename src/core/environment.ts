@@ -126,7 +126,8 @@ export type Grade = {
   readonly log: string;
   /**
    * Merged over the episode's info. `termination_reason`: what the environment calls the end, where its reference has a list of its
-   * own; see `endingOf()`.
+   * own; see `endingOf()`. Of an episode that did not pass, viewers show `expected_actions`, a list of `{name, arguments}`, and
+   * `state_difference`, a list of `{record, expected, found}`: texts, `null` where there is no such record.
    */
   readonly info: JsonObject;
   /**

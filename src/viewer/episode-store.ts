@@ -1,12 +1,20 @@
-// Where the viewer's episodes come from, as a contract, and the first kind: a run folder, whose episodes are found by number without
-// reading them. Another process may be writing the folder, may be killed, or may resume the run.
+// Where the viewer's episodes come from, as a contract, and the first kind: a run folder through the one reader of runs. Another
+// process may be writing the folder, may be killed, or may resume the run.
 
 import { existsSync } from "node:fs";
-import { open, readFile, stat } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { isRunInUse, openRunFolder, runFiles } from "../store/index.ts";
 import { toPlain } from "../python-semantics/json/plain.ts";
-import type { PlainJson, PlainObject, RunFacts } from "./wire/index.ts";
+import {
+  EpisodeFiles,
+  type EpisodeSummary,
+  isRunInUse,
+  openRunFolder,
+  type RunFolder,
+  type RunPosition,
+} from "../store/index.ts";
+import { phrasesOf } from "./summary.ts";
+import type { Hit, PlainJson, PlainObject, Row, RunFacts } from "./wire/index.ts";
 
 /** What is known of a run, before it has a place among those that are shown. */
 export type StoreFacts = Omit<RunFacts, "index">;
@@ -18,36 +26,42 @@ export interface EpisodeStore {
   readonly count: number;
   /** Looks for what is new. False: what was read before is not valid any more. */
   refresh(): Promise<boolean>;
-  /** Lines of episodes.jsonl, `[from, to)` counted from 0. */
-  lines(from: number, to: number): Promise<readonly Buffer[]>;
-  /** The model's tokenizer was loaded from here; `null`: the one that is built in, or none. */
+  /** `[from, to)`, counted from 0. */
+  rows(from: number, to: number): Promise<readonly Row[]>;
+  /** A line of episodes.jsonl. Rejects with a `ConfigurationError` when it is not what was written. */
+  line(place: number): Promise<Buffer>;
+  /** Places of the episodes that an expression of `export --where` keeps. Throws a `WhereError`. */
+  filter(where: string): AsyncIterable<number>;
+  /** What was said, called or answered; at most one hit an episode. */
+  search(text: string): AsyncIterable<Hit>;
+  close(): Promise<void>;
+  /** The model's tokenizer was loaded from here; `null`: the one that is built in. */
   readonly modelFolder: string | null;
+  /** False: nobody knows which tokenizer made the ids. */
+  readonly hasTokenizer: boolean;
 }
 
-/** Read at once. */
-const blockBytes = 1 << 22;
-
 /** Rejects with a `ConfigurationError` when the folder holds no run that can be read. */
-export async function openFolderStore(folder: string, hasTraining: boolean): Promise<EpisodeStore> {
-  const store = new FolderStore(folder, hasTraining);
+export async function openFolderStore(folder: string): Promise<EpisodeStore> {
+  const store = new FolderStore(folder);
   await store.refresh();
   return store;
 }
 
 class FolderStore implements EpisodeStore {
+  readonly hasTokenizer = true;
   readonly #folder: string;
-  readonly #file: string;
-  readonly #hasTraining: boolean;
-  /** Where each line begins; the last entry is where the next one will. */
-  #starts: number[] = [0];
-  #inode = 0;
+  readonly #reader: RunFolder;
+  #files: EpisodeFiles;
+  #position: RunPosition | null = null;
+  #count = 0;
   #facts: StoreFacts | null = null;
   #model: string | null = null;
 
-  constructor(folder: string, hasTraining: boolean) {
+  constructor(folder: string) {
     this.#folder = folder;
-    this.#file = join(folder, runFiles.episodes);
-    this.#hasTraining = hasTraining;
+    this.#reader = openRunFolder(folder);
+    this.#files = new EpisodeFiles(folder);
   }
 
   get facts(): StoreFacts {
@@ -55,7 +69,7 @@ class FolderStore implements EpisodeStore {
   }
 
   get count(): number {
-    return this.#starts.length - 1;
+    return this.#count;
   }
 
   get modelFolder(): string | null {
@@ -64,61 +78,55 @@ class FolderStore implements EpisodeStore {
 
   async refresh(): Promise<boolean> {
     await this.#readManifest();
-    const { size, ino } = await stat(this.#file);
-    // A resumed run is cut behind its last whole line, so that a file never loses one; a shorter file is another one.
-    const isSame = (this.#inode === 0 || this.#inode === ino) && size >= this.#starts.at(-1)!;
-    if (!isSame) this.#starts = [0];
-    this.#inode = ino;
-    await this.#findLines(size);
+    const isSame = this.#position === null || !(await this.#reader.changesSince(this.#position, { count: 1 })).isReset;
+    const { total, position } = await this.#reader.page({ count: 1 });
+    this.#position = position;
+    this.#count = total;
+    if (!isSame) {
+      await this.#files.close();
+      this.#files = new EpisodeFiles(this.#folder);
+    }
     return isSame;
   }
 
-  async lines(from: number, to: number): Promise<readonly Buffer[]> {
-    const starts = this.#starts;
-    const last = Math.min(to, this.count);
+  async rows(from: number, to: number): Promise<readonly Row[]> {
+    const last = Math.min(to, this.#count);
     if (from >= last) return [];
-    const begin = starts[from]!;
-    const bytes = Buffer.alloc(starts[last]! - begin);
-    const handle = await open(this.#file, "r");
-    try {
-      await handle.read(bytes, 0, bytes.length, begin);
-    } finally {
-      await handle.close();
-    }
-    const lines: Buffer[] = [];
-    for (let at = from; at < last; at++) lines.push(bytes.subarray(starts[at]! - begin, starts[at + 1]! - begin - 1));
-    return lines;
+    const { rows } = await this.#reader.page({ count: last - from, before: last + 1 });
+    return rows.map(rowOf).reverse();
   }
 
-  /** Line feeds from the last whole line on. What follows the last one is still being written, or was when its process died. */
-  async #findLines(size: number): Promise<void> {
-    let position = this.#starts.at(-1)!;
-    if (position >= size) return;
-    const handle = await open(this.#file, "r");
-    try {
-      const block = Buffer.allocUnsafe(Math.min(blockBytes, size - position));
-      while (position < size) {
-        const { bytesRead } = await handle.read(block, 0, Math.min(block.length, size - position), position);
-        if (bytesRead === 0) break;
-        const read = block.subarray(0, bytesRead);
-        for (let end = read.indexOf(10); end !== -1; end = read.indexOf(10, end + 1))
-          this.#starts.push(position + end + 1);
-        position += bytesRead;
-      }
-    } finally {
-      await handle.close();
+  async line(place: number): Promise<Buffer> {
+    const summary = await this.#reader.summary(place + 1);
+    if (summary === null) throw new Error(`There is no episode ${place + 1} any more.`);
+    return this.#files.line(summary.id, summary.place);
+  }
+
+  async *filter(where: string): AsyncGenerator<number> {
+    for await (const { number } of this.#reader.filter(where)) yield number - 1;
+  }
+
+  async *search(text: string): AsyncGenerator<Hit> {
+    let latest = 0;
+    for await (const { number, id, role, before, after } of this.#reader.search(text)) {
+      // Guidelines and tools are in every episode.
+      if (role === "system" || number === latest) continue;
+      latest = number;
+      const reward = (await this.#reader.summary(number))?.reward ?? null;
+      yield { number, id, reward, before, match: text, after };
     }
+  }
+
+  close(): Promise<void> {
+    return this.#files.close();
   }
 
   async #readManifest(): Promise<void> {
-    const manifest = toPlain(await openRunFolder(this.#folder).manifest()) as PlainObject;
+    const manifest = toPlain(await this.#reader.manifest()) as PlainObject;
     const says = textOf(manifest["status"]) ?? "unknown";
     const isWritten = says === "running" && (await isRunInUse(this.#folder));
     const part = (key: string): PlainObject | null => objectOf(manifest[key]);
-    const { environment, model, engine, agent, configuration } = {
-      ...{ environment: part("environment"), model: part("model"), engine: part("engine"), agent: part("agent") },
-      configuration: part("configuration"),
-    };
+    const [environment, model, configuration] = [part("environment"), part("model"), part("configuration")];
     this.#model = textOf(model?.["folder"]);
     this.#facts = {
       ...{ name: basename(this.#folder), location: this.#folder, kind: "run" },
@@ -127,13 +135,39 @@ class FolderStore implements EpisodeStore {
       startedAt: textOf(manifest["startedAt"]),
       environment: textOf(environment?.["name"]),
       split: textOf(environment?.["split"]),
-      model: textOf(model?.["tokenizer"]) ?? textOf(agent?.["name"]),
-      engine: textOf(engine?.["name"]),
+      model: textOf(model?.["tokenizer"]) ?? textOf(part("agent")?.["name"]),
+      engine: textOf(part("engine")?.["name"]),
       historyPolicy: textOf(model?.["historyPolicy"]),
       planned: plannedOf(environment, configuration),
-      ...{ hasEpisodes: true, hasTraining: this.#hasTraining, missing: [] },
+      ...{ hasEpisodes: true, hasTraining: false, missing: [] },
     };
   }
+}
+
+function rowOf(summary: EpisodeSummary): Row {
+  const { number, id, groupId, sampleIndex, task, outcome, stopReason, failure, reward, turns, decisions } = summary;
+  const hasTokens = summary.historyPolicy !== "no-tokens";
+  return {
+    ...{
+      number,
+      id,
+      groupId,
+      taskId: task.id,
+      contentHash: task.contentHash,
+      sampleIndex,
+      outcome,
+      stopReason,
+      reward,
+    },
+    failure: failure === null ? null : `${failure.boundary}/${failure.code}`,
+    turns: hasTokens ? turns : decisions,
+    tokens: hasTokens ? summary.observedTokens + summary.sampledTokens : null,
+    sampledTokens: hasTokens ? summary.sampledTokens : null,
+    formatErrors: summary.problems,
+    sentence: summary.gradeNote ?? "",
+    phrases: phrasesOf(summary.gradeNote ?? ""),
+    durationMs: summary.durationMs,
+  };
 }
 
 /** Tasks times episodes of each, where a run has a plan. */

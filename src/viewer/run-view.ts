@@ -3,8 +3,6 @@
 
 import { setImmediate, setTimeout } from "node:timers/promises";
 import { ConfigurationError } from "../core/index.ts";
-import { parseWhere, type WhereFields } from "../store/index.ts";
-import { rowOf } from "./episode-row.ts";
 import type { EpisodeStore } from "./episode-store.ts";
 import { hasReason, summaryOf, taskRows } from "./summary.ts";
 import { decodeEpisode, samplesOf } from "./wire/index.ts";
@@ -33,8 +31,8 @@ export type RowQuery = {
   readonly count: number;
 };
 
-/** Lines read at once, and for how long before others have their turn. */
-const batchLines = 64;
+/** Rows read at once, and for how long masks are checked before others have their turn. */
+const batchRows = 256;
 const sliceMs = 10;
 /** Between two looks at a file. */
 const refreshMs = 200;
@@ -42,7 +40,6 @@ const refreshMs = 200;
 const firstSliceMs = 100;
 const mostWrong = 20;
 const mostHits = 1000;
-const excerptCharacters = 70;
 
 export class RunView {
   readonly store: EpisodeStore;
@@ -64,8 +61,9 @@ export class RunView {
     return { index: this.index, ...this.store.facts };
   }
 
-  close(): void {
+  async close(): Promise<void> {
     this.#isClosed = true;
+    await this.store.close();
   }
 
   /** Looks at the run again, unless that was a moment ago, and reads on in the background. */
@@ -100,32 +98,31 @@ export class RunView {
     return { facts, version, read, episodes, masks, ...this.#summary.value };
   }
 
-  /** Throws a `WhereError` for an expression that cannot be read. */
+  /** Rejects with a `WhereError` for an expression that cannot be read. */
   async rows(query: RowQuery): Promise<RowPage> {
     await this.refresh();
     const { where, reason, task, sort = "-number", from, count } = query;
-    const { episodes: total, version } = {
-      episodes: this.store.count,
-      version: `${this.store.count}-${this.#rows.length}`,
-    };
-    const isPlain = where === undefined && reason === undefined && task === undefined;
-    const unread = total - this.#rows.length;
-    if (isPlain && (sort === "-number" || sort === "number")) {
+    const total = this.store.count;
+    const read = this.#rows;
+    const version = `${total}-${read.length}`;
+    const unread = total - read.length;
+    if (where === undefined && reason === undefined && task === undefined && sort === "-number") {
       // Needs no row but those that are shown.
-      const places = Array.from({ length: Math.max(0, Math.min(count, total - from)) }, (_, at) =>
-        sort === "number" ? from + at : total - 1 - from - at,
-      );
-      return { version, total, matched: total, unread, rows: await this.#rowsAt(places) };
+      const end = Math.max(0, total - from);
+      const start = Math.max(0, end - count);
+      const rows = end <= read.length ? read.slice(start, end) : await this.store.rows(start, end);
+      return { version, total, matched: total, unread, rows: rows.toReversed() };
     }
-    const keep = where === undefined ? null : parseWhere(where);
-    const means = keep === null ? null : groupMeans(this.#rows);
-    const found = this.#rows.filter(
-      (row) =>
-        (task === undefined || row.taskId === task) &&
-        (reason === undefined || hasReason(row, reason)) &&
-        (keep === null || keep(fieldsOf(row, this.store.facts, means!))),
+    let found: readonly Row[] = read;
+    if (where !== undefined) {
+      const kept: Row[] = [];
+      for await (const place of this.store.filter(where)) if (read[place] !== undefined) kept.push(read[place]);
+      found = kept;
+    }
+    found = found.filter(
+      (row) => (task === undefined || row.taskId === task) && (reason === undefined || hasReason(row, reason)),
     );
-    return { version, total, unread, matched: found.length, rows: sorted(found, sort).slice(from, from + count) };
+    return { version, total, unread, matched: found.length, rows: sorted([...found], sort).slice(from, from + count) };
   }
 
   async tasks(query: { readonly never: boolean; readonly from: number; readonly count: number }): Promise<TaskPage> {
@@ -140,14 +137,14 @@ export class RunView {
   async episode(name: string): Promise<EpisodePage<Buffer>> {
     await this.refresh();
     const place = await this.#placeOf(name);
-    const [line] = await this.store.lines(place, place + 1);
-    const row = rowOf(line!, place + 1);
+    const line = await this.store.line(place);
+    const row = this.#rows[place] ?? (await this.store.rows(place, place + 1))[0]!;
     const group = this.#rows
       .filter(({ groupId }) => groupId === row.groupId)
       .concat(this.#rows.length > place ? [] : [row])
       .sort((a, b) => a.sampleIndex - b.sampleIndex);
     const next = place + 2 <= this.store.count ? place + 2 : null;
-    return { row, group, previous: place > 0 ? place : null, next, episode: line! };
+    return { row, group, previous: place > 0 ? place : null, next, episode: line };
   }
 
   /** All rows of a group, in the order of their place in it. */
@@ -162,28 +159,17 @@ export class RunView {
     return this.#rows;
   }
 
-  /** Episodes with the text in what was said, called or answered, newest first, as they are found. Its end comes back. */
+  /** Episodes with the text in what was said, called or answered, as they are found. Its end comes back. */
   async *search(text: string, signal: AbortSignal): AsyncGenerator<Hit, SearchEnd> {
     await this.refresh();
-    // As it stands in the file, whose strings are escaped; what is left is searched as text.
-    const needle = Buffer.from(JSON.stringify(text).slice(1, -1));
+    const episodes = this.store.count;
     let hits = 0;
-    const { count } = this.store;
-    const step = 512;
-    for (let end = count; end > 0; end -= step) {
-      const start = Math.max(0, end - step);
-      const lines = await this.store.lines(start, end);
-      for (let at = lines.length - 1; at >= 0; at--) {
-        if (!lines[at]!.includes(needle)) continue;
-        const hit = hitIn(lines[at]!, text, start + at + 1);
-        if (hit === null) continue;
-        yield hit;
-        if (++hits >= mostHits) return { episodes: count - start, hits, isWhole: false };
-      }
-      await setImmediate();
-      if (signal.aborted) return { episodes: count - start, hits, isWhole: false };
+    for await (const hit of this.store.search(text)) {
+      yield hit;
+      hits++;
+      if (hits >= mostHits || signal.aborted) return { episodes, hits, isWhole: false };
     }
-    return { episodes: count, hits, isWhole: true };
+    return { episodes, hits, isWhole: true };
   }
 
   async #placeOf(name: string): Promise<number> {
@@ -200,46 +186,34 @@ export class RunView {
     );
   }
 
-  async #rowsAt(places: readonly number[]): Promise<Row[]> {
-    if (places.length === 0) return [];
-    const first = Math.min(...places);
-    const isRead = places.every((place) => place < this.#rows.length);
-    const lines = isRead ? [] : await this.store.lines(first, Math.max(...places) + 1);
-    return places.map((place) => this.#rows[place] ?? rowOf(lines[place - first]!, place + 1));
-  }
-
+  /** Rows first, then masks; others have their turn every few milliseconds. */
   async #readOn(): Promise<void> {
-    await this.#inSlices(
-      () => this.#rows.length,
-      (line, place) => void this.#rows.push(rowOf(line, place + 1)),
-    );
-    await this.#inSlices(
-      () => this.#masks.checked,
-      (line, place) => this.#checkMask(line, place + 1),
-    );
-  }
-
-  /** Takes the lines that are there from `next()` on, a slice at a time. */
-  async #inSlices(next: () => number, take: (line: Buffer, place: number) => void): Promise<void> {
+    while (!this.#isClosed && this.#rows.length < this.store.count) {
+      const from = this.#rows.length;
+      const rows = await this.store.rows(from, from + batchRows);
+      // The run was replaced meanwhile.
+      if (this.#rows.length !== from || rows.length === 0) return;
+      this.#rows.push(...rows);
+      await setImmediate();
+    }
     let started = performance.now();
-    while (!this.#isClosed && next() < this.store.count) {
-      const from = next();
-      for (const [at, line] of (await this.store.lines(from, from + batchLines)).entries()) {
-        // The file was replaced meanwhile.
-        if (next() !== from + at) break;
-        take(line, from + at);
-        if (performance.now() - started < sliceMs) continue;
-        await setImmediate();
-        started = performance.now();
-      }
+    while (!this.#isClosed && this.#masks.checked < this.store.count) {
+      const masks = this.#masks;
+      const line = await this.store.line(masks.checked).catch(() => null);
+      if (masks !== this.#masks) return;
+      this.#checkMask(line, masks.checked + 1);
+      if (performance.now() - started < sliceMs) continue;
+      await setImmediate();
+      started = performance.now();
     }
   }
 
-  #checkMask(line: Buffer, number: number): void {
+  /** `null`: the line is not what was written. */
+  #checkMask(line: Buffer | null, number: number): void {
     const masks = this.#masks;
     masks.checked++;
     try {
-      const episode = decodeEpisode(JSON.parse(line.toString("utf8")) as StoredEpisode);
+      const episode = decodeEpisode(JSON.parse(line?.toString("utf8") ?? "") as StoredEpisode);
       if (episode.historyPolicy === "no-tokens") masks.withoutTokens++;
       else if (samplesOf(episode).violation !== null && masks.wrong.length < mostWrong) masks.wrong.push(number);
     } catch {
@@ -258,34 +232,6 @@ export class RunView {
   }
 }
 
-function groupMeans(rows: readonly Row[]): ReadonlyMap<string, number> {
-  const sums = new Map<string, { sum: number; graded: number }>();
-  for (const { groupId, reward } of rows) {
-    if (reward === null) continue;
-    const { sum, graded } = sums.get(groupId) ?? { sum: 0, graded: 0 };
-    sums.set(groupId, { sum: sum + reward, graded: graded + 1 });
-  }
-  return new Map([...sums].map(([id, { sum, graded }]) => [id, sum / graded]));
-}
-
-function fieldsOf(
-  row: Row,
-  {
-    environment,
-    split,
-    historyPolicy,
-  }: { environment: string | null; split: string | null; historyPolicy: string | null },
-  means: ReadonlyMap<string, number>,
-): WhereFields {
-  return {
-    ...{ reward: row.reward, outcome: row.outcome, stop_reason: row.stopReason, environment, split },
-    ...{ task_id: row.taskId, task_index: null, group_id: row.groupId, group_mean: means.get(row.groupId) ?? null },
-    ...{ decision: null, episode_id: row.id, sample_index: row.sampleIndex, run: null, turns: row.turns },
-    ...{ tokens: row.tokens, sampled_tokens: row.sampledTokens, samples: null, history_policy: historyPolicy },
-    problems: Object.values(row.formatErrors).reduce((sum, count) => sum + count, 0),
-  };
-}
-
 /** Unknown values last, equal ones in the order of the run. */
 function sorted(rows: Row[], sort: string): Row[] {
   const isFalling = sort.startsWith("-");
@@ -301,43 +247,4 @@ function sorted(rows: Row[], sort: string): Row[] {
     if (left === null || right === null) return left === null ? 1 : -1;
     return sign * (left < right ? -1 : 1);
   });
-}
-
-/** `null`: it stands in names or packed tokens alone. */
-function hitIn(line: Buffer, text: string, number: number): Hit | null {
-  let episode: StoredEpisode;
-  try {
-    episode = JSON.parse(line.toString("utf8")) as StoredEpisode;
-  } catch {
-    return null;
-  }
-  for (const said of textsOf(episode)) {
-    const at = said.indexOf(text);
-    if (at === -1) continue;
-    const end = at + text.length;
-    return {
-      ...{ number, id: episode.id, reward: episode.reward },
-      before: said.slice(Math.max(0, at - excerptCharacters), at),
-      match: said.slice(at, end),
-      after: said.slice(end, end + excerptCharacters),
-    };
-  }
-  return null;
-}
-
-/** What people read of an episode: without its system text, which all episodes share, unless nothing else was recorded. */
-function* textsOf({ messages, events, grade, failure }: StoredEpisode): Generator<string> {
-  for (const event of events) {
-    if (event.type === "user-line") yield event.line.text;
-    else if (event.type === "decision") yield event.action.text;
-    else if (event.type === "tool-result") yield event.result.text;
-    else if (event.type === "exchange") {
-      yield event.action.text;
-      for (const { content } of event.messages) yield content;
-    } else if (event.type === "judgement") yield event.judgement.answer ?? "";
-    else if (event.type === "user-outcome") for (const { text } of event.outcome.results) yield text;
-  }
-  for (const { role, content } of messages) if (role !== "system") yield content;
-  if (grade !== null) yield grade.log;
-  if (failure !== null) yield failure.message;
 }

@@ -71,7 +71,7 @@ export function hasReason(row: Row, { kind, label }: Pick<Reason, "kind" | "labe
 
 function courseOf(rows: readonly Row[]): Course {
   const parts = Math.min(courseParts, Math.max(1, Math.floor(rows.length / partEpisodes)));
-  const course: { episodes: number[]; reward: (number | null)[]; turns: number[]; pass: (number | null)[] } = {
+  const course: { episodes: number[]; reward: (number | null)[]; turns: (number | null)[]; pass: (number | null)[] } = {
     ...{ episodes: [], reward: [], turns: [], pass: [] },
   };
   for (let part = 0; part < parts; part++) {
@@ -84,7 +84,8 @@ function courseOf(rows: readonly Row[]): Course {
     course.episodes.push(members.at(-1)?.number ?? 0);
     course.reward.push(rewards.length === 0 ? null : mean(rewards));
     course.pass.push(rewards.length === 0 ? null : mean(rewards.map((one) => (isSuccess(one) ? 1 : 0))));
-    course.turns.push(mean(members.map(({ turns }) => turns)));
+    const turns = members.flatMap((row) => row.turns ?? []);
+    course.turns.push(turns.length === 0 ? null : mean(turns));
   }
   return course;
 }
@@ -108,4 +109,17 @@ export function taskRows(rows: readonly Row[]): TaskRow[] {
     ...{ taskId, groupId, episodes, graded, passed },
     meanReward: graded === 0 ? null : sum / graded,
   }));
+}
+
+/** What a grader said, sentence by sentence, without what differs from task to task: names in quotes, ids, numbers, what is listed. */
+export function phrasesOf(log: string): readonly string[] {
+  const phrases = log.split(/(?<=[.!?])\s+|\n+/).map((sentence) =>
+    sentence
+      .replaceAll(/"[^"]*"/g, "…")
+      .replaceAll(/[#$]?\w*\d[\w.:%-]*/g, "…")
+      .replace(/: .*….*$/, ": …")
+      .replace(/….?$/, "…")
+      .trim(),
+  );
+  return [...new Set(phrases.filter((phrase) => phrase !== "" && phrase !== "…"))];
 }

@@ -2,6 +2,7 @@
 
 import { readFile, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
+import { ConfigurationError } from "../core/index.ts";
 import { rateInterval } from "../statistics/index.ts";
 import { agreementLimits } from "../learner/index.ts";
 import { type EpisodeStore, objectOf, readJsonFile, type StoreFacts, textOf } from "./episode-store.ts";
@@ -39,7 +40,16 @@ export async function openTrainingStore(folder: string): Promise<EpisodeStore> {
     get facts() {
       return facts;
     },
-    ...{ count: 0, modelFolder: null, lines: () => Promise.resolve([]) },
+    ...{
+      count: 0,
+      modelFolder: null,
+      hasTokenizer: false,
+      rows: () => Promise.resolve([]),
+      close: () => Promise.resolve(),
+    },
+    line: () => Promise.reject(new ConfigurationError("Cannot show an episode: a training stores none.")),
+    filter: async function* () {},
+    search: async function* () {},
     refresh: async () => {
       facts = await read();
       return true;

@@ -1,7 +1,7 @@
 // The viewer over a run that a rollout wrote: what it counts, finds and serves, and whom it refuses.
 
 import { createHash } from "node:crypto";
-import { appendFile, cp, mkdtemp, readFile, truncate, writeFile } from "node:fs/promises";
+import { appendFile, cp, mkdtemp, readFile, rm, truncate, writeFile } from "node:fs/promises";
 import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,9 +12,9 @@ import { exportView, view } from "../api/view.ts";
 import { rollout } from "../api/rollout.ts";
 import { episodeSamples } from "../trajectories/index.ts";
 import { readEpisodes } from "../store/index.ts";
-import { phrasesOf } from "./episode-row.ts";
 import { openFolderStore } from "./episode-store.ts";
 import { RunView } from "./run-view.ts";
+import { phrasesOf } from "./summary.ts";
 import { readMetrics } from "./training.ts";
 import { decodeEpisode, expectedActions, samplesOf, type StoredEpisode } from "./wire/index.ts";
 
@@ -45,7 +45,7 @@ const readAll = async (): Promise<Episode[]> => {
   return episodes;
 };
 
-const open = async (folder: string): Promise<RunView> => new RunView(await openFolderStore(folder, false), 0);
+const open = async (folder: string): Promise<RunView> => new RunView(await openFolderStore(folder), 0);
 
 describe("a run", () => {
   it("is counted as its episodes are", async () => {
@@ -104,6 +104,8 @@ describe("a run", () => {
     const text = await readFile(file, "utf8");
     const half = text.indexOf("\n", text.length / 2) + 1;
     await truncate(file, half + 100);
+    await rm(join(folder, "index.jsonl"));
+    await writeFile(join(folder, "groups.jsonl"), "");
     const viewed = await open(folder);
     await viewed.readAll();
     const before = (await viewed.allRows()).length;
@@ -112,11 +114,13 @@ describe("a run", () => {
     await appendFile(file, text.slice(half));
     await new Promise((done) => setTimeout(done, 250));
     expect(await viewed.allRows()).toHaveLength(40);
-    await writeFile(file, `${text.split("\n")[0]}\nno JSON\n`);
+    // Another run in its place; and a line that a disk changed.
+    const [first = "", second = ""] = text.split("\n");
+    await writeFile(file, `${second}\n${first.replace("seed", "sead")}\n`);
+    await rm(join(folder, "index.jsonl"), { force: true });
+    await writeFile(join(folder, "groups.jsonl"), "");
     await new Promise((done) => setTimeout(done, 250));
-    const rows = await viewed.allRows();
-    expect(rows.map(({ outcome }) => outcome)).toEqual(["completed", "unreadable"]);
-    expect((await viewed.summary()).masks.wrong).toEqual([2]);
+    await expect(viewed.allRows()).rejects.toThrow(/line 2.*not what was written/);
   });
 
   it("whose process was killed is not live", async () => {

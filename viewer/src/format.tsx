@@ -44,7 +44,7 @@ export function controlsShown(text: string): string {
 }
 
 export function outcomeClass(row: Pick<Row, "reward" | "outcome">): "good" | "bad" | "part" | "none" {
-  if (row.outcome === "failed" || row.outcome === "unreadable") return "bad";
+  if (row.outcome === "failed") return "bad";
   if (row.reward === null) return "none";
   if (Math.abs(row.reward - 1) <= 1e-6) return "good";
   return row.reward > 0 ? "part" : "bad";

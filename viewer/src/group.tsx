@@ -87,7 +87,7 @@ function SideBySide({
               <span class="quiet">
                 {" "}
                 advantage {advantages[place] === null ? "–" : signed(advantages[place]!)} · {printable(ending(row))} ·{" "}
-                {plural(row.turns, "turn")}
+                {row.turns === null ? "turns not recorded" : plural(row.turns, "turn")}
               </span>
               <p class="quiet">{printable(row.sentence)}</p>
             </header>

@@ -53,7 +53,6 @@ export function Overview({ facts }: { readonly facts: RunFacts }) {
 function Verdict({ summary }: { readonly summary: Summary }) {
   const { facts, interval, masks, episodes, read, neverPassed, tasks, outcomes } = summary;
   const failed = outcomes["failed"] ?? 0;
-  const unreadable = outcomes["unreadable"] ?? 0;
   const bounds = interval === null ? "" : ` [${Math.floor(interval.low * 100)} to ${Math.ceil(interval.high * 100)}]`;
   return (
     <section class="verdict" aria-label="Verdict">
@@ -78,8 +77,7 @@ function Verdict({ summary }: { readonly summary: Summary }) {
           </>
         )}
         {failed === 0 ? "0 failures" : <strong class="bad">{plural(failed, "failure")}</strong>},{" "}
-        <Masks masks={masks} episodes={episodes} run={facts.index} />
-        {unreadable > 0 && <strong class="bad">, {plural(unreadable, "line")} unreadable</strong>},{" "}
+        <Masks masks={masks} episodes={episodes} run={facts.index} />,{" "}
         <span class={`status ${facts.status}`}>{facts.isLive ? "live" : facts.status}</span>
         {read < episodes && <span class="quiet"> (read {count(read)} so far)</span>}
       </p>
@@ -332,7 +330,7 @@ export function RowTable({
               </td>
               <td class="id">{printable(row.taskId)}</td>
               <td>{printable(ending(row))}</td>
-              <td class="number">{row.turns}</td>
+              <td class="number">{row.turns ?? "–"}</td>
               <td class="number">{row.tokens === null ? "–" : count(row.tokens)}</td>
               <td class="number">{duration(row.durationMs)}</td>
               <td class="sentence">

@@ -45,7 +45,7 @@ export function Strip({ run, page: { row, group }, episode, isTokens }: StripPro
           {row.number} <span class="quiet">{printable(row.id)}</span>
         </h1>
         <span class="quiet">{printable(ending(row))}</span>
-        <span class="quiet">{plural(row.turns, "turn")}</span>
+        <span class="quiet">{row.turns === null ? "turns not recorded" : plural(row.turns, "turn")}</span>
         {group.length > 1 && (
           <span class="group-steps">
             {neighbour(-1, "previous")}

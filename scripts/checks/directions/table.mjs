@@ -174,7 +174,10 @@ export const modules = {
 
   // The local page over runs: its server, and what server and page have in common.
   viewer: {
-    imports: [...["core", "python-semantics", "http", "statistics", "store", "learner"], "viewer/wire"],
+    imports: [
+      ...["core", "python-semantics", "http", "statistics", "trajectories", "store", "foreign", "learner"],
+      "viewer/wire",
+    ],
     isInternal: true,
   },
   "viewer/wire": { imports: ["core", "statistics", "trajectories"], browser: true, isInternal: true },

@@ -15,7 +15,7 @@ export function viewCommand(runCommand: RunCommand): Command {
         "conversation and as tokens with mask, logprob and weight version, a group side by side, a training's curves. Two runs " +
         "are compared. A run in progress is followed. Nothing leaves the machine.",
     )
-    .argument("<source...>", "run folders, or folders of train");
+    .argument("<source...>", "run folders, folders of train, or result files of other tools");
   addSettings(command, viewSettings);
   return command
     .option("--export <file>", "write one HTML file that opens without a server, and end")

@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import type { Environment, EnvironmentCall, Task, ToolResult } from "../../core/environment.ts";
 import { mentions } from "../../lib/text.ts";
-import type { JsonValue } from "../../python-semantics/json/index.ts";
+import type { JsonObject, JsonValue } from "../../python-semantics/json/index.ts";
 import { brokenRules, readChange, shown, textOf } from "./change.ts";
 import { numberWords } from "./goals/goal.ts";
 import type { Scenario } from "./scenario.ts";
@@ -72,7 +72,8 @@ export function createBookshop(task: Task, scenario: Scenario): Environment {
       }
     },
     grade: ({ outcome }) => {
-      const isStateRight = shopText(shop) === shopText(goldShop(task, scenario));
+      const gold = goldShop(task, scenario);
+      const isStateRight = shopText(shop) === shopText(gold);
       const log = [
         isStateRight ? "The data is as it should be." : "The data is not as it should be.",
         ...[...unsaid].map((fact) => `Not told: ${fact.said[0]}.`),
@@ -89,7 +90,7 @@ export function createBookshop(task: Task, scenario: Scenario): Environment {
         changes,
       };
       const reward = outcome === "completed" && isStateRight && unsaid.size === 0 ? 1 : 0;
-      return { reward, metrics, log, info: new Map() };
+      return { reward, metrics, log, info: reward === 1 ? new Map() : explanation(scenario, shop, gold) };
     },
     digest: () => createHash("sha256").update(shopText(shop)).digest("hex"),
   };
@@ -103,6 +104,43 @@ function statedValues(text: string): readonly string[] {
     return place === -1 && !/^\d+$/.test(word) ? [] : [`${place === -1 ? Number(word) : place + 2} days`];
   });
   return [...amounts, ...days];
+}
+
+/** For viewers: see `Grade.info`. */
+function explanation({ goals }: Scenario, found: Shop, gold: Shop): JsonObject {
+  const actions = goals.flatMap(({ gold: calls }) =>
+    calls.map(
+      ({ name, arguments: given }) =>
+        new Map<string, JsonValue>([
+          ["name", name],
+          ["arguments", given],
+        ]),
+    ),
+  );
+  const difference = [...recordIds(found, gold)].flatMap((record) => {
+    const [expected, actual] = [describeRecord(gold, record), describeRecord(found, record)];
+    return expected === actual
+      ? []
+      : [
+          new Map<string, JsonValue>([
+            ["record", record],
+            ["expected", expected],
+            ["found", actual],
+          ]),
+        ];
+  });
+  return new Map<string, JsonValue>([
+    ["expected_actions", actions],
+    ["state_difference", difference],
+  ]);
+}
+
+function recordIds(...shops: readonly Shop[]): ReadonlySet<string> {
+  return new Set(
+    shops.flatMap(({ members, editions, orders, cards }) =>
+      [members, editions, orders, cards].flatMap((one) => [...one.keys()]),
+    ),
+  );
 }
 
 function goldShop(task: Task, scenario: Scenario): Shop {

@@ -2,7 +2,7 @@
 // The data is compared by the records that differ from fresh data, which is the same as comparing whole hashes.
 
 import { PythonError, pythonLower } from "../../python-semantics/index.ts";
-import { JsonFloat, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
+import { dumpJson, JsonFloat, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
 import { actionRecord, type DomainData, type TauTask } from "./domain-data.ts";
 import { attributeError } from "../tables/index.ts";
 import { callAction, respondName, type TauAction } from "./tool.ts";
@@ -52,6 +52,8 @@ export type TauReward = {
   readonly reward: 0 | 1;
   /** Records that are not as they should be, as `table id`. */
   readonly wrongRecords: readonly string[];
+  /** The same with the fields that differ, for viewers: see `Grade.info`. */
+  readonly difference: readonly JsonObject[];
   /** Whether each output was said; duplicates collapse. */
   readonly outputs: ReadonlyMap<string, boolean>;
   /** `reward_info` of the reference. */
@@ -89,7 +91,34 @@ export function rewardOf(
     ["info", new Map(details)],
     ["actions", actions],
   ]);
-  return { reward, wrongRecords, outputs, info };
+  const difference = wrongRecords.map((name) => {
+    const [table, id] = splitName(name);
+    const [expected, found] = [gold.world.read(table, id), episode.world.read(table, id)];
+    return new Map<string, JsonValue>([
+      ["record", name],
+      ["expected", differingFields(expected, found)],
+      ["found", differingFields(found, expected)],
+    ]);
+  });
+  return { reward, wrongRecords, difference, outputs, info };
+}
+
+function splitName(name: string): readonly [table: string, id: string] {
+  const space = name.indexOf(" ");
+  return [name.slice(0, space), name.slice(space + 1)];
+}
+
+/** Characters of a field that is shown. */
+const mostShown = 300;
+
+/** The fields of a record that another one has otherwise; `null`: there is no record. */
+function differingFields(record: JsonObject | undefined, other: JsonObject | undefined): string | null {
+  if (record === undefined) return null;
+  const fields = [...record].filter(([key, value]) => {
+    const found = other?.get(key);
+    return found === undefined || dumpJson(found) !== dumpJson(value);
+  });
+  return fields.map(([key, value]) => `${key}: ${dumpJson(value).slice(0, mostShown)}`).join(", ");
 }
 
 function findWrongRecords(world: World, gold: Gold): string[] {

@@ -91,7 +91,10 @@ function createEnvironment(data: DomainData, task: TauTask): Environment {
       return {
         reward: isCompleted ? result.reward : 0,
         ...explain(result, isCompleted),
-        info: new Map<string, JsonValue>([["reward_info", isCompleted ? result.info : null]]),
+        info: new Map<string, JsonValue>([
+          ["reward_info", isCompleted ? result.info : null],
+          ...(result.difference.length === 0 ? [] : new Map([["state_difference", [...result.difference]]])),
+        ]),
       };
     },
     digest: () => world.digest(),

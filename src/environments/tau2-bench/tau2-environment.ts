@@ -324,6 +324,9 @@ function gradeOf(info: RewardInfo, reason: TerminationReason, task: Tau2Task): G
   if (verdicts !== null && verdicts.length !== count) {
     log.push(`The judge was asked about ${count} assertions and answered for ${verdicts.length}.`);
   }
+  const expected = (task.criteria?.actions ?? [])
+    .filter(({ requestor }) => requestor === "assistant")
+    .map((action) => new Map<string, JsonValue>(Object.entries({ name: action.name, arguments: action.arguments })));
   return {
     reward: info.reward,
     metrics,
@@ -331,6 +334,7 @@ function gradeOf(info: RewardInfo, reason: TerminationReason, task: Tau2Task): G
     info: new Map<string, JsonValue>([
       ["termination_reason", reason],
       ["reward_breakdown", fromPlain(breakdown ?? {})],
+      ...(info.reward === 1 || expected.length === 0 ? [] : new Map([["expected_actions", expected]])),
     ]),
   };
 }

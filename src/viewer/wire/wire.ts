@@ -33,13 +33,13 @@ export type Row = {
   /** `null`: not recorded. */
   readonly contentHash: string | null;
   readonly sampleIndex: number;
-  /** "unreadable": its line is not what was written. */
-  readonly outcome: Outcome | "unreadable";
+  readonly outcome: Outcome;
   readonly stopReason: string;
   /** `boundary/code`; `null`: it did not fail. */
   readonly failure: string | null;
   readonly reward: number | null;
-  readonly turns: number;
+  /** `null`: not recorded. */
+  readonly turns: number | null;
   /** Of all turns, each counted once. `null`: the file records no tokens. */
   readonly tokens: number | null;
   readonly sampledTokens: number | null;
@@ -92,7 +92,7 @@ export type Course = {
   /** Number of the last episode of each part. */
   readonly episodes: readonly number[];
   readonly reward: readonly (number | null)[];
-  readonly turns: readonly number[];
+  readonly turns: readonly (number | null)[];
   readonly pass: readonly (number | null)[];
 };
 

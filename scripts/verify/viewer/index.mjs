@@ -1,0 +1,351 @@
+// `npm run verify -- viewer [--quick]`: the viewer's page in a real browser. Every page of real runs, a killed one, one of 20,000 episodes
+// and a hostile one, in both themes and at 390 points, examined by axe; five questions with a budget of clicks; exported files.
+
+import { createServer } from "node:http";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+
+import { exportView, view } from "../../../dist/index.js";
+import { root } from "../../run-command.mjs";
+import { openBrowser } from "./browser.mjs";
+import { bookshopRun, hostileRun, killedRun, largeRun, sampledRun, tauRun, trainingRun } from "./runs.mjs";
+
+/** @typedef {import("playwright-core").Page} Page */
+/** @typedef {{ width?: number, dark?: boolean }} Look */
+
+const axe = readFileSync(join(root, "node_modules", "axe-core", "axe.min.js"), "utf8");
+const screenshots = process.env["VIEWER_SCREENSHOTS"] ?? null;
+
+/** @param {{ quick: boolean }} options @returns {Promise<number>} An exit code. */
+export async function verifyViewer({ quick }) {
+  const work = mkdtempSync(join(tmpdir(), "trainable-agents-viewer-"));
+  const browser = await openBrowser();
+  const at = (/** @type {string} */ name) => join(work, name);
+  /** @type {(() => Promise<unknown>)[]} */
+  const closing = [];
+  const checks = new Checks(browser);
+  const serve = async (/** @type {string[]} */ ...sources) => {
+    const viewer = await view({ sources, listen: "127.0.0.1:0" });
+    closing.push(() => viewer.close());
+    return viewer.url;
+  };
+  try {
+    await bookshopRun(at("book"), { noise: 0.4 });
+    await trainingRun(at("train"));
+    const book = await serve(at("book"));
+    if (quick) {
+      await checks.page("overview", book, "#/0", { see: "pass" });
+      await checks.page("tokens", book, "#/0/episode/3?t=1", { see: "Mask in order" });
+      await checks.page("training", await serve(at("train")), "#/0", {
+        see: "Logprobs of sampling and training agree",
+      });
+      return checks.tell();
+    }
+    await bookshopRun(at("worse"), { noise: 0.9 });
+    await sampledRun(at("sampled"));
+    await everyPage(checks, {
+      book,
+      two: await serve(at("book"), at("worse")),
+      train: await serve(at("train")),
+      sampled: await serve(at("sampled")),
+    });
+    await fiveQuestions(checks, {
+      run: await serve(at("sampled")),
+      two: await serve(at("book"), at("worse")),
+      train: await serve(at("train")),
+    });
+    await keysAndSearch(checks, book);
+    if ((await tauRun(at("tau"))) === null) process.stdout.write("skipped: τ-bench, whose data is not in ../shared\n");
+    else {
+      const tau = await serve(at("tau"));
+      await checks.page("tau overview", tau, "#/0", { see: "Not as the task expects them" });
+      await checks.page("tau episode", tau, "#/0/episode/1", { see: "expected" });
+      await checks.page("tau tokens", tau, "#/0/episode/1?t=1", { see: "Mask in order" });
+    }
+    await killedRun(at("killed"));
+    const killed = await serve(at("killed"));
+    await checks.page("killed", killed, "#/0", { see: "its process is gone" });
+    await checks.page("killed episode", killed, "#/0/episode/1", { see: "turn 0" });
+    await large(checks, { from: at("book"), folder: at("large"), serve });
+    await hostile(checks, { from: at("book"), folder: at("hostile"), serve, file: at("hostile.html") });
+    await exported(checks, at);
+    return checks.tell();
+  } finally {
+    await browser.close();
+    for (const close of closing) await close();
+    rmSync(work, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+/** Opens pages, and remembers what is wrong with them. */
+class Checks {
+  /** @param {import("playwright-core").Browser} browser */
+  constructor(browser) {
+    this.browser = browser;
+    /** @type {string[]} */
+    this.problems = [];
+    this.passed = 0;
+  }
+
+  /** @param {string} name @param {boolean} holds @param {string} [detail] */
+  expect(name, holds, detail = "") {
+    if (holds) this.passed++;
+    else this.problems.push(`${name}${detail === "" ? "" : `: ${detail}`}`);
+    process.stdout.write(`${holds ? "ok    " : "FAILED"}  ${name}${holds || detail === "" ? "" : `: ${detail}`}\n`);
+  }
+
+  /** @param {string} url @param {Look} [look] @returns {Promise<Page>} */
+  async open(url, { width = 1280, dark = false } = {}) {
+    const context = await this.browser.newContext({
+      viewport: { width, height: 900 },
+      colorScheme: dark ? "dark" : "light",
+    });
+    const page = await context.newPage();
+    page.on("pageerror", (error) => this.expect(`no error in ${url}`, false, error.message));
+    page.on("console", (message) => {
+      // A question that the server refuses is answered on the page; the browser reports it all the same.
+      const isRefusal = message.text().includes("status of 400");
+      if (message.type() === "error" && !isRefusal) this.expect(`no message in ${url}`, false, message.text());
+    });
+    await page.goto(url);
+    return page;
+  }
+
+  /**
+   * In both themes, and narrow: what is to be seen is there, axe finds nothing serious, nothing is wider than the screen.
+   *
+   * @param {string} name @param {string} base @param {string} hash @param {{ see: string }} expected
+   */
+  async page(name, base, hash, { see }) {
+    for (const look of /** @type {Look[]} */ ([{}, { dark: true }, { width: 390 }])) {
+      const title = `${name}${look.dark === true ? ", dark" : look.width === undefined ? "" : ", 390 points"}`;
+      const page = await this.open(base + hash, look);
+      const isSeen = await page
+        .getByText(see)
+        .first()
+        .waitFor({ timeout: 15_000 })
+        .then(
+          () => true,
+          () => false,
+        );
+      await page.waitForTimeout(150);
+      this.expect(title, isSeen, `"${see}" is not seen`);
+      // The same elements in a narrower page.
+      if (look.width === undefined) await this.accessible(title, page);
+      const overflow = Number(await page.evaluate("document.documentElement.scrollWidth - innerWidth"));
+      this.expect(`${title}: as wide as the screen`, overflow <= 0, `${overflow} points too wide`);
+      if (screenshots !== null) {
+        mkdirSync(screenshots, { recursive: true });
+        await page.screenshot({ path: join(screenshots, `${title.replaceAll(/\W+/g, "-")}.png`) });
+      }
+      await page.context().close();
+    }
+  }
+
+  /** @param {string} title @param {Page} page */
+  async accessible(title, page) {
+    await page.evaluate(axe);
+    const found = /** @type {{ id: string, impact: string, nodes: { html: string }[] }[]} */ (
+      await page.evaluate("axe.run(document, { resultTypes: ['violations'] }).then((result) => result.violations)")
+    );
+    const serious = found.filter(({ impact }) => impact === "serious" || impact === "critical");
+    const detail = serious
+      .map(({ id, nodes }) => `${id} (${nodes.length}: ${nodes[0]?.html.slice(0, 120)})`)
+      .join("; ");
+    this.expect(`${title}: axe`, serious.length === 0, detail);
+  }
+
+  tell() {
+    process.stdout.write(`\n${this.passed} passed, ${this.problems.length} failed\n`);
+    for (const problem of this.problems) process.stdout.write(`  ${problem}\n`);
+    return this.problems.length === 0 ? 0 : 1;
+  }
+}
+
+/** @param {Checks} checks @param {{ book: string, two: string, train: string, sampled: string }} urls */
+async function everyPage(checks, { book, two, train, sampled }) {
+  await checks.page("overview", book, "#/0", { see: "masks in order" });
+  await checks.page("filter", book, "#/0?where=reward%20%3C%201", { see: "show all" });
+  await checks.page("search", book, "#/0?text=order", { see: "with “order”" });
+  await checks.page("tasks", book, "#/0/tasks", { see: "Tasks, the least solved first" });
+  await checks.page("episode", book, "#/0/episode/36", { see: "turn 0" });
+  await checks.page("tokens", sampled, "#/0/episode/3?t=1", { see: "Mask in order" });
+  await checks.page("group", book, "#/0/group/bookshop%3Atrain%3A1", { see: "episodes of one task" });
+  await checks.page("compare", two, "", { see: "worse against book" });
+  await checks.page("training", train, "", { see: "Logprobs of sampling and training agree" });
+  await checks.page("nothing there", book, "#/0/episode/9999", { see: "Cannot find episode" });
+}
+
+/**
+ * Each answer is on the screen after so many clicks.
+ *
+ * @param {Checks} checks @param {{ run: string, two: string, train: string }} urls
+ */
+async function fiveQuestions(checks, { run, two, train }) {
+  const ask = async (
+    /** @type {string} */ question,
+    /** @type {string} */ url,
+    /** @type {readonly ((page: Page) => import("playwright-core").Locator)[]} */ clicks,
+    /** @type {(text: string) => boolean} */ isAnswered,
+  ) => {
+    const page = await checks.open(url);
+    for (const click of clicks) await click(page).click();
+    let seen = "";
+    for (let waited = 0; waited < 15_000 && !isAnswered(seen); waited += 100) {
+      await page.waitForTimeout(100);
+      seen = String(await page.evaluate("document.body.innerText"));
+    }
+    checks.expect(`${question} (${clicks.length} clicks)`, isAnswered(seen), seen.slice(0, 300));
+    await page.context().close();
+  };
+  const row36 = (/** @type {Page} */ page) => page.locator('tr[data-number="36"]');
+  await ask("why did episode 36 fail", run, [row36], (text) =>
+    /The data is not as it should be|Not told|Broken/.test(text),
+  );
+  await ask(
+    "is the mask right",
+    run,
+    [row36, (page) => page.getByRole("link", { name: "tokens", exact: true })],
+    (text) => /Mask in order: every sampled token is trained exactly once/.test(text),
+  );
+  await ask("what got worse between these two runs", two, [], (text) => /against book: worse\.[\s\S]*lost/.test(text));
+  await ask("is training healthy", train, [], (text) => /[Hh]ealthy/.test(text));
+  await ask("which tasks never pass", run, [(page) => page.getByRole("link", { name: /never pass/ })], (text) =>
+    /Tasks that never pass[\s\S]*bookshop:train:\d+/.test(text),
+  );
+}
+
+/** Asks until it holds: the page's policy lets no text be run by the page itself. @param {Page} page @param {string} expression */
+async function until(page, expression) {
+  for (let waited = 0; waited < 15_000; waited += 50) {
+    if ((await page.evaluate(expression)) === true) return;
+    await page.waitForTimeout(50);
+  }
+  throw new Error(`This does not come to hold: ${expression}`);
+}
+
+/** @param {Checks} checks @param {string} book */
+async function keysAndSearch(checks, book) {
+  const page = await checks.open(`${book}#/0`);
+  await page.locator("tr[data-number]").first().waitFor();
+  await page.keyboard.press("/");
+  await page.keyboard.type("36");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: /^36 / }).waitFor();
+  await page.keyboard.press("t");
+  await page.getByText("Mask in order").waitFor();
+  await page.keyboard.press("j");
+  await until(
+    page,
+    "!/episode\\/36(\\?|$)/.test(location.hash) && location.hash.includes('t=1') && !document.querySelector('.strip h1').textContent.startsWith('36 ')",
+  );
+  await page.keyboard.press("k");
+  await until(page, "/episode\\/36\\?/.test(location.hash)");
+  await page.keyboard.press("?");
+  await page.getByRole("dialog").waitFor();
+  await checks.accessible("keys", page);
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("/");
+  await until(page, "document.activeElement?.id === 'box'");
+  await page.keyboard.type("reward < 1 and turns > 1");
+  await page.keyboard.press("Enter");
+  await page.getByText("show all").waitFor();
+  await page.locator("#box").fill('"order"');
+  await page.keyboard.press("Enter");
+  await page.locator(".hits li").first().waitFor();
+  await page.locator(".hits a").first().click();
+  await page.locator(".entry").first().waitFor();
+  checks.expect("keys, box and search", true);
+  // The whole text of the tokens is in the page, and is copied without its labels.
+  await page.goto(`${book}#/0/episode/1?t=1`);
+  await page.locator(".chunk").first().waitFor();
+  await page.evaluate("getSelection().selectAllChildren(document.querySelector('.token-text'))");
+  const copied = /** @type {unknown} */ (
+    await page.evaluate(
+      "new Promise((done) => { document.addEventListener('copy', (event) => done(event.clipboardData.getData('text/plain')), { once: true }); document.querySelector('.token-text').dispatchEvent(new ClipboardEvent('copy', { bubbles: true, clipboardData: new DataTransfer() })) })",
+    )
+  );
+  const whole = String(
+    await page.evaluate("[...document.querySelectorAll('.chunk')].map((chunk) => chunk.textContent).join('')"),
+  );
+  checks.expect("tokens are copied as they are", copied === whole && whole.includes("<|im_start|>"));
+  await page.context().close();
+}
+
+/** @param {Checks} checks @param {{ from: string, folder: string, serve: (...sources: string[]) => Promise<string> }} parts */
+async function large(checks, { from, folder, serve }) {
+  await largeRun(from, folder, 20_000);
+  const started = performance.now();
+  const url = await serve(folder);
+  const page = await checks.open(`${url}#/0`);
+  await page.locator('tr[data-number="20000"]').waitFor();
+  const shownMs = performance.now() - started;
+  checks.expect(
+    `20,000 episodes: newest rows after ${shownMs.toFixed(0)} ms, server's start and browser's tab included`,
+    shownMs < 1500,
+  );
+  await page.getByText("masks in order,").waitFor({ timeout: 120_000 });
+  const readMs = performance.now() - started;
+  checks.expect(`20,000 episodes: read and masks checked after ${(readMs / 1000).toFixed(1)} s`, true);
+  await page.goto(`${url}#/0?text=%22`);
+  await page.goto(`${url}#/0?where=reward%20%3C%201%20and%20turns%20%3E%2010`);
+  await page.getByText("show all").waitFor();
+  await page.context().close();
+  await checks.page("large", url, "#/0", { see: "20,000 episodes" });
+}
+
+/**
+ * @param {Checks} checks
+ * @param {{ from: string, folder: string, file: string, serve: (...sources: string[]) => Promise<string> }} parts
+ */
+async function hostile(checks, { from, folder, file, serve }) {
+  let calls = 0;
+  // A browser reports a blocked request, too: only a socket says what went out.
+  const trap = createServer((_, outgoing) => {
+    calls++;
+    outgoing.end();
+  });
+  await new Promise((resolve) => trap.listen(0, "127.0.0.1", () => resolve(null)));
+  const { port } = /** @type {import("node:net").AddressInfo} */ (trap.address());
+  await hostileRun(from, folder, `http://127.0.0.1:${port}`);
+  const url = await serve(folder);
+  await checks.page("hostile overview", url, "#/0", { see: "<script>fetch(" });
+  await checks.page("hostile episode", url, "#/0/episode/1", { see: "<script>fetch(" });
+  await checks.page("hostile, 5 MB", url, "#/0/episode/2", { see: "characters:" });
+  await checks.page("hostile tokens", url, "#/0/episode/1?t=1", { see: "Mask in order" });
+  await checks.page("hostile search", url, `#/0?text=${encodeURIComponent("<script>")}`, { see: "<script>" });
+  await checks.page("hostile route", url, `#/0/episode/${encodeURIComponent(`<img src=http://127.0.0.1:${port}/x>`)}`, {
+    see: "Cannot find episode",
+  });
+  await exportView({ sources: [folder], file });
+  await checks.page("hostile, exported", pathToFileURL(file).href, "#/0/episode/1", { see: "<script>fetch(" });
+  const page = await checks.open(`${url}#/0/episode/1`);
+  await page.locator(".entry").first().waitFor();
+  const elements = Number(
+    await page.evaluate("document.querySelectorAll('#app script, #app img, #app iframe, #app svg, #app link').length"),
+  );
+  checks.expect("hostile content is text", elements === 0, `${elements} elements were made of it`);
+  const shown = String(await page.evaluate("document.body.innerText"));
+  checks.expect(
+    "what cannot be seen is shown",
+    ["⟨U+D83D⟩", "⟨U+202E⟩", "␀", "␛"].every((mark) => shown.includes(mark)),
+  );
+  await page.context().close();
+  checks.expect("no connection reached the listening socket", calls === 0, `${calls} did`);
+  trap.close();
+}
+
+/** @param {Checks} checks @param {(name: string) => string} at */
+async function exported(checks, at) {
+  const open = (/** @type {string} */ name) => pathToFileURL(at(name)).href;
+  await exportView({ sources: [at("book")], episode: "36", file: at("one.html") });
+  await checks.page("one episode, exported", open("one.html"), "", { see: "turn 0" });
+  await exportView({ sources: [at("book")], where: "reward < 1", file: at("some.html") });
+  await checks.page("a filter, exported", open("some.html"), "", { see: "of 48 episodes" });
+  await exportView({ sources: [at("book"), at("worse")], file: at("two.html") });
+  await checks.page("a comparison, exported", open("two.html"), "", { see: "worse against book" });
+  await exportView({ sources: [at("train")], file: at("training.html") });
+  await checks.page("a training, exported", open("training.html"), "", { see: "Logprobs" });
+}

@@ -1,0 +1,168 @@
+// Runs for the viewer's verification: real ones of the bookshop and of τ-bench, a killed one, a large one, a hostile one, a training.
+
+import { spawn } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+
+import { rollout, train } from "../../../dist/index.js";
+import { createFileRunStore, openRunFolder } from "../../../dist/store/index.js";
+import { createFunctionSampler, createSglangFront } from "../../../dist/testing/index.js";
+import { createReadableTokenizer } from "../../../dist/tokenizers/index.js";
+import { root } from "../../run-command.mjs";
+
+/** @typedef {import("../../../src/core/index.ts").Episode} Episode */
+
+/** A rollout of the bookshop by the scripted expert, which errs at a rate. @param {string} folder @param {{ noise: number, tasks?: string, seed?: number }} options */
+export async function bookshopRun(folder, { noise, tasks = "0-11", seed = 1 }) {
+  const settings = /** @type {const} */ ({
+    env: "bookshop",
+    engine: "expert",
+    expertNoise: noise,
+    tasks,
+    groupSize: 4,
+    seed,
+    quiet: true,
+  });
+  await rollout({ ...settings, out: folder, variables: {} });
+}
+
+/** The same small model, whose episodes have real logprobs. @param {string} folder */
+export async function sampledRun(folder) {
+  const settings = /** @type {const} */ ({
+    env: "bookshop",
+    engine: "embedded",
+    model: "bookshop-nano",
+    tasks: "0-9",
+    groupSize: 4,
+    seed: 1,
+  });
+  await rollout({ ...settings, quiet: true, out: folder, variables: {} });
+}
+
+/** `null`: the data of τ-bench is not beside this clone. @param {string} folder */
+export async function tauRun(folder) {
+  const data = join(root, "..", "shared", "tau-bench");
+  if (!existsSync(join(data, "retail"))) return null;
+  const tokenizer = createReadableTokenizer();
+  const end = tokenizer.tokenId("<|im_end|>") ?? 0;
+  const said = [
+    '<tool_call>\n{"name": "find_user_id_by_name_zip", "arguments": {"first_name": "Yusuf", "last_name": "Rossi", "zip": "19122"}}\n</tool_call>',
+    '<tool_call>\n{"name": "get_order_details", "arguments": {"order_id": "#W2378156"}}\n</tool_call>',
+    '<tool_call>\n{"name": "cancel_pending_order", "arguments": {"order_id": "#W2378156", "reason": "no longer needed"}}\n</tool_call>',
+    '<tool_call>\n{"name": "no_such_tool", "arguments": {"a": 1.0}\n</tool_call>',
+    "That is done. Anything else?",
+  ];
+  let turn = 0;
+  const sampler = createFunctionSampler(() => ({ ids: [...tokenizer.encode(said[turn++ % said.length] ?? ""), end] }));
+  const listener = await createSglangFront({ sampler, tokenizer, endTokenIds: [end] }).listen();
+  const lines = join(folder, "..", "lines.txt");
+  await writeFile(lines, "Hi, I am Yusuf Rossi, 19122.\nYes, please.\nThank you. ###STOP###\n");
+  const settings = /** @type {const} */ ({
+    env: "tau-bench/retail",
+    data,
+    tasks: "0-1",
+    groupSize: 2,
+    userLines: lines,
+    url: listener.url,
+  });
+  try {
+    await rollout({ ...settings, model: "readable", concurrency: 1, quiet: true, out: folder, variables: {} });
+  } finally {
+    await listener.close();
+  }
+  return folder;
+}
+
+/** A rollout whose process is killed while it writes. @param {string} folder */
+export async function killedRun(folder) {
+  const flags =
+    "rollout --env bookshop --engine embedded --model bookshop-nano --tasks 0-199 --group-size 4 --quiet --out";
+  const child = spawn(process.execPath, [join(root, "dist", "cli", "main.js"), ...flags.split(" "), folder], {
+    stdio: "ignore",
+  });
+  const ended = new Promise((resolve) => child.on("exit", resolve));
+  const file = join(folder, "episodes.jsonl");
+  for (let waited = 0; waited < 60_000; waited += 100) {
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    if (existsSync(file) && readFileSync(file, "utf8").split("\n").length > 12) break;
+  }
+  child.kill("SIGKILL");
+  await ended;
+}
+
+/** So many episodes, each a copy of one that was run. @param {string} from @param {string} folder @param {number} count */
+export async function largeRun(from, folder, count) {
+  const reader = openRunFolder(from);
+  /** @type {Episode[]} */
+  const episodes = [];
+  for await (const episode of reader.episodes()) episodes.push(episode);
+  const manifest = await reader.manifest();
+  const store = createFileRunStore(folder);
+  await store.begin(manifest);
+  /** @type {Promise<void>[]} */
+  let pending = [];
+  for (let at = 0; at < count; at++) {
+    const episode = episodes[at % episodes.length];
+    if (episode === undefined) throw new Error("There is no episode to copy.");
+    const task = `bookshop:train:${Math.floor(at / 4)}`;
+    const place = {
+      groupId: task,
+      sampleIndex: at % 4,
+      task: { ...episode.task, id: task, contentHash: String(at >> 2) },
+    };
+    pending.push(store.append({ ...episode, ...place, id: `${task}#${at % 4}` }));
+    if (pending.length < 256) continue;
+    await Promise.all(pending);
+    pending = [];
+  }
+  await Promise.all(pending);
+  await store.close(manifest);
+}
+
+/** What breaks a careless page, everywhere that an episode has text. @param {string} from @param {string} folder @param {string} address */
+export async function hostileRun(from, folder, address) {
+  const reader = openRunFolder(from);
+  const first = await firstOf(reader.episodes());
+  const attack = [
+    `<script>fetch("${address}/script")</script><img src="${address}/image" onerror="fetch('${address}/error')">`,
+    `<iframe src="${address}/frame"></iframe><link rel=stylesheet href="${address}/style"><svg onload="fetch('${address}')">`,
+    `</script></style></textarea>&lt;b&gt; {{7*7}} javascript:alert(1)`,
+    `half \ud83d character, nul \u0000, bell \u0007, escape \u001b[31m, turned \u202etxt.exe, __proto__`,
+  ].join("\n");
+  const manifest = await reader.manifest();
+  const store = createFileRunStore(folder);
+  await store.begin(manifest);
+  const events = first.events.map((event) => {
+    if (event.type === "user-line") return { ...event, line: { ...event.line, text: attack } };
+    if (event.type === "tool-result") return { ...event, result: { ...event.result, text: attack } };
+    if (event.type === "decision") return { ...event, action: { ...event.action, text: attack, content: attack } };
+    return event;
+  });
+  /** @type {import("../../../src/python-semantics/json/value.ts").JsonObject} */
+  const info = new Map([["expected_actions", [new Map([["name", attack]])]]]);
+  const grade = { metrics: {}, log: attack, reward: 0, info };
+  const hostile = { ...first, events, grade, reward: 0 };
+  const task = { ...first.task, id: attack.slice(0, 200), instruction: attack };
+  await store.append({ ...hostile, id: `a"><img src=${address}/id>`, groupId: attack.slice(0, 100), task });
+  const big = /** @type {const} */ ({ type: "tool-result", turn: 0, cutFrom: null, durationMs: 1 });
+  const huge = `${attack}\n${"observation ".repeat(420_000)}`;
+  await store.append({
+    ...{ ...hostile, id: "huge", groupId: "huge" },
+    events: [...events, { ...big, result: { text: huge, isError: false, endsEpisode: false, info: new Map() } }],
+  });
+  await store.close(manifest);
+  return attack;
+}
+
+/** @param {AsyncIterable<Episode>} episodes @returns {Promise<Episode>} */
+async function firstOf(episodes) {
+  for await (const episode of episodes) return episode;
+  throw new Error("The run has no episode.");
+}
+
+/** Two steps of a real training, with an evaluation. @param {string} folder */
+export async function trainingRun(folder) {
+  const sizes = { steps: 3, groups: 2, groupSize: 4, finalTasks: 7, evalTasks: 7, evalEvery: 1 };
+  await train({ env: "bookshop", model: "bookshop-nano", ...sizes, minutes: 5, out: folder, variables: {} });
+}
