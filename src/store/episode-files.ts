@@ -9,10 +9,13 @@ import { checksumHolds, statedChecksum } from "./lines.ts";
 import { episodeFromJson } from "./records.ts";
 import { runFiles } from "./run-store.ts";
 
+/** `size`: at least so many bytes; the file may have grown. */
+type OpenedFile = { readonly handle: FileHandle; size: number };
+
 /** Opens each file once. */
 export class EpisodeFiles {
   readonly #folder: string;
-  readonly #handles = new Map<string, Promise<FileHandle>>();
+  readonly #opened = new Map<string, Promise<OpenedFile>>();
 
   constructor(folder: string) {
     this.#folder = folder;
@@ -29,12 +32,14 @@ export class EpisodeFiles {
           `to "running" and resume the run, which runs the episode again.`,
         { cause },
       );
-    const handle = await this.#open(file).catch((error: unknown) => {
+    const opened = await this.#open(file).catch((error: unknown) => {
       throw fail(messageOf(error), error);
     });
-    const { size } = await handle.stat();
-    if (size < offset + length) throw fail(`${length} bytes are to stand there, and the file ends at byte ${size}`);
-    const { buffer } = await handle.read(Buffer.allocUnsafe(length), 0, length, offset);
+    // Before so much is allocated.
+    if (opened.size < offset + length) opened.size = (await opened.handle.stat()).size;
+    if (opened.size < offset + length)
+      throw fail(`${length} bytes are to stand there, and the file ends at byte ${opened.size}`);
+    const { buffer } = await opened.handle.read(Buffer.allocUnsafe(length), 0, length, offset);
     if (crc32 !== null && (statedChecksum(buffer) !== crc32 || !checksumHolds(buffer)))
       throw fail("it is not what was written; its checksum is another one");
     return buffer;
@@ -51,17 +56,17 @@ export class EpisodeFiles {
   }
 
   async close(): Promise<void> {
-    const handles = [...this.#handles.values()];
-    this.#handles.clear();
-    for (const handle of handles) await (await handle.catch(() => null))?.close();
+    const files = [...this.#opened.values()];
+    this.#opened.clear();
+    for (const file of files) await (await file.catch(() => null))?.handle.close();
   }
 
-  #open(file: string): Promise<FileHandle> {
-    const known = this.#handles.get(file);
+  #open(file: string): Promise<OpenedFile> {
+    const known = this.#opened.get(file);
     if (known !== undefined) return known;
-    const opened = open(join(this.#folder, file), "r");
-    this.#handles.set(file, opened);
-    opened.catch(() => this.#handles.delete(file));
+    const opened = open(join(this.#folder, file), "r").then((handle) => ({ handle, size: 0 }));
+    this.#opened.set(file, opened);
+    opened.catch(() => this.#opened.delete(file));
     return opened;
   }
 }
