@@ -7,15 +7,16 @@ import { join, resolve } from "node:path";
 import { ConfigurationError, lookIntoEnvironment } from "../core/index.ts";
 import { dumpJson } from "../python-semantics/json/dump-json.ts";
 import { type ExportContext, exportFormats, exportGroup } from "../export/index.ts";
-import { WeightHistory } from "../rollout/index.ts";
+import { type Coordinator, type DispatchEpisode, WeightHistory } from "../rollout/index.ts";
 import type { RolloutService, RowFormat } from "../service/index.ts";
-import { createFileRunStore, resumeFileRunStore, runFiles } from "../store/index.ts";
+import { createFileRunStore, resumeFileRunStore, runFiles, unindexedEpisodes } from "../store/index.ts";
 import { runManifest, checkSameSettings, readRunToResume, type RunToResume } from "./run-to-resume.ts";
 import { expertsSink } from "./choose-policy.ts";
 import { createEngines } from "./request-engines.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
 import { packageVersion, type Surroundings } from "./surroundings.ts";
 import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
+import { checkProcesses, openProcesses, processesOf } from "./processes.ts";
 import { observedRunner } from "./watch-run.ts";
 import {
   type RolloutSettings,
@@ -110,6 +111,7 @@ export async function serve(options: ServeOptions): Promise<RunningService> {
         return service.producers;
       },
       close: async ({ wait = true } = {}) => {
+        await opened.suspend({ wait });
         await service.close({ wait });
         await (closed ??= listener.close().then(() => opened.close()));
       },
@@ -129,8 +131,13 @@ export function readAddress(listen: string): { readonly host: string; readonly p
   throw new ConfigurationError(`Cannot use --listen "${listen}": an address like 127.0.0.1:8800 is needed.`);
 }
 
+/** A request that pauses waits at most so long for the calls in flight, which other processes have. */
+const pauseTimeoutMs = 30_000;
+
 type OpenedService = Pick<RunningService, "environment" | "split" | "earlier"> & {
   readonly service: RolloutService;
+  /** To be called before the service is closed: what other processes run is kept for the next start. */
+  suspend(options: { readonly wait: boolean }): Promise<void>;
   /** Closes the service, too. */
   close(): Promise<void>;
 };
@@ -165,7 +172,9 @@ async function openService(
   }
   // Not left to the first request, whose episodes would all fail.
   expertsSink({ name: settings.engine ?? "sglang", settings, preset: prepared.preset }, null);
-  const storing = { redact, fsync: settings.fsync };
+  const processes = processesOf(settings, Infinity);
+  if (processes > 1) checkProcesses(settings, context.parts);
+  const storing = { redact, fsync: settings.fsync, hasShards: processes > 1 };
   const earlier = existsSync(join(folder, runFiles.manifest)) ? await resumeFileRunStore(folder, storing) : null;
   const store = earlier?.store ?? createFileRunStore(folder, storing);
   const describe = {
@@ -201,6 +210,20 @@ async function openService(
       }),
     );
     opened.push(() => engines.close());
+    let workers: Coordinator | null = null;
+    if (processes > 1) {
+      if (earlier !== null && prepared.rank === null) {
+        for await (const one of unindexedEpisodes(folder, earlier.ended)) await store.appendIndexed(one);
+      }
+      workers = await openProcesses({
+        ...{ given, groups: "requested", surroundings: context, folder, processes, store, prepared, onNotice },
+        ...{ runId: describe.id, fence: describe.resumed + 1 },
+      });
+    }
+    const suspend = async ({ wait }: { readonly wait: boolean }): Promise<void> => {
+      if (!wait || !gate.isOpen) await workers?.stop();
+    };
+    opened.push(async () => workers?.close());
     const { log, earlier: requests } = await openRequestLog(join(folder, "requests.jsonl"));
     opened.push(() => log.close());
     const concurrency = concurrencyBounds(settings.concurrency).ceiling;
@@ -209,7 +232,18 @@ async function openService(
         environment,
         defaultSplit: settings.split ?? environment.splits[0] ?? "train",
         rank: prepared.rank,
-        runner: (policy) => observedRunner(engines.runner(policy), metrics),
+        runner: (policy) => {
+          const here = engines.runner(policy);
+          const { engineUrl } = policy;
+          const sampling = { ...prepared.sampling, ...policy.sampling };
+          const runner: DispatchEpisode =
+            workers === null ? here : (task, place) => workers.runEpisode(task, { ...place, engineUrl, sampling });
+          return observedRunner(runner, metrics);
+        },
+        onGate: async (isOpen) => {
+          if (isOpen) return workers?.continue();
+          await workers?.pause({ timeoutMs: pauseTimeoutMs });
+        },
         store: {
           append: async (episode) => {
             await store.append(episode);
@@ -223,6 +257,7 @@ async function openService(
         },
         onWeightVersion: async (version) => {
           weights.report(version);
+          await workers?.reportWeightVersion(version);
           await engines.reportWeightVersion(version, (error) =>
             onFault("The weight version of an engine was not read", error),
           );
@@ -248,9 +283,10 @@ async function openService(
     );
     // What still runs has no folder to write into after this.
     opened.push(() => service.close({ wait: false }));
+    opened.push(() => suspend({ wait: false }));
     await service.restore(requests, { decided: earlier?.decided ?? new Map() });
     return {
-      ...{ service, close, environment: environment.name, split: settings.split ?? "" },
+      ...{ service, suspend, close, environment: environment.name, split: settings.split ?? "" },
       earlier: earlier === null ? null : { ended: earlier.ended.size, inFlight: earlier.inFlight.size },
     };
   } catch (error) {

@@ -228,12 +228,12 @@ class Port implements WorkerQueue {
         return this.#held.has(held);
       },
       done: async (receipt: Receipt) => {
-        // What happens with it is not the worker's matter; it dies with the queue.
-        void queue.handlers.onReceipt(receipt);
         this.#held.delete(held);
         // Another delivery of what is done now.
         const waiting = queue.waiting.get(keyOf(entry.job));
         if (waiting !== undefined && waiting.job.fence <= entry.job.fence) queue.waiting.delete(keyOf(entry.job));
+        // Last: the coordinator may submit it again. What happens with it then is not the worker's matter.
+        void queue.handlers.onReceipt(receipt);
       },
       giveBack: async () => this.#return(held),
     };

@@ -191,7 +191,11 @@ class ParentChannel {
       }
       case "done": {
         const receipt = readOrNotice(readReceipt, message.receipt, this.#onNotice);
-        if (receipt === null) return this.#giveBack(message.lease, "its receipt could not be read");
+        const { job } = this.#leases.get(message.lease) ?? {};
+        const isItsOwn =
+          receipt?.runId === job?.runId && receipt?.fence === job?.fence && receipt?.episodeId === job?.episodeId;
+        if (receipt === null || !isItsOwn)
+          return this.#giveBack(message.lease, "its receipt is none, or of another job");
         await this.#leases.get(message.lease)?.done(receipt);
         this.#leases.delete(message.lease);
         return;

@@ -102,8 +102,9 @@ export function serviceRoutes(context: ServiceContext, document: () => unknown):
       id: "pause",
       summary: "Hold every episode before its next engine call, while weights change.",
       answers: { 200: ["Paused. Engine calls in flight continue.", okAnswer] },
-      handle: () => {
+      handle: async () => {
         parts.gate.close();
+        await parts.onGate?.(false);
         return status();
       },
     }),
@@ -111,8 +112,9 @@ export function serviceRoutes(context: ServiceContext, document: () => unknown):
       id: "continue",
       summary: "Resume the episodes after a pause.",
       answers: { 200: ["Resumed.", okAnswer] },
-      handle: () => {
+      handle: async () => {
         parts.gate.open();
+        await parts.onGate?.(true);
         return status();
       },
     }),

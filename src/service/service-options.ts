@@ -55,6 +55,8 @@ export type ServiceParts = {
   readonly onFault?: (error: unknown) => void;
   /** Receives a message when the lease of a producer has run out. */
   readonly onLapse?: (message: string) => void;
+  /** The gate was closed or opened: resolves when engine calls of other processes heed it. Default: there are none. */
+  readonly onGate?: (isOpen: boolean) => Promise<void>;
   /** Receives the version that a trainer reports, before producers do: its engines know it when this resolves. Never rejects. */
   readonly onWeightVersion?: (version: string) => Promise<void>;
 };

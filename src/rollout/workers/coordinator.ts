@@ -121,8 +121,7 @@ export class Coordinator {
     });
     const unsubscribe = subscribeToAbort(request.signal, () => void this.#cancel(episodeId));
     try {
-      // A queue that cannot be reached says so, and gets everything again once it is back.
-      await this.#queue!.submit(job).catch((error: unknown) => this.#notice("a job was not submitted", error));
+      await this.#submit(job);
       return await ended.then((one) => one ?? (this.#stopped === null ? null : abortedEpisode(task, request)));
     } finally {
       unsubscribe();
@@ -150,13 +149,13 @@ export class Coordinator {
   }
 
   /**
-   * Nothing counts any more: workers abort what runs, without receipts, and keep their journals for a later process. Open episodes
-   * resolve as cancelled.
+   * Nothing counts any more: workers abort what runs, without receipts, and keep their journals for a later process. To be called
+   * before the signals of open episodes abort, which then resolve as cancelled.
    */
   async stop(): Promise<void> {
     if (this.#stopped !== null) return;
     this.#stopped = new Error("The run was cancelled.");
-    for (const { resolve } of this.#open.values()) resolve(null);
+    for (const { resolve, cancelTimer } of this.#open.values()) if (cancelTimer !== null) resolve(null);
     await this.#broadcast({ phase: "ended" });
   }
 
@@ -190,7 +189,8 @@ export class Coordinator {
 
   async #cancel(episodeId: string): Promise<void> {
     const open = this.#open.get(episodeId);
-    if (open === undefined || this.#stopped !== null || open.cancelTimer !== null) return;
+    if (open === undefined || open.cancelTimer !== null) return;
+    if (this.#stopped !== null) return open.resolve(null);
     // Its worker aborts it and says so; one that has died, or never had it, says nothing.
     const waitMs = this.#queue!.leaseMs + cancelGraceMs;
     open.cancelTimer = this.#clock.after(waitMs, () => open.resolve(null));
@@ -200,18 +200,20 @@ export class Coordinator {
 
   async #onReceipt(receipt: Receipt): Promise<void> {
     if (receipt.runId !== this.#options.runId || this.#stopped !== null) return;
+    const open = this.#open.get(receipt.episodeId);
+    // The first of the current fence counts: another delivery, or a worker that was thought dead, comes too late.
+    if (open === undefined || receipt.fence !== this.#options.fence) return;
     let summary: UnnumberedSummary;
     try {
       summary = summaryFromPlain(receipt.entry, `the receipt of worker "${receipt.worker}"`);
-      if (summary.place.shard !== receipt.worker) throw new Error("It names the shard of another worker.");
+      const { id, place, task } = summary;
+      if (place.shard !== receipt.worker) throw new Error("It names the shard of another worker.");
+      if (id !== receipt.episodeId) throw new Error("It names another episode.");
+      if (task.contentHash !== open.job.contentHash) throw new Error(`Episode "${id}" ran on another task.`);
     } catch (error) {
-      return this.#notice("a receipt was dropped", error);
-    }
-    const open = this.#open.get(summary.id);
-    // The first of the current fence counts: another delivery, or a worker that was thought dead, comes too late.
-    if (open === undefined || receipt.fence !== this.#options.fence) return;
-    if (summary.task.contentHash !== open.job.contentHash) {
-      return this.#notice("a receipt was dropped", new Error(`Episode "${summary.id}" ran on another task.`));
+      this.#notice(`a receipt of episode "${receipt.episodeId}" was dropped`, error);
+      // The queue takes the job for done.
+      return this.#submit(open.job);
     }
     open.cancelTimer?.();
     this.#open.delete(summary.id);
@@ -253,12 +255,17 @@ export class Coordinator {
     if (workers !== this.#state.workers && this.#stopped === null) await this.#broadcast({ workers });
   }
 
+  /** A queue that cannot be reached says so, and gets everything again once it is back. */
+  async #submit(job: Job): Promise<void> {
+    await this.#queue!.submit(job).catch((error: unknown) => this.#notice("a job was not submitted", error));
+  }
+
   async #submitAgain(): Promise<void> {
     if (this.#stopped !== null) return;
     await this.#broadcast({});
     for (const { job, cancelTimer } of this.#open.values()) {
       if (cancelTimer !== null) continue;
-      await this.#queue!.submit(job).catch((error: unknown) => this.#notice("a job was not submitted", error));
+      await this.#submit(job);
     }
   }
 

@@ -330,7 +330,8 @@ class Worker {
     this.#observed = { calls: 0, sampledTokens: 0, overloads: 0 };
     const own = { worker, version, phase: this.#phase, reason: this.#reason, capacity, held: this.#held.size };
     const report = { ...own, callsInFlight, observed, unfinished: { turns, sampledTokens } };
-    await this.#queue!.report(report).catch(() => undefined);
+    // What comes with the connection is obeyed before there is one to report to.
+    await this.#queue?.report(report).catch(() => undefined);
   }
 
   #every(ms: number, action: () => Promise<void>): void {
