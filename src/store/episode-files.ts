@@ -39,7 +39,8 @@ export class EpisodeFiles {
     if (opened.size < offset + length) opened.size = (await opened.handle.stat()).size;
     if (opened.size < offset + length)
       throw fail(`${length} bytes are to stand there, and the file ends at byte ${opened.size}`);
-    const { buffer } = await opened.handle.read(Buffer.allocUnsafe(length), 0, length, offset);
+    const { buffer, bytesRead } = await opened.handle.read(Buffer.allocUnsafe(length), 0, length, offset);
+    if (bytesRead < length) throw fail(`${length} bytes are to stand there, and ${bytesRead} do; the file was cut`);
     if (crc32 !== null && (statedChecksum(buffer) !== crc32 || !checksumHolds(buffer)))
       throw fail("it is not what was written; its checksum is another one");
     return buffer;
