@@ -50,6 +50,7 @@ export {
   type RolloutResult,
   type StartedRun,
 } from "./api/rollout.ts";
+export { work, type WorkerProgress, type WorkOptions, type WorkResult } from "./api/work.ts";
 export { evaluate, type EvaluateOptions, type EvaluateResult, planEvaluation } from "./api/evaluate.ts";
 export { compareRuns, type CompareRunsOptions } from "./api/compare-runs.ts";
 export {

@@ -106,9 +106,9 @@ export async function prepareRollout(
   const redact = redactorFor(context.env, {
     variables: [
       ...[given.apiKeyEnv, given.agentApiKeyEnv, given.userApiKeyEnv],
-      ...[given.judgeApiKeyEnv, given.envApiKeyEnv],
+      ...[given.judgeApiKeyEnv, given.envApiKeyEnv, given.queueTokenEnv],
     ],
-    urls: [given.url, given.agentUrl, given.userUrl, given.judgeUrl],
+    urls: [given.url, given.agentUrl, given.userUrl, given.judgeUrl, given.queue],
   });
   const chosen = await chooseUser(given, environment, context);
   const user = recordUsers(chosen, given.recordUsers, { cwd: context.cwd, redact, resumes });

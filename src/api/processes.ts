@@ -4,8 +4,11 @@ import { fork } from "node:child_process";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { queueSettings } from "./choose-queue.ts";
+import { parseBaseUrl } from "../http/index.ts";
 import { ConfigurationError, type Episode } from "../core/index.ts";
 import { createProcessPool } from "../queue/index.ts";
+import { coordinateNats, type NatsConnectOptions } from "../queue/nats/index.ts";
 import { Coordinator, type CoordinatorOptions } from "../rollout/index.ts";
 import { EpisodeFiles, type FileRunStore, runFiles } from "../store/index.ts";
 import type { PreparedRollout, PrepareOptions } from "./prepare-rollout.ts";
@@ -45,14 +48,19 @@ export function checkProcesses(settings: RolloutSettings, parts: GivenParts | un
   const value = Object.keys(parts ?? {}).find((name) => name !== "filter" && name !== "ranking");
   if (value !== undefined) {
     throw new ConfigurationError(
-      `Cannot run in several processes: option "${value}" is a value of this program, which other processes do not have; name a module ` +
-        "or a model instead, or set processes to 1.",
+      `Cannot run in other processes: option "${value}" is a value of this program, which other processes do not have; name a module ` +
+        "or a model instead, or leave processes and queue out.",
+    );
+  }
+  if (settings.queue !== null && settings.processes !== 1) {
+    throw new ConfigurationError(
+      "Cannot use --queue with --processes: the workers of the queue run the episodes; leave one of both out.",
     );
   }
   const name = ofOneProcess.find((one) => settings[one] !== null) ?? (settings.user === "human" ? "user" : null);
   if (name !== null) {
     throw new ConfigurationError(
-      `Cannot use --${keyOf(name)} with --processes ${settings.processes}: it belongs to one process; leave one of both out, or give --processes 1.`,
+      `Cannot use --${keyOf(name)} with ${settings.queue === null ? `--processes ${settings.processes}` : "--queue"}: it belongs to one process; leave one of both out.`,
     );
   }
 }
@@ -66,9 +74,11 @@ type OpenWorkers = {
   /** Absolute. */
   readonly folder: string;
   readonly processes: number;
+  /** Its workers run the episodes, in place of processes of our own; `null`: none. */
+  readonly queue: NatsConnectOptions | null;
 } & Pick<CoordinatorOptions, "runId" | "fence" | "onNotice" | "onReport">;
 
-/** Starts the processes of a run. */
+/** Starts the processes of a run, or coordinates the workers of a queue. */
 export function openProcesses({
   given,
   groups,
@@ -77,12 +87,14 @@ export function openProcesses({
   processes,
   prepared,
   store,
+  queue,
   ...options
 }: OpenWorkers): Promise<Coordinator> {
   const files = new EpisodeFiles(folder);
   const whole = async (episode: Episode) => ({ episode, result: await prepared.rowsOf(episode) });
-  const capacity = Math.ceil(concurrencyBounds(given.concurrency).ceiling / processes);
-  const settings: WorkerSettings = { settings: given, groups };
+  const { ceiling } = concurrencyBounds(given.concurrency);
+  const capacity = Math.ceil(ceiling / processes);
+  const settings: WorkerSettings = { settings: queue === null ? given : settingsForQueue(given), groups, folder };
   return Coordinator.open({
     ...options,
     store,
@@ -95,9 +107,16 @@ export function openProcesses({
     version: packageVersion(),
     settings: JSON.stringify(settings),
     shards: join(folder, runFiles.shards),
-    endsOnRefusal: true,
-    connect: (handlers, fail) =>
-      createProcessPool(handlers, {
+    // Of many machines one may be set up wrongly.
+    endsOnRefusal: queue === null,
+    connect: (handlers, fail) => {
+      if (queue !== null)
+        return coordinateNats(handlers, {
+          ...queue,
+          leaseMs: Math.max(3, given.queueLease) * 1000,
+          maxLeases: ceiling,
+        });
+      return createProcessPool(handlers, {
         ...{ processes, leaseMs, onFault: fail, generation: options.fence },
         start: (name) =>
           fork(program, [name, folder, String(capacity), String(leaseMs)], {
@@ -105,6 +124,21 @@ export function openProcesses({
             // What a worker says is for people; standard output is this program's.
             stdio: ["ignore", 2, 2, "ipc"],
           }),
-      }),
+      });
+    },
   });
+}
+
+/** As workers on other machines get them: the broker keeps what it is sent, so nothing secret. Throws a `ConfigurationError`. */
+function settingsForQueue(given: RolloutSettings): RolloutSettings {
+  for (const name of ["url", "agentUrl", "userUrl", "judgeUrl"] as const) {
+    for (const part of given[name]?.split(",") ?? []) {
+      if (parseBaseUrl(part, { what: "server" }).secrets.length === 0) continue;
+      throw new ConfigurationError(
+        `Cannot use --queue with a password in --${keyOf(name)}: the broker would keep it; give the key's variable, which each worker has in its environment.`,
+      );
+    }
+  }
+  const none = Object.fromEntries(Object.keys(queueSettings).map((name) => [name, null]));
+  return { ...given, ...none };
 }

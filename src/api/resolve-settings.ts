@@ -28,6 +28,8 @@ const neverShown: ReadonlySet<SettingName> = new Set([
   "agentUrl",
   "userUrl",
   "judgeUrl",
+  "queue",
+  "queueTokenEnv",
   "samplingExtra",
 ]);
 
@@ -60,7 +62,7 @@ function inMode(settings: RolloutSettings): RolloutSettings {
   );
 }
 
-const addresses: ReadonlySet<SettingName> = new Set(["url", "userUrl", "judgeUrl"]);
+const addresses: ReadonlySet<SettingName> = new Set(["url", "userUrl", "judgeUrl", "queue"]);
 
 /** One entry for each of the settings, named as in a configuration file. */
 export function settingsRecord(

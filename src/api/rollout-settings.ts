@@ -4,6 +4,7 @@
 import { z } from "zod";
 
 import { ConfigurationError } from "../core/index.ts";
+import { queueSettings } from "./choose-queue.ts";
 import {
   chatAddress,
   choice,
@@ -384,6 +385,12 @@ export const rolloutSettings = {
       ),
     }).help(
       "processes that run episodes, each writing its own shard of the run folder; 1: this one alone. auto: as many as cores, as far as each has 512 episodes and 64 at once",
+    ),
+  }),
+  ...queueSettings,
+  ...section("The queue", {
+    queueLease: seconds(60).help(
+      "with --queue: a worker that is silent for so long has lost its episodes, which others run; at least 3",
     ),
   }),
   ...section("Output", {

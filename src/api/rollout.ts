@@ -18,6 +18,7 @@ import {
 } from "../store/index.ts";
 import { createBudget } from "./budget.ts";
 import { concurrencyOf } from "./choose-groups.ts";
+import { chooseQueue } from "./choose-queue.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
@@ -151,9 +152,11 @@ export async function rolloutFrom(
   if (resume !== null) checkSameSettings(resume, settings);
   const place = resolve(surroundings.cwd, folder);
   const planned = (settings.groups ?? plan.taskIndexes.length) * plan.groupSize;
-  const processes = processesOf(settings, planned);
-  if (processes > 1) checkProcesses(settings, surroundings.parts);
-  const storing = { redact, fsync: settings.fsync, hasShards: processes > 1 };
+  const queue = chooseQueue(settings, surroundings);
+  const processes = queue === null ? processesOf(settings, planned) : 1;
+  const isShared = queue !== null || processes > 1;
+  if (isShared) checkProcesses(settings, surroundings.parts);
+  const storing = { redact, fsync: settings.fsync, hasShards: isShared };
   const earlier = resume === null ? null : await resumeFileRunStore(place, storing);
   const store = earlier?.store ?? createFileRunStore(place, storing);
   const onNotice = (message: string): void => onEvent({ type: "notice", message });
@@ -199,13 +202,13 @@ export async function rolloutFrom(
       for (const message of warnings) onEvent({ type: "warning", message });
       const log = (line: string): void => onEvent({ type: "log", line: redact(line) });
       let report = (): void => undefined;
-      if (processes > 1) {
+      if (isShared) {
         // An episode of a group that is compared counts once it was.
         if (earlier !== null && prepared.rank === null) {
           for await (const one of unindexedEpisodes(place, earlier.ended)) await store.appendIndexed(one);
         }
         workers = await openProcesses({
-          ...{ given, groups, surroundings, folder: place, processes, store, prepared, onNotice },
+          ...{ given, groups, surroundings, folder: place, processes, queue, store, prepared, onNotice },
           ...{ runId: describe.id, fence: describe.resumed + 1, onReport: () => report() },
         });
         const coordinator = workers;

@@ -2,6 +2,7 @@
 
 import { ConfigurationError } from "../core/index.ts";
 import { createRedactor, parseBaseUrl } from "../http/index.ts";
+import { parseNatsAddress } from "../queue/nats/index.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -76,6 +77,7 @@ function escapedForms(value: string): string[] {
 function credentialsOf(url: string | null): readonly string[] {
   if (url === null) return [];
   try {
+    if (/^\s*(nats|tls):/i.test(url)) return parseNatsAddress(url).secrets;
     return parseBaseUrl(url, { what: "server" }).secrets;
   } catch {
     // An address that cannot be read is refused where it is used.

@@ -123,12 +123,12 @@ export async function serve(options: ServeOptions): Promise<RunningService> {
 }
 
 /** Throws a `ConfigurationError`. */
-export function readAddress(listen: string): { readonly host: string; readonly port: number } {
+export function readAddress(listen: string, flag = "--listen"): { readonly host: string; readonly port: number } {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:\s]+)):(\d{1,5})$/.exec(listen.trim());
   const port = Number(match?.[3]);
   const host = match?.[1] ?? match?.[2];
   if (host !== undefined && port <= 65_535) return { host, port };
-  throw new ConfigurationError(`Cannot use --listen "${listen}": an address like 127.0.0.1:8800 is needed.`);
+  throw new ConfigurationError(`Cannot use ${flag} "${listen}": an address like 127.0.0.1:8800 is needed.`);
 }
 
 /** A request that pauses waits at most so long for the calls in flight, which other processes have. */

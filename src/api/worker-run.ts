@@ -1,18 +1,22 @@
 // A run as one of its workers has it: prepared from the coordinator's settings, with the worker's own shard, its own connections to the
 // engines, and a gate before every engine call.
 
+import { z } from "zod";
 import { ConfigurationError, messageOf } from "../core/index.ts";
 import type { RunState } from "../queue/job-queue.ts";
 import type { WorkerRun } from "../rollout/index.ts";
 import { createRoutedExpertsFile, openShard, type ShardStore } from "../store/index.ts";
 import { createEngines } from "./request-engines.ts";
 import { prepareRollout, type PrepareOptions } from "./prepare-rollout.ts";
-import type { RolloutSettings } from "./rollout-settings.ts";
+import { resolveSettings } from "./resolve-settings.ts";
+import { type RolloutSettings, rolloutSettings } from "./rollout-settings.ts";
 import type { Surroundings } from "./surroundings.ts";
 
 /** What `RunState.settings` holds. */
 export type WorkerSettings = {
   readonly settings: RolloutSettings;
+  /** Of the run, where its coordinator is; absolute. */
+  readonly folder: string;
   readonly groups: NonNullable<PrepareOptions["groups"]>;
 };
 
@@ -23,12 +27,15 @@ type WorkerPlace = {
   /** Run folder, below which the worker has its shard. */
   readonly folder: string;
   readonly onNotice: (message: string) => void;
+  /** In place of the coordinator's: where things are on this machine. Default: none. */
+  readonly mine?: Partial<RolloutSettings>;
 };
 
 /** Rejects with a `ConfigurationError` when the run cannot run here. */
 export async function openWorkerRun(state: RunState, place: WorkerPlace): Promise<WorkerRun> {
   const { surroundings, name, folder, onNotice } = place;
-  const { settings: given, groups } = readSettings(state.settings);
+  const { settings: theirs, groups } = readWorkerSettings(state.settings);
+  const given = { ...theirs, ...place.mine };
   const prepared = await prepareRollout(given, surroundings, { groups });
   const { settings, environment, redact } = prepared;
   const { gatedEngine, TurnGate } = await import("../service/index.ts");
@@ -97,10 +104,19 @@ export async function openWorkerRun(state: RunState, place: WorkerPlace): Promis
   };
 }
 
-function readSettings(text: string): WorkerSettings {
+/** From another process, perhaps of another machine. Throws a `ConfigurationError`. */
+export function readWorkerSettings(text: string): WorkerSettings {
   try {
-    return JSON.parse(text) as WorkerSettings;
+    const { settings, groups, folder } = schema.parse(JSON.parse(text));
+    const given = Object.entries(settings).filter(([name, value]) => value !== null && name in rolloutSettings);
+    return { settings: resolveSettings(Object.fromEntries(given), null), groups, folder };
   } catch (error) {
-    throw new ConfigurationError(`Cannot open the run: its settings are no JSON (${messageOf(error)}).`);
+    throw new ConfigurationError(`Cannot open the run: its settings cannot be read: ${messageOf(error)}`);
   }
 }
+
+const schema = z.object({
+  settings: z.record(z.string(), z.unknown()),
+  groups: z.enum(["planned", "evaluated", "requested", "outside"]),
+  folder: z.string().min(1).max(4096),
+});

@@ -37,8 +37,9 @@ process.on("SIGINT", () => {
   else process.exit(130);
 });
 process.on("SIGTERM", () => {
+  // A worker has a time to finish; whoever sends it a second one means now.
+  if (command !== "worker" || drain.signal.aborted) cancel.abort();
   drain.abort();
-  cancel.abort();
 });
 // Whoever reads our output may stop reading (`inspect ... | head`); that is no fault.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {

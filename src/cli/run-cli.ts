@@ -26,6 +26,7 @@ const commands: Readonly<Record<string, () => Promise<(run: RunCommand) => Comma
   train: async () => (await import("./commands/train-command.ts")).trainCommand,
   engine: async () => (await import("./commands/engine-command.ts")).engineCommand,
   serve: async () => (await import("./commands/serve-command.ts")).serveCommand,
+  worker: async () => (await import("./commands/worker-command.ts")).workerCommand,
   gateway: async () => (await import("./commands/gateway-command.ts")).gatewayCommand,
   "env-server": async () => (await import("./commands/env-server-command.ts")).envServerCommand,
   init: async () => (await import("./commands/init-command.ts")).initCommand,

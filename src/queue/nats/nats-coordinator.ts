@@ -17,7 +17,7 @@ import {
   type WorkerReport,
   WorkerTable,
 } from "../index.ts";
-import { type NatsConnectOptions, type NatsLink, openLink } from "./nats-link.ts";
+import { type NatsConnectOptions, type NatsLink, openLink, repeated } from "./nats-link.ts";
 import type { NatsMessage } from "./nats-library.ts";
 import { Puller } from "./nats-pull.ts";
 import {
@@ -56,7 +56,7 @@ export async function coordinateNats(handlers: CoordinatorHandlers, options: Nat
     const names = namesOf(link.address.queue);
     await refuseSecond(link, names);
     const queue = new NatsQueue(link, names, handlers, { leaseMs, maxLeases });
-    await queue.open();
+    await queue.open(options.waitMs ?? 60_000);
     return queue;
   } catch (error) {
     await link.close();
@@ -113,13 +113,15 @@ class NatsQueue implements JobQueue {
     return this.#table.present;
   }
 
-  async open(): Promise<void> {
+  async open(waitMs: number): Promise<void> {
     const { nc, jsm } = this.#link;
     const names = this.#names;
-    this.#created = String(await makeStreams(this.#link, names, this.#configuration));
-    // The plan is the truth: what is open is submitted again.
-    await Promise.all([jsm.streams.purge(names.jobs), jsm.streams.purge(names.states)]);
-    await takeOverReceipts(this.#link, names, this.#own, this.leaseMs);
+    await repeated(async () => {
+      this.#created = String(await makeStreams(this.#link, names, this.#configuration));
+      // The plan is the truth: what is open is submitted again.
+      await Promise.all([jsm.streams.purge(names.jobs), jsm.streams.purge(names.states)]);
+      await takeOverReceipts(this.#link, names, this.#own, this.leaseMs);
+    }, waitMs);
     nc.subscribe(names.coordinator, { callback: (_error, message) => void message.respond(this.#own) });
     nc.subscribe(names.report, {
       callback: (_error, message) => {
@@ -135,7 +137,8 @@ class NatsQueue implements JobQueue {
         if (question !== undefined && worker !== undefined) this.#table.acknowledge(question, worker);
       },
     });
-    await nc.flush();
+    // Without a connection they are made with the next one.
+    await nc.flush().catch(() => undefined);
     this.#link.onUp(() => void this.#repair());
     void this.#receive();
     this.#timer = setInterval(() => void this.#look(), this.leaseMs);
@@ -206,9 +209,7 @@ class NatsQueue implements JobQueue {
 
   /** Not kept. */
   async #tell(control: Control, question: string | null): Promise<void> {
-    await this.#link.up(this.#stop.signal);
-    this.#link.nc.publish(this.#names.control, JSON.stringify({ question, control }));
-    await this.#link.nc.flush();
+    await this.#link.tell(this.#names.control, JSON.stringify({ question, control }));
   }
 
   async #receive(): Promise<void> {

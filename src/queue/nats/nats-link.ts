@@ -46,6 +46,8 @@ export type NatsLink = {
   up(signal?: AbortSignal): Promise<void>;
   /** Publishes to a stream until it has it. Rejects, attributed to boundary "queue", once the link is closed, and for a message that is too long. Resolves with its place in the stream. */
   persist(subject: string, payload: string): Promise<{ readonly seq: number }>;
+  /** Publishes what is not kept, until the broker has had it; who is not there does not hear it. Rejects once the link is closed. */
+  tell(subject: string, payload: string): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -60,7 +62,7 @@ export async function openLink(
   const nc = await connect();
   let jsm: JetStreamManager;
   try {
-    jsm = await library.jetstreamManager(nc, { timeout: requestMs });
+    jsm = await repeated(() => library.jetstreamManager(nc, { timeout: requestMs }), options.waitMs ?? 60_000);
   } catch (error) {
     await nc.close();
     throw new ConfigurationError(
@@ -85,6 +87,17 @@ export async function openLink(
     onUp: (callback) => void callbacks.push(callback),
     up,
     persist,
+    tell: async (subject, payload) => {
+      for (let isTold = false; !isTold;) {
+        await up();
+        nc.publish(subject, payload);
+        isTold = await nc.flush().then(
+          () => true,
+          () => false,
+        );
+        if (!isTold) await sleep(100);
+      }
+    },
     close: () => nc.close(),
   };
 
@@ -204,6 +217,20 @@ export async function openLink(
 
   function unreachable(state: string, cause: unknown): AttributedError {
     return faultAt("queue", "unreachable", `Cannot use the queue at ${address.shown}: ${state}.`, { cause });
+  }
+}
+
+/** What an action resolves with that is tried again where the broker was away; rejects as it does after a while. */
+export async function repeated<T>(action: () => Promise<T>, waitMs: number): Promise<T> {
+  for (const until = performance.now() + waitMs; ;) {
+    try {
+      return await action();
+    } catch (error) {
+      const isAway = /timeout|no responders|disconnect|unavailable|not available/i.test(deepMessage(error));
+      // JetStream that is off answers nobody, too.
+      if (!isAway || performance.now() > until) throw error;
+      await sleep(retryMs);
+    }
   }
 }
 

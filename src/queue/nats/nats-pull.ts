@@ -80,14 +80,18 @@ export class Puller {
     });
   }
 
-  /** Ends requests that wait. What is on its way is given back. */
+  /**
+   * Ends requests that wait. What was on its way is given back once the broker has ended them: before, it would send it to them again,
+   * and nobody would be there.
+   */
   async close(): Promise<void> {
     const subscription = this.#subscription;
     this.#subscription = null;
     this.#outstanding = 0;
     this.#taking?.end("none");
-    this.#returnEarly();
+    clearTimeout(this.#earlyTimer);
     await subscription?.drain().catch(() => undefined);
+    if (this.#subscription === null) this.#returnEarly();
   }
 
   #ask(batch: number, expiresMs: number): void {
@@ -116,8 +120,7 @@ export class Puller {
     if (taking === null || taking.messages.length >= taking.most) {
       this.#early.push(message);
       clearTimeout(this.#earlyTimer);
-      if (this.#subscription === null) this.#returnEarly();
-      else this.#earlyTimer = setTimeout(() => this.#returnEarly(), earlyMs);
+      this.#earlyTimer = setTimeout(() => this.#returnEarly(), earlyMs);
       return;
     }
     taking.messages.push(message);

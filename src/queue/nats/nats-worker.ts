@@ -76,7 +76,8 @@ class NatsWorker implements NatsWorkerQueue {
     const { nc } = this.#link;
     const callback = (_error: Error | null, { data }: NatsMessage): void => this.#obey(data);
     for (const subject of [this.#names.allStates, this.#names.control]) nc.subscribe(subject, { callback });
-    await nc.flush();
+    // Without a connection they are made with the next one.
+    await nc.flush().catch(() => undefined);
     // What was said while the connection was lost is read again.
     this.#link.onUp(() => (this.#isInformed = false));
     await this.#inform();
@@ -111,7 +112,7 @@ class NatsWorker implements NatsWorkerQueue {
     if (!this.#link.isUp) return;
     this.#link.nc.publish(this.#names.report, JSON.stringify(report));
     // Nothing follows it.
-    if (report.phase === "left") await this.#link.nc.flush();
+    if (report.phase === "left") await this.#link.nc.flush().catch(() => undefined);
   }
 
   async close(): Promise<void> {

@@ -270,6 +270,7 @@ export class Coordinator {
   }
 
   #notice(what: string, error: unknown): void {
+    if (this.#stopped !== null) return;
     this.#options.onNotice(`Notice: ${what}: ${messageOf(error)}`);
   }
 }

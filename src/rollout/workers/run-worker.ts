@@ -96,6 +96,8 @@ class Worker {
   readonly #working = new Set<Promise<void>>();
   readonly #runs = new Map<string, KnownRun>();
   readonly #freed = new Waiters();
+  /** It takes no jobs any more. */
+  readonly #refusal = new AbortController();
   #queue: WorkerQueue | null = null;
   #phase: WorkerReport["phase"] = "working";
   #reason: string | null = null;
@@ -114,7 +116,7 @@ class Worker {
     const queue = await connect({ onControl: (control) => this.#onControl(control), onNotice });
     this.#queue = queue;
     const stops = AbortSignal.any([queue.closed, ...(signal === undefined ? [] : [signal])]);
-    const takes = drain === undefined ? stops : AbortSignal.any([stops, drain]);
+    const takes = AbortSignal.any([stops, this.#refusal.signal, ...(drain === undefined ? [] : [drain])]);
     try {
       await this.#report();
       this.#every(Math.min(reportMs, queue.leaseMs / 4), () => this.#report());
@@ -255,6 +257,7 @@ class Worker {
     if (this.#phase === "refused") return;
     this.#phase = "refused";
     this.#reason = reason.slice(0, 5 * longestFailure);
+    this.#refusal.abort();
     this.#freed.wake();
     await this.#report();
   }

@@ -1,0 +1,49 @@
+// `--queue`: the broker that carries jobs to workers on other machines, as settings of whoever coordinates and of workers.
+
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { ConfigurationError } from "../core/index.ts";
+import { type NatsConnectOptions, parseNatsAddress } from "../queue/nats/index.ts";
+import { file, keyOf, section, type SettingValues, text, variable } from "./setting.ts";
+import { readKey } from "./secrets.ts";
+import type { Surroundings } from "./surroundings.ts";
+
+export const queueSettings = section("The queue", {
+  queue: text("<address>", "an address like nats://127.0.0.1:4222 or nats://127.0.0.1:4222/my-run").help(
+    "broker (nats-server with JetStream) whose workers run the episodes; behind the address, the name of a queue that no other run uses (default: this process runs them)",
+  ),
+  queueTokenEnv: variable.help(
+    "environment variable with the broker's token, or the password of the user whom --queue names",
+  ),
+  queueCredentials: file.help("credentials file for the broker (JWT and seed), or a file with the seed of an nkey"),
+  queueCa: file.help("certificate of the authority that signed the broker's, in PEM"),
+  queueCert: file.help("our own certificate for the broker, in PEM; with --queue-key"),
+  queueKey: file.help("key of --queue-cert, in PEM"),
+});
+
+type QueueValues = SettingValues<typeof queueSettings>;
+
+/** How the queue is reached; `null`: none is named. Throws a `ConfigurationError`. */
+export function chooseQueue(values: QueueValues, { cwd, env }: Surroundings): NatsConnectOptions | null {
+  const { queue, queueTokenEnv, queueCert, queueKey } = values;
+  if (queue === null) {
+    const beside = (Object.keys(queueSettings) as (keyof QueueValues)[]).find((name) => values[name] !== null);
+    if (beside === undefined) return null;
+    throw new ConfigurationError(`Cannot use --${keyOf(beside)}: no queue is named; give --queue, too.`);
+  }
+  parseNatsAddress(queue);
+  if ((queueCert === null) !== (queueKey === null)) {
+    throw new ConfigurationError("Cannot use one of --queue-cert and --queue-key alone; give both.");
+  }
+  const pathOf = (name: keyof QueueValues): string | null => {
+    const given = values[name];
+    const path = given === null ? null : resolve(cwd, given);
+    if (path === null || existsSync(path)) return path;
+    throw new ConfigurationError(`Cannot read --${keyOf(name)} "${given}": there is no such file; correct its path.`);
+  };
+  return {
+    ...{ address: queue, secret: readKey(env, queueTokenEnv, "--queue-token-env") },
+    credentials: pathOf("queueCredentials"),
+    tls: { ca: pathOf("queueCa"), cert: pathOf("queueCert"), key: pathOf("queueKey") },
+  };
+}

@@ -1,0 +1,216 @@
+// work(): a worker of runs that others coordinate, on this machine or on another one. It learns from the queue what is run and with
+// which settings; of its own it has its keys, and where data, model, engines and run folders are here.
+
+import { createServer } from "node:http";
+import { readFile } from "node:fs/promises";
+import { hostname } from "node:os";
+import { basename, join, resolve } from "node:path";
+import { ConfigurationError } from "../core/index.ts";
+import type { RunState, WorkerQueue, WorkerReport } from "../queue/index.ts";
+import { connectNatsWorker, parseNatsAddress } from "../queue/nats/index.ts";
+import { runWorker } from "../rollout/index.ts";
+import { runFiles } from "../store/index.ts";
+import { chooseQueue, queueSettings } from "./choose-queue.ts";
+import type { CallOptions } from "./options.ts";
+import type { RolloutSettings } from "./rollout-settings.ts";
+import { redactorFor } from "./secrets.ts";
+import { readAddress } from "./serve.ts";
+import { folder, readFlags, seconds, section, type SettingValues, text, whole } from "./setting.ts";
+import { packageVersion } from "./surroundings.ts";
+import { openWorkerRun, readWorkerSettings } from "./worker-run.ts";
+
+export const workerSettings = {
+  ...queueSettings,
+  ...section("The worker", {
+    capacity: whole(64, { max: 100_000 }).help("episodes at once"),
+    dir: text("<folder>", "a folder", "runs").help(
+      "folder that holds the coordinator's run folder, on a disk that both reach",
+    ),
+    name: text("<name>", "a name", null).help(
+      "of the worker and of its files; no two workers that live have the same (default: host name and process id)",
+    ),
+    grace: seconds(25).help("how long running episodes may finish once it is to end; the rest is given back"),
+    health: text("<host:port>", "an address like 0.0.0.0:8081").help(
+      "where /healthz says that it lives, and /readyz that it is connected and takes jobs",
+    ),
+  }),
+  ...section("Where things are here, if not where the coordinator says", {
+    data: folder.help("folder with the data of the environment"),
+    model: text("<folder>", "a folder").help("folder with tokenizer and chat template"),
+    url: text("<address>", "an address like http://127.0.0.1:30000").help("server of the engine"),
+  }),
+};
+
+/**
+ * Options of {@link work}: the flags of the command `worker` in camelCase.
+ *
+ * @example
+ * { queue: "nats://127.0.0.1:4222", capacity: 64, dir: "runs" }
+ */
+export type WorkOptions = Partial<SettingValues<typeof workerSettings>> &
+  CallOptions & {
+    /** Receives lines for people, synchronously. @default nothing does */
+    readonly onNotice?: (message: string) => void;
+    /** Called with every report of the worker: what it holds, and how many receipts it has sent. @default nothing does */
+    readonly onProgress?: (progress: WorkerProgress) => void;
+  };
+
+export type WorkerProgress = Pick<WorkerReport, "phase" | "capacity" | "held" | "callsInFlight"> & {
+  /** Episodes that it has run, stored and reported. */
+  readonly done: number;
+};
+
+export type WorkResult = {
+  readonly name: string;
+  /** Episodes that it has run, stored and reported. */
+  readonly done: number;
+};
+
+/**
+ * Runs episodes of whatever runs the coordinators of a queue have, until `drain` (running episodes may finish, for `grace` seconds)
+ * or `signal`. Rejects with a `ConfigurationError` when the broker does not take it, or when it cannot run what it was sent:
+ * another version of the package, other data, a model that is not here.
+ *
+ * @example
+ * const { done } = await work({ queue: "nats://127.0.0.1:4222", drain: AbortSignal.timeout(60_000) });
+ */
+export async function work(options: WorkOptions): Promise<WorkResult> {
+  const { cwd = process.cwd(), variables: env = process.env, onProgress = () => undefined } = options;
+  const settings = readFlags(workerSettings, options);
+  const surroundings = { cwd, env };
+  const queue = chooseQueue(settings, surroundings);
+  if (queue === null) {
+    throw new ConfigurationError("Cannot work: no queue is named; give --queue nats://<host>:4222.");
+  }
+  const name = settings.name ?? `${hostname()}-${process.pid}`.replaceAll(/[^A-Za-z0-9._-]/g, "-").slice(-100);
+  if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/.test(name)) {
+    throw new ConfigurationError(
+      `Cannot use --name "${name}": it becomes the name of a folder; use letters, digits, ".", "_" and "-", at most 100.`,
+    );
+  }
+  const redact = redactorFor(env, {
+    variables: [settings.queueTokenEnv],
+    urls: [settings.queue, settings.url],
+  });
+  const onNotice = (message: string): void => options.onNotice?.(redact(message));
+  const stop = new AbortController();
+  const end = (): void => stop.abort(options.signal?.reason);
+  if (options.signal?.aborted === true) end();
+  options.signal?.addEventListener("abort", end, { once: true });
+  let graceTimer: NodeJS.Timeout | undefined;
+  const startGrace = (): void => {
+    graceTimer = setTimeout(() => stop.abort(new Error("The time to finish is over.")), settings.grace * 1000);
+  };
+  if (options.drain?.aborted === true) startGrace();
+  options.drain?.addEventListener("abort", startGrace, { once: true });
+
+  let done = 0;
+  let last: WorkerReport | null = null;
+  let isConnected = (): boolean => false;
+  const isReady = (): boolean => isConnected() && last?.phase === "working";
+  const health = settings.health === null ? null : await serveHealth(settings.health, isReady);
+  try {
+    const known = { data: settings.data, model: settings.model, url: settings.url };
+    await runWorker({
+      ...{ name, version: packageVersion(), capacity: settings.capacity, onNotice },
+      ...{ drain: options.drain, signal: stop.signal },
+      connect: async (handlers) => {
+        const connected = await connectNatsWorker(handlers, { ...queue, signal: stop.signal });
+        isConnected = () => connected.isConnected;
+        const { shown } = parseNatsAddress(queue.address);
+        onNotice(`Worker ${name} takes jobs of ${shown}, at most ${settings.capacity} at once.`);
+        return observed(connected, {
+          onDone: () => void done++,
+          onReport: (report) => {
+            last = report;
+            const { phase, capacity, held, callsInFlight } = report;
+            onProgress({ phase, capacity, held, callsInFlight, done });
+          },
+        });
+      },
+      openRun: async (state) => {
+        const place = join(resolve(cwd, settings.dir), basename(readWorkerSettings(state.settings).folder));
+        await checkFolder(place, state);
+        const mine: Partial<RolloutSettings> = Object.fromEntries(
+          Object.entries(known).filter(([, value]) => value !== null),
+        );
+        return openWorkerRun(state, { surroundings, name, folder: place, onNotice, mine });
+      },
+    });
+  } finally {
+    clearTimeout(graceTimer);
+    options.signal?.removeEventListener("abort", end);
+    options.drain?.removeEventListener("abort", startGrace);
+    await health?.close();
+  }
+  const { phase, reason } = (last as WorkerReport | null) ?? { phase: "left", reason: null };
+  if (phase === "refused") throw new ConfigurationError(redact(reason ?? "Cannot run what the queue has."));
+  return { name, done };
+}
+
+/** The run folder must be the coordinator's: what a worker writes elsewhere, nobody reads. */
+async function checkFolder(place: string, { runId }: RunState): Promise<void> {
+  let id: unknown;
+  try {
+    const manifest = JSON.parse(await readFile(join(place, runFiles.manifest), "utf8")) as { readonly id?: unknown };
+    ({ id } = manifest);
+  } catch {
+    id = null;
+  }
+  if (id === runId) return;
+  throw new ConfigurationError(
+    `Cannot run "${runId}": ${id === null ? "there is no run" : "there is another run"} in "${place}"; give --dir the folder that holds the coordinator's run folder, on a disk that both reach.`,
+  );
+}
+
+/** A queue whose receipts and reports are seen. */
+function observed(
+  queue: WorkerQueue,
+  { onDone, onReport }: { readonly onDone: () => void; readonly onReport: (report: WorkerReport) => void },
+): WorkerQueue {
+  return {
+    closed: queue.closed,
+    get leaseMs() {
+      return queue.leaseMs;
+    },
+    take: async (...given) => {
+      const leases = await queue.take(...given);
+      return leases.map((lease) => ({
+        ...{ job: lease.job, delivery: lease.delivery },
+        extend: () => lease.extend(),
+        done: async (receipt) => {
+          await lease.done(receipt);
+          onDone();
+        },
+        giveBack: (reason) => lease.giveBack(reason),
+      }));
+    },
+    report: (report) => {
+      onReport(report);
+      return queue.report(report);
+    },
+    close: () => queue.close(),
+  };
+}
+
+/** For probes: says nothing but yes or no, so it needs no token. */
+async function serveHealth(listen: string, isReady: () => boolean): Promise<{ close(): Promise<void> }> {
+  const { host, port } = readAddress(listen, "--health");
+  const server = createServer(({ url }, response) => {
+    const status = url === "/healthz" ? 200 : url === "/readyz" ? (isReady() ? 200 : 503) : 404;
+    response.writeHead(status, { "content-type": "text/plain" }).end(status === 200 ? "ok\n" : "no\n");
+  });
+  await new Promise<void>((serving, fail) => {
+    server.once("error", (error) =>
+      fail(new ConfigurationError(`Cannot use --health "${listen}": ${error.message}; name a free port.`)),
+    );
+    server.listen(port, host, serving);
+  });
+  return {
+    close: () =>
+      new Promise((closed) => {
+        server.close(() => closed());
+        server.closeAllConnections();
+      }),
+  };
+}
