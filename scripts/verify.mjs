@@ -66,8 +66,8 @@ const usage = `Usage: npm run verify -- ${Object.keys(targets).join("|")}|all [o
   --newest                                   of servers and trainers: the newest version on PyPI in place of the pinned one
   --full                                     of trainers: plain torch trains for 12 minutes; of gateway: coding programs, too; of environments: 50 kills;
                                              of gateway-training: beside the built-in loop as it is by default, too;
-                                             of queue: 100,000 leases for ten minutes
-  --quick                                    of queue: Debian's nats-server alone, and few leases; of viewer: three pages
+                                             of queue: 100,000 leases for ten minutes, 1,000 kills
+  --quick                                    of queue: Debian's nats-server alone, few leases, 15 kills; of viewer: three pages
   --install                                  of ${Object.keys(installs).join(", ")}: installs what it needs and ends
 `;
 const [name = ""] = positionals;

@@ -1,5 +1,5 @@
 // `npm run verify -- queue`: the queue at real brokers, Debian's nats-server and a newer one; `--quick`: at Debian's alone, without
-// the ways in and with few leases, for continuous integration; `--full`: with 100,000 leases for ten minutes.
+// the ways in, with few leases and 15 kills, for continuous integration; `--full`: with 100,000 leases for ten minutes and 1,000 kills.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,6 +7,7 @@ import { join } from "node:path";
 
 import { root, runAttached } from "../run-command.mjs";
 import { verifyAccess } from "./queue/access.mjs";
+import { runChaos } from "./queue/chaos.mjs";
 import { simulateLeases } from "./queue/leases.mjs";
 import { installNats, natsVersions } from "./queue/nats-server.mjs";
 import { createReport } from "./report.mjs";
@@ -16,6 +17,8 @@ const sizes = {
   usual: { leases: 20_000, holdMs: 20_000, leaseMs: 15_000 },
   full: { leases: 100_000, holdMs: 600_000, leaseMs: 60_000 },
 };
+/** Of runs with so many tasks. */
+const chaos = { quick: { kills: 15, tasks: 40 }, usual: { kills: 60, tasks: 60 }, full: { kills: 1000, tasks: 60 } };
 
 /**
  * @param {{ readonly quick: boolean, readonly full: boolean }} options
@@ -23,6 +26,7 @@ const sizes = {
  */
 export async function verifyQueue({ quick, full }) {
   const work = mkdtempSync(join(tmpdir(), "verify-queue-"));
+  const size = quick ? "quick" : full ? "full" : "usual";
   let worst = 0;
   try {
     for (const version of quick ? natsVersions.slice(0, 1) : natsVersions) {
@@ -39,8 +43,11 @@ export async function verifyQueue({ quick, full }) {
         simulateLeases({
           version,
           folder: join(work, `${version}-leases`),
-          ...sizes[quick ? "quick" : full ? "full" : "usual"],
+          ...sizes[size],
         }),
+      );
+      await report.check("kills of workers, coordinator and broker", () =>
+        runChaos({ version, folder: join(work, `${version}-chaos`), ...chaos[size] }),
       );
       worst = Math.max(worst, report.finish());
     }
