@@ -15,6 +15,7 @@ import { expertsSink } from "./choose-policy.ts";
 import { createEngines } from "./request-engines.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
 import { packageVersion, type Surroundings } from "./surroundings.ts";
+import { chooseQueue } from "./choose-queue.ts";
 import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
 import { checkProcesses, openProcesses, processesOf } from "./processes.ts";
 import { observedRunner } from "./watch-run.ts";
@@ -172,9 +173,11 @@ async function openService(
   }
   // Not left to the first request, whose episodes would all fail.
   expertsSink({ name: settings.engine ?? "sglang", settings, preset: prepared.preset }, null);
-  const processes = processesOf(settings, Infinity);
-  if (processes > 1) checkProcesses(settings, context.parts);
-  const storing = { redact, fsync: settings.fsync, hasShards: processes > 1 };
+  const queue = chooseQueue(settings, context);
+  const processes = queue === null ? processesOf(settings, Infinity) : 1;
+  const isShared = queue !== null || processes > 1;
+  if (isShared) checkProcesses(settings, context.parts);
+  const storing = { redact, fsync: settings.fsync, hasShards: isShared };
   const earlier = existsSync(join(folder, runFiles.manifest)) ? await resumeFileRunStore(folder, storing) : null;
   const store = earlier?.store ?? createFileRunStore(folder, storing);
   const describe = {
@@ -211,12 +214,12 @@ async function openService(
     );
     opened.push(() => engines.close());
     let workers: Coordinator | null = null;
-    if (processes > 1) {
+    if (isShared) {
       if (earlier !== null && prepared.rank === null) {
         for await (const one of unindexedEpisodes(folder, earlier.ended)) await store.appendIndexed(one);
       }
       workers = await openProcesses({
-        ...{ given, groups: "requested", surroundings: context, folder, processes, store, prepared, onNotice },
+        ...{ given, groups: "requested", surroundings: context, folder, processes, queue, store, prepared, onNotice },
         ...{ runId: describe.id, fence: describe.resumed + 1 },
       });
     }
