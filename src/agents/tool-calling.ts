@@ -32,8 +32,8 @@ export function createToolCalling(options: ToolCallingOptions = {}): AgentStrate
       ],
       tools,
     }),
-    decide: (action, { calls = "several", ...options }) =>
-      decideAction(action, { ...options, policy, calls: calls === "one" ? "one" : wanted }),
+    decide: (action, { calls = "several", ...given }) =>
+      decideAction(action, { ...given, policy, calls: calls === "one" ? "one" : wanted }),
     observe: (decision, observation, nth = 0): Message => {
       if (decision.type === "say") return { role: "user", content: observation };
       // Feedback speaks as a tool even where no call could be read. The user's voice stays the user's, so a policy never

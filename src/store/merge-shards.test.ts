@@ -51,9 +51,10 @@ async function runOf(workers: readonly (string | null)[], rows: readonly string[
 
 async function filesOf(folder: string): Promise<Record<string, string>> {
   const names = (await readdir(folder)).toSorted();
-  return Object.fromEntries(
-    await Promise.all(names.map(async (name) => [name, await readFile(join(folder, name), "utf8")])),
+  const texts = await Promise.all(
+    names.map(async (name) => [name, await readFile(join(folder, name), "utf8")] as const),
   );
+  return Object.fromEntries(texts);
 }
 
 describe("mergeShards()", () => {

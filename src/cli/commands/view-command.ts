@@ -32,7 +32,7 @@ Examples:
   # Two runs of the same tasks, compared.
   $ npx trainable-agents view runs/one runs/two
 
-  # One file, to send to somebody.
+  # One file, to send to a colleague.
   $ npx trainable-agents view runs/20260101-120000-bookshop --export failed.html --where "reward < 1"`;
 
 type ViewFlags = Omit<ViewOptions, "sources"> & {
