@@ -86,7 +86,7 @@ const jsonObject = z.preprocess(
 const metricsList = nonEmpty.refine((list) =>
   list.split(",").every((name) => {
     const [, port = "0"] =
-      /^(?:tensorboard|wandb|traces|(?:mlflow|trackio):https?:\/\/\S+|prometheus(?::(\d{1,5}))?)$/.exec(
+      /^(?:tensorboard|wandb|traces(?::messages)?|(?:mlflow|trackio):https?:\/\/\S+|prometheus(?::(\d{1,5}))?)$/.exec(
         name.trim(),
       ) ?? ["", "none"];
     return Number(port) <= 65_535;
@@ -411,10 +411,10 @@ export const rolloutSettings = {
     metrics: custom("<list>", {
       default: null,
       expected:
-        "a list of prometheus, prometheus:<port>, tensorboard, wandb, mlflow:<url>, trackio:<url> and traces, with commas between them,",
+        "a list of prometheus, prometheus:<port>, tensorboard, wandb, mlflow:<url>, trackio:<url>, traces and traces:messages, with commas between them,",
       schema: metricsList.nullable(),
     }).help(
-      "prometheus, prometheus:<port> (a page to scrape, port 9464), tensorboard (event files in the run folder), wandb (an offline run there, for wandb sync), mlflow:<url>, trackio:<url> (their servers), traces (OpenTelemetry spans, for a process started with an SDK); several with commas",
+      "prometheus, prometheus:<port> (a page to scrape, port 9464), tensorboard (event files in the run folder), wandb (an offline run there, for wandb sync), mlflow:<url>, trackio:<url> (their servers), traces (OpenTelemetry spans, for a process started with an SDK; traces:messages: with what was said); several with commas",
     ),
     logJson: flag.help("log lines for machines on standard error: retries, failures, ends of episodes and groups"),
     quiet: flag.help("no progress, only the closing table"),

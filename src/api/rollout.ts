@@ -27,6 +27,7 @@ import { closeRemote } from "./remote-environments.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import { settingsRecord } from "./resolve-settings.ts";
 import { runManifest, checkSameSettings, type RunToResume } from "./run-to-resume.ts";
+import type { TracedPolicy } from "../telemetry/index.ts";
 import { type RunWatch, watchRun } from "./watch-run.ts";
 
 /** What happens in a rollout, in order. Nothing in it is secret. */
@@ -217,6 +218,7 @@ export async function rolloutFrom(
       const unwatched = { runEpisode: workers?.runEpisode ?? connected.runEpisode, store };
       const watched = await watchRun(settings, unwatched, {
         ...{ folder: place, onNotice, log, variables: surroundings.env },
+        policy: tracedPolicy(settings),
         run: { id: describe.id, name: basename(place), configuration: settingsRecord(settings) },
       });
       watch = watched;
@@ -263,6 +265,25 @@ export async function rolloutFrom(
     // Processes that a server of tools has waiting; a source of the caller's is the caller's.
     if (surroundings.parts?.env === undefined) await closeRemote(environment);
   }
+}
+
+/** By the names that viewers of traces know models by. */
+function tracedPolicy({
+  agentModel,
+  model,
+  gguf,
+  engine,
+  temperature,
+  topP,
+  maxNewTokens,
+}: RolloutSettings): TracedPolicy {
+  const [provider, ...rest] = (agentModel ?? "").split("/");
+  const served = model ?? gguf;
+  return {
+    model: agentModel ?? (served === null ? null : basename(served)),
+    provider: agentModel === null ? engine : rest.length > 0 ? (provider ?? null) : "openai",
+    sampling: { temperature, topP, maxNewTokens },
+  };
 }
 
 /** Rows of re-encoded text cannot be derived afterwards; a run that has written rows before it was killed writes all. */

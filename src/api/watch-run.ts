@@ -4,7 +4,7 @@
 import { join } from "node:path";
 import { ConfigurationError } from "../core/index.ts";
 import type { DispatchEpisode, RolloutParts, RunTotals } from "../rollout/index.ts";
-import type { CircuitChange, CurveRun, RunObserver } from "../telemetry/index.ts";
+import type { CircuitChange, CurveRun, RunObserver, TracedPolicy } from "../telemetry/index.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import type { Surroundings } from "./surroundings.ts";
 
@@ -24,6 +24,8 @@ export type WatchOptions = {
   readonly folder: string;
   /** What curves are labelled with. */
   readonly run: CurveRun;
+  /** What spans of model calls are labelled with. */
+  readonly policy: TracedPolicy;
   /** Where keys of servers are. */
   readonly variables: Surroundings["env"];
   /** Takes a line for people. */
@@ -76,7 +78,7 @@ export async function watchRun(
   };
 }
 
-async function start(name: string, { folder, run, variables, onNotice }: WatchOptions): Promise<RunObserver> {
+async function start(name: string, { folder, run, policy, variables, onNotice }: WatchOptions): Promise<RunObserver> {
   const telemetry = await import("../telemetry/index.ts");
   const { createRunMetrics, createRunTraces, createTensorboard, serveMetrics } = telemetry;
   const [kind, port, ...rest] = name.split(":");
@@ -97,7 +99,9 @@ async function start(name: string, { folder, run, variables, onNotice }: WatchOp
     onNotice(`curves: tensorboard --logdir ${place}`);
     return board;
   }
-  if (kind === "traces" && port === undefined) return createRunTraces();
+  if (kind === "traces" && (port === undefined || port === "messages") && rest.length === 0) {
+    return createRunTraces({ policy, holdsMessages: port === "messages" });
+  }
   if (kind === "prometheus" && rest.length === 0 && (port === undefined || /^\d{1,5}$/.test(port))) {
     const metrics = createRunMetrics();
     const server = await serveMetrics(metrics, port === undefined ? {} : { port: Number(port) });
@@ -111,7 +115,7 @@ async function start(name: string, { folder, run, variables, onNotice }: WatchOp
     };
   }
   throw new ConfigurationError(
-    `Cannot watch the run: --metrics names "${name}", expected prometheus, prometheus:<port>, tensorboard, wandb, mlflow:<url>, trackio:<url> or traces, with commas between them.`,
+    `Cannot watch the run: --metrics names "${name}", expected prometheus, prometheus:<port>, tensorboard, wandb, mlflow:<url>, trackio:<url>, traces or traces:messages, with commas between them.`,
   );
 }
 

@@ -16,7 +16,11 @@ const parts = {
   store: { append: async () => undefined, appendGroup: async () => undefined },
 };
 
-const labels = { run: { id: "r", name: "n", configuration: { env: "bookshop", seed: 0, data: null } }, variables: {} };
+const labels = {
+  run: { id: "r", name: "n", configuration: { env: "bookshop", seed: 0, data: null } },
+  variables: {},
+  policy: { model: null, provider: null, sampling: { temperature: 1, topP: 1, maxNewTokens: 9 } },
+};
 
 describe("watchRun()", () => {
   test("gives back what it got when nobody watches", async () => {
@@ -40,7 +44,7 @@ describe("watchRun()", () => {
       log: () => undefined,
     };
     await expect(watchRun({ metrics, logJson: false }, parts, options)).rejects.toThrow(
-      `Cannot watch the run: --metrics names "${metrics}", expected prometheus, prometheus:<port>, tensorboard, wandb, mlflow:<url>, trackio:<url> or traces`,
+      `Cannot watch the run: --metrics names "${metrics}", expected prometheus, prometheus:<port>, tensorboard, wandb, mlflow:<url>, trackio:<url>, traces or traces:messages`,
     );
   });
 

@@ -12,7 +12,7 @@ export {
 } from "./prometheus.ts";
 export { createRunLog, type RunLogOptions } from "./log.ts";
 export { type CircuitChange, observeWithAll, type RunGauges, type RunObserver } from "./observer.ts";
-export { createRunTraces, type RunTracesOptions } from "./traces.ts";
+export { createRunTraces, type RunTracesOptions, type TracedPolicy } from "./traces.ts";
 export type { CurveOptions, CurveRun } from "./curves.ts";
 export { createMlflow, createTrackio, type MetricServerOptions } from "./metric-servers.ts";
 export { createTensorboard } from "./tensorboard.ts";
