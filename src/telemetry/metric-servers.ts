@@ -1,7 +1,7 @@
 // Curves to a server of MLflow or trackio over its REST interface, behind the run: points wait while the server is down and are sent when
 // it is back; a run ends without those that it never took, and says how many. Their quirks are here and nowhere else.
 
-import { readFile, writeFile } from "node:fs/promises";
+import { readFile, rename, writeFile } from "node:fs/promises";
 import { setTimeout as wait } from "node:timers/promises";
 import { type CurveOptions, type CurvePoint, type CurveRun, type CurveSink, observeCurves } from "./curves.ts";
 import type { RunObserver } from "./observer.ts";
@@ -138,7 +138,9 @@ export function createMlflow(url: string, memory: string, options: MetricServerO
   let sent: number | null = null;
 
   async function begin(): Promise<string> {
-    const known = await readFile(memory, "utf8").then((text) => JSON.parse(text) as { url?: unknown; runId?: unknown }, () => null); // prettier-ignore
+    const known = await readFile(memory, "utf8")
+      .then((text) => JSON.parse(text) as { readonly url?: unknown; readonly runId?: unknown } | null)
+      .catch(() => null);
     if (known?.url === url && typeof known.runId === "string") {
       await api("/runs/update", { run_id: known.runId, status: "RUNNING" });
       return known.runId;
@@ -159,7 +161,9 @@ export function createMlflow(url: string, memory: string, options: MetricServerO
       .slice(0, 100)
       .map(([key, value]) => ({ key: mlflowName(key), value: (typeof value === "string" ? value : JSON.stringify(value)).slice(0, 500) })); // prettier-ignore
     await api("/runs/log-batch", { run_id: id, params });
-    await writeFile(memory, `${JSON.stringify({ url, runId: id })}\n`);
+    // Whole or not there, whenever the process is killed.
+    await writeFile(`${memory}.part`, `${JSON.stringify({ url, runId: id })}\n`);
+    await rename(`${memory}.part`, memory);
     sent = -1;
     return id;
   }

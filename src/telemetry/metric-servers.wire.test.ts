@@ -1,6 +1,6 @@
 // MLflow and trackio as they answered on 2026-11-23 (3.17.2, 0.43.0); the real ones in `npm run verify -- metrics`.
 
-import { mkdtemp } from "node:fs/promises";
+import { mkdtemp, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -79,6 +79,8 @@ test("MLflow gets each step once: after an outage, a lost reply and a resume", a
     onFault: (message: string) => faults.push(message),
     timeoutMs: 2000,
   };
+  // What a killed process may have left.
+  await writeFile(memory, "");
   const first = createMlflow(url, memory, options);
   server.isDown = true;
   for (const event of passingEpisode) first.event("a", event);

@@ -42,7 +42,7 @@ test("metrics, spans, curves and log lines hold what happened in this process", 
   expect(lines).toHaveLength(1);
   // One span an episode that this process played, and its new steps below it.
   const spans = exporter.getFinishedSpans();
-  expect(spans.map(({ name }) => name)).toEqual(["grade", "episode"]);
+  expect(spans.map(({ name }) => name)).toEqual(["grade", "invoke_agent trainable-agents"]);
   expect(spans[1]!.attributes).toMatchObject({ "episode.id": "b#0", resumed: true, outcome: "completed" });
   expect(spans[0]!.parentSpanContext?.spanId).toBe(spans[1]!.spanContext().spanId);
   // The curve goes on at episode 2.
@@ -62,7 +62,7 @@ test("an episode that was cancelled with its run has not ended", async () => {
   traces.recorded("a#0", passingEpisode[0]!);
   traces.recorded("a#0", { type: "episode-end", stopReason: "cancelled", failure: null });
   traces.event("a#0", passingEpisode.at(-1)!);
-  expect(exporter.getFinishedSpans().map(({ name }) => name)).toEqual(["episode"]);
+  expect(exporter.getFinishedSpans().map(({ name }) => name)).toEqual(["invoke_agent trainable-agents"]);
   await provider.shutdown();
 });
 
