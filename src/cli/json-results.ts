@@ -14,22 +14,20 @@ export function rolloutJson(result: RolloutResult): RolloutJson {
 }
 
 /** Of `eval`: results.json, with where it came from, what the environment confirms and the agreement with labels. */
-export function evaluationJson({
-  source,
-  title,
-  evaluation,
-  scores,
-  rescored,
-  agreement,
-  rollout,
-  domains,
-}: EvaluateResult) {
+export type EvaluationJson = Evaluation &
+  Pick<EvaluateResult, "source" | "title" | "scores" | "rescored" | "domains"> & {
+    readonly format: 1;
+    readonly agreement: Readonly<Record<string, readonly Agreement[]>>;
+    readonly rollout: RolloutJson | null;
+    /** Where several results were named: each by itself. */
+    readonly parts: readonly EvaluationJson[];
+  };
+
+export function evaluationJson(result: EvaluateResult): EvaluationJson {
+  const { source, title, evaluation, scores, rescored, agreement, rollout, domains, parts } = result;
   return {
-    ...{ format: 1, source, title, ...evaluation, scores },
-    ...(domains.length === 0
-      ? {}
-      : { domains: domains.map(({ title: name, evaluation: own }) => ({ title: name, ...own })) }),
-    ...{ rescored, agreement: Object.fromEntries(agreement), rollout: rollout === null ? null : rolloutJson(rollout) },
+    ...{ format: 1, source, title, ...evaluation, scores, rescored, domains, parts: parts.map(evaluationJson) },
+    ...{ agreement: Object.fromEntries(agreement), rollout: rollout === null ? null : rolloutJson(rollout) },
   };
 }
 

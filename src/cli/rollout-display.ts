@@ -142,7 +142,7 @@ export function showTable(result: RolloutResult, context: CliContext): void {
   const lines = [
     "",
     colours.bold(`${environment} (${split})${isInterrupted ? ", interrupted" : ""}`),
-    ...runTable(totals, colours),
+    ...runTable(totals, colours, stdout.columns),
     ...noteLines(result, context),
     "",
     `  ${colours.dim("files")}  ${folder}/ ${writtenFiles(resolve(context.cwd, folder))}`,

@@ -46,7 +46,11 @@ async function compare(runs: readonly string[], flags: CompareFlags, context: Cl
     onNotice: (message) => stderr.write(`${message}\n`),
   });
   if (flags.json === true) return writeJson(comparison, context);
-  const lines = comparisonView(comparison, { colours: coloursFor(stdout, env), showsAll: flags.all === true });
+  const lines = comparisonView(comparison, {
+    colours: coloursFor(stdout, env),
+    showsAll: flags.all === true,
+    columns: stdout.columns,
+  });
   stdout.write(`${lines.join("\n")}\n`);
   return 0;
 }

@@ -62,7 +62,7 @@ async function run(flags: Readonly<Record<string, unknown>>, context: CliContext
     return rollout === null ? exitCodes.done : exitCodeOf(rollout);
   }
   const colours = coloursFor(stdout, env);
-  const lines = evaluationView(result, colours);
+  const lines = evaluationView(result, colours, stdout.columns);
   if (options.from === undefined) {
     lines.push(
       "",

@@ -2,16 +2,24 @@
 
 import { textTable } from "../../lib/text.ts";
 import { type Comparison, type ComparisonPair, comparisonSentence, type TaskInRun } from "../../statistics/index.ts";
-import { type Colours, formatCount, printable } from "./terminal-text.ts";
+import { type Colours, formatCount, printable, wrapWords } from "./terminal-text.ts";
 
 /** Rows that are shown without --all. */
 const mostRows = 30;
 
 export function comparisonView(
   { runs, pairs, rows }: Comparison,
-  { colours, showsAll }: { readonly colours: Colours; readonly showsAll: boolean },
+  {
+    colours,
+    showsAll,
+    columns = Infinity,
+  }: { readonly colours: Colours; readonly showsAll: boolean; readonly columns?: number | undefined },
 ): string[] {
-  const lines = pairs.flatMap((pair) => ["", colours.bold(printable(comparisonSentence(pair))), ...notesOf(pair)]);
+  const lines = pairs.flatMap((pair) => [
+    "",
+    ...wrapWords(printable(comparisonSentence(pair)), columns).map(colours.bold),
+    ...notesOf(pair),
+  ]);
   const differing = showsAll ? rows : rows.filter(({ changes }) => changes.some(isDifference));
   const shown = showsAll ? differing : differing.slice(0, mostRows);
   if (shown.length > 0) {

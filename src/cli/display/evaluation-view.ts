@@ -26,13 +26,13 @@ import {
 const shownErrors = 12;
 
 /** Of a result file also what the environment says of its rewards. */
-export function evaluationView(result: EvaluateResult, colours: Colours): string[] {
+export function evaluationView(result: EvaluateResult, colours: Colours, columns = Infinity): string[] {
   if (result.parts.length > 0) return domainsView(result, colours);
   const { source, title, evaluation, scores, rescored, agreement } = result;
   const lines = [
     "",
     colours.bold(rescored === null ? title : `${source}: ${title}`),
-    ...summaryView(evaluation, colours),
+    ...summaryView(evaluation, colours, columns),
   ];
   if (rescored !== null) {
     lines.push("", ...confirmationView(rescored, colours), ...upstreamView(evaluation, scores, colours));
@@ -64,7 +64,7 @@ function domainsView({ evaluation, scores, domains, parts }: EvaluateResult, col
   return lines;
 }
 
-function summaryView(evaluation: Evaluation, colours: Colours): string[] {
+function summaryView(evaluation: Evaluation, colours: Colours, columns: number): string[] {
   const { episodes, graded, successes, meanReward, rewardInterval } = evaluation;
   const rows: [string, string][] = [
     ["episodes", `${formatCount(episodes)}, ${formatCount(graded)} graded, ${formatCount(successes)} successes`],
@@ -78,7 +78,7 @@ function summaryView(evaluation: Evaluation, colours: Colours): string[] {
     ["durations", durationsText(evaluation.durations)],
   ];
   return [
-    ...labelledRows(rows, colours).map((line) => `  ${line}`),
+    ...labelledRows(rows, colours, columns - 2).map((line) => `  ${line}`),
     "",
     ...passTable(evaluation, colours),
     "",

@@ -75,7 +75,7 @@ function firstSentence(message: string): string {
 }
 
 /** The closing table as lines. */
-export function runTable(totals: RunTotals, colours: Colours): string[] {
+export function runTable(totals: RunTotals, colours: Colours, columns = Infinity): string[] {
   const { episodesFinished, outcomes, turns, sampledTokens, elapsedMs } = totals;
   const { turnsPerSecond, sampledTokensPerSecond } = ratesOf(totals);
   const perEpisode = (count: number): string => formatNumber(count / Math.max(1, episodesFinished));
@@ -123,7 +123,7 @@ export function runTable(totals: RunTotals, colours: Colours): string[] {
   if (totals.agentModelCalls > 0) rows.push(["agent model", costText(totals.agentModelCalls, totals.agentCost)]);
   if (totals.judgeModelCalls > 0) rows.push(["judge", costText(totals.judgeModelCalls, totals.judgeCost)]);
   if (totals.userModelCalls > 0) rows.push(["user model", costText(totals.userModelCalls, totals.userCost)]);
-  return labelledRows(rows, colours).map((line) => `  ${line}`);
+  return labelledRows(rows, colours, columns - 2).map((line) => `  ${line}`);
 }
 
 /** How many were decided, and how: what was kept is what is trained. */

@@ -53,10 +53,32 @@ export function formatDuration(ms: number): string {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-/** Labels, all as wide as the widest, each before its value. */
-export function labelledRows(rows: readonly (readonly [label: string, value: string])[], colours: Colours): string[] {
+/** Labels, all as wide as the widest, each before its value, which continues below itself where the terminal ends. */
+export function labelledRows(
+  rows: readonly (readonly [label: string, value: string])[],
+  colours: Colours,
+  columns = Infinity,
+): string[] {
   const width = Math.max(...rows.map(([label]) => label.length));
-  return rows.map(([label, value]) => `${colours.dim(label.padEnd(width))}  ${value}`);
+  return rows.flatMap(([label, value]) => {
+    const [first = "", ...more] = wrapWords(value, Math.max(20, columns - width - 2));
+    return [`${colours.dim(label.padEnd(width))}  ${first}`, ...more.map((line) => `${" ".repeat(width)}  ${line}`)];
+  });
+}
+
+/** Lines of at most `width` characters, no word broken in two: one that is longer has a line of its own. No colours within. */
+export function wrapWords(text: string, width: number): string[] {
+  const lines: string[] = [];
+  let line = "";
+  for (const word of text.split(" ")) {
+    if (line !== "" && line.length + 1 + word.length > width) {
+      lines.push(line.trimEnd());
+      line = word;
+    } else {
+      line = line === "" ? word : `${line} ${word}`;
+    }
+  }
+  return [...lines, line];
 }
 
 /** "a 3, b 1"; "none" when there is nothing to count. */

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 
-import { compare, type TaskOutcome } from "../../learner/index.ts";
-import { caseTable, comparisonTable, terminalChart } from "./training-display.ts";
+import pc from "picocolors";
+import { compare, type TaskOutcome, type TrainingProgress } from "../../learner/index.ts";
+import { caseTable, comparisonTable, terminalChart, trainingBlock } from "./training-display.ts";
 
 const outcomes = (passed: (index: number) => boolean, violations: number): TaskOutcome[] =>
   Array.from({ length: 40 }, (_, index) => ({
@@ -48,13 +49,43 @@ const data = {
   greedy: [],
 };
 
-test("terminalChart() shows a rising curve between labelled axes", () => {
-  const lines = terminalChart(data, { width: 47, height: 5 });
-  expect(lines).toHaveLength(6);
+test("terminalChart() shows one smoothed line between labelled axes, and evaluations where they are", () => {
+  const lines = terminalChart(data, { width: 47, height: 11 });
+  expect(lines).toHaveLength(12);
   expect(lines[0]).toMatch(/^ 50 % ┤ +.*◆$/);
-  expect(lines[4]).toMatch(/^  0 % ┤/);
-  expect(lines[5]).toMatch(/└─+ step 30$/);
-  const columnOf = (line: string): number => line.search(/[•◆]/);
-  expect(columnOf(lines[1]!)).toBeLessThan(columnOf(lines[0]!));
+  // What stands at the axis is exactly the rate of its line.
+  expect(lines.map((line) => line.slice(0, 5).trim()).filter((label) => label !== "")).toEqual(["50 %", "40 %", "30 %", "20 %", "10 %", "0 %"]); // prettier-ignore
+  expect(lines[11]).toMatch(/└─+ step 30$/);
+  const plot = lines.slice(0, 11).map((line) => line.slice(7).padEnd(40));
+  for (let column = 2; column < 39; column++) {
+    // One line: in each column it is in one place, or goes from one to another without a gap.
+    const rows = plot.flatMap((line, row) => (/[─╭╯╮╰│]/.test(line[column]!) ? [row] : []));
+    expect([column, rows.length > 0, rows.at(-1)! - rows[0]! + 1]).toEqual([column, true, rows.length]);
+  }
+  expect(plot.join("")).not.toMatch(/[╮╰]/);
   expect(terminalChart({ training: [], evaluations: [], greedy: [] }, { width: 40, height: 3 })).toHaveLength(4);
+});
+
+test("terminalChart() smooths noise, and a single step is a line, too", () => {
+  const noisy = Array.from({ length: 200 }, (_, index) => ({ step: index + 1, rate: index % 2 === 0 ? 0.2 : 0.6 }));
+  const plot = terminalChart({ training: noisy, evaluations: [], greedy: [] }, { width: 87, height: 7 });
+  const used = plot.slice(0, 7).filter((line) => /[─╭╯╮╰]/.test(line.slice(7)));
+  expect(used.length).toBeLessThanOrEqual(2);
+  const single = terminalChart(
+    { training: [{ step: 1, rate: 0.5 }], evaluations: [], greedy: [] },
+    { width: 40, height: 5 },
+  );
+  expect(single.join("")).toMatch(/[─]/);
+});
+
+test("trainingBlock() fits the terminal and breaks no word in two", () => {
+  const metrics = { step: 12, pass_rate: 0.4, groups: 16, live_groups: 9, loss: 0.01, entropy: 0.5, gradient_norm: 1, logprob_difference_mean: 1e-6, logprob_difference_largest: 1e-4, held_out_pass_rate: 0.41 }; // prettier-ignore
+  const progress = { curve: data, metrics, activity: "rolling out", elapsedMs: 60_000, budgetMs: 720_000 } as unknown as TrainingProgress; // prettier-ignore
+  const words = new Set(trainingBlock(progress, pc.createColors(false), 200).split(/\s+/));
+  for (const columns of [40, 60, 80, 120]) {
+    const block = trainingBlock(progress, pc.createColors(false), columns).split("\n");
+    expect(Math.max(...block.map((line) => line.length))).toBeLessThan(columns);
+    const text = block.slice(12).join(" ").split(/\s+/);
+    expect(text.filter((word) => !words.has(word))).toEqual([]);
+  }
 });

@@ -6,7 +6,7 @@ import type { ComparedKind, PassRateCurve, StepMetrics, TrainingProgress } from 
 import { textTable } from "../../lib/text.ts";
 import type { CliContext } from "../cli-context.ts";
 import type { Painter } from "./progress-display.ts";
-import { type Colours, coloursFor, formatDuration, formatPercent } from "./terminal-text.ts";
+import { type Colours, coloursFor, formatDuration, formatPercent, wrapWords } from "./terminal-text.ts";
 
 export interface TrainingDisplay {
   update(progress: TrainingProgress): void;
@@ -65,12 +65,18 @@ function liveDisplay(colours: Colours, painter: Painter): TrainingDisplay {
 export function trainingBlock(progress: TrainingProgress, colours: Colours, columns = 80): string {
   const { curve, metrics, activity, elapsedMs, budgetMs } = progress;
   const hasPoints = curve.training.length + curve.evaluations.length > 0;
-  const size = { width: Math.min(100, columns - 2), height: 9 };
+  // The last column stays free: some terminals go to the next line there.
+  const width = Math.max(20, columns - 1);
+  const shown = [
+    ...(curve.training.length > 0 ? ["─ pass rate of the steps, smoothed"] : []),
+    ...(curve.evaluations.length > 0 ? ["◆ on held-out tasks"] : []),
+    ...(curve.greedy.length > 0 ? ["◇ greedily"] : []),
+  ];
   return [
-    ...(hasPoints ? terminalChart(curve, size) : []),
-    colours.dim("• pass rate of the step   ◆ on held-out tasks   ◇ greedily"),
-    ...(metrics === null ? [] : [stepLine(metrics)]),
-    `${activity}  ${formatDuration(elapsedMs)} of ${formatDuration(budgetMs)}`,
+    ...(hasPoints ? terminalChart(curve, { width, height: 11 }, colours) : []),
+    ...wrapWords(shown.join("   "), width).map(colours.dim),
+    ...(metrics === null ? [] : wrapWords(stepLine(metrics), width)),
+    ...wrapWords(`${activity}  ${formatDuration(elapsedMs)} of ${formatDuration(budgetMs)}`, width),
   ].join("\n");
 }
 
@@ -105,14 +111,18 @@ export function stepLine(metrics: StepMetrics): string {
 type ChartSize = { readonly width: number; readonly height: number };
 
 const axisWidth = 7;
+/** The steps that a point of the line is a mean of, as a share of all: a line through each step would be noise. */
+const smoothedShare = 0.08;
 
 /**
- * Pass rates over steps as lines of text: a point for each step (or the mean of several, when there are more steps than
- * columns), a diamond where held-out tasks were evaluated, an empty one where greedily. `height` lines of curve and one of steps. The vertical axis goes from 0 to the next ten per cent above all points.
+ * Pass rates over steps as lines of text: one line, smoothed, through the steps; a diamond where held-out tasks were evaluated, an empty
+ * one where greedily, neither of them smoothed. `height` lines of curve and one of steps. The vertical axis goes from 0 to the next
+ * ten per cent above all points, and what is written at it is exactly the rate of that line.
  */
 export function terminalChart(
   { training, evaluations, greedy }: PassRateCurve,
   { width, height }: ChartSize,
+  colours: Pick<Colours, "dim" | "cyan" | "green"> = coloursFor({ write: () => undefined }, {}),
 ): string[] {
   const columns = Math.max(10, width - axisWidth);
   const points = [...training, ...evaluations, ...greedy];
@@ -123,24 +133,63 @@ export function terminalChart(
   const columnOf = (step: number): number => Math.min(columns - 1, Math.floor((step / last) * (columns - 1)));
   const rowOf = (rate: number): number =>
     Math.min(height - 1, Math.max(0, Math.round((1 - rate / top) * (height - 1))));
-  const byColumn = new Map<number, number[]>();
-  for (const { step, rate } of training) {
-    const column = columnOf(step);
-    byColumn.set(column, [...(byColumn.get(column) ?? []), rate]);
-  }
-  for (const [column, rates] of byColumn) {
-    cells[rowOf(rates.reduce((sum, rate) => sum + rate, 0) / rates.length)]![column] = "•";
-  }
-  for (const { step, rate } of greedy) cells[rowOf(rate)]![columnOf(step)] = "◇";
-  for (const { step, rate } of evaluations) cells[rowOf(rate)]![columnOf(step)] = "◆";
+  drawLine(cells, { rows: lineRows(training, { columns, last, rowOf }), paint: colours.green });
+  for (const { step, rate } of greedy) cells[rowOf(rate)]![columnOf(step)] = colours.cyan("◇");
+  for (const { step, rate } of evaluations) cells[rowOf(rate)]![columnOf(step)] = colours.cyan("◆");
   const lines = cells.map((row, index) => {
-    const isLabelled = index === 0 || index === height - 1 || index === Math.floor((height - 1) / 2);
-    const rate = top * (1 - index / (height - 1));
-    const label = isLabelled ? `${(rate * 100).toFixed(0)} %` : "";
-    return `${label.padStart(axisWidth - 2)} ${isLabelled ? "┤" : "│"}${row.join("")}`.trimEnd();
+    const percent = 100 * top * (1 - index / (height - 1));
+    const isLabelled = index % 2 === 0 && Math.abs(percent - Math.round(percent)) < 1e-9;
+    const label = isLabelled ? `${percent.toFixed(0)} %` : "";
+    return `${colours.dim(`${label.padStart(axisWidth - 2)} ${isLabelled ? "┤" : "│"}`)}${row.join("")}`.trimEnd();
   });
   const end = `step ${last}`;
-  return [...lines, `${" ".repeat(axisWidth - 1)}└${"─".repeat(Math.max(0, columns - end.length - 1))} ${end}`];
+  const axis = `${" ".repeat(axisWidth - 1)}└${"─".repeat(Math.max(0, columns - end.length - 1))} ${end}`;
+  return [...lines, colours.dim(axis)];
+}
+
+/** The row of the smoothed line in each column from its first step to its last; `null` outside. */
+function lineRows(
+  training: PassRateCurve["training"],
+  {
+    columns,
+    last,
+    rowOf,
+  }: { readonly columns: number; readonly last: number; readonly rowOf: (rate: number) => number },
+): (number | null)[] {
+  const reach = Math.max(0, Math.round((training.length * smoothedShare) / 2));
+  const sums = [0];
+  for (const { rate } of training) sums.push(sums.at(-1)! + rate);
+  const smoothed = training.map(({ step }, at) => {
+    const [from, to] = [Math.max(0, at - reach), Math.min(training.length, at + reach + 1)];
+    return { step, rate: (sums[to]! - sums[from]!) / (to - from) };
+  });
+  let next = 0;
+  return Array.from({ length: columns }, (_, column) => {
+    const step = (column / (columns - 1)) * last;
+    while (next < smoothed.length && smoothed[next]!.step < step) next++;
+    const [before, after] = [smoothed[next - 1], smoothed[next]];
+    if (after === undefined || (before === undefined && after.step - step > last / columns)) return null;
+    const share = before === undefined ? 1 : (step - before.step) / (after.step - before.step);
+    return rowOf((before?.rate ?? after.rate) * (1 - share) + after.rate * share);
+  });
+}
+
+function drawLine(
+  cells: string[][],
+  { rows, paint }: { readonly rows: readonly (number | null)[]; readonly paint: (text: string) => string },
+): void {
+  for (const [column, row] of rows.entries()) {
+    const before = rows[column - 1] ?? row;
+    if (row === null || before === null) continue;
+    const put = (at: number, sign: string): void => void (cells[at]![column] = paint(sign));
+    if (before === row) put(row, "─");
+    else {
+      const isRising = row < before;
+      put(before, isRising ? "╯" : "╮");
+      put(row, isRising ? "╭" : "╰");
+      for (let at = Math.min(row, before) + 1; at < Math.max(row, before); at++) put(at, "│");
+    }
+  }
 }
 
 /** All tasks and each kind, as lines; intervals are at 95 %. */
