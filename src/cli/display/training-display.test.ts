@@ -60,7 +60,7 @@ test("terminalChart() shows one smoothed line between labelled axes, and evaluat
   for (let column = 2; column < 39; column++) {
     // One line: in each column it is in one place, or goes from one to another without a gap.
     const rows = plot.flatMap((line, row) => (/[─╭╯╮╰│]/.test(line[column]!) ? [row] : []));
-    expect([column, rows.length > 0, rows.at(-1)! - rows[0]! + 1]).toEqual([column, true, rows.length]);
+    expect([column, rows.length > 0, (rows.at(-1) ?? 0) - (rows[0] ?? 0) + 1]).toEqual([column, true, rows.length]);
   }
   expect(plot.join("")).not.toMatch(/[╮╰]/);
   expect(terminalChart({ training: [], evaluations: [], greedy: [] }, { width: 40, height: 3 })).toHaveLength(4);

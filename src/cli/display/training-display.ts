@@ -137,9 +137,9 @@ export function terminalChart(
   for (const { step, rate } of greedy) cells[rowOf(rate)]![columnOf(step)] = colours.cyan("◇");
   for (const { step, rate } of evaluations) cells[rowOf(rate)]![columnOf(step)] = colours.cyan("◆");
   const lines = cells.map((row, index) => {
-    const percent = 100 * top * (1 - index / (height - 1));
-    const isLabelled = index % 2 === 0 && Math.abs(percent - Math.round(percent)) < 1e-9;
-    const label = isLabelled ? `${percent.toFixed(0)} %` : "";
+    const shown = 100 * top * (1 - index / (height - 1));
+    const isLabelled = index % 2 === 0 && Math.abs(shown - Math.round(shown)) < 1e-9;
+    const label = isLabelled ? `${shown.toFixed(0)} %` : "";
     return `${colours.dim(`${label.padStart(axisWidth - 2)} ${isLabelled ? "┤" : "│"}`)}${row.join("")}`.trimEnd();
   });
   const end = `step ${last}`;
