@@ -1,8 +1,9 @@
 // What `--json` prints where it is not just what the public function returns: without functions, with maps as objects, and episodes
-// in a few numbers. docs/reference.md lists the type of each command's JSON.
+// in a few numbers. docs/start.md lists the type of each command's JSON.
 
 import type { EvaluateResult } from "../api/evaluate.ts";
 import type { RolloutResult } from "../api/rollout.ts";
+import type { Agreement, Evaluation } from "../graders/index.ts";
 import type { EpisodeSummary } from "../store/index.ts";
 
 /** Of `rollout`. */
