@@ -9,6 +9,7 @@ import { openForeignFile } from "../foreign/index.ts";
 import { runFiles } from "../store/index.ts";
 import { isLoopback } from "../lib/address.ts";
 import {
+  announceViewer,
   type EpisodeStore,
   type ExportChoice,
   exportPage,
@@ -33,7 +34,7 @@ export const viewSettings = section("The viewer", {
 
 /** Options of {@link view}: the flags of the command `view` in camelCase. */
 export type ViewOptions = Partial<SettingValues<typeof viewSettings>> &
-  Pick<CallOptions, "cwd"> & {
+  Pick<CallOptions, "cwd" | "variables"> & {
     /** Run folders, folders of trainings, files of other tools. Several runs are compared. */
     readonly sources: readonly string[];
   };
@@ -60,9 +61,13 @@ export async function view(options: ViewOptions): Promise<RunningViewer> {
   const token = isLoopback(host) ? null : randomBytes(16).toString("hex");
   const { runs } = parts;
   const listener = await serveViewer(parts, { host, port, token });
+  const url = token === null ? `${listener.url}/` : `${listener.url}/?token=${token}`;
+  const locations = runs.map(({ facts }) => facts.location);
+  const withdraw = await announceViewer({ url, locations }, options.variables ?? process.env);
   return {
-    url: token === null ? `${listener.url}/` : `${listener.url}/?token=${token}`,
+    url,
     close: async () => {
+      await withdraw();
       await Promise.all(runs.map((run) => run.close()));
       await listener.close();
     },

@@ -179,3 +179,14 @@ export function writtenFiles(place: string): string {
 export function quoted(word: string): string {
   return /^[\w./:@%+=,-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
+
+/** The address of what was named, in a viewer that shows the run now; nothing where there is none. */
+export async function sayLink(
+  folder: string,
+  episode: { readonly name: string; readonly asTokens: boolean } | null,
+  { cwd, env, stderr }: Pick<CliContext, "cwd" | "env" | "stderr">,
+): Promise<void> {
+  const { viewerLink } = await import("../viewer/index.ts");
+  const link = await viewerLink(resolve(cwd, folder), episode, env);
+  if (link !== null) stderr.write(`View: ${link}\n`);
+}

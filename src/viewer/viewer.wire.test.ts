@@ -1,7 +1,7 @@
 // The viewer over a run that a rollout wrote: what it counts, finds and serves, and whom it refuses.
 
 import { createHash } from "node:crypto";
-import { appendFile, cp, mkdtemp, readFile, rm, truncate, writeFile } from "node:fs/promises";
+import { appendFile, cp, mkdtemp, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
 import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,6 +13,7 @@ import { rollout } from "../api/rollout.ts";
 import { episodeSamples } from "../trajectories/index.ts";
 import { readEpisodes } from "../store/index.ts";
 import { openFolderStore } from "./episode-store.ts";
+import { viewerLink } from "./running-viewers.ts";
 import { RunView } from "./run-view.ts";
 import { phrasesOf } from "./summary.ts";
 import { readMetrics } from "./training.ts";
@@ -186,6 +187,23 @@ describe("the server", () => {
     } finally {
       await viewer.close();
     }
+  });
+
+  it("is found by commands while it runs, and not when it was killed", async () => {
+    const variables = { TRAINABLE_AGENTS_CACHE: await mkdtemp(join(tmpdir(), "trainable-agents-viewer-")) };
+    const viewer = await view({ sources: [run], listen: "127.0.0.1:0", variables });
+    const episode = { name: "bookshop:train:0#1", asTokens: true };
+    expect(await viewerLink(run, episode, variables)).toBe(`${viewer.url}#/0/episode/bookshop%3Atrain%3A0%231?t=1`);
+    expect(await viewerLink(join(run, ".."), null, variables)).toBeNull();
+    const folder = join(variables.TRAINABLE_AGENTS_CACHE, "viewers");
+    const [name = ""] = await readdir(folder);
+    const announced = await readFile(join(folder, name), "utf8");
+    await viewer.close();
+    expect(await readdir(folder)).toEqual([]);
+    await writeFile(join(folder, name), announced);
+    expect(await viewerLink(run, null, variables)).toBeNull();
+    await writeFile(join(folder, name), "{");
+    expect(await viewerLink(run, null, variables)).toBeNull();
   });
 
   it("says what it cannot open", async () => {

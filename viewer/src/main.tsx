@@ -116,7 +116,8 @@ function switchTheme(): void {
 
 function focusBox(): void {
   const box = document.getElementById("box");
-  if (box === null) location.hash = linkTo([route.value.parts[0] ?? 0]);
+  if (box !== null) return box.focus();
+  location.hash = linkTo([route.value.parts[0] ?? 0]);
   requestAnimationFrame(() => document.getElementById("box")?.focus());
 }
 

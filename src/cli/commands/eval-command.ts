@@ -8,7 +8,7 @@ import { groupSettings, rolloutSettings, settingNames } from "../../api/rollout-
 import { type CliContext, exitCodes, type RunCommand } from "../cli-context.ts";
 import { evaluationView } from "../display/evaluation-view.ts";
 import { coloursFor } from "../display/terminal-text.ts";
-import { exitCodeOf, noteLines, quoted, showRollout, writtenFiles } from "../rollout-display.ts";
+import { exitCodeOf, noteLines, quoted, showRollout, writtenFiles, sayLink } from "../rollout-display.ts";
 import { addSettings, configOption, dryRunOption, jsonOption, resumeOption, writeJson } from "../flags.ts";
 import { evaluationJson } from "../json-results.ts";
 
@@ -71,6 +71,7 @@ async function run(flags: Readonly<Record<string, unknown>>, context: CliContext
     );
   }
   stdout.write(`${lines.join("\n")}\n\n`);
+  await sayLink(source, null, context);
   if (rollout === null) return exitCodes.done;
   const notes = noteLines(rollout, context);
   if (notes.length > 0) stdout.write(`${notes.join("\n")}\n\n`);

@@ -14,7 +14,7 @@ import { textTable } from "../../lib/text.ts";
 import { tokenView } from "../display/masked-text.ts";
 import { jsonOption, writeJson } from "../flags.ts";
 import { type EpisodeRow, episodeRow } from "../json-results.ts";
-import { quoted } from "../rollout-display.ts";
+import { quoted, sayLink } from "../rollout-display.ts";
 
 type InspectFlags = {
   readonly tokens?: boolean;
@@ -72,9 +72,11 @@ async function inspect(
       context,
       asJson: flags.json === true,
     });
+    await sayLink(folder, null, context);
     return 0;
   }
   await showEpisode(await findEpisode(reader, episode, folder), { manifest, flags, context });
+  await sayLink(folder, { name: episode, asTokens: flags.tokens === true }, context);
   return 0;
 }
 

@@ -6,7 +6,7 @@ import { commonSettings, rolloutSettings } from "../../api/rollout-settings.ts";
 import { type CliContext, exitCodes, type RunCommand } from "../cli-context.ts";
 import { addSettings, configOption, dryRunOption, jsonOption, resumeOption, shortHelp, writeJson } from "../flags.ts";
 import { rolloutJson } from "../json-results.ts";
-import { exitCodeOf, showRollout, showTable } from "../rollout-display.ts";
+import { exitCodeOf, showRollout, sayLink, showTable } from "../rollout-display.ts";
 
 export function rolloutCommand(runCommand: RunCommand): Command {
   const command = new Command("rollout")
@@ -52,5 +52,6 @@ async function run(flags: Readonly<Record<string, unknown>>, context: CliContext
   const result = await showRollout(context, "rollout", (call) => rollout({ ...options, ...call }));
   if (flags["json"] === true) writeJson(rolloutJson(result), context);
   else showTable(result, context);
+  await sayLink(result.folder, null, context);
   return exitCodeOf(result);
 }

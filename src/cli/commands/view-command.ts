@@ -42,7 +42,7 @@ type ViewFlags = Omit<ViewOptions, "sources"> & {
 };
 
 async function run(sources: readonly string[], flags: ViewFlags, context: CliContext): Promise<number> {
-  const { cwd, stdout, stderr, drain, cancel } = context;
+  const { cwd, env: variables, stdout, stderr, drain, cancel } = context;
   const { export: file, episode, where, ...options } = flags;
   if (file !== undefined) {
     const choice = { ...(episode === undefined ? {} : { episode }), ...(where === undefined ? {} : { where }) };
@@ -55,7 +55,7 @@ async function run(sources: readonly string[], flags: ViewFlags, context: CliCon
       "Cannot use --episode or --where without --export: in the page a filter is typed; add --export <file>.",
     );
   }
-  const viewer = await view({ ...options, sources, cwd });
+  const viewer = await view({ ...options, sources, cwd, variables });
   try {
     stdout.write(`${viewer.url}\n`);
     stderr.write(`Open it in a browser. Ctrl-C ends it.\n`);

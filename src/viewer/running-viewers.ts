@@ -1,0 +1,84 @@
+// Viewers that run on this machine, so that commands print the address of what they name: a small file for each in the user's cache
+// folder, believed only when the viewer at its address answers. Nothing breaks where it cannot be written or read.
+
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+import { objectOf, textOf } from "./episode-store.ts";
+import type { PlainJson } from "./wire/index.ts";
+
+type Variables = Readonly<Record<string, string | undefined>>;
+
+/** How long a viewer may take to answer that it is there. */
+const aliveMs = 300;
+
+/** Where the files lie. */
+function viewersFolder(variables: Variables): string {
+  const { TRAINABLE_AGENTS_CACHE: named, XDG_CACHE_HOME: xdg } = variables;
+  return join(named || join(xdg || join(homedir(), ".cache"), "trainable-agents"), "viewers");
+}
+
+/** Announces a viewer. What comes back takes the announcement away. */
+export async function announceViewer(
+  { url, locations }: { readonly url: string; readonly locations: readonly string[] },
+  variables: Variables,
+): Promise<() => Promise<void>> {
+  const folder = viewersFolder(variables);
+  const file = join(folder, `${process.pid}-${new URL(url).port}.json`);
+  try {
+    await mkdir(folder, { recursive: true });
+    // The address may hold a token.
+    await writeFile(file, JSON.stringify({ url, locations }), { mode: 0o600 });
+  } catch {
+    return () => Promise.resolve();
+  }
+  return () => rm(file, { force: true });
+}
+
+/** The page of a run, or of one of its episodes by number or id, in a viewer that shows it now; `null`: there is none. */
+export async function viewerLink(
+  run: string,
+  episode: { readonly name: string; readonly asTokens: boolean } | null,
+  variables: Variables,
+): Promise<string | null> {
+  const folder = viewersFolder(variables);
+  const location = resolve(run);
+  for (const name of await readdir(folder).catch(() => [])) {
+    const file = join(folder, name);
+    const found = await readAnnouncement(file);
+    const place = found?.locations.indexOf(location) ?? -1;
+    if (found === null || place === -1) continue;
+    if (!(await isAlive(found.url))) {
+      await rm(file, { force: true }).catch(() => undefined);
+      continue;
+    }
+    const page =
+      episode === null ? "" : `/episode/${encodeURIComponent(episode.name)}${episode.asTokens ? "?t=1" : ""}`;
+    return `${found.url}#/${place}${page}`;
+  }
+  return null;
+}
+
+async function readAnnouncement(
+  file: string,
+): Promise<{ readonly url: string; readonly locations: readonly string[] } | null> {
+  try {
+    const value = objectOf(JSON.parse(await readFile(file, "utf8")) as PlainJson);
+    const [url, locations] = [textOf(value?.["url"]), value?.["locations"]];
+    if (url === null || !/^https?:$/.test(new URL(url).protocol) || !Array.isArray(locations)) return null;
+    return { url, locations: (locations as readonly PlainJson[]).flatMap((one) => textOf(one) ?? []) };
+  } catch {
+    return null;
+  }
+}
+
+async function isAlive(url: string): Promise<boolean> {
+  const { origin, searchParams } = new URL(url);
+  const token = searchParams.get("token");
+  const headers: Record<string, string> = token === null ? {} : { "x-viewer-token": token };
+  try {
+    return (await fetch(`${origin}/api/alive`, { headers, signal: AbortSignal.timeout(aliveMs) })).ok;
+  } catch {
+    return false;
+  }
+}
