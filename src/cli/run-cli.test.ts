@@ -28,7 +28,7 @@ const expert = createExpertSampler({ tokenizer, noise: 0.1 });
 describe("start", () => {
   it("plays with the shipped model, again the same, and shows what was trained", async () => {
     const { run, folder } = await createTestCli();
-    const { code, stdout, stderr } = await run("start", "--tasks", "6", "--out", "runs/demo");
+    const { code, stdout, stderr } = await run("start", "--tasks", "0", "--out", "runs/demo");
     expect(stderr).toContain("engine embedded at this process");
     expect(code).toBe(0);
     expect(stdout).toMatch(/pass rate +\d+\.\d % \(\d of 8 graded\)/);
@@ -37,7 +37,7 @@ describe("start", () => {
     expect(stdout).not.toMatch(/^1 .*<\|im_start\|>/m);
     expect(stdout).toContain("npx trainable-agents train\n");
 
-    await run("start", "--tasks", "6", "--out", "runs/again");
+    await run("start", "--tasks", "0", "--out", "runs/again");
     const rows = async (name: string): Promise<string[]> =>
       (await readFile(join(folder, "runs", name, "samples.jsonl"), "utf8"))
         .trim()
@@ -373,13 +373,13 @@ describe("mistakes", () => {
     [["rollout", "--env", "bookshop", "--data", "full"], "leave --data out"],
     [["rollout", "--config", "nope.yaml"], "there is no such file; name a YAML file"],
     [["rollout", "--config", "full"], "it is a folder; name a YAML file"],
-    [["rollout", "--metrics", "nope", "--out", "none"], "prometheus, prometheus:<port>, tensorboard and traces"],
+    [["rollout", "--metrics", "nope", "--out", "none"], "prometheus, prometheus:<port>, tensorboard, wandb"],
     [["rollout", "--metrics", "prometheus:70000", "--out", "none"], "prometheus, prometheus:<port>"],
     [
       ["eval", "--metrics", "tensorboard,nope", "--out", "none"],
-      "prometheus, prometheus:<port>, tensorboard and traces",
+      "prometheus, prometheus:<port>, tensorboard, wandb",
     ],
-    [["rollout", "--split", "dev"], "it has train, test"],
+    [["rollout", "--split", "dev"], "it has train, validation, test"],
     [["rollout", "--tasks", "999999"], "0 to 50399; correct --tasks"],
     [["rollout", "--user", "lm"], 'Cannot find user "lm"'],
     [["rollout", "--user", "llm"], "give --user-model"],
