@@ -375,10 +375,7 @@ describe("mistakes", () => {
     [["rollout", "--config", "full"], "it is a folder; name a YAML file"],
     [["rollout", "--metrics", "nope", "--out", "none"], "prometheus, prometheus:<port>, tensorboard, wandb"],
     [["rollout", "--metrics", "prometheus:70000", "--out", "none"], "prometheus, prometheus:<port>"],
-    [
-      ["eval", "--metrics", "tensorboard,nope", "--out", "none"],
-      "prometheus, prometheus:<port>, tensorboard, wandb",
-    ],
+    [["eval", "--metrics", "tensorboard,nope", "--out", "none"], "prometheus, prometheus:<port>, tensorboard, wandb"],
     [["rollout", "--split", "dev"], "it has train, validation, test"],
     [["rollout", "--tasks", "999999"], "0 to 50399; correct --tasks"],
     [["rollout", "--user", "lm"], 'Cannot find user "lm"'],
