@@ -14,7 +14,7 @@ import { machine } from "./lib/measure.mjs";
 import { goldServerReplies, loadRetail, startServer } from "./lib/retail-replay.mjs";
 
 const most = Number(process.argv[2] ?? 4);
-const groupSize = Number(process.argv[3] ?? 10);
+const groupSize = Number(process.argv[3] ?? 20);
 const shared = fileURLToPath(new URL("../../shared/", import.meta.url));
 /** Of /proc/<pid>/stat. */
 const ticksPerSecond = 100;
@@ -25,33 +25,38 @@ const folder = await mkdtemp(join(tmpdir(), "bench-workers-"));
 const lines = join(folder, "lines.txt");
 await writeFile(lines, "Hi, it is about my order.\nPlease go on.\n###STOP###\n");
 
+/** Processes of the workers; looking for them costs more than an episode. */
+let pids = [];
+
 /** CPU seconds of this process's workers so far. */
 function workersCpu() {
-  const list = execFileSync("pgrep", ["-P", String(process.pid), "-f", "worker-process"], { encoding: "utf8" });
-  const stats = list
-    .trim()
-    .split("\n")
-    .map((pid) => readFileSync(`/proc/${pid}/stat`, "utf8"));
-  const ticks = stats.map((stat) => {
+  if (pids.length === 0) {
+    const list = execFileSync("pgrep", ["-P", String(process.pid), "-f", "worker-process"], { encoding: "utf8" });
+    pids = list.trim().split("\n");
+  }
+  const ticks = pids.map((pid) => {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     return Number(fields[11]) + Number(fields[12]);
   });
   return ticks.reduce((sum, one) => sum + one, 0) / ticksPerSecond;
 }
 
-/** From a quarter of the episodes on, when every process is warm, to the end. */
+/** From half of the episodes on, when every process is warm, to the end. */
 async function measure(processes) {
   const seen = [];
+  pids = [];
   const look = (totals) => {
+    const workers = processes === 1 ? 0 : workersCpu();
     const { user, system } = process.cpuUsage();
     const { turns, episodesFinished: episodes } = totals;
-    seen.push({ turns, episodes, own: (user + system) / 1e6, workers: processes === 1 ? 0 : workersCpu() });
+    seen.push({ turns, episodes, own: (user + system) / 1e6, workers });
   };
   let current = null;
   const total = 115 * groupSize;
   const timer = setInterval(() => {
     const totals = current?.();
-    if (totals !== undefined && totals.episodesFinished >= total / 4 && totals.episodesFinished < total) look(totals);
+    if (totals !== undefined && totals.episodesFinished >= total / 2 && totals.episodesFinished < total) look(totals);
   }, 200);
   await rollout({
     ...{ env: "tau-bench/retail", split: "test", tasks: "all", data: join(shared, "tau-bench"), groupSize, processes },
