@@ -28,7 +28,7 @@ import { createRandom, deriveSeed } from "../lib/random.ts";
 import { openForeignFile } from "../foreign/index.ts";
 import { openRunFolder, runFiles } from "../store/index.ts";
 import { type EvalSettings, evalSettings } from "./eval-settings.ts";
-import { writeReports } from "./evaluation-report.ts";
+import { checkReports, writeReports } from "./evaluation-report.ts";
 import { checkChatModel } from "./first-contact.ts";
 import { type RolloutSettings, groupSettings, readTaskList } from "./rollout-settings.ts";
 import { readFlags } from "./setting.ts";
@@ -93,6 +93,7 @@ export type EvaluateResult = {
  */
 export async function evaluate(options: EvaluateOptions = {}): Promise<EvaluateResult> {
   const plan = await readEvaluation(options);
+  checkReports(plan.own.report ?? [], plan.surroundings.cwd);
   const result = await evaluatePlanned(plan, options);
   await writeReports(plan.own.report ?? [], result, plan.surroundings.cwd);
   return result;

@@ -1,8 +1,9 @@
 // An evaluation for continuous integration: JUnit XML, a test case an episode, and Markdown for a pull request. What tasks and
 // environments are called may hold anything, so both escape it.
 
+import { existsSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
-import { resolve } from "node:path";
+import { dirname, resolve } from "node:path";
 import { ConfigurationError, messageOf } from "../core/index.ts";
 import { type EpisodeScore, type Evaluation, isSuccess } from "../graders/index.ts";
 
@@ -31,6 +32,16 @@ export function readReports(list: string): readonly Report[] | null {
 /** The text of a report. */
 export function evaluationReport(kind: ReportKind, evaluation: EvaluationToReport): string {
   return reports[kind](evaluation);
+}
+
+/** Throws a `ConfigurationError` for a report whose folder is not there, before anything is run for it. */
+export function checkReports(list: readonly Report[], cwd: string): void {
+  for (const { file } of list) {
+    if (existsSync(dirname(resolve(cwd, file)))) continue;
+    throw new ConfigurationError(
+      `Cannot write the report "${file}": its folder is not there; make it, or correct --report.`,
+    );
+  }
 }
 
 /** Writes each report. Rejects with a `ConfigurationError` for a file that cannot be written. */

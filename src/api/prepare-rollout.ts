@@ -12,6 +12,7 @@ import {
 import { episodeSamples, groupRanking, type RankGroup, resumableRunner, type RolloutPlan } from "../rollout/index.ts";
 import type { EpisodeJournal } from "../store/index.ts";
 import { checkBudget } from "./budget.ts";
+import { checkMetrics } from "./watch-run.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { isTaskFile } from "./agent-tasks.ts";
 import { checkSplit, loadEnvironment, type LoadedEnvironment } from "./load-environment.ts";
@@ -74,6 +75,7 @@ export async function prepareRollout(
   { resumes = false, groups = "planned" }: PrepareOptions = {},
 ): Promise<PreparedRollout> {
   checkBudget(requested, context.cwd);
+  checkMetrics(requested);
   const preset = findPreset(requested.preset);
   if (preset !== null && requested.faultPolicy !== "keep") {
     throw new ConfigurationError(

@@ -119,7 +119,15 @@ async function start(name: string, { folder, run, policy, variables, onNotice }:
   );
 }
 
-/** Settings are written into the run folder, so a key has no place in them. */
+/** Refuses addresses with a key before settings are written into a run folder. */
+export function checkMetrics({ metrics }: Pick<RolloutSettings, "metrics">): void {
+  for (const name of metrics?.split(",") ?? []) {
+    const [, kind, address = ""] = /^(mlflow|trackio):(.*)$/.exec(name.trim()) ?? [];
+    if (kind === "mlflow" || kind === "trackio") checkMetricServer(address, kind);
+  }
+}
+
+/** The address as it is used. */
 function checkMetricServer(address: string, kind: "mlflow" | "trackio"): string {
   const keys = {
     mlflow: "MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and _PASSWORD",

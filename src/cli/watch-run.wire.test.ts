@@ -1,5 +1,6 @@
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createTestCli } from "./cli.test-helper.ts";
@@ -80,6 +81,15 @@ describe("watchRun()", () => {
     await watch.close();
     await expect(fetch(url)).rejects.toThrow("fetch failed");
   });
+});
+
+test("a key in the address of a metric server is refused before it is written anywhere", async () => {
+  const { run, folder: home } = await createTestCli();
+  const address = "mlflow:http://me:secret@127.0.0.1:5000";
+  const { code, stderr } = await run("rollout", "--metrics", address, "--out", "a");
+  expect([code, existsSync(join(home, "a"))]).toEqual([2, false]);
+  expect(stderr).toContain("export MLFLOW_TRACKING_TOKEN");
+  expect(stderr).not.toContain("secret");
 });
 
 test("rollout --metrics tensorboard,traces --log-json leaves event files and prints lines for machines", async () => {
