@@ -2,7 +2,7 @@
 
 import { textTable } from "../../lib/text.ts";
 import { type Comparison, type ComparisonPair, comparisonSentence, type TaskInRun } from "../../statistics/index.ts";
-import { type Colours, formatCount, printable, wrapWords } from "./terminal-text.ts";
+import { type Colours, formatCount, printable, wrapLines } from "./terminal-text.ts";
 
 /** Rows that are shown without --all. */
 const mostRows = 30;
@@ -17,7 +17,7 @@ export function comparisonView(
 ): string[] {
   const lines = pairs.flatMap((pair) => [
     "",
-    ...wrapWords(printable(comparisonSentence(pair)), columns).map(colours.bold),
+    ...wrapLines(printable(comparisonSentence(pair)), columns).map(colours.bold),
     ...notesOf(pair),
   ]);
   const differing = showsAll ? rows : rows.filter(({ changes }) => changes.some(isDifference));

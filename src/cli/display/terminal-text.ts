@@ -61,13 +61,13 @@ export function labelledRows(
 ): string[] {
   const width = Math.max(...rows.map(([label]) => label.length));
   return rows.flatMap(([label, value]) => {
-    const [first = "", ...more] = wrapWords(value, Math.max(20, columns - width - 2));
+    const [first = "", ...more] = wrapLines(value, Math.max(20, columns - width - 2));
     return [`${colours.dim(label.padEnd(width))}  ${first}`, ...more.map((line) => `${" ".repeat(width)}  ${line}`)];
   });
 }
 
 /** Lines of at most `width` characters, no word broken in two: one that is longer has a line of its own. No colours within. */
-export function wrapWords(text: string, width: number): string[] {
+export function wrapLines(text: string, width: number): string[] {
   const lines: string[] = [];
   let line = "";
   for (const word of text.split(" ")) {

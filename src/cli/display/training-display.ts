@@ -6,7 +6,7 @@ import type { ComparedKind, PassRateCurve, StepMetrics, TrainingProgress } from 
 import { textTable } from "../../lib/text.ts";
 import type { CliContext } from "../cli-context.ts";
 import type { Painter } from "./progress-display.ts";
-import { type Colours, coloursFor, formatDuration, formatPercent, wrapWords } from "./terminal-text.ts";
+import { type Colours, coloursFor, formatDuration, formatPercent, wrapLines } from "./terminal-text.ts";
 
 export interface TrainingDisplay {
   update(progress: TrainingProgress): void;
@@ -74,9 +74,9 @@ export function trainingBlock(progress: TrainingProgress, colours: Colours, colu
   ];
   return [
     ...(hasPoints ? terminalChart(curve, { width, height: 11 }, colours) : []),
-    ...wrapWords(shown.join("   "), width).map(colours.dim),
-    ...(metrics === null ? [] : wrapWords(stepLine(metrics), width)),
-    ...wrapWords(`${activity}  ${formatDuration(elapsedMs)} of ${formatDuration(budgetMs)}`, width),
+    ...wrapLines(shown.join("   "), width).map(colours.dim),
+    ...(metrics === null ? [] : wrapLines(stepLine(metrics), width)),
+    ...wrapLines(`${activity}  ${formatDuration(elapsedMs)} of ${formatDuration(budgetMs)}`, width),
   ].join("\n");
 }
 
