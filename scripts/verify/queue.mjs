@@ -7,8 +7,9 @@ import { join } from "node:path";
 
 import { root, runAttached } from "../run-command.mjs";
 import { verifyAccess } from "./queue/access.mjs";
+import { verifyDeployment } from "./queue/deployment.mjs";
 import { runChaos } from "./queue/chaos.mjs";
-import { simulateLeases } from "./queue/leases.mjs";
+import { measureJobs, simulateLeases } from "./queue/leases.mjs";
 import { installNats, natsVersions } from "./queue/nats-server.mjs";
 import { createReport } from "./report.mjs";
 
@@ -39,6 +40,9 @@ export async function verifyQueue({ quick, full }) {
         if (code !== 0) throw new Error(`vitest ended with ${code}`);
         return "all of its checks";
       });
+      await report.check("jobs there and back", () =>
+        measureJobs({ version, folder: join(work, `${version}-jobs`), jobs: quick ? 1000 : 10_000 }),
+      );
       await report.check("leases and heartbeats", () =>
         simulateLeases({
           version,
@@ -49,6 +53,11 @@ export async function verifyQueue({ quick, full }) {
       await report.check("kills of workers, coordinator and broker", () =>
         runChaos({ version, folder: join(work, `${version}-chaos`), ...chaos[size] }),
       );
+      worst = Math.max(worst, report.finish());
+    }
+    if (!quick) {
+      const report = createReport("deploy/");
+      await verifyDeployment(report);
       worst = Math.max(worst, report.finish());
     }
   } finally {

@@ -98,3 +98,40 @@ export async function simulateLeases({ version, folder, leases, holdMs, leaseMs 
   if (lost > 0 || again > 0 || twice > 0 || forgotten > 0) throw new Error(figures);
   return figures;
 }
+
+/**
+ * What a job costs: submitted, taken, its receipt sent and received, without episodes.
+ *
+ * @param {{ version: import("./nats-server.mjs").NatsVersion, folder: string, jobs: number }} options
+ * @returns {Promise<string>} The figures.
+ */
+export async function measureJobs({ version, folder, jobs }) {
+  const broker = await startNats({ version, folder });
+  const seen = { receipts: 0 };
+  const queue = await coordinateNats({ ...silent, onReceipt: () => void seen.receipts++ }, { address: broker.url });
+  const workers = await Promise.all(
+    Array.from({ length: 4 }, () => connectNatsWorker(silent, { address: broker.url })),
+  );
+  const [cpu, own] = [broker.cpu(), process.cpuUsage()];
+  const working = workers.map(async (worker) => {
+    while (seen.receipts < jobs) {
+      const leases = await worker.take(64);
+      await Promise.all(leases.map((lease) => lease.done(exampleReceipt(lease.job, "w-1"))));
+    }
+  });
+  let submitted = 0;
+  await Promise.all(
+    Array.from({ length: atOnce }, async () => {
+      while (submitted < jobs) await queue.submit(exampleJob(`task ${submitted++}#0`));
+    }),
+  );
+  for (let waited = 0; seen.receipts < jobs && waited < 1200; waited++) await sleep(50);
+  const [after, ours] = [broker.cpu(), process.cpuUsage(own)];
+  await Promise.all([...workers.map((worker) => worker.close()), ...working]);
+  await queue.close();
+  await broker.kill();
+  const micros = after.user + after.system - cpu.user - cpu.system;
+  const figures = `${seen.receipts} jobs, ${(micros / jobs).toFixed(0)} µs of the broker's CPU each, ${((ours.user + ours.system) / jobs).toFixed(0)} µs of ours, coordinator and workers together`;
+  if (seen.receipts !== jobs) throw new Error(figures);
+  return figures;
+}

@@ -11,7 +11,7 @@ export function workerCommand(runCommand: RunCommand): Command {
     .summary("run episodes of runs that other processes coordinate, over a queue")
     .description(
       "Takes jobs from the broker that a rollout, an evaluation or a service was given with --queue, runs their episodes and writes " +
-        "them below the run folder. It learns the settings from the queue; keys are those of its own environment variables. Whoever " +
+        "them below the run folder. It learns the settings from the queue; keys are those of its own environment variables. Who " +
         "may write to the broker decides what its workers run: give it a password.",
     );
   addSettings(command, workerSettings);
