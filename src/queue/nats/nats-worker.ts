@@ -55,6 +55,8 @@ class NatsWorker implements NatsWorkerQueue {
   readonly #known = new Set<string>();
   #worker: string | null = null;
   #isInformed = false;
+  /** A take that is under way ends, and asks for nothing more. */
+  readonly #closing = new AbortController();
 
   constructor(link: NatsLink, names: QueueNames, handlers: WorkerHandlers) {
     this.#link = link;
@@ -85,7 +87,7 @@ class NatsWorker implements NatsWorkerQueue {
 
   async take(most: number, { signal }: { readonly signal?: AbortSignal | undefined } = {}): Promise<readonly Lease[]> {
     const until = performance.now() + longestTakeMs;
-    const ends = signal === undefined ? this.closed : AbortSignal.any([signal, this.closed]);
+    const ends = AbortSignal.any([this.#closing.signal, this.closed, ...(signal === undefined ? [] : [signal])]);
     while (!ends.aborted && performance.now() < until) {
       try {
         await this.#link.up(ends);
@@ -116,6 +118,7 @@ class NatsWorker implements NatsWorkerQueue {
   }
 
   async close(): Promise<void> {
+    this.#closing.abort();
     await this.#jobs.close();
     for (const message of this.#held) message.respond("-NAK");
     this.#held.clear();
