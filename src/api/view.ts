@@ -68,8 +68,8 @@ export async function view(options: ViewOptions): Promise<RunningViewer> {
     url,
     close: async () => {
       await withdraw();
-      await Promise.all(runs.map((run) => run.close()));
       await listener.close();
+      await Promise.all(runs.map((run) => run.close()));
     },
   };
 }

@@ -53,6 +53,8 @@ class FolderStore implements EpisodeStore {
   readonly #folder: string;
   readonly #reader: RunFolder;
   #files: EpisodeFiles;
+  /** Of the rows that were read, so that their lines are found without the index. */
+  #places: Pick<EpisodeSummary, "id" | "place">[] = [];
   #position: RunPosition | null = null;
   #count = 0;
   #facts: StoreFacts | null = null;
@@ -85,6 +87,7 @@ class FolderStore implements EpisodeStore {
     if (!isSame) {
       await this.#files.close();
       this.#files = new EpisodeFiles(this.#folder);
+      this.#places = [];
     }
     return isSame;
   }
@@ -93,11 +96,12 @@ class FolderStore implements EpisodeStore {
     const last = Math.min(to, this.#count);
     if (from >= last) return [];
     const { rows } = await this.#reader.page({ count: last - from, before: last + 1 });
+    for (const { number, id, place } of rows) this.#places[number - 1] = { id, place };
     return rows.map(rowOf).reverse();
   }
 
   async line(place: number): Promise<Buffer> {
-    const summary = await this.#reader.summary(place + 1);
+    const summary = this.#places[place] ?? (await this.#reader.summary(place + 1));
     if (summary === null) throw new Error(`There is no episode ${place + 1} any more.`);
     return this.#files.line(summary.id, summary.place);
   }

@@ -63,6 +63,9 @@ export class RunView {
 
   async close(): Promise<void> {
     this.#isClosed = true;
+    // What is being read has a file open.
+    await this.#refreshing?.catch(() => undefined);
+    await this.#reading?.catch(() => undefined);
     await this.store.close();
   }
 

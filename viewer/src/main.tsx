@@ -11,7 +11,7 @@ import { printable } from "./format.tsx";
 import { Group } from "./group.tsx";
 import { useKeys } from "./keys.ts";
 import { useLoaded, Waiting } from "./load.tsx";
-import { Overview } from "./overview.tsx";
+import { focusBox, Overview } from "./overview.tsx";
 import { linkTo, route } from "./route.ts";
 import { Tasks } from "./tasks.tsx";
 import { TrainingPage } from "./training.tsx";
@@ -112,13 +112,6 @@ function switchTheme(): void {
       : root.style.colorScheme === "dark";
   root.style.colorScheme = isDark ? "light" : "dark";
   theme.value++;
-}
-
-function focusBox(): void {
-  const box = document.getElementById("box");
-  if (box !== null) return box.focus();
-  location.hash = linkTo([route.value.parts[0] ?? 0]);
-  requestAnimationFrame(() => document.getElementById("box")?.focus());
 }
 
 const keys: readonly (readonly [string, string])[] = [

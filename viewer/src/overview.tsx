@@ -242,9 +242,23 @@ function Episodes({ run, version }: { readonly run: number; readonly version: st
   );
 }
 
+/** The box was asked for on a page that has none: it takes the focus when it is there. */
+const pending = { focus: false };
+
+export function focusBox(): void {
+  const box = document.getElementById("box");
+  if (box !== null) return box.focus();
+  pending.focus = true;
+  go(linkTo([route.value.parts[0] ?? 0]));
+}
+
 function Box({ initial, run }: { readonly initial: string; readonly run: number }) {
   const [text, setText] = useState(initial);
   useEffect(() => setText(initial), [initial]);
+  useEffect(() => {
+    if (pending.focus) document.getElementById("box")?.focus();
+    pending.focus = false;
+  }, []);
   const submit = (event: Event): void => {
     event.preventDefault();
     const read = readBox(text);

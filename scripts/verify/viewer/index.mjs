@@ -200,8 +200,15 @@ async function fiveQuestions(checks, { run, two, train }) {
     checks.expect(`${question} (${clicks.length} clicks)`, isAnswered(seen), seen.slice(0, 300));
     await page.context().close();
   };
-  const row36 = (/** @type {Page} */ page) => page.locator('tr[data-number="36"]');
-  await ask("why did episode 36 fail", run, [row36], (text) =>
+  // Which episodes fail depends on which end first: one near the 36th that did.
+  const failing = await (
+    await fetch(`${run}api/rows?count=100&run=0&where=${encodeURIComponent("reward < 1")}`)
+  ).json();
+  const { number } = /** @type {{ rows: { number: number }[] }} */ (failing).rows.toSorted(
+    (a, b) => Math.abs(a.number - 36) - Math.abs(b.number - 36),
+  )[0] ?? { number: 36 };
+  const row36 = (/** @type {Page} */ page) => page.locator(`tr[data-number="${number}"]`);
+  await ask(`why did episode ${number} fail`, run, [row36], (text) =>
     /The data is not as it should be|Not told|Broken/.test(text),
   );
   await ask(
@@ -279,13 +286,15 @@ async function large(checks, { from, folder, serve }) {
   await largeRun(from, folder, 20_000);
   const started = performance.now();
   const url = await serve(folder);
+  await (await fetch(`${url}api/rows?run=0`)).text();
+  const servedMs = performance.now() - started;
+  checks.expect(
+    `20,000 episodes: opened, newest rows served after ${servedMs.toFixed(0)} ms`,
+    servedMs < 500,
+    "500 ms are allowed",
+  );
   const page = await checks.open(`${url}#/0`);
   await page.locator('tr[data-number="20000"]').waitFor();
-  const shownMs = performance.now() - started;
-  checks.expect(
-    `20,000 episodes: newest rows after ${shownMs.toFixed(0)} ms, server's start and browser's tab included`,
-    shownMs < 1500,
-  );
   await page.getByText("masks in order,").waitFor({ timeout: 120_000 });
   const readMs = performance.now() - started;
   checks.expect(`20,000 episodes: read and masks checked after ${(readMs / 1000).toFixed(1)} s`, true);
