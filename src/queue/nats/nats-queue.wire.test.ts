@@ -52,7 +52,9 @@ describe.skipIf(natsServer === undefined)("a queue at a broker of NATS", () => {
       expect(receipts).toEqual([]);
       await broker.start();
       await Promise.all([done, submitted]);
-      const [next] = await takeOne(side);
+      let [next] = await takeOne(side);
+      // A broker that was killed may not know any more that it had delivered the first.
+      if (next!.job.episodeId === "a#0") [next] = await takeOne(side);
       expect(next!.job.episodeId).toBe("a#1");
       await until(() => receipts.length === 1);
       expect(notices.map((notice) => notice.replace(/nats:\S+/, "it"))).toEqual([
