@@ -112,11 +112,11 @@ describe("eval --from a file of τ²-bench simulations", () => {
     expect(three).toMatch(/^ *tau2-bench\/airline +1 +4 +4 +0\.500 +0\.500 +0\.167 +0\.000 +0\.000$/m);
     expect(three).toMatch(/^ *overall +2 +6 +6 +0\.500 +0\.500 +0\.083 +– +–$/m);
     const json = JSON.parse(await score(cli, "retail.json", "airline.json", "--json")) as {
-      readonly domains: readonly { readonly title: string; readonly successes: number }[];
+      readonly domains: readonly { readonly title: string; readonly evaluation: { readonly successes: number } }[];
     };
     expect(json.domains).toMatchObject([
-      { title: "tau2-bench/airline", successes: 2 },
-      { title: "tau2-bench/retail", successes: 1 },
+      { title: "tau2-bench/airline", evaluation: { successes: 2 } },
+      { title: "tau2-bench/retail", evaluation: { successes: 1 } },
     ]);
     const twice = await cli.run("eval", "--from", "retail.json", "./retail.json");
     expect(twice).toMatchObject({

@@ -32,9 +32,9 @@ const masked = (tokens: readonly number[], mask: readonly unknown[], isTrained: 
 const isOne = (one: unknown): boolean => one === 1 || one === true;
 const isLabel = (one: unknown): boolean => one !== -100;
 
-/** Formats of trainers: upstream's own simulation files hold the conversations of both sides. */
-const ofBothSides: readonly string[] = ["tau2"];
-const formats = exportFormatNames.filter((name) => !ofBothSides.includes(name));
+/** Formats of viewers: logs of every episode, which nothing is trained from. */
+const logs: readonly ExportFormatName[] = ["inspect", "atif"];
+const formats = exportFormatNames.filter((name) => !logs.includes(name));
 
 /** The tokens that a trainer learns of each sequence of a row, by how it reads the row. */
 const trainedBy: Partial<Record<ExportFormatName, (row: Fields) => number[][]>> = {
@@ -97,6 +97,13 @@ describe.skipIf(data === null)("τ²-bench's telecom (skipped without ../shared/
     }
     expect(result!.trainedTokens).toBe(sampled.flat().length);
     expect(rows.flatMap(trained).map(text).toSorted()).toEqual(sampled.map(text).toSorted());
+  });
+
+  test.each(logs)("%s: every episode, and no tool of the user among the agent's", async (format) => {
+    await exportRun({ runs: "run", format, output: format, cwd });
+    const written = await readFile(join(cwd, format), "utf8");
+    for (const { id } of episodes) expect(written).toContain(dumpJson(id));
+    expect(written).not.toContain('"name": "toggle_airplane_mode"');
   });
 
   /** Messages of both sides as any chat template takes them; the agent's tools alone. */
