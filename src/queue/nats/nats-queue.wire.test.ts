@@ -61,9 +61,10 @@ describe.skipIf(natsServer === undefined)("a queue at a broker of NATS", () => {
         "Notice: the connection to the broker at it is lost; it is tried again.",
         "Notice: the broker at it is back.",
       ]);
-      // The first job is forgotten: once its lease would have run out, nothing comes.
+      // The second is forgotten. The first may come again: its delivery may not have been on the disk of the broker.
       await next!.done(receiptOf(next!.job));
-      expect(await side.take(1, { signal: AbortSignal.timeout(2 * leaseMs) })).toEqual([]);
+      const rest = await side.take(1, { signal: AbortSignal.timeout(2 * leaseMs) });
+      expect(rest.map(({ job }) => job.episodeId)).not.toContain("a#1");
     }));
 
   test.concurrent("a worker that is cut off loses its lease, and its late receipt arrives", () =>
