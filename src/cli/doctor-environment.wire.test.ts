@@ -38,9 +38,9 @@ describe("doctor environment", () => {
     const { run } = await createTestCli();
     const { code, stdout, stderr } = await run("doctor", "environment", "bookshop", "--task-count", "2");
     expect([code, stderr]).toEqual([0, ""]);
-    expect(stdout).toMatch(/^bookshop: tasks train \d+, test \d+; users agenda/);
+    expect(stdout).toMatch(/^bookshop: tasks train \d+, validation \d+, test \d+; users agenda/);
     expect(stdout).toMatch(
-      /^ {2}ok +constant policy +18 policies that do the same in 4 tasks: none earned more than 0\.$/m,
+      /^ {2}ok +constant policy +18 policies that do the same in 6 tasks: none earned more than 0\.$/m,
     );
     expect(stdout).toMatch(/user "agenda" begins: "H/);
     expect(stdout).toMatch(/\b0 warnings, 0 faults\n$/);

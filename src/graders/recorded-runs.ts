@@ -174,7 +174,8 @@ function infoOf({ info, events }: Episode): JsonObject {
     ["user_cost", isDone && cost !== null ? new JsonFloat(cost) : null],
     ["reward_info", info.get("reward_info") ?? null],
   ]);
-  return new Map([...own, ...[...info].filter(([key]) => !own.has(key))]);
+  // Ours, and in no file of upstream's.
+  return new Map([...own, ...[...info].filter(([key]) => !own.has(key) && key !== "state_difference")]);
 }
 
 function trajectoryOf(conversation: Conversation, guidelines: string): JsonValue[] {
