@@ -50,7 +50,8 @@ async function ours(onEpisode = () => {}) {
 /** What Python's environment and user say: what ours said. */
 const episodes = [];
 const tokensTrained = [];
-await ours((episode) => {
+await ours(async (ended) => {
+  const { episode } = await ended.open();
   const words = episode.messages.filter(({ role }) => role !== "assistant").map(({ content }) => content);
   const turns = episode.trajectory.turns.length;
   episodes.push({

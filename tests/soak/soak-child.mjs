@@ -54,7 +54,8 @@ function expect(isRight, episode, what) {
   if (!isRight && wrong.length < 10) wrong.push(`${episode.id}: ${what}`);
 }
 
-function onEpisode(episode) {
+async function onEpisode(ended) {
+  const { episode } = await ended.open();
   const { outcome, reward, failure } = episode;
   const pass = Number(episode.groupId.split("@")[1] ?? 1) - 1;
   const count = ++ends[(pass * tasks + places.get(episode.task.id)) * groupSize + episode.sampleIndex];
