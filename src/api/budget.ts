@@ -4,12 +4,22 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { z } from "zod";
-import { listPrices, priceOf, type PriceTable } from "../chat-models/index.ts";
+import { type CallLimits, listPrices, priceOf, type PriceTable } from "../chat-models/index.ts";
 import { ConfigurationError, messageOf } from "../core/index.ts";
 import type { RunTotals } from "../rollout/index.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
+import type { Surroundings } from "./surroundings.ts";
 
 const price = z.strictObject({ input: z.number().min(0), output: z.number().min(0) });
+
+/** Of each model behind an API; a worker has its share of it. */
+export function ratesOf(
+  { modelRequestsPerMinute: most }: Pick<RolloutSettings, "modelRequestsPerMinute">,
+  { share }: Pick<Surroundings, "share">,
+): Pick<CallLimits, "requestsPerMinute"> {
+  if (most === null) return {};
+  return { requestsPerMinute: share === undefined ? most : () => most / share.workers };
+}
 
 /** The built-in list with those of `--prices` over it. Throws a `ConfigurationError` for a file that is none. */
 export function pricesOf({ prices: file }: Pick<RolloutSettings, "prices">, cwd: string): PriceTable {

@@ -23,7 +23,7 @@ import {
   rubricGrader,
 } from "../graders/index.ts";
 import type { RolloutPlan } from "../rollout/index.ts";
-import { pricesOf } from "./budget.ts";
+import { pricesOf, ratesOf } from "./budget.ts";
 import { importDefault } from "./load-environment.ts";
 import { concurrencyBounds, type RolloutSettings } from "./rollout-settings.ts";
 import { readKey } from "./secrets.ts";
@@ -186,8 +186,9 @@ async function readDefinition(name: string, what: "rubric" | "ranking", cwd: str
 
 async function chooseJudge(
   settings: RolloutSettings,
-  { cwd, env: variables, redact }: Surroundings & { readonly redact: (text: string) => string },
+  context: Surroundings & { readonly redact: (text: string) => string },
 ): Promise<Judge> {
+  const { cwd, env: variables, redact } = context;
   const { judgeModel: model, judgeUrl: url, judgeTemperature, judgeCache, gradingTimeout, concurrency } = settings;
   const cache = judgeCache === null ? null : await openJudgeCache(resolve(cwd, judgeCache), { redact });
   if (model === null) {
@@ -205,6 +206,7 @@ async function chooseJudge(
       timeoutMs: gradingTimeout * 1000,
       maxConcurrency: concurrencyBounds(concurrency).ceiling,
     },
+    ...ratesOf(settings, context),
     // Some models sample in one way alone and refuse to be told so.
     sampling: judgeTemperature === 1 ? {} : { temperature: judgeTemperature },
     ...(url === null ? {} : { url }),

@@ -22,7 +22,7 @@ import {
   type RoutedExpertsSink,
   type RunEpisode,
 } from "../rollout/index.ts";
-import { pricesOf } from "./budget.ts";
+import { pricesOf, ratesOf } from "./budget.ts";
 import { agentTaskLine } from "./agent-tasks.ts";
 import {
   chooseEngineName,
@@ -48,7 +48,8 @@ const ofEngines = [
 const ofSampling = ["topK", "minP", "repetitionPenalty"] as const;
 
 /** `null`: an engine samples. Throws a `ConfigurationError` for settings that do not go together. */
-function chooseAgent(settings: RolloutSettings, { env, cwd }: Surroundings): ChatAgent | null {
+function chooseAgent(settings: RolloutSettings, context: Surroundings): ChatAgent | null {
+  const { env, cwd } = context;
   const { agentModel, agentUrl, agentApiKeyEnv, temperature, topP, maxNewTokens } = settings;
   if (agentModel === null) {
     if (agentUrl === null && agentApiKeyEnv === null) return null;
@@ -71,7 +72,7 @@ function chooseAgent(settings: RolloutSettings, { env, cwd }: Surroundings): Cha
   }
   const apiKey = readKey(env, agentApiKeyEnv, "--agent-api-key-env");
   return chatAgent({
-    ...{ model: agentModel, variables: env, prices: pricesOf(settings, cwd) },
+    ...{ model: agentModel, variables: env, prices: pricesOf(settings, cwd), ...ratesOf(settings, context) },
     ...(agentUrl === null ? {} : { url: agentUrl }),
     ...(apiKey === null ? {} : { apiKey }),
     sampling: {

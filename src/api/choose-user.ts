@@ -7,7 +7,7 @@ import { resolve } from "node:path";
 import { agentFactory, parseDisplays } from "../agents/index.ts";
 import { ConfigurationError, type EnvironmentSource, type UserSource, type AgentStrategy } from "../core/index.ts";
 import { type ModelUserOptions, parseUserExchanges, selectUser, userNames, recordingUser } from "../users/index.ts";
-import { pricesOf } from "./budget.ts";
+import { pricesOf, ratesOf } from "./budget.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import { readKey } from "./secrets.ts";
 import { suggestion } from "./setting.ts";
@@ -169,8 +169,9 @@ async function modelOptions(
   name: string,
   settings: RolloutSettings,
   environment: EnvironmentSource,
-  { env, cwd }: Surroundings,
+  context: Surroundings,
 ): Promise<ModelUserOptions> {
+  const { env, cwd } = context;
   const { data, userModel, userUrl, userApiKeyEnv, userPrompts } = settings;
   if (userModel === null) {
     throw new ConfigurationError(
@@ -183,6 +184,7 @@ async function modelOptions(
   const prompts = hasPrompts ? await (await tauBench()).loadUserPrompts(resolve(cwd, data)) : null;
   return {
     ...{ model: userModel, variables: env, compat: settings.userCompat, prices: pricesOf(settings, cwd) },
+    ...ratesOf(settings, context),
     ...(prompts === null ? {} : { prompts }),
     ...(userUrl === null ? {} : { url: userUrl }),
     ...(apiKey === null ? {} : { apiKey }),

@@ -366,6 +366,9 @@ export const rolloutSettings = {
     maxCost: number("<dollars>", null, { above: 0 }).help(
       "US dollars for models behind an API (agent, user, judge): when they are spent no other episode begins, and the run can be resumed with more",
     ),
+    modelRequestsPerMinute: number("<n>", null, { above: 0 }).help(
+      "calls that begin in a minute to each model behind an API (agent, user, judge), of all processes and workers together (default: no limit)",
+    ),
     prices: file.help(
       'JSON with prices over the built-in list, in US dollars per million tokens: {"my-model": {"input": 0.5, "output": 1.5}}',
     ),

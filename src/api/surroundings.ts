@@ -22,6 +22,8 @@ export type Surroundings = {
   readonly cwd: string;
   /** Used in place of what the settings of the same meaning name. Default: none. */
   readonly parts?: GivenParts;
+  /** Of a worker: how many there are, which changes. Limits of the run are shared by them. Default: one process has them whole. */
+  readonly share?: { readonly workers: number };
 };
 
 /** Parts of a rollout that a program gives as values. */

@@ -36,7 +36,8 @@ export async function openWorkerRun(state: RunState, place: WorkerPlace): Promis
   const { surroundings, name, folder, onNotice } = place;
   const { settings: theirs, groups } = readWorkerSettings(state.settings);
   const given = { ...theirs, ...place.mine };
-  const prepared = await prepareRollout(given, surroundings, { groups });
+  const share = { workers: state.workers };
+  const prepared = await prepareRollout(given, { ...surroundings, share }, { groups });
   const { settings, environment, redact } = prepared;
   const { gatedEngine, TurnGate } = await import("../service/index.ts");
   const gate = new TurnGate();
@@ -81,7 +82,8 @@ export async function openWorkerRun(state: RunState, place: WorkerPlace): Promis
       const { engineUrl = null, sampling = prepared.sampling } = request;
       return engines.runner({ engineUrl, sampling })(task, request);
     },
-    obey: async ({ phase, weightVersion }) => {
+    obey: async ({ phase, weightVersion, workers }) => {
+      share.workers = workers;
       if (phase === "paused") gate.close();
       if (weightVersion !== null && weightVersion !== known) {
         known = weightVersion;

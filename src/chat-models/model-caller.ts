@@ -19,8 +19,8 @@ export type CallLimits = {
   readonly maxReasks?: number;
   /** Calls at once. Default 256. */
   readonly maxConcurrency?: number;
-  /** Calls begun per minute, evenly spaced. Default: no limit. */
-  readonly requestsPerMinute?: number;
+  /** Calls begun per minute, evenly spaced; a function is called at every call. Default: no limit. */
+  readonly requestsPerMinute?: number | (() => number);
   /** Default: the real clock. */
   readonly clock?: Clock;
   /** Jitter, uniform in [0, 1). Default: `Math.random`. */
@@ -59,7 +59,8 @@ export function createModelCaller(model: ChatModel, part: ModelPart, limits: Cal
   requireLimit(part, "timeoutMs", timeoutMs, timeoutMs > 0);
   requireLimit(part, "maxReasks", maxReasks, maxReasks >= 0);
   requireLimit(part, "maxConcurrency", maxConcurrency, maxConcurrency >= 1);
-  requireLimit(part, "requestsPerMinute", requestsPerMinute, requestsPerMinute > 0);
+  const perMinute = typeof requestsPerMinute === "number" ? requestsPerMinute : requestsPerMinute();
+  requireLimit(part, "requestsPerMinute", perMinute, perMinute > 0);
   const policy = limits.retry ?? defaultModelRetry;
   checkRetryPolicy(policy);
   const permits = createSemaphore(maxConcurrency === Infinity ? Infinity : Math.floor(maxConcurrency));

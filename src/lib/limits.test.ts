@@ -87,6 +87,20 @@ describe("createRateLimit()", () => {
     ]);
   });
 
+  it("spaces by what the rate is when a caller comes", async () => {
+    const clock = createManualClock();
+    let perMinute = 60;
+    const limit = createRateLimit(() => perMinute, clock);
+    const begun: number[] = [];
+    const begin = () => limit.wait().then(() => begun.push(clock.now()));
+    const first = [begin(), begin()];
+    perMinute = 15;
+    const later = [begin(), begin()];
+    await clock.drain();
+    await Promise.all([...first, ...later]);
+    expect(begun).toEqual([0, 1000, 2000, 6000]);
+  });
+
   it("stops waiting when cancelled", async () => {
     const clock = createManualClock();
     const limit = createRateLimit(1, clock);

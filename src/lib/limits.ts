@@ -84,20 +84,21 @@ type RateLimit = {
 };
 
 /** Bounds how many actions begin per minute by spacing them evenly: no bursts, so that no server-side window is overrun.
- * `perMinute` is positive; `Infinity` never waits. Anything else throws a `RangeError`.
+ * `perMinute` is positive; `Infinity` never waits. Anything else throws a `RangeError`. A function is called at every action: the
+ * share of a process changes with the number of others.
  */
-export function createRateLimit(perMinute: number, clock: Clock = systemClock): RateLimit {
-  if (!(perMinute > 0)) {
-    throw new RangeError(`Cannot limit a rate: perMinute is ${perMinute}, a positive number is needed.`);
+export function createRateLimit(perMinute: number | (() => number), clock: Clock = systemClock): RateLimit {
+  const current = typeof perMinute === "number" ? () => perMinute : perMinute;
+  if (!(current() > 0)) {
+    throw new RangeError(`Cannot limit a rate: perMinute is ${current()}, a positive number is needed.`);
   }
-  const spacingMs = 60_000 / perMinute;
   let free = -Infinity;
   return {
     wait: async (signal) => {
       signal?.throwIfAborted();
       const now = clock.now();
       const start = Math.max(now, free);
-      free = start + spacingMs;
+      free = start + 60_000 / current();
       if (start > now) await clock.sleep(start - now, signal);
     },
   };
