@@ -123,6 +123,11 @@ async function openParts(sources: readonly string[], cwd: string): Promise<Viewe
 }
 
 async function openStore(source: string, cwd: string): Promise<EpisodeStore> {
+  if (/^https?:\/\//.test(source)) {
+    throw new ConfigurationError(
+      `Cannot view "${source}": a service answers requests and lists no episodes; name the folder that it writes, its --out, which is followed while it runs.`,
+    );
+  }
   const path = resolve(cwd, source);
   if (!existsSync(path)) {
     throw new ConfigurationError(

@@ -24,3 +24,21 @@ it("of many who find the lock of a killed process at once, one gets it, and noth
   }
   await rm(folder, { recursive: true });
 });
+
+it("removes what was left by processes that were killed while they acquired it, and nothing of those that live", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "run-lock-"));
+  const file = join(folder, "run.lock");
+  // Beyond all numbers of processes.
+  const dead = 2 ** 22 + 5;
+  await writeFile(`${file}.${dead}-0`, "");
+  await writeFile(
+    `${file}.${process.pid}-90`,
+    JSON.stringify({ pid: process.pid, began: "0", host: hostname(), since: "yesterday" }),
+  );
+  await writeFile(`${file}.${process.pid}-91`, "");
+  await writeFile(join(folder, `notes.${dead}-0`), "");
+  const lock = await lockRun(folder, file);
+  await lock.release();
+  expect((await readdir(folder)).toSorted()).toEqual([`notes.${dead}-0`, `run.lock.${process.pid}-91`]);
+  await rm(folder, { recursive: true });
+});

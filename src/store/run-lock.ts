@@ -3,9 +3,9 @@
 // until it is removed by hand.
 
 import { constants } from "node:fs";
-import { copyFile, link, readFile, rm, writeFile } from "node:fs/promises";
+import { copyFile, link, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { ConfigurationError } from "../core/index.ts";
 import { runFiles, systemCode } from "./run-store.ts";
 
@@ -31,7 +31,10 @@ export async function lockRun(folder: string, file: string): Promise<RunLock> {
   try {
     await writeFile(draft, `${JSON.stringify(mine)}\n`);
     for (;;) {
-      if (await place(draft, file)) return { release: () => rm(file, { force: true }) };
+      if (await place(draft, file)) {
+        await sweepDrafts(file);
+        return { release: () => rm(file, { force: true }) };
+      }
       const holder = await readHolder(file);
       if (holder === "gone") continue;
       if (holder !== null && (await mayLive(holder))) throw inUse(folder, file, holder);
@@ -83,6 +86,19 @@ async function takeAway(file: string, draft: string): Promise<void> {
     if (holder !== "gone" && (holder === null || !(await mayLive(holder)))) await rm(file, { force: true });
   } finally {
     await rm(turn, { force: true });
+  }
+}
+
+/** Removes drafts of processes that were killed between writing one and removing it. */
+async function sweepDrafts(file: string): Promise<void> {
+  const folder = dirname(file);
+  for (const name of await readdir(folder)) {
+    const [, pid] = name.startsWith(`${basename(file)}.`) ? (/\.(\d+)-\d+$/.exec(name) ?? []) : [];
+    if (pid === undefined) continue;
+    const draft = join(folder, name);
+    // One that was cut off says its process in its name alone.
+    const holder = (await readHolder(draft)) ?? { pid: Number(pid), began: null, host: hostname(), since: "" };
+    if (holder !== "gone" && !(await mayLive(holder))) await rm(draft, { force: true });
   }
 }
 

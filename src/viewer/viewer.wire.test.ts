@@ -208,6 +208,7 @@ describe("the server", () => {
 
   it("says what it cannot open", async () => {
     await expect(view({ sources: ["nowhere"] })).rejects.toThrow(/there is no such folder/);
+    await expect(view({ sources: ["http://127.0.0.1:8800"] })).rejects.toThrow(/the folder that it writes, its --out/);
     await expect(view({ sources: [] })).rejects.toThrow(/name a run folder/);
     const viewer = await view({ sources: [run], listen: "127.0.0.1:0" });
     try {
