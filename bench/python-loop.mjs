@@ -50,7 +50,7 @@ async function ours(onEpisode = () => {}) {
 /** What Python's environment and user say: what ours said. */
 const episodes = [];
 const tokensTrained = [];
-await ours(async (ended) => {
+async function note(ended) {
   const { episode } = await ended.open();
   const words = episode.messages.filter(({ role }) => role !== "assistant").map(({ content }) => content);
   const turns = episode.trajectory.turns.length;
@@ -63,7 +63,8 @@ await ours(async (ended) => {
     })),
   });
   tokensTrained.push(episode.trajectory.turns.reduce((sum, { sampledTokens }) => sum + sampledTokens.length, 0));
-});
+}
+await ours((ended) => void note(ended));
 const shared = fileURLToPath(new URL("../../shared/", import.meta.url));
 const script = join(folder, "script.json");
 const model = join(shared, "models", "qwen2.5-instruct");

@@ -85,7 +85,7 @@ const totals = await runRollout(
       return [];
     },
   },
-  { concurrency, onEpisode, tasks: tasksInOrder(taskIndexes, { passes }) },
+  { concurrency, onEpisode: (ended) => void onEpisode(ended), tasks: tasksInOrder(taskIndexes, { passes }) },
 );
 await engine.close();
 server.send("report");
