@@ -17,6 +17,8 @@ const tables = [
   "env-server",
   "audit-environment",
   "view",
+  "choose-queue",
+  "work",
 ];
 
 /** Of a table in a declaration file: `    readonly maxTurns: import("./setting.ts").Setting<number>;`. */
