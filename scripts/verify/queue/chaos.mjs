@@ -99,7 +99,8 @@ export async function runChaos({ version, folder, kills, tasks }) {
       if (code !== 0) throw new Error(`the run ended with ${code}; its last lines: ${lastLines(log)}`);
       compare(expected, await resultOf(out), out);
     }
-    const left = await messagesLeft(broker.url);
+    // A worker that was stopped may wake when nobody decides any more: its receipts wait for the queue's next coordinator.
+    const left = await messagesLeft(broker.url, killed["stopped worker"] === undefined ? "" : "_RECEIPTS");
     if (left !== 0) throw new Error(`${left} messages are left at the broker`);
     // In order, too: a worker that was stopped is awake again by now, or is woken.
     for (const one of alive.values()) one.signal("SIGCONT");
@@ -196,11 +197,16 @@ function compare(expected, found, folder) {
   }
 }
 
-/** @param {string} url */
-async function messagesLeft(url) {
+/**
+ * @param {string} url
+ * @param {string} except The end of the names of streams that are not counted; "" for none.
+ */
+async function messagesLeft(url, except) {
   const nc = await connect({ servers: url.replace("nats://", "") });
   let left = 0;
-  for await (const { state } of (await jetstreamManager(nc)).streams.list()) left += state.messages;
+  for await (const { config, state } of (await jetstreamManager(nc)).streams.list()) {
+    if (except === "" || !config.name.endsWith(except)) left += state.messages;
+  }
   await nc.close();
   return left;
 }
