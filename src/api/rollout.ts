@@ -94,10 +94,10 @@ export type RolloutResult = {
 };
 
 /**
- * Runs groups of episodes and writes a run folder: run.json, episodes.jsonl, groups.jsonl, and samples.jsonl with `writeSamples`. Resolves when all
- * groups are decided or a signal stopped the run; failed episodes are data, in `totals`. Rejects with a `ConfigurationError` for
- * whatever the caller can correct, before the folder is made; with the first fault of the store or of an export, after the
- * folder says so.
+ * Runs groups of episodes and writes a run folder: run.json, episodes.jsonl and its index, groups.jsonl, and samples.jsonl with
+ * `writeSamples`. Resolves when all groups are decided or a signal stopped the run; failed episodes are data, in `totals`. Rejects
+ * with a `ConfigurationError` for whatever the caller can correct, before the folder is made; with the first fault of the store
+ * or of an export, after the folder says so.
  *
  * @example
  * const { totals, folder } = await rollout({ env: "bookshop", engine: "expert", groupSize: 8, tasks: "0-3" });

@@ -59,7 +59,7 @@ describe("eval", () => {
     expect(passed.length).toBeLessThan(12);
     expect(passRates[0]?.passHatK).toBeCloseTo(passed.length / 12);
     for (const { reward, fault } of scores) expect(fault === null).toBe(reward === 1);
-    expect(stdout).toContain("r/ results.json, run.json, episodes.jsonl, groups.jsonl\n");
+    expect(stdout).toContain("r/ results.json, run.json, episodes.jsonl, index.jsonl, groups.jsonl\n");
   });
 
   it("scores a run folder as it scored it when it was played", async () => {

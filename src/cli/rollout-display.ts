@@ -171,8 +171,9 @@ export function exitCodeOf({ status, totals }: { readonly status: string; readon
 
 /** The files of a finished run, for its closing table. */
 export function writtenFiles(place: string): string {
-  const { manifest, episodes, groups, samples } = runFiles;
-  return [manifest, episodes, groups, samples].filter((name) => existsSync(join(place, name))).join(", ");
+  const { manifest, episodes, index, shards, groups, samples } = runFiles;
+  const written = [manifest, episodes, `${shards}/`, index, groups, samples];
+  return written.filter((name) => existsSync(join(place, name))).join(", ");
 }
 
 /** As a shell takes it. */

@@ -190,6 +190,7 @@ function showCommands(folder: string, failing: number, { stdout, program, env }:
       `  ${program} inspect ${run}`,
       `  ${program} inspect ${run} ${failing}`,
       `  ${program} inspect ${run} ${failing} --tokens`,
+      `  ${program} view ${run}`,
       "Let the model learn from its own episodes, in twelve minutes:",
       `  ${train}`,
       "Roll out a model of yours behind SGLang:",
