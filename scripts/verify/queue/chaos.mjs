@@ -98,6 +98,7 @@ export async function runChaos({ version, folder, kills, tasks }) {
       const code = await Promise.race([run.ended, sleep(180_000, "not within three minutes")]);
       if (code !== 0) throw new Error(`the run ended with ${code}; its last lines: ${lastLines(log)}`);
       compare(expected, await resultOf(out), out);
+      if (kills > done) process.stderr.write(`${done} of ${kills} kills, ${runs} runs equal to the undisturbed one\n`);
     }
     // A worker that was stopped may wake when nobody decides any more: its receipts wait for the queue's next coordinator.
     const left = await messagesLeft(broker.url, killed["stopped worker"] === undefined ? "" : "_RECEIPTS");

@@ -226,8 +226,10 @@ export async function repeated<T>(action: () => Promise<T>, waitMs: number): Pro
     try {
       return await action();
     } catch (error) {
-      const isAway = /timeout|no responders|disconnect|unavailable|not available/i.test(deepMessage(error));
-      // JetStream that is off answers nobody, too.
+      // JetStream that is off answers nobody, too; a stream that was made and is not found was wiped meanwhile.
+      const isAway = /timeout|no responders|disconnect|unavailable|not available|(stream|consumer) not found/i.test(
+        deepMessage(error),
+      );
       if (!isAway || performance.now() > until) throw error;
       await sleep(retryMs);
     }

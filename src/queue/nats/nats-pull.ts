@@ -97,7 +97,8 @@ export class Puller {
   #ask(batch: number, expiresMs: number): void {
     this.#outstanding += batch;
     this.#request++;
-    const body = JSON.stringify({ batch, expires: expiresMs * 1_000_000 });
+    // Whole nanoseconds: the broker refuses a request with a fraction.
+    const body = JSON.stringify({ batch, expires: Math.ceil(expiresMs) * 1_000_000 });
     this.#link.nc.publish(this.#subject, body, { reply: `${this.#inbox}.${this.#request}` });
   }
 
@@ -139,7 +140,8 @@ export class Puller {
     const code = headers?.code ?? 503;
     if (code === 100 || inbox !== this.#inbox) return;
     const isLast = subject === `${inbox}.${this.#request}`;
-    const pending = Number(headers?.get("Nats-Pending-Messages") ?? "");
+    // A request that was refused has nothing pending, and says no number.
+    const pending = Number(headers?.get("Nats-Pending-Messages") || "none");
     this.#outstanding = isLast || !Number.isInteger(pending) ? 0 : Math.max(0, this.#outstanding - pending);
     if (!isLast && code === 408) return;
     // 408: the time is over. Else there is no consumer to ask, or it takes no request now.

@@ -11,6 +11,9 @@ import type { CoordinatorHandlers, JobQueue, Lease, Receipt, WorkerHandlers, Wor
 import { jobOf, queueConformance, receiptOf, reportOf, stateOf } from "../queue-conformance.test-helper.ts";
 import { type Broker, natsServer, startBroker } from "./broker.test-helper.ts";
 import { connectNatsWorker, coordinateNats } from "./index.ts";
+import { openLink, repeated } from "./nats-link.ts";
+import { Puller } from "./nats-pull.ts";
+import { makeStreams, namesOf, workersConsumer } from "./nats-streams.ts";
 
 /** Short, since it really passes. */
 const leaseMs = 2000;
@@ -121,6 +124,35 @@ describe.skipIf(natsServer === undefined)("a queue at a broker of NATS", () => {
       } finally {
         await proxy.close();
       }
+    }));
+
+  test.concurrent("a request is taken whatever fraction of a millisecond it may wait", () =>
+    within(async ({ broker, coordinator, worker }) => {
+      const { queue } = await coordinator();
+      await worker();
+      const link = await openLink("test", { ...common, address: `nats://127.0.0.1:${broker.port}/own` }, () => undefined);
+      const puller = new Puller(link, namesOf("own").jobs, workersConsumer);
+      // Times a million, these are no whole numbers.
+      for (const [index, waitMs] of [1999.971407000005, 1424.6245269999927, 19999.966240000003].entries()) {
+        await queue.submit(jobOf(`a#${index}`));
+        const { type, messages } = await puller.take(1, { waitMs });
+        for (const message of messages) message.respond("+ACK");
+        expect([type, messages.length]).toEqual(["messages", 1]);
+      }
+      await puller.close();
+      await link.close();
+    }));
+
+  test.concurrent("a coordinator that begins while the broker is wiped makes the queue again", () =>
+    within(async ({ broker }) => {
+      const link = await openLink("test", { ...common, address: `nats://127.0.0.1:${broker.port}/own` }, () => undefined);
+      let attempts = 0;
+      await repeated(async () => {
+        if (attempts++ > 0) await makeStreams(link, namesOf("own"), { leaseMs, maxLeases: null });
+        await link.jsm.streams.purge(namesOf("own").jobs);
+      }, 5000);
+      expect(attempts).toBe(2);
+      await link.close();
     }));
 
   test.concurrent("a message that is longer than the broker takes is refused", () =>
