@@ -130,7 +130,11 @@ describe.skipIf(natsServer === undefined)("a queue at a broker of NATS", () => {
     within(async ({ broker, coordinator, worker }) => {
       const { queue } = await coordinator();
       await worker();
-      const link = await openLink("test", { ...common, address: `nats://127.0.0.1:${broker.port}/own` }, () => undefined);
+      const link = await openLink(
+        "test",
+        { ...common, address: `nats://127.0.0.1:${broker.port}/own` },
+        () => undefined,
+      );
       const puller = new Puller(link, namesOf("own").jobs, workersConsumer);
       // Times a million, these are no whole numbers.
       for (const [index, waitMs] of [1999.971407000005, 1424.6245269999927, 19999.966240000003].entries()) {
@@ -145,7 +149,11 @@ describe.skipIf(natsServer === undefined)("a queue at a broker of NATS", () => {
 
   test.concurrent("a coordinator that begins while the broker is wiped makes the queue again", () =>
     within(async ({ broker }) => {
-      const link = await openLink("test", { ...common, address: `nats://127.0.0.1:${broker.port}/own` }, () => undefined);
+      const link = await openLink(
+        "test",
+        { ...common, address: `nats://127.0.0.1:${broker.port}/own` },
+        () => undefined,
+      );
       let attempts = 0;
       await repeated(async () => {
         if (attempts++ > 0) await makeStreams(link, namesOf("own"), { leaseMs, maxLeases: null });
