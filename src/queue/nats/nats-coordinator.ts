@@ -150,8 +150,9 @@ class NatsQueue implements JobQueue {
     this.#sending.add(subject);
     try {
       const { seq } = await this.#link.persist(subject, JSON.stringify(job));
-      // Its receipt may have come before the broker's answer.
       if (this.#sending.has(subject)) this.#open.set(subject, seq);
+      // Its receipt has come before the broker's answer, from a worker that had the job before; or nobody waits for one any more.
+      else await this.#delete(seq);
     } finally {
       this.#sending.delete(subject);
     }
@@ -202,8 +203,10 @@ class NatsQueue implements JobQueue {
     const { jsm } = this.#link;
     // Where that fails, the state that is kept is forgotten by the next coordinator.
     await jsm.streams.purge(this.#names.states, { filter: this.#names.state(runId) }).catch(() => undefined);
-    const ofRun = [...this.#open.keys()].filter((subject) => subject.startsWith(this.#names.jobsOfRun(runId)));
-    await Promise.all(ofRun.map((subject) => this.#withdraw(subject)));
+    const isOfRun = (subject: string): boolean => subject.startsWith(this.#names.jobsOfRun(runId));
+    await Promise.all([...this.#open.keys(), ...this.#sending].filter(isOfRun).map((one) => this.#withdraw(one)));
+    // A broker that was killed or wiped may hold jobs whose receipts came from workers that had them before.
+    if (this.#open.size === 0) await jsm.streams.purge(this.#names.jobs).catch(() => undefined);
     await this.#tell(control, question);
   }
 
@@ -308,7 +311,11 @@ class NatsQueue implements JobQueue {
   async #withdraw(subject: string): Promise<void> {
     const seq = this.#open.get(subject);
     this.#settle(subject);
-    if (seq !== undefined) await this.#link.jsm.streams.deleteMessage(this.#names.jobs, seq, false).catch(() => false);
+    if (seq !== undefined) await this.#delete(seq);
+  }
+
+  async #delete(seq: number): Promise<void> {
+    await this.#link.jsm.streams.deleteMessage(this.#names.jobs, seq, false).catch(() => false);
   }
 
   #settle(subject: string): void {

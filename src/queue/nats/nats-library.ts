@@ -52,6 +52,7 @@ export interface JetStreamManager {
   };
   readonly consumers: {
     add(stream: string, configuration: object): Promise<unknown>;
+    update(stream: string, name: string, configuration: object): Promise<unknown>;
     info(
       stream: string,
       name: string,

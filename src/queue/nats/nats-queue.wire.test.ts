@@ -215,6 +215,36 @@ describe.skipIf(natsServer === undefined)("a queue at a broker of NATS", () => {
       );
     }));
 
+  test.concurrent("the next coordinator of a queue may have another lease", () =>
+    within(async ({ coordinator, worker }) => {
+      const first = await coordinator();
+      await first.queue.close();
+      const { queue } = await coordinator(undefined, 3 * leaseMs);
+      const side = await worker();
+      await queue.submit(jobOf("a#0"));
+      await takeOne(side);
+      expect(side.leaseMs).toBe(3 * leaseMs);
+    }));
+
+  test.concurrent("the end of a run leaves no job, also when the broker holds some that came again", () =>
+    within(async ({ broker, coordinator, worker }) => {
+      const { queue, receipts } = await coordinator();
+      const side = await worker();
+      await queue.submit(jobOf("a#0"));
+      const [lease] = await takeOne(side);
+      const nc = await connect({ servers: `127.0.0.1:${broker.port}` });
+      const { streams } = await jetstreamManager(nc);
+      const jobs = async (): Promise<number> => (await streams.info("TA_own_JOBS")).state.messages;
+      // As after a wiped disk: the same job once more, while a worker has the first.
+      await queue.submit(jobOf("a#0"));
+      await lease!.done(receiptOf(lease!.job));
+      await until(() => receipts.length === 1);
+      expect(await jobs()).toBe(1);
+      await queue.broadcast({ type: "run", state: stateOf({ phase: "ended" }) });
+      expect(await jobs()).toBe(0);
+      await nc.close();
+    }));
+
   test.concurrent("a question that comes again is obeyed once", () =>
     within(async ({ coordinator, worker }) => {
       const { queue } = await coordinator();
@@ -241,7 +271,7 @@ type Coordinator = {
 
 type World = {
   readonly broker: Broker;
-  readonly coordinator: (port?: number) => Promise<Coordinator>;
+  readonly coordinator: (port?: number, leaseMs?: number) => Promise<Coordinator>;
   readonly worker: (port?: number, notices?: string[], obey?: () => Promise<void>) => Promise<WorkerQueue>;
 };
 
@@ -253,7 +283,7 @@ async function within(body: (world: World) => Promise<void>): Promise<void> {
   try {
     await body({
       broker,
-      coordinator: async (port) => {
+      coordinator: async (port, leaseOf = leaseMs) => {
         const [receipts, notices, state] = [[] as Receipt[], [] as string[], { forgotten: 0 }];
         const handlers: CoordinatorHandlers = {
           onReceipt: (receipt) => void receipts.push(receipt),
@@ -261,7 +291,7 @@ async function within(body: (world: World) => Promise<void>): Promise<void> {
           onForgotten: () => void state.forgotten++,
           onNotice: (notice) => void notices.push(notice),
         };
-        const queue = keep(opened, await coordinateNats(handlers, { ...at(port), leaseMs }));
+        const queue = keep(opened, await coordinateNats(handlers, { ...at(port), leaseMs: leaseOf }));
         return { queue, receipts, notices, state };
       },
       worker: async (port, notices = [], obey) => {

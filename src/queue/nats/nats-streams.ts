@@ -65,10 +65,11 @@ export async function makeStreams(
     // One of an earlier coordinator may be configured otherwise.
     made.push(await jsm.streams.add(one).catch(() => jsm.streams.update(one.name, one)));
   }
-  await jsm.consumers.add(names.jobs, {
+  const workers = {
     ...{ durable_name: workersConsumer, ack_policy: "explicit", ack_wait: nanos(leaseMs), max_deliver: -1 },
     ...{ max_ack_pending: maxLeases ?? -1, max_waiting: mostWaiting },
-  });
+  };
+  await jsm.consumers.add(names.jobs, workers).catch(() => jsm.consumers.update(names.jobs, workersConsumer, workers));
   return made.map(({ created }) => created);
 }
 

@@ -264,7 +264,7 @@ export class Coordinator {
     if (this.#stopped !== null) return;
     await this.#broadcast({});
     for (const { job, cancelTimer } of this.#open.values()) {
-      if (cancelTimer !== null) continue;
+      if (cancelTimer !== null || this.#stopped !== null) continue;
       await this.#submit(job);
     }
   }
