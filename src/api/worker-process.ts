@@ -17,7 +17,8 @@ process.on("SIGINT", () => undefined);
 process.on("SIGTERM", () => drain.abort());
 watchProcess(redactorFor(env, { variables: [], urls: [] }));
 
-const onNotice = (message: string): void => void process.send?.({ type: "notice", message });
+/** A channel that is gone ends the worker; nothing more is to be said about it. */
+const onNotice = (message: string): void => void process.send?.({ type: "notice", message }, () => undefined);
 await runWorker({
   ...{ name, version: packageVersion(), capacity: Number(capacity), drain: drain.signal, onNotice },
   connect: (handlers) => connectToParent(handlers, Number(leaseMs)),

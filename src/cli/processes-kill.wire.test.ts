@@ -128,7 +128,7 @@ test("workers and coordinators that are killed change nothing", { timeout: isFul
     for (let ended = false; !ended;) {
       const how = await Promise.race([run.ended, rest(random.integer(300), null)]);
       if (how !== null) {
-        expect(how).toMatchObject({ code: 0 });
+        expect(how, how.errors).toMatchObject({ code: 0 });
         ended = true;
         continue;
       }

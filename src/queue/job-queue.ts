@@ -130,6 +130,8 @@ export interface JobQueue {
   readonly leaseMs: number;
   /** The last report of each worker that has not left and was heard of within a lease. */
   readonly workers: readonly WorkerReport[];
+  /** Aborts when nothing can be submitted or received any more: after `close`, or with the reason, such as another coordinator in this one's place. */
+  readonly closed: AbortSignal;
   submit(job: Job): Promise<void>;
   /** Jobs that wait are forgotten; who holds one is told, as by the control. Resolves with those of which it is known that they waited. */
   cancel(runId: string, episodeIds: readonly string[]): Promise<readonly string[]>;

@@ -67,6 +67,10 @@ class LocalQueue implements MemoryQueue {
     return this.table.present;
   }
 
+  get closed(): AbortSignal {
+    return this.closing.signal;
+  }
+
   connect(handlers: WorkerHandlers): WorkerQueue {
     const port = new Port(this, handlers);
     this.ports.add(port);

@@ -60,6 +60,7 @@ export function createProcessPool(handlers: CoordinatorHandlers, options: Proces
   });
   return {
     leaseMs: queue.leaseMs,
+    closed: queue.closed,
     get workers() {
       return queue.workers;
     },

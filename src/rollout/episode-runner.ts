@@ -93,7 +93,7 @@ export type ObservedCalls = { readonly calls: number; readonly sampledTokens: nu
 export type EpisodeRequest = Required<
   Pick<EpisodeOptions, "episodeId" | "groupId" | "sampleIndex" | "seed" | "signal" | "onEvent">
 > &
-  Pick<EpisodeOptions, "resumeFrom" | "requestTag"> & {
+  Pick<EpisodeOptions, "resumeFrom" | "requestTag" | "failure"> & {
     /** Of this episode alone. Default: the runner's. */
     readonly sampling?: SamplingParams;
     /** Of this episode alone, where a queue carries it to its worker. Default: the runner's. */

@@ -105,7 +105,12 @@ export type RecoveredJournal = JournalState & {
  */
 export async function readJournal(
   folder: string,
-  options: { readonly hasEnded: (episodeId: string) => boolean; readonly onTornLine?: (torn: TornLine) => void },
+  options: {
+    readonly hasEnded: (episodeId: string) => boolean;
+    readonly onTornLine?: (torn: TornLine) => void;
+    /** Of a process that may live: an episode without its first events has ended, and its first segment is gone. Default: false. */
+    readonly isLive?: boolean;
+  },
 ): Promise<RecoveredJournal> {
   const { onTornLine = () => undefined } = options;
   const segments = new Map<string, Set<string>>();
@@ -132,6 +137,10 @@ export async function readJournal(
       if (options.hasEnded(episodeId)) continue;
       const known = slices.get(episodeId) ?? [];
       if (head.number !== known.length) {
+        if (options.isLive === true) {
+          slices.delete(episodeId);
+          continue;
+        }
         throw new ConfigurationError(
           `Cannot read the journal "${file}": event ${known.length} of episode "${episodeId}" is missing before line ${number}. ` +
             "Restore the segments of the journal; if they are lost, begin a new run.",

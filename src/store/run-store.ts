@@ -1,6 +1,6 @@
 // The contracts of a stored run: written while it happens, with a journal of the episodes in flight, and read afterwards.
 
-import { type Episode, type GroupRecord, type EpisodeEvent, attribute, AttributedError } from "../core/index.ts";
+import { type Episode, type GroupRecord, type EpisodeEvent, attribute, AttributedError, faultAt } from "../core/index.ts";
 import type { JsonObject } from "../python-semantics/json/value.ts";
 
 /**
@@ -105,7 +105,7 @@ export function unbegunStore(location: string): Error {
 }
 
 export function closedStore(location: string): Error {
-  return new Error(`Cannot append to the run store at "${location}": it is closed.`);
+  return faultAt("store", "closed", `Cannot append to the run store at "${location}": it is closed.`);
 }
 
 export function systemCode(error: unknown): string | null {

@@ -78,6 +78,22 @@ describe("openShard()", () => {
     await next.close();
   });
 
+  it("reads events beside those of an episode that has ended and began in an earlier life", async () => {
+    const folder = newFolder();
+    const first = await openShard(folder, "w");
+    await first.record("e", events[0]!);
+    await kill(first);
+    const second = await openShard(folder, "w");
+    await second.record("e", events[1]!);
+    for (const event of events.slice(0, 2)) await second.record("x", event);
+    // Its first event goes with the segment of the first life.
+    await second.append(sampleEpisode("e"));
+    expect(await second.recorded("x")).toEqual(events.slice(0, 2));
+    const other = await openShard(folder, "other");
+    expect(await other.adopt("x", "w")).toBe(2);
+    for (const one of [second, other]) await one.close();
+  });
+
   it("takes over the events of a dead worker's episode once, and leaves that one's files as they are", async () => {
     const folder = newFolder();
     const dead = await openShard(folder, "dead", { fsync: "never" });

@@ -199,7 +199,7 @@ class Shard implements ShardStore {
 
   #readJournal(shard: string): Promise<RecoveredJournal> {
     const folder = join(this.#opened.folder, runFiles.shards, shard, runFiles.journal);
-    return readJournal(folder, { hasEnded: () => false });
+    return readJournal(folder, { hasEnded: () => false, isLive: true });
   }
 
   #refuseClosed(): void {

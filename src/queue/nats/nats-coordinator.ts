@@ -78,6 +78,7 @@ async function refuseSecond({ nc, address }: NatsLink, { coordinator }: QueueNam
 
 class NatsQueue implements JobQueue {
   readonly leaseMs: number;
+  readonly closed: AbortSignal;
   readonly #link: NatsLink;
   readonly #names: QueueNames;
   readonly #handlers: CoordinatorHandlers;
@@ -107,6 +108,7 @@ class NatsQueue implements JobQueue {
     this.#configuration = configuration;
     this.#table = new WorkerTable(this.leaseMs, systemClock);
     this.#receipts = new Puller(link, names.receipts, this.#own);
+    this.closed = AbortSignal.any([this.#stop.signal, link.closed]);
   }
 
   get workers(): readonly WorkerReport[] {
@@ -276,9 +278,10 @@ class NatsQueue implements JobQueue {
     const created = String(await makeStreams(this.#link, this.#names, this.#configuration));
     const owner = await ownerOfReceipts(this.#link, this.#names, this.#own);
     if (owner === "other") {
-      const state = "another coordinator has taken it over";
-      this.#stop.abort(faultAt("queue", "replaced", `Cannot use the queue at ${this.#link.address.shown}: ${state}.`));
-      this.#handlers.onNotice(`Notice: ${state}: nothing more is submitted or received here.`);
+      const { shown, queue } = this.#link.address;
+      const state = `Cannot go on with the queue "${queue}" at ${shown}: another coordinator has taken it over`;
+      const remedy = "resume what ran here when that one has ended, or with another queue behind the address";
+      this.#stop.abort(faultAt("queue", "replaced", `${state}; ${remedy}.`));
       await this.close();
       return;
     }

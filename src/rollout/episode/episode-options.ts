@@ -5,6 +5,7 @@ import type { AgentStrategy } from "../../core/agent.ts";
 import { type Engine, defaultSampling, type SamplingParams } from "../../core/engine.ts";
 import type { EnvironmentSource } from "../../core/environment.ts";
 import type { EpisodeEvent } from "../../core/episode.ts";
+import type { Failure } from "../../core/failure.ts";
 import type { Grading } from "../../core/grading.ts";
 import type { Renderer } from "../../core/renderer.ts";
 import type { UserSource } from "../../core/user.ts";
@@ -116,6 +117,8 @@ export type EpisodeOptions = {
    * that it is at work on, which the last call of a process that died may be; so each process has its own. Default: none.
    */
   readonly requestTag?: string;
+  /** What is wrong with the episode before it begins: it ends with this failure, and its environment is not opened. @default null */
+  readonly failure?: Failure | null;
   /** Gets every event before it counts; the episode waits for it. What it throws is a failure at boundary "store". */
   readonly onEvent?: (event: EpisodeEvent) => void | Promise<void>;
   readonly clock?: Clock;
@@ -179,6 +182,7 @@ export function resolveOptions(taskId: string, options: EpisodeOptions): Resolve
     signal: options.signal ?? null,
     resumeFrom: options.resumeFrom ?? [],
     requestTag: options.requestTag ?? "",
+    failure: options.failure ?? null,
     onEvent: options.onEvent ?? null,
     clock: options.clock ?? systemClock,
     routedExperts: options.routedExperts ?? null,

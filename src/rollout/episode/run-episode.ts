@@ -215,6 +215,8 @@ class EpisodeRun {
     const { strategy, actions } = this.#parts;
     const begun = await this.#confirm({ type: "episode-start", episodeId, taskId: this.#task.id, seed }, "environment");
     if (begun !== null) return begun;
+    const { failure } = this.#options;
+    if (failure !== null) return { type: "ending", stopReason: "fault", failure };
     if (this.#restarts) await this.#restart();
     const environment = await this.#guard("environment", () => this.#open());
     this.#environment = environment;

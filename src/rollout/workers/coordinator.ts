@@ -90,7 +90,12 @@ export class Coordinator {
       onForgotten: () => void coordinator.#submitAgain(),
       onNotice: options.onNotice,
     };
-    coordinator.#queue = await options.connect(handlers, (reason) => coordinator.#fail(reason));
+    const queue = await options.connect(handlers, (reason) => coordinator.#fail(reason));
+    coordinator.#queue = queue;
+    // Whoever only waits would wait for ever.
+    subscribeToAbort(queue.closed, () => {
+      if (coordinator.#stopped === null) coordinator.#fail(messageOf(queue.closed.reason));
+    });
     await coordinator.#queue.broadcast({ type: "run", state: coordinator.#state });
     return coordinator;
   }

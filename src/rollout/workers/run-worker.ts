@@ -32,6 +32,7 @@ import type { ShardStore } from "../../store/index.ts";
 import { observedIn } from "../concurrency/episode-limit.ts";
 import { endedOf, type EpisodeRequest, type FinishedEpisode } from "../episode-runner.ts";
 import { TotalsCounter } from "../run-totals.ts";
+import { deadlyEpisode, Deaths } from "./deaths.ts";
 
 /** A run as a worker has opened it. */
 export interface WorkerRun {
@@ -83,11 +84,18 @@ type Held = {
   readonly lease: Lease;
   readonly counter: TotalsCounter;
   readonly controller: AbortController;
+  /** What it writes into. */
+  shard: ShardStore | null;
   /** Why it was aborted: its coordinator cancelled it, or it is another worker's now. */
   ended: "cancelled" | "lost" | null;
 };
 
-type KnownRun = { state: RunState; readonly opened: Promise<WorkerRun>; run: WorkerRun | null };
+type KnownRun = {
+  state: RunState;
+  readonly opened: Promise<WorkerRun>;
+  run: WorkerRun | null;
+  reopening: Promise<void> | null;
+};
 
 class Worker {
   readonly #options: WorkerOptions;
@@ -95,7 +103,12 @@ class Worker {
   readonly #held = new Set<Held>();
   readonly #working = new Set<Promise<void>>();
   readonly #runs = new Map<string, KnownRun>();
+  /** What runs of an episode. The same job may come again while it runs, and a journal has one writer. */
+  readonly #episodes = new Map<string, Promise<void>>();
   readonly #freed = new Waiters();
+  readonly #deaths = new Deaths();
+  /** Of the episode that runs alone among those that may have ended their workers. */
+  #alone: Promise<void> = Promise.resolve();
   /** It takes no jobs any more. */
   readonly #refusal = new AbortController();
   #queue: WorkerQueue | null = null;
@@ -164,11 +177,15 @@ class Worker {
   #begin(lease: Lease): void {
     const planned = { groups: 1, groupSize: 1, target: null };
     const counter = new TotalsCounter(planned, () => this.#clock.now());
-    const held: Held = { lease, counter, controller: new AbortController(), ended: null };
+    const held: Held = { lease, counter, controller: new AbortController(), shard: null, ended: null };
     this.#held.add(held);
-    const working = this.#work(held).catch((error: unknown) => this.#fail(held, error));
+    const key = JSON.stringify([lease.job.runId, lease.job.episodeId]);
+    const work = (): Promise<void> => this.#work(held).catch((error: unknown) => this.#fail(held, error));
+    const working = this.#episodes.get(key)?.then(work, work) ?? work();
+    this.#episodes.set(key, working);
     void this.#track(
       working.finally(() => {
+        if (this.#episodes.get(key) === working) this.#episodes.delete(key);
         this.#held.delete(held);
         this.#freed.wake();
       }),
@@ -183,7 +200,7 @@ class Worker {
   }
 
   async #work(held: Held): Promise<void> {
-    const { lease, counter, controller } = held;
+    const { lease } = held;
     const { job } = lease;
     const known = this.#runs.get(job.runId);
     // Its state comes before its jobs, unless the run has ended.
@@ -196,6 +213,32 @@ class Worker {
           `expected ${job.contentHash.slice(0, 12)}); give the worker the data and the package of its coordinator.`,
       );
     }
+    const suspicion = await this.#deaths.suspicion(lease);
+    const execute = async (): Promise<void> => {
+      const { location } = run.shard;
+      await this.#deaths.begin(lease, location);
+      let isDone = false;
+      try {
+        isDone = await this.#run(held, { run, task, failure: suspicion === "fatal" ? deadlyEpisode(job.episodeId) : null });
+      } finally {
+        await this.#deaths.end(lease, location, isDone);
+      }
+    };
+    if (suspicion !== "alone") return execute();
+    const before = this.#alone;
+    const running = before.then(execute);
+    this.#alone = running.catch(() => undefined);
+    return running;
+  }
+
+  /** `failure`: what it ends with without being run. Resolves with whether its receipt was sent. */
+  async #run(
+    held: Held,
+    { run, task, failure: fatal }: { readonly run: WorkerRun; readonly task: Task; readonly failure: Failure | null },
+  ): Promise<boolean> {
+    const { lease, counter, controller } = held;
+    const { job } = lease;
+    held.shard = run.shard;
     if (lease.delivery > 1 || job.fence > 1) await takeOver(run.shard, job.episodeId, job.shards);
     const sampling = job.sampling === null ? {} : { sampling: JSON.parse(job.sampling) as SamplingParams };
     const { episodeId, groupId, sampleIndex, seed, engineUrl } = job;
@@ -205,10 +248,14 @@ class Worker {
       ...{ episodeId, groupId, sampleIndex, seed, engineUrl, ...sampling, ...requestTag, signal: controller.signal },
       onEvent: (event) => this.#onEvent(event, counter),
       onRecorded: (event) => counter.recorded(event),
+      ...(fatal === null ? {} : { failure: fatal }),
     });
     const { episode, origin } = finished;
-    if (episode.stopReason === "cancelled" && held.ended !== "cancelled") return;
+    if (episode.stopReason === "cancelled" && held.ended !== "cancelled") return false;
+    // This disk is at fault, and not the episode: another worker may run it, or this one later.
+    if (episode.failure?.boundary === "store") throw new AttributedError(episode.failure);
     const { shard } = run;
+    held.shard = shard;
     const stored = origin === "stored" ? await shard.receipt(episodeId) : null;
     const entry = stored ?? (await shard.append(episode));
     const { failure, ending, metrics, weightSpans, samples, trainedTokens, dropped } = endedOf(finished).summary;
@@ -225,6 +272,7 @@ class Worker {
       details: { failure: shortened(failure), ending, metrics, weightSpans, samples, trainedTokens, dropped },
     });
     this.#restMs = 0;
+    return true;
   }
 
   /** Until the queue has it: an episode that is stored is worth more than what it takes to run it again. */
@@ -241,16 +289,23 @@ class Worker {
   }
 
   /** What is wrong with the worker itself, not with an episode: another one may do better. */
-  async #fail({ lease, controller }: Held, error: unknown): Promise<void> {
+  async #fail({ lease, controller, shard }: Held, error: unknown): Promise<void> {
     const reason = messageOf(error);
     if (!controller.signal.aborted)
       this.#options.onNotice(`Notice: episode "${lease.job.episodeId}" is given back: ${reason}`);
     await lease.giveBack(reason).catch(() => undefined);
     if (error instanceof AttributedError && error.failure.boundary === "store") {
       this.#restMs = Math.min(longestWaitMs, Math.max(firstWaitMs, 2 * this.#restMs));
-      const run = await this.#runs.get(lease.job.runId)?.opened;
-      await run?.reopen().catch((fault: unknown) => this.#options.onNotice(`Notice: ${messageOf(fault)}`));
+      const known = this.#runs.get(lease.job.runId);
+      // Of many episodes that fail with a shard, the first opens it again.
+      if (known?.run?.shard === shard) known.reopening ??= this.#reopen(known);
+      await known?.reopening;
     } else if (!controller.signal.aborted) await this.#refuse(reason);
+  }
+
+  async #reopen(known: KnownRun): Promise<void> {
+    await known.run?.reopen().catch((fault: unknown) => this.#options.onNotice(`Notice: ${messageOf(fault)}`));
+    known.reopening = null;
   }
 
   async #refuse(reason: string): Promise<void> {
@@ -286,7 +341,7 @@ class Worker {
         `Cannot run "${runId}": its coordinator has version ${state.version} of trainable-agents, this worker has ${this.#options.version}; install the same.`,
       );
     }
-    const entry = known ?? { state, opened: this.#options.openRun(state), run: null };
+    const entry = known ?? { state, opened: this.#options.openRun(state), run: null, reopening: null };
     this.#runs.set(runId, entry);
     entry.state = state;
     try {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { AttributedError, type Task } from "../../core/index.ts";
 import { createManualClock, type ManualClock } from "../../lib/clock.test-helper.ts";
-import { createMemoryQueue, type MemoryQueue, type Receipt, type WorkerReport } from "../../queue/index.ts";
+import { createMemoryQueue, type Lease, type MemoryQueue, type Receipt, type WorkerReport } from "../../queue/index.ts";
 import { createFileRunStore, EpisodeFiles, type FileRunStore, openShard, type ShardStore } from "../../store/index.ts";
 import { dropZeroSignal, episodeSamples, type RolloutParts, runRollout } from "../index.ts";
 import { passing, runnerOf, taskset, type Behaviour } from "../scripted-run.test-helper.ts";
@@ -185,6 +185,53 @@ const report: Omit<WorkerReport, "worker"> = {
   ...{ version: "1", phase: "working", reason: null, capacity: 4, held: 0, callsInFlight: 0 },
   ...{ observed: { calls: 0, sampledTokens: 0, overloads: 0 }, unfinished: { turns: 0, sampledTokens: 0 } },
 };
+
+test("a job that comes again to the worker that runs it waits for the first, and its episode is written once", async () => {
+  const running = await coordinate();
+  let [atOnce, most, runs] = [0, 0, 0];
+  let seen: readonly Lease[] = [];
+  await work(running, "w-1", {
+    capacity: 30,
+    connect: (handlers) => {
+      const side = running.queue.connect(handlers);
+      const take = side.take.bind(side);
+      // As a broker that has lost the lease: each comes twice.
+      side.take = async (...given) => {
+        seen = await take(...given);
+        return seen.flatMap((lease) => [lease, { ...lease, delivery: 2 }]);
+      };
+      return side;
+    },
+    run: (run) => ({
+      ...run,
+      shard: run.shard,
+      runEpisode: async (task, request) => {
+        if (request.episodeId !== seen[0]?.job.episodeId) return run.runEpisode(task, request);
+        runs++;
+        most = Math.max(most, ++atOnce);
+        return run.runEpisode(task, request).finally(() => atOnce--);
+      },
+    }),
+  });
+  expect((await together(running)).totals.episodesFinished).toBe(12);
+  while (runs < 2) await new Promise((resolve) => setTimeout(resolve, 5));
+  expect([most, (await indexed()).length]).toEqual([1, 12]);
+});
+
+test("a run whose queue another coordinator has taken over ends with the reason", async () => {
+  const taken = new AbortController();
+  const running = await coordinate({
+    connect: (handlers) => {
+      const queue = createMemoryQueue(handlers, { leaseMs, clock });
+      Object.defineProperty(queue, "closed", { value: taken.signal });
+      return queue;
+    },
+  });
+  const ending = together(running);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  taken.abort(new Error("another coordinator has taken it over"));
+  await expect(ending).rejects.toThrow("another coordinator has taken it over");
+});
 
 test("a full disk gives the job back, sends no receipt and opens the shard again", async () => {
   const running = await coordinate();
