@@ -1,6 +1,13 @@
 // The contracts of a stored run: written while it happens, with a journal of the episodes in flight, and read afterwards.
 
-import { type Episode, type GroupRecord, type EpisodeEvent, attribute, AttributedError, faultAt } from "../core/index.ts";
+import {
+  type Episode,
+  type GroupRecord,
+  type EpisodeEvent,
+  attribute,
+  AttributedError,
+  faultAt,
+} from "../core/index.ts";
 import type { JsonObject } from "../python-semantics/json/value.ts";
 
 /**

@@ -119,7 +119,9 @@ describe.skipIf(natsServer === undefined)("a queue at a broker of NATS", () => {
         const second = await coordinator();
         heal();
         await until(() => first.queue.closed.aborted);
-        expect(String(first.queue.closed.reason)).toContain("another coordinator has taken it over; resume what ran here");
+        expect(String(first.queue.closed.reason)).toContain(
+          "another coordinator has taken it over; resume what ran here",
+        );
         await expect(first.queue.submit(jobOf("a#0"))).rejects.toThrow("another coordinator has taken it over");
         await second.queue.submit(jobOf("a#0"));
       } finally {

@@ -219,7 +219,11 @@ class Worker {
       await this.#deaths.begin(lease, location);
       let isDone = false;
       try {
-        isDone = await this.#run(held, { run, task, failure: suspicion === "fatal" ? deadlyEpisode(job.episodeId) : null });
+        isDone = await this.#run(held, {
+          run,
+          task,
+          failure: suspicion === "fatal" ? deadlyEpisode(job.episodeId) : null,
+        });
       } finally {
         await this.#deaths.end(lease, location, isDone);
       }
