@@ -19,7 +19,6 @@ import type { WorkerSettings } from "./worker-run.ts";
 
 /** From src/ and from dist/ alike: processes run what was built. */
 const program = fileURLToPath(new URL("../../dist/api/worker-process.js", import.meta.url));
-const leaseMs = 60_000;
 
 /** A process is worth its start, half a second of CPU, from so many episodes on, and so many at once. */
 const leastEpisodes = 512;
@@ -94,6 +93,7 @@ export function openProcesses({
   const whole = async (episode: Episode) => ({ episode, result: await prepared.rowsOf(episode) });
   const { ceiling } = concurrencyBounds(given.concurrency);
   const capacity = Math.ceil(ceiling / processes);
+  const leaseMs = Math.max(3, given.queueLease) * 1000;
   const settings: WorkerSettings = { settings: queue === null ? given : settingsForQueue(given), groups, folder };
   return Coordinator.open({
     ...options,
@@ -113,7 +113,7 @@ export function openProcesses({
       if (queue !== null)
         return coordinateNats(handlers, {
           ...queue,
-          leaseMs: Math.max(3, given.queueLease) * 1000,
+          leaseMs,
           maxLeases: ceiling,
         });
       return createProcessPool(handlers, {

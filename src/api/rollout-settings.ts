@@ -393,7 +393,7 @@ export const rolloutSettings = {
   ...queueSettings,
   ...section("The queue", {
     queueLease: seconds(60).help(
-      "with --queue: a worker that is silent for so long has lost its episodes, which others run; at least 3",
+      "with --queue and --processes: a worker that is silent for so long has lost its episodes, which others run; at least 3",
     ),
   }),
   ...section("Output", {

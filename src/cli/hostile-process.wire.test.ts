@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { bundledProgram } from "../../tests/bundled-program.ts";
 import { repositoryRoot } from "../../tests/conformance/shared-folder.ts";
+import { openRunFolder } from "../store/index.ts";
 import { createFunctionSampler, createSglangFront } from "../testing/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
 
@@ -87,6 +88,42 @@ async function expectResumable(name: string): Promise<void> {
 }
 
 describe.skipIf(!existsSync(environments))("the built program (needs npm run build)", () => {
+  it("a run of several processes survives an episode that ends each of them, and records why it failed", async () => {
+    await writeFile(
+      join(folder, "deadly.mjs"),
+      moduleText('process.kill(process.pid, "SIGKILL"); await new Promise(() => {});'),
+    );
+    const flags = [
+      "--env",
+      "./deadly.mjs",
+      "--url",
+      url,
+      "--model",
+      "readable",
+      "--group-size",
+      "2",
+      "--processes",
+      "2",
+    ];
+    const { code, stderr } = await run(["rollout", ...flags, "--out", "deadly"]);
+    expect({ code, stderr }).toMatchObject({ code: 0 });
+    const endings: string[] = [];
+    for await (const { id, outcome, failure } of openRunFolder(join(folder, "deadly")).episodes()) {
+      endings.push(`${id} ${outcome} ${failure?.boundary ?? ""} ${failure?.code ?? ""}`.trim());
+    }
+    expect(endings.toSorted()).toEqual(
+      [0, 1]
+        .flatMap((sample) => [
+          `lamp:test:0#${sample} failed queue worker-died`,
+          ...[1, 2, 3].map((task) => `lamp:test:${task}#${sample} completed`),
+        ])
+        .toSorted(),
+    );
+    // Five for each of the two at most, as one process may end with both.
+    expect(stderr.match(/ended by SIGKILL/g)!.length).toBeGreaterThanOrEqual(5);
+    expect(stderr.match(/ended by SIGKILL/g)!.length).toBeLessThanOrEqual(10);
+  });
+
   it.each([
     ["loop", "while (true) {}"],
     ["loop-later", "await null; while (true) {}"],

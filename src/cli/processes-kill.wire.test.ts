@@ -7,11 +7,12 @@ import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as rest } from "node:timers/promises";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { bundledProgram, killProcess } from "../../tests/bundled-program.ts";
 import type { GroupRecord } from "../core/index.ts";
 import { createExpertSampler } from "../environments/bookshop/index.ts";
 import { createRandom } from "../lib/random.ts";
+import { natsServer, startBroker } from "../queue/nats/broker.test-helper.ts";
 import { openRunFolder } from "../store/index.ts";
 import { createSglangFront } from "../testing/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
@@ -22,10 +23,11 @@ const kills = isFull ? 200 : 15;
 
 const tokenizer = createReadableTokenizer();
 const expert = createExpertSampler({ tokenizer, noise: 0.2 });
+let turnMs = 15;
 /** As a server that takes its time, so that processes die in the middle of turns. */
 const slow: typeof expert = {
   sample: async (request) => {
-    await rest(15);
+    await rest(turnMs);
     return expert.sample(request);
   },
 };
@@ -53,7 +55,11 @@ type Run = {
 };
 
 function start(...flags: readonly string[]): Run {
-  const child = spawn(process.execPath, [program, "rollout", "--url", url, "--quiet", ...flags], {
+  return startCommand("rollout", "--url", url, "--quiet", ...flags);
+}
+
+function startCommand(...flags: readonly string[]): Run {
+  const child = spawn(process.execPath, [program, ...flags], {
     stdio: ["ignore", "ignore", "pipe"],
   });
   let errors = "";
@@ -100,7 +106,7 @@ async function resultOf(folder: string) {
     expect(episodes.has(episode.id)).toBe(false);
     expect(conservationViolations(episode.trajectory, episodeSamples(episode))).toEqual([]);
     const sampled = episode.trajectory.turns.map(({ sampledTokens }) => Array.from(sampledTokens).join(" "));
-    episodes.set(episode.id, JSON.stringify([episode.reward, episode.outcome, sampled]));
+    episodes.set(episode.id, JSON.stringify([episode.reward, episode.outcome, episode.failure, sampled]));
   }
   const shown = groups.toSorted((left, right) => left.groupIndex - right.groupIndex);
   return { groups: shown, episodes: [...episodes].toSorted(([left], [right]) => (left < right ? -1 : 1)) };
@@ -110,6 +116,101 @@ async function leftBehind(folder: string): Promise<string[]> {
   const names = await readdir(folder, { recursive: true });
   return names.filter((name) => /lock|journal|\.new$/.test(name));
 }
+
+/** Episodes that count. */
+async function indexed(folder: string): Promise<number> {
+  return (await readFile(join(folder, "index.jsonl"), "utf8").catch(() => "")).split("\n").length - 1;
+}
+
+type Started = { readonly run: Run; readonly workers: readonly number[]; end(): Promise<void> };
+
+/** A run with two workers, of its own or at a broker, whose lease is three seconds. */
+async function withWorkers(kind: "processes" | "queue", folder: string): Promise<Started> {
+  const lease = ["--queue-lease", "3"];
+  if (kind === "processes") {
+    const run = start(...plan(folder, 8), "--processes", "2", ...lease);
+    await expect.poll(() => workersOf(run.child.pid!), { timeout: 30_000 }).toHaveLength(2);
+    return { run, workers: workersOf(run.child.pid!), end: () => killProcess(run.child) };
+  }
+  const broker = await startBroker();
+  const queue = ["--queue", `nats://127.0.0.1:${broker.port}/faults`];
+  const workers = ["w1", "w2"].map((name) =>
+    startCommand("worker", ...queue, "--dir", root, "--capacity", "8", "--name", name),
+  );
+  const run = start(...plan(folder, 8), ...queue, ...lease);
+  return {
+    run: {
+      child: run.child,
+      ended: run.ended.then(async ({ code, errors }) => {
+        for (const { child } of workers) child.kill("SIGTERM");
+        const ended = await Promise.all(workers.map((worker) => worker.ended));
+        // What a worker has to say, it says itself.
+        return {
+          code: Math.max(code ?? 1, ...ended.map((one) => one.code ?? 1)),
+          errors: errors + ended.map((one) => one.errors).join(""),
+        };
+      }),
+    },
+    workers: workers.map(({ child }) => child.pid!),
+    end: async () => {
+      for (const { child } of [run, ...workers]) await killProcess(child);
+      await broker.remove();
+    },
+  };
+}
+
+describe.each(["processes", "queue"] as const)("workers of a run (%s)", (kind) => {
+  let started: Started | null = null;
+  let undisturbed: Awaited<ReturnType<typeof resultOf>> | null = null;
+  afterEach(async () => {
+    await started?.end();
+    turnMs = 15;
+  });
+  const begin = async (name: string): Promise<Started & { readonly folder: string }> => {
+    if (undisturbed === null) {
+      const calm = join(root, `calm-${kind}`);
+      expect(await start(...plan(calm, 8)).ended).toMatchObject({ code: 0 });
+      undisturbed = await resultOf(calm);
+    }
+    turnMs = 150;
+    const folder = join(root, `${name}-${kind}`);
+    started = await withWorkers(kind, folder);
+    await expect.poll(() => indexed(folder), { timeout: 60_000 }).toBeGreaterThan(4);
+    return { ...started, folder };
+  };
+
+  test.skipIf(kind === "queue" && natsServer === undefined)(
+    "one that is stopped for two leases comes back too late, and changes nothing",
+    { timeout: 180_000 },
+    async () => {
+      const { run, workers, folder } = await begin("stopped");
+      process.kill(workers[0]!, "SIGSTOP");
+      await rest(7000);
+      process.kill(workers[0]!, "SIGCONT");
+      const { code, errors } = await run.ended;
+      expect(code, errors).toBe(0);
+      expect(await resultOf(folder)).toEqual(undisturbed);
+    },
+  );
+
+  test.skipIf(process.platform !== "linux" || (kind === "queue" && natsServer === undefined))(
+    "one whose disk is full gives back what it has, and goes on when there is room",
+    { timeout: 180_000 },
+    async () => {
+      const { run, workers, folder } = await begin("full");
+      const limit = (bytes: string): void =>
+        void execFileSync("prlimit", ["--pid", String(workers[0]!), `--fsize=${bytes}`]);
+      // The system refuses every further byte of its files.
+      limit("1:unlimited");
+      await rest(3000);
+      limit("unlimited:unlimited");
+      const { code, errors } = await run.ended;
+      expect(code, errors).toBe(0);
+      expect(errors).toMatch(/is given back: .*EFBIG/);
+      expect(await resultOf(folder)).toEqual(undisturbed);
+    },
+  );
+});
 
 test("workers and coordinators that are killed change nothing", { timeout: isFull ? 1_800_000 : 240_000 }, async () => {
   const groupSize = isFull ? 32 : 8;

@@ -1,15 +1,16 @@
 // Which episodes end their workers. A worker notes in its shard that it begins an episode that was delivered before, and that it is still
-// there when the episode ends in whichever way; what was begun and not ended has a worker that died. A note is written for repeated
-// deliveries alone, so that a run in which nobody dies writes none.
+// there when the episode ends in whichever way; what was begun and not ended has a worker that died. Deaths count together that came
+// at the same place: an episode that got further since is not what its workers die of. A note is written for repeated deliveries
+// alone, so that a run in which nobody dies writes none.
 
 import { appendFile, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Failure } from "../../core/index.ts";
+import type { EpisodeEvent, Failure } from "../../core/index.ts";
 import type { Lease } from "../../queue/job-queue.ts";
 
 const notesFile = "deliveries.txt";
 
-/** An episode whose workers have died so often fails, and ends no further worker. */
+/** An episode at whose same place so many workers have died fails, and ends no further worker. */
 const mostDeaths = 5;
 
 /** "alone": its next worker runs no other episode that is suspected, so that of many that died together only the cause dies again. */
@@ -19,14 +20,14 @@ export class Deaths {
   /** Notes that could not be written yet: a full disk must not look like a death. */
   #pending = "";
 
-  /** What was noted of an episode before this delivery. */
-  async suspicion({ job, delivery }: Lease): Promise<Suspicion> {
+  /** What was noted of an episode before this delivery; `place` as of `placeOf`. */
+  async suspicion({ job, delivery }: Lease, place: number): Promise<Suspicion> {
     if (delivery < mostDeaths || job.shards === null) return "none";
     let open = 0;
     for (const name of await readdir(job.shards).catch(() => [])) {
       const notes = await readFile(join(job.shards, name, notesFile), "utf8").catch(() => "");
       for (const line of notes.split("\n")) {
-        if (line.slice(1) === JSON.stringify(job.episodeId)) open += line.startsWith("+") ? 1 : -1;
+        if (line.slice(1) === noteOf(job.episodeId, place)) open += line.startsWith("+") ? 1 : -1;
       }
     }
     // The first delivery has no note.
@@ -35,17 +36,21 @@ export class Deaths {
   }
 
   /** `location`: the folder of the worker's shard. */
-  async begin({ job, delivery }: Lease, location: string): Promise<void> {
-    if (delivery > 1) await this.#note("+", job.episodeId, location);
+  async begin({ job, delivery }: Lease, place: number, location: string): Promise<void> {
+    if (delivery > 1) await this.#write(`+${noteOf(job.episodeId, place)}\n`, location);
   }
 
   /** `isDone`: it has a receipt, and is not delivered again. */
-  async end({ job, delivery }: Lease, location: string, isDone: boolean): Promise<void> {
-    if (delivery > 1 || !isDone) await this.#note("-", job.episodeId, location);
+  async end(
+    { job, delivery }: Lease,
+    place: number,
+    { location, isDone }: { readonly location: string; readonly isDone: boolean },
+  ): Promise<void> {
+    if (delivery > 1 || !isDone) await this.#write(`-${noteOf(job.episodeId, place)}\n`, location);
   }
 
-  async #note(sign: "+" | "-", episodeId: string, location: string): Promise<void> {
-    const notes = `${this.#pending}${sign}${JSON.stringify(episodeId)}\n`;
+  async #write(note: string, location: string): Promise<void> {
+    const notes = this.#pending + note;
     this.#pending = "";
     try {
       await appendFile(join(location, notesFile), notes);
@@ -55,11 +60,20 @@ export class Deaths {
   }
 }
 
+function noteOf(episodeId: string, place: number): string {
+  return `${place} ${JSON.stringify(episodeId)}`;
+}
+
+/** How far an episode had come: events since it began, or began again in a new world. */
+export function placeOf(recorded: readonly EpisodeEvent[]): number {
+  return recorded.length - 1 - recorded.findLastIndex(({ type }) => type === "restart");
+}
+
 export function deadlyEpisode(episodeId: string): Failure {
   return {
     ...{ boundary: "queue", code: "worker-died", retryable: false, cause: null },
     message:
-      `Cannot run episode "${episodeId}": ${mostDeaths} workers died while they ran it; look at what its task and its tools do to a ` +
+      `Cannot run episode "${episodeId}": ${mostDeaths} workers died at the same place of it; look at what its task and its tools do to a ` +
       "process (memory, native code, process.exit).",
   };
 }

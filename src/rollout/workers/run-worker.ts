@@ -32,7 +32,7 @@ import type { ShardStore } from "../../store/index.ts";
 import { observedIn } from "../concurrency/episode-limit.ts";
 import { endedOf, type EpisodeRequest, type FinishedEpisode } from "../episode-runner.ts";
 import { TotalsCounter } from "../run-totals.ts";
-import { deadlyEpisode, Deaths } from "./deaths.ts";
+import { deadlyEpisode, Deaths, placeOf } from "./deaths.ts";
 
 /** A run as a worker has opened it. */
 export interface WorkerRun {
@@ -213,10 +213,13 @@ class Worker {
           `expected ${job.contentHash.slice(0, 12)}); give the worker the data and the package of its coordinator.`,
       );
     }
-    const suspicion = await this.#deaths.suspicion(lease);
+    held.shard = run.shard;
+    if (lease.delivery > 1 || job.fence > 1) await takeOver(run.shard, job.episodeId, job.shards);
+    const place = lease.delivery > 1 ? placeOf(await run.shard.recorded(job.episodeId)) : 0;
+    const suspicion = await this.#deaths.suspicion(lease, place);
     const execute = async (): Promise<void> => {
       const { location } = run.shard;
-      await this.#deaths.begin(lease, location);
+      await this.#deaths.begin(lease, place, location);
       let isDone = false;
       try {
         isDone = await this.#run(held, {
@@ -225,7 +228,7 @@ class Worker {
           failure: suspicion === "fatal" ? deadlyEpisode(job.episodeId) : null,
         });
       } finally {
-        await this.#deaths.end(lease, location, isDone);
+        await this.#deaths.end(lease, place, { location, isDone });
       }
     };
     if (suspicion !== "alone") return execute();
@@ -242,8 +245,6 @@ class Worker {
   ): Promise<boolean> {
     const { lease, counter, controller } = held;
     const { job } = lease;
-    held.shard = run.shard;
-    if (lease.delivery > 1 || job.fence > 1) await takeOver(run.shard, job.episodeId, job.shards);
     const sampling = job.sampling === null ? {} : { sampling: JSON.parse(job.sampling) as SamplingParams };
     const { episodeId, groupId, sampleIndex, seed, engineUrl } = job;
     // A server may still execute the last call of another worker, and refuses a second one of the same id.
