@@ -36,7 +36,16 @@ export async function verifyQueue({ quick, full }) {
       await report.check("the contract of queues", async () => {
         const env = { ...process.env, NATS_SERVER: installNats(version) };
         const vitest = join(root, "node_modules", "vitest", "vitest.mjs");
-        const code = await runAttached([vitest, "run", "src/queue/nats", "src/cli/processes-kill.wire.test.ts"], { env });
+        const code = await runAttached(
+          [
+            vitest,
+            "run",
+            "src/queue/nats",
+            "src/cli/processes-kill.wire.test.ts",
+            "src/cli/serve-processes.wire.test.ts",
+          ],
+          { env },
+        );
         if (code !== 0) throw new Error(`vitest ended with ${code}`);
         return "all of its checks";
       });
