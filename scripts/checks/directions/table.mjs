@@ -210,6 +210,7 @@ export const packageEntry = "index.ts";
  * Tests sit in a module but see the whole tree: every entry, every declared package, all of `node:`, and these files.
  */
 export const openToTests = [
+  "queue/nats/broker.test-helper.ts",
   "queue/queue-conformance.test-helper.ts",
   "gateway/gateway-world.test-helper.ts",
   "chat-models/fake-chat.test-helper.ts",
