@@ -1,20 +1,27 @@
 // Several processes for one run: turns per CPU-second of a worker with 1, 2 and 4 of them, and what the coordinator costs an episode,
 // beside one process that does all. Real retail episodes (τ-bench from ../shared) against a canned server; starts are left out. CPU
 // counts and wall times do not: the machine may be busy.
-// Run: npm run bench -- workers [most processes] [episodes of a task]
+// Run: npm run bench -- workers [most processes] [nats address] [episodes of a task]; without an address the workers are forked children
+//      npm run bench -- workers auto      runs of different sizes with --processes auto beside one process, interleaved
 
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { rollout } from "../dist/index.js";
-import { machine } from "./lib/measure.mjs";
+import { machine, spread } from "./lib/measure.mjs";
 import { goldServerReplies, loadRetail, startServer } from "./lib/retail-replay.mjs";
 
-const most = Number(process.argv[2] ?? 4);
-const groupSize = Number(process.argv[3] ?? 20);
+const [first = "4", second, third] = process.argv.slice(2);
+const comparesAuto = first === "auto";
+const most = Number(first);
+const queue = second?.includes("://") ? second : null;
+const groupSize = Number((queue === null ? second : third) ?? 20);
+/** Pairs of `auto`. */
+const pairs = 3;
+const program = fileURLToPath(new URL("../dist/cli/main.js", import.meta.url));
 const shared = fileURLToPath(new URL("../../shared/", import.meta.url));
 /** Of /proc/<pid>/stat. */
 const ticksPerSecond = 100;
@@ -31,10 +38,25 @@ let pids = [];
 /** CPU seconds of this process's workers so far. */
 function workersCpu() {
   if (pids.length === 0) {
-    const list = execFileSync("pgrep", ["-P", String(process.pid), "-f", "worker-process"], { encoding: "utf8" });
+    const name = queue === null ? "worker-process" : "main.js worker";
+    const list = execFileSync("pgrep", ["-P", String(process.pid), "-f", name], { encoding: "utf8" });
     pids = list.trim().split("\n");
   }
-  const ticks = pids.map((pid) => {
+  return cpuOf(pids);
+}
+
+/** CPU seconds of the one broker on this machine; `null`: there is none, or there are several. */
+function brokerCpu() {
+  try {
+    const found = execFileSync("pgrep", ["-x", "nats-server"], { encoding: "utf8" }).trim().split("\n");
+    return found.length === 1 ? cpuOf(found) : null;
+  } catch {
+    return null;
+  }
+}
+
+function cpuOf(processes) {
+  const ticks = processes.map((pid) => {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     return Number(fields[11]) + Number(fields[12]);
@@ -42,15 +64,33 @@ function workersCpu() {
   return ticks.reduce((sum, one) => sum + one, 0) / ticksPerSecond;
 }
 
+const retailRun = (name, episodes) => ({
+  ...{ env: "tau-bench/retail", split: "test", tasks: "all", data: join(shared, "tau-bench"), groupSize: episodes },
+  ...{ model: join(shared, "models", "qwen2.5-instruct"), engine: "sglang", url: `http://127.0.0.1:${server.port}` },
+  ...{ user: "scripted", userLines: lines, concurrency: 256, out: join(folder, name) },
+});
+
+/** Workers of the queue, which take jobs from now on. */
+function startWorkers(processes, address) {
+  const flags = ["--queue", address, "--dir", folder, "--capacity", String(Math.ceil(256 / processes))];
+  return Array.from({ length: processes }, (_, index) => {
+    const name = ["--name", `worker-${processes}-${index + 1}`];
+    return spawn(process.execPath, [program, "worker", ...flags, ...name], { stdio: ["ignore", "ignore", 2] });
+  });
+}
+
 /** From half of the episodes on, when every process is warm, to the end. */
 async function measure(processes) {
   const seen = [];
   pids = [];
+  const isAlone = processes === 1;
+  const address = isAlone || queue === null ? null : `${queue.replace(/\/$/, "")}/bench-${process.pid}-${processes}`;
+  const children = address === null ? [] : startWorkers(processes, address);
   const look = (totals) => {
-    const workers = processes === 1 ? 0 : workersCpu();
+    const workers = isAlone ? 0 : workersCpu();
     const { user, system } = process.cpuUsage();
     const { turns, episodesFinished: episodes } = totals;
-    seen.push({ turns, episodes, own: (user + system) / 1e6, workers });
+    seen.push({ turns, episodes, own: (user + system) / 1e6, workers, broker: address === null ? null : brokerCpu() });
   };
   let current = null;
   const total = 115 * groupSize;
@@ -59,35 +99,73 @@ async function measure(processes) {
     if (totals !== undefined && totals.episodesFinished >= total / 2 && totals.episodesFinished < total) look(totals);
   }, 200);
   await rollout({
-    ...{ env: "tau-bench/retail", split: "test", tasks: "all", data: join(shared, "tau-bench"), groupSize, processes },
-    ...{ model: join(shared, "models", "qwen2.5-instruct"), engine: "sglang", url: `http://127.0.0.1:${server.port}` },
-    ...{ user: "scripted", userLines: lines, concurrency: 256, out: join(folder, `run-${processes}`) },
+    ...retailRun(`run-${processes}`, groupSize),
+    ...(address === null ? { processes } : { queue: address }),
     onEvent: (event) => {
       if (event.type === "progress") current = event.totals;
       if (event.type === "notice") process.stderr.write(`${event.message}\n`);
     },
   });
   clearInterval(timer);
-  const [first, last] = [seen[0], seen.at(-1)];
-  const [turns, episodes] = [last.turns - first.turns, last.episodes - first.episodes];
-  const own = last.own - first.own;
-  return { turnsPerCpu: turns / (processes === 1 ? own : last.workers - first.workers), ownUs: (own * 1e6) / episodes };
+  for (const child of children) {
+    const ended = new Promise((resolve) => child.once("exit", resolve));
+    child.kill("SIGTERM");
+    await ended;
+  }
+  const [begin, end] = [seen[0], seen.at(-1)];
+  const [turns, episodes] = [end.turns - begin.turns, end.episodes - begin.episodes];
+  const own = end.own - begin.own;
+  const broker = end.broker === null || begin.broker === null ? null : ((end.broker - begin.broker) * 1e6) / episodes;
+  return {
+    turnsPerCpu: turns / (isAlone ? own : end.workers - begin.workers),
+    ownUs: (own * 1e6) / episodes,
+    brokerUs: broker,
+  };
+}
+
+/** Wall seconds of a run with its start, which is what `auto` may cost. */
+async function seconds(name, episodes, processes) {
+  const began = performance.now();
+  await rollout({ ...retailRun(name, episodes), processes });
+  return (performance.now() - began) / 1000;
+}
+
+async function compareAuto() {
+  await seconds("warm", 2, 1);
+  for (const episodes of [1, 4, 10, 30]) {
+    const ratios = [];
+    for (let pair = 0; pair < pairs; pair++) {
+      const name = `auto-${episodes}-${pair}`;
+      const order = pair % 2 === 0 ? [1, "auto"] : ["auto", 1];
+      const took = new Map();
+      for (const processes of order) took.set(processes, await seconds(`${name}-${processes}`, episodes, processes));
+      ratios.push(took.get("auto") / took.get(1));
+    }
+    const forked = Math.min(availableParallelism(), Math.floor((115 * episodes) / 512), 4);
+    console.log(
+      `${String(115 * episodes).padStart(5)} episodes        --processes auto (${Math.max(1, forked)}) takes ${spread(ratios, 2)} times what one process takes`,
+    );
+  }
 }
 
 try {
   console.log(`machine   ${machine()}`);
-  console.log(`command   npm run bench -- workers ${most} ${groupSize}`);
-  const alone = await measure(1);
-  console.log(
-    `one process           ${alone.turnsPerCpu.toFixed(0)} turns a CPU-second, ${alone.ownUs.toFixed(0)} us an episode`,
-  );
-  for (let processes = 2; processes <= most; processes *= 2) {
-    const { turnsPerCpu, ownUs } = await measure(processes);
-    const share = (turnsPerCpu / alone.turnsPerCpu).toFixed(2);
+  console.log(`command   npm run bench -- workers ${process.argv.slice(2).join(" ")}`);
+  if (comparesAuto) await compareAuto();
+  else {
+    const alone = await measure(1);
     console.log(
-      `${processes} workers             ${turnsPerCpu.toFixed(0)} turns a CPU-second of a worker: ${share} of one process (target: 0.9); ` +
-        `coordinator ${ownUs.toFixed(0)} us an episode (target: at most 500)`,
+      `one process           ${alone.turnsPerCpu.toFixed(0)} turns a CPU-second, ${alone.ownUs.toFixed(0)} us an episode`,
     );
+    for (let processes = 2; processes <= most; processes *= 2) {
+      const { turnsPerCpu, ownUs, brokerUs } = await measure(processes);
+      const share = (turnsPerCpu / alone.turnsPerCpu).toFixed(2);
+      const broker = brokerUs === null ? "" : `; broker ${brokerUs.toFixed(0)} us a job`;
+      console.log(
+        `${processes} workers             ${turnsPerCpu.toFixed(0)} turns a CPU-second of a worker: ${share} of one process (target: 0.9); ` +
+          `coordinator ${ownUs.toFixed(0)} us an episode (target: at most 500)${broker}`,
+      );
+    }
   }
 } finally {
   server.close();

@@ -240,8 +240,12 @@ test("workers and coordinators that are killed change nothing", { timeout: isFul
       if (lines <= before || done.workers + done.coordinators >= kills) continue;
       before = lines;
       if (random.next() < 0.7 && workers.length > 0) {
-        process.kill(workers[random.integer(workers.length)]!, "SIGKILL");
-        done.workers++;
+        try {
+          process.kill(workers[random.integer(workers.length)]!, "SIGKILL");
+          done.workers++;
+        } catch {
+          // It ended by itself meanwhile.
+        }
       } else {
         run.child.kill("SIGKILL");
         done.coordinators++;
@@ -251,6 +255,7 @@ test("workers and coordinators that are killed change nothing", { timeout: isFul
     }
     expect(await resultOf(folder)).toEqual(undisturbed);
     expect(await leftBehind(folder)).toEqual([]);
+    process.stdout.write(`${done.workers} workers and ${done.coordinators} coordinators killed in ${done.runs} runs\n`);
     await killProcess(run.child);
     await rm(folder, { recursive: true });
   }
