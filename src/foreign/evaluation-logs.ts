@@ -10,6 +10,7 @@ import {
   listOf,
   nothingRecorded,
   numberOf,
+  readActions,
   readContent,
   readMessages,
   textOf,
@@ -188,6 +189,8 @@ export function readTauRun(run: unknown, place: number): ForeignEpisode {
     id: String(place),
     taskId,
     contentHash: isFields(task) ? hashOf(task) : null,
+    instruction: textOf(field(task, "instruction")),
+    expectedActions: readActions(field(field(info, "reward_info"), "actions") ?? field(task, "actions")),
     groupId: taskId,
     trial: numberOf(field(run, "trial")),
     reward: error === null ? numberOf(field(run, "reward")) : null,
@@ -214,6 +217,8 @@ export function readTau2Simulation(
     id: idOf(field(simulation, "id")) ?? String(place),
     taskId,
     contentHash: task === undefined ? null : hashOf(task),
+    instruction: scenarioOf(field(field(task, "user_scenario"), "instructions")),
+    expectedActions: readActions(field(field(task, "evaluation_criteria"), "actions")),
     groupId: taskId,
     trial: numberOf(field(simulation, "trial")),
     // What broke down says nothing of the agent; upstream leaves it out as well.
@@ -228,4 +233,13 @@ export function readTau2Simulation(
     userCost: numberOf(field(simulation, "user_cost")),
     durationMs: seconds === null ? null : seconds * 1000,
   };
+}
+
+/** Prose, or named parts of it. */
+function scenarioOf(instructions: unknown): string | null {
+  if (!isFields(instructions)) return textOf(instructions);
+  const parts = Object.entries(instructions).flatMap(([name, text]) =>
+    typeof text === "string" && text.trim() !== "" ? [`${name.replaceAll("_", " ")}: ${text}`] : [],
+  );
+  return parts.length === 0 ? null : parts.join("\n");
 }

@@ -38,6 +38,10 @@ export type ForeignEpisode = {
   readonly taskId: string;
   /** SHA-256 of what the file says of the task, or the hash it records; `null`: it says nothing. */
   readonly contentHash: string | null;
+  /** What the user is to say, as prose; `null`: not recorded. */
+  readonly instruction: string | null;
+  /** Calls that the task expects, in order; `null`: not recorded. */
+  readonly expectedActions: readonly { readonly name: string; readonly arguments: Fields }[] | null;
   readonly groupId: string | null;
   readonly trial: number | null;
   readonly reward: number | null;
@@ -66,7 +70,17 @@ export type ForeignEpisode = {
 
 /** With everything not recorded. */
 export const nothingRecorded = {
-  ...{ contentHash: null, groupId: null, trial: null, reward: null, scores: {}, explanation: null, stopReason: null },
+  ...{
+    contentHash: null,
+    instruction: null,
+    expectedActions: null,
+    groupId: null,
+    trial: null,
+    reward: null,
+    scores: {},
+    explanation: null,
+    stopReason: null,
+  },
   ...{ isTruncated: null, error: null, model: null, messages: null, branches: null, weightVersions: null },
   ...{ promptTokens: null, sampledTokens: null, agentCost: null, userCost: null, durationMs: null, text: null },
 } as const;
@@ -102,6 +116,19 @@ export function idOf(value: unknown): string | null {
 
 export function numberOf(value: unknown): number | null {
   return typeof value === "number" && Number.isFinite(value) ? value : null;
+}
+
+/** In the spellings of τ-bench and τ²-bench. `null`: it is no list of calls. */
+export function readActions(value: unknown): ForeignEpisode["expectedActions"] {
+  if (!Array.isArray(value)) return null;
+  const actions = (value as readonly unknown[]).flatMap((action) => {
+    const name = textOf(field(action, "name"));
+    const given = field(action, "arguments") ?? field(action, "kwargs");
+    // What the user is to call is not the agent's to call.
+    if (name === null || field(action, "requestor") === "user") return [];
+    return [{ name, arguments: isFields(given) ? given : {} }];
+  });
+  return actions;
 }
 
 /** Of a task as a file has it: equal for equal values, whatever the order of keys. */

@@ -60,12 +60,13 @@ const excerptCharacters = 60;
 function rowOf(stored: StoredEpisode, episode: ForeignEpisode, number: number): Row {
   const { id, groupId, sampleIndex, outcome, stopReason, failure, reward, grade } = stored;
   const tokens = episode.branches?.reduce((sum, branch) => sum + branch.tokens.length, 0) ?? null;
-  const trained = episode.branches?.flatMap(({ lossMask }) => (lossMask === null ? [] : countOnes(lossMask)));
+  const trained = episode.branches?.map(({ lossMask }) => (lossMask === null ? null : countOnes(lossMask))) ?? [null];
   return {
     ...{ number, id, groupId, taskId: episode.taskId, contentHash: episode.contentHash, sampleIndex, outcome },
     ...{ stopReason, failure: failure === null ? null : failure.boundary, reward, tokens },
     turns: foreignTurns(episode),
-    sampledTokens: episode.sampledTokens ?? trained?.reduce((sum, ones) => sum + ones, 0) ?? null,
+    sampledTokens:
+      episode.sampledTokens ?? trained.reduce((sum, ones) => (sum === null || ones === null ? null : sum + ones), 0),
     ...{ formatErrors: {}, durationMs: episode.durationMs },
     sentence: (failure?.message ?? grade?.log ?? "").slice(0, mostCharacters),
     phrases: phrasesOf((grade?.log ?? "").slice(0, mostCharacters)),
@@ -105,11 +106,11 @@ function storedEpisode(episode: ForeignEpisode): StoredEpisode {
     ...{ id, groupId: episode.groupId ?? taskId, sampleIndex: episode.trial ?? 0, seed: 0 },
     task: {
       ...{ id: taskId, environment: notRecorded, split: notRecorded, index: 0 },
-      ...{ contentHash: episode.contentHash, instruction: null, agenda: null },
+      ...{ contentHash: episode.contentHash, instruction: episode.instruction, agenda: null },
     },
     ...{ outcome, stopReason: episode.stopReason ?? notRecorded, failure, reward },
-    grade: reward === null ? null : { reward, metrics: episode.scores, log: episode.explanation ?? "", info: {} },
-    info: {},
+    grade: reward === null ? null : gradeOf(episode, reward),
+    info: { not_recorded: notRecordedOf(episode) },
     messages: messagesOf(episode),
     historyPolicy: branches === null ? "no-tokens" : "append-only",
     ...{ problems: [], events: [] },
@@ -117,6 +118,29 @@ function storedEpisode(episode: ForeignEpisode): StoredEpisode {
   };
   // Names of outcomes and boundaries are those of the file.
   return stored as unknown as StoredEpisode;
+}
+
+function gradeOf({ scores, explanation, expectedActions }: ForeignEpisode, reward: number): StoredEpisode["grade"] {
+  const info = expectedActions === null ? {} : { expected_actions: expectedActions };
+  return { reward, metrics: scores, log: explanation ?? "", info } as StoredEpisode["grade"];
+}
+
+/** What the page names in its place. */
+function notRecordedOf(episode: ForeignEpisode): string[] {
+  const { branches, messages, text, error } = episode;
+  const isMissing: Readonly<Record<string, boolean>> = {
+    messages: messages === null && text === null,
+    "tool calls as such": messages === null && text !== null,
+    reward: episode.reward === null && error === null,
+    "stop reason": episode.stopReason === null,
+    "token ids": branches === null,
+    "loss mask": branches?.some(({ lossMask }) => lossMask === null) ?? true,
+    logprobs: branches?.some(({ logprobs }) => logprobs === null) ?? true,
+    "weight versions": episode.weightVersions === null,
+    duration: episode.durationMs === null,
+    cost: episode.agentCost === null,
+  };
+  return Object.keys(isMissing).filter((name) => isMissing[name]);
 }
 
 function messagesOf({ messages, text }: ForeignEpisode): Message[] {

@@ -218,7 +218,9 @@ export class RunView {
     try {
       const episode = decodeEpisode(JSON.parse(line?.toString("utf8") ?? "") as StoredEpisode);
       if (episode.historyPolicy === "no-tokens") masks.withoutTokens++;
-      else if (samplesOf(episode).violation !== null && masks.wrong.length < mostWrong) masks.wrong.push(number);
+      // Turns of other tools' files are made of their masks: there is nothing to check.
+      else if (this.facts.kind !== "file" && samplesOf(episode).violation !== null && masks.wrong.length < mostWrong)
+        masks.wrong.push(number);
     } catch {
       if (masks.wrong.length < mostWrong) masks.wrong.push(number);
     }

@@ -1,7 +1,13 @@
 // One episode: its strip, and below it the conversation or the tokens.
 
 import { useEffect, useMemo } from "preact/hooks";
-import { decodeEpisode, type EpisodePage, type StoredEpisode } from "../../src/viewer/wire/index.ts";
+import {
+  decodeEpisode,
+  type EpisodePage,
+  notRecorded,
+  type RunFacts,
+  type StoredEpisode,
+} from "../../src/viewer/wire/index.ts";
 import { ask } from "./api.ts";
 import { Conversation } from "./conversation.tsx";
 import { useLoaded, Waiting } from "./load.tsx";
@@ -10,23 +16,27 @@ import { Strip } from "./strip.tsx";
 import { loadText, Tokens } from "./tokens.tsx";
 import { useKeys } from "./keys.ts";
 
-export function Episode({ run, route: { parts, query } }: { readonly run: number; readonly route: Route }) {
+export function Episode({ facts, route: { parts, query } }: { readonly facts: RunFacts; readonly route: Route }) {
+  const run = facts.index;
   const name = parts[2] ?? "";
   const page = useLoaded(`episode ${run} ${name}`, () => ask<EpisodePage<StoredEpisode>>("episode", { run, id: name }));
   return (
-    <Waiting state={page}>{(value) => <Shown key={value.row.number} run={run} page={value} query={query} />}</Waiting>
+    <Waiting state={page}>
+      {(value) => <Shown key={value.row.number} facts={facts} page={value} query={query} />}
+    </Waiting>
   );
 }
 
 function Shown({
-  run,
+  facts,
   page,
   query,
 }: {
-  readonly run: number;
+  readonly facts: RunFacts;
   readonly page: EpisodePage<StoredEpisode>;
   readonly query: URLSearchParams;
 }) {
+  const run = facts.index;
   const episode = useMemo(() => decodeEpisode(page.episode), [page]);
   const isTokens = query.has("t");
   const { row, group, previous, next } = page;
@@ -51,12 +61,13 @@ function Shown({
     g: () => go(linkTo([run, "group", row.groupId])),
   });
   const turn = numberIn(query, "turn");
+  const missing = notRecorded(episode, facts);
   const reader = { episode, run, number: row.number, turn };
   return (
     <div class="episode">
-      <Strip run={run} page={{ ...page, episode }} episode={episode} isTokens={isTokens} />
+      <Strip run={run} page={{ ...page, episode }} episode={episode} isTokens={isTokens} missing={missing} />
       {isTokens ? (
-        <Tokens {...reader} branch={numberIn(query, "b")} />
+        <Tokens {...reader} branch={numberIn(query, "b")} missing={missing} />
       ) : (
         <Conversation {...reader} find={query.get("find")} />
       )}

@@ -47,7 +47,7 @@ function Part({ run }: { readonly run: RunFacts | undefined }) {
   if (run === undefined) return <main>There is no run.</main>;
   switch (current.parts[1]) {
     case "episode":
-      return <Episode run={run.index} route={current} />;
+      return <Episode facts={run} route={current} />;
     case "group":
       return <Group facts={run} route={current} />;
     case "tasks":

@@ -77,7 +77,7 @@ function Verdict({ summary }: { readonly summary: Summary }) {
           </>
         )}
         {failed === 0 ? "0 failures" : <strong class="bad">{plural(failed, "failure")}</strong>},{" "}
-        <Masks masks={masks} episodes={episodes} run={facts.index} />,{" "}
+        <Masks masks={masks} episodes={episodes} facts={facts} />,{" "}
         <span class={`status ${facts.status}`}>{facts.isLive ? "live" : facts.status}</span>
         {read < episodes && <span class="quiet"> (read {count(read)} so far)</span>}
       </p>
@@ -107,12 +107,13 @@ function Verdict({ summary }: { readonly summary: Summary }) {
 function Masks({
   masks,
   episodes,
-  run,
+  facts: { index: run, kind },
 }: {
   readonly masks: Summary["masks"];
   readonly episodes: number;
-  readonly run: number;
+  readonly facts: RunFacts;
 }) {
+  if (kind === "file" && masks.withoutTokens < episodes) return <span>masks as the file has them</span>;
   const [first] = masks.wrong;
   if (first !== undefined) {
     return (

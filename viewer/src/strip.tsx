@@ -12,9 +12,11 @@ type StripProps = {
   readonly page: EpisodePage;
   readonly episode: ShownEpisode;
   readonly isTokens: boolean;
+  /** Of a file of another tool. */
+  readonly missing: readonly string[] | null;
 };
 
-export function Strip({ run, page: { row, group }, episode, isTokens }: StripProps) {
+export function Strip({ run, page: { row, group }, episode, isTokens, missing }: StripProps) {
   const place = group.findIndex(({ number }) => number === row.number);
   const neighbour = (step: number, label: string) => {
     const to = group[place + step];
@@ -69,6 +71,7 @@ export function Strip({ run, page: { row, group }, episode, isTokens }: StripPro
         </nav>
       </div>
       <Why episode={episode} run={run} number={row.number} />
+      {missing !== null && missing.length > 0 && <p class="quiet">The file does not record: {missing.join(", ")}.</p>}
     </header>
   );
 }

@@ -45,7 +45,14 @@ export function layoutOf(
     samples,
     texts,
     branch,
-  }: { readonly samples: ShownSamples; readonly texts: readonly TurnText[] | null; readonly branch: number },
+    masks = "ours",
+  }: {
+    readonly samples: ShownSamples;
+    readonly texts: readonly TurnText[] | null;
+    readonly branch: number;
+    /** Whose masks they are: files of other tools keep tokens out of the loss and do not say why. @default "ours" */
+    readonly masks?: "ours" | "of the file" | "not recorded";
+  },
 ): BranchLayout {
   const path = branchPaths(episode)[branch] ?? [];
   const sample = samples.samples.find((one) => one.branch === branch) ?? null;
@@ -59,9 +66,13 @@ export function layoutOf(
     const text = texts?.[turn.index] ?? null;
     if (observationTokens.length > 0) {
       const reason =
-        turn.rewriteReason === null
-          ? "the policy was shown it"
-          : `the policy was shown it; history was rewritten: ${turn.rewriteReason}`;
+        masks !== "ours"
+          ? masks === "of the file"
+            ? "masked in the file"
+            : "its mask is not recorded"
+          : turn.rewriteReason === null
+            ? "the policy was shown it"
+            : `the policy was shown it; history was rewritten: ${turn.rewriteReason}`;
       pieces.push({
         turn,
         kind: "observed",

@@ -29,6 +29,8 @@ type TokensProps = {
   readonly number: number;
   readonly branch: number | null;
   readonly turn: number | null;
+  /** What the file of another tool does not record; `null`: the record is ours. */
+  readonly missing: readonly string[] | null;
 };
 
 /** Kept for the episode that was read last: conversation and tokens are gone back and forth between. */
@@ -47,7 +49,8 @@ export function loadText(run: number, number: number): Promise<ReturnType<typeof
   return loading;
 }
 
-export function Tokens({ episode, run, number, branch, turn }: TokensProps) {
+export function Tokens({ episode, run, number, branch, turn, missing }: TokensProps) {
+  const masks = missing === null ? "ours" : missing.includes("loss mask") ? "not recorded" : "of the file";
   const samples = useMemo(() => samplesOf(episode), [episode]);
   const paths = useMemo(() => branchPaths(episode), [episode]);
   const texts = useLoaded(`texts ${run} ${number}`, () => loadText(run, number));
@@ -57,8 +60,8 @@ export function Tokens({ episode, run, number, branch, turn }: TokensProps) {
     () =>
       texts.type === "loading"
         ? null
-        : layoutOf(episode, { samples, branch: shown, texts: texts.type === "ready" ? texts.value : null }),
-    [episode, samples, shown, texts],
+        : layoutOf(episode, { samples, masks, branch: shown, texts: texts.type === "ready" ? texts.value : null }),
+    [episode, samples, masks, shown, texts],
   );
   if (episode.trajectory.turns.length === 0) {
     return (
@@ -75,14 +78,19 @@ export function Tokens({ episode, run, number, branch, turn }: TokensProps) {
     <main class="tokens">
       <section class="mask-facts" aria-label="The mask">
         <p>
-          {samples.violation === null ? (
-            <strong class="good">Mask in order:</strong>
+          {masks === "not recorded" ? (
+            <strong>The loss mask is not recorded: nothing says which tokens were sampled.</strong>
+          ) : masks === "of the file" ? (
+            "The mask is shown as the file has it; why a token is not trained is not recorded."
+          ) : samples.violation === null ? (
+            <>
+              <strong class="good">Mask in order:</strong> every sampled token is trained exactly once, or dropped for a
+              reason stated below.
+            </>
           ) : (
             <strong class="bad">Mask not in order: {printable(samples.violation)}</strong>
           )}{" "}
-          {samples.violation === null &&
-            "every sampled token is trained exactly once, or dropped for a reason stated below."}{" "}
-          {layout !== null && `${branchSentence(layout)}.`}
+          {masks !== "not recorded" && layout !== null && `${branchSentence(layout)}.`}
         </p>
         {samples.dropped.length > 0 && (
           <ul class="dropped">
@@ -97,7 +105,10 @@ export function Tokens({ episode, run, number, branch, turn }: TokensProps) {
         {paths.length > 1 && <Branches paths={paths} shown={shown} />}
         <Legend />
         {texts.type === "ready" && texts.value === null && (
-          <p class="quiet">The tokenizer of this run is not there any more: tokens are shown by their ids.</p>
+          <p class="quiet">
+            {missing === null ? "The tokenizer of this run is not there any more" : "The file names no tokenizer"}:
+            tokens are shown by their ids.
+          </p>
         )}
         {texts.type === "refused" && <p class="refused">{texts.message}</p>}
       </section>

@@ -10,7 +10,16 @@ import { pathToFileURL } from "node:url";
 import { exportView, view } from "../../../dist/index.js";
 import { root } from "../../run-command.mjs";
 import { openBrowser } from "./browser.mjs";
-import { bookshopRun, hostileRun, killedRun, largeRun, sampledRun, tauRun, trainingRun } from "./runs.mjs";
+import {
+  bookshopRun,
+  foreignFiles,
+  hostileRun,
+  killedRun,
+  largeRun,
+  sampledRun,
+  tauRun,
+  trainingRun,
+} from "./runs.mjs";
 
 /** @typedef {import("playwright-core").Page} Page */
 /** @typedef {{ width?: number, dark?: boolean }} Look */
@@ -65,6 +74,7 @@ export async function verifyViewer({ quick }) {
     await large(checks, { from: at("book"), folder: at("large"), serve });
     await hostile(checks, { from: at("book"), folder: at("hostile"), serve, file: at("hostile.html") });
     await exported(checks, at);
+    await foreign(checks, await foreignFiles(at("sampled"), at), serve);
     await everyPage(checks, {
       book,
       two: await serve(at("book"), at("worse")),
@@ -344,6 +354,26 @@ async function hostile(checks, { from, folder, file, serve }) {
   await page.context().close();
   checks.expect("no connection reached the listening socket", calls === 0, `${calls} did`);
   trap.close();
+}
+
+/**
+ * What each format has is shown, and what it does not record is named.
+ *
+ * @param {Checks} checks @param {Record<string, string>} files @param {(...sources: string[]) => Promise<string>} serve
+ */
+async function foreign(checks, files, serve) {
+  const masks = "The mask is shown as the file has it";
+  const none = "No tokens are recorded";
+  const tokens = { slime: masks, traces: masks, atif: masks, inspect: none, eval: none, results: none, tau: none, tau2: none }; // prettier-ignore
+  for (const [name, see] of Object.entries(tokens)) {
+    const url = await serve(files[name] ?? "");
+    const hasTokens = see === masks;
+    await checks.page(`${name}, overview`, url, "#/0", { see: hasTokens ? "masks as the file has them" : "no tokens recorded" }); // prettier-ignore
+    await checks.page(`${name}, episode`, url, "#/0/episode/1", { see: "The file does not record:" });
+    await checks.page(`${name}, tokens`, url, "#/0/episode/1?t=1", { see });
+    if (name.startsWith("tau"))
+      await checks.page(`${name}, actions`, url, "#/0/episode/1", { see: "and it was never called" });
+  }
 }
 
 /** @param {Checks} checks @param {(name: string) => string} at */

@@ -1,11 +1,11 @@
 // Runs for the viewer's verification: real ones of the bookshop and of τ-bench, a killed one, a large one, a hostile one, a training.
 
 import { spawn } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { copyFileSync, existsSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-import { rollout, train } from "../../../dist/index.js";
+import { exportRun, rollout, train } from "../../../dist/index.js";
 import { createFileRunStore, openRunFolder } from "../../../dist/store/index.js";
 import { createFunctionSampler, createSglangFront } from "../../../dist/testing/index.js";
 import { createReadableTokenizer } from "../../../dist/tokenizers/index.js";
@@ -165,4 +165,49 @@ async function firstOf(episodes) {
 export async function trainingRun(folder) {
   const sizes = { steps: 3, groups: 2, groupSize: 4, finalTasks: 7, evalTasks: 7, evalEvery: 1 };
   await train({ env: "bookshop", model: "bookshop-nano", ...sizes, minutes: 5, out: folder, variables: {} });
+}
+
+/**
+ * Files of other tools, by the name of their format: a run in the formats that readers of these tools accept, a log that inspect packed
+ * itself, and results in the shapes of verifiers, τ-bench and τ²-bench.
+ *
+ * @param {string} run @param {(name: string) => string} at @returns {Promise<Record<string, string>>}
+ */
+export async function foreignFiles(run, at) {
+  const exported = /** @type {const} */ ([
+    ["slime", "slime.jsonl"],
+    ["verifiers", "traces.jsonl"],
+    ["inspect", "inspect.json"],
+    ["atif", "atif.jsonl"],
+  ]);
+  for (const [format, name] of exported) await exportRun({ runs: [run], format, output: at(name) });
+  copyFileSync(join(root, "tests", "goldens", "foreign", "bookshop.eval"), at("inspect.eval"));
+  const call = { id: "c1", type: "function", function: { name: "find_order", arguments: '{"order": "#W1"}' } };
+  const said = [
+    { role: "assistant", content: null, tool_calls: [call] },
+    { role: "tool", tool_call_id: "c1", content: "no such order" },
+    { role: "assistant", content: "There is no such order." },
+  ];
+  const question = { role: "user", content: "Where is my order?" };
+  const row = { example_id: 0, prompt: [question], completion: said, answer: "", reward: 0.5, is_truncated: false };
+  await writeFile(at("results.jsonl"), `${JSON.stringify({ ...row, metrics: {}, error: null })}\n`);
+  const actions = [{ name: "cancel_order", kwargs: { order: "#W1" } }];
+  const task = { user_id: "u", actions, instruction: "You want to know where your order is.", outputs: [] };
+  const info = { task, source: "user", user_cost: 0.01, reward_info: { reward: 0, info: {}, actions } };
+  const traj = [question, ...said];
+  const crash = { task_id: 1, reward: 0, info: { error: "boom", traceback: "" }, traj: [], trial: 0 };
+  await writeFile(at("tau.json"), JSON.stringify([{ task_id: 0, reward: 0, info, traj, trial: 0 }, crash]));
+  const criteria = { actions: [{ name: "cancel_order", arguments: { order: "#W1" }, requestor: "assistant" }] };
+  const scenario = { instructions: { task_instructions: "Ask.", reason_for_call: "The order is late." } };
+  const simulation = {
+    ...{ id: "s", task_id: "0", trial: 0, termination_reason: "user_stop", duration: 2, reward_info: { reward: 0 } },
+    messages: [question, { ...said[0], tool_calls: [{ id: "c1", name: "find_order", arguments: { order: "#W1" } }] }],
+  };
+  const domain = { environment_info: { domain_name: "retail" }, agent_info: { llm: "m" } };
+  const tasks = [{ id: "0", user_scenario: scenario, evaluation_criteria: criteria }];
+  await writeFile(at("tau2.json"), JSON.stringify({ info: domain, tasks, simulations: [simulation] }));
+  return {
+    ...{ slime: at("slime.jsonl"), traces: at("traces.jsonl"), inspect: at("inspect.json"), atif: at("atif.jsonl") },
+    ...{ eval: at("inspect.eval"), results: at("results.jsonl"), tau: at("tau.json"), tau2: at("tau2.json") },
+  };
 }

@@ -3,7 +3,7 @@
 
 import type { Episode, EpisodeSamples } from "../../core/index.ts";
 import { episodeSamples } from "../../trajectories/index.ts";
-import type { PlainJson, PlainObject, ShownEpisode, TokenText, TurnText } from "./wire.ts";
+import type { PlainJson, PlainObject, RunFacts, ShownEpisode, TokenText, TurnText } from "./wire.ts";
 
 type Packed = { readonly dtype: string; readonly base64: string };
 type StoredTurn = Omit<
@@ -116,6 +116,12 @@ export type StateDifference = {
   readonly expected: string | null;
   readonly found: string | null;
 };
+
+/** What the file of another tool does not say of the episode; `null`: it is an episode of ours. */
+export function notRecorded({ info }: Pick<ShownEpisode, "info">, { kind }: Pick<RunFacts, "kind">): string[] | null {
+  if (kind !== "file") return null;
+  return (asList(info["not_recorded"]) ?? []).filter((name) => typeof name === "string");
+}
 
 /** As {@link expectedActions}; `null`: the environment does not say. */
 export function stateDifference({ grade }: Pick<ShownEpisode, "grade">): readonly StateDifference[] | null {
