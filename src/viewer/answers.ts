@@ -43,12 +43,15 @@ const handlers: Readonly<Record<string, Handler>> = {
     return query.get("since") === summary.version ? { unchanged: true } : summary;
   },
   rows: async (query, parts) => {
-    const [where, kind, label, task, sort] = ["where", "kind", "reason", "task", "sort"].map((key) => query.get(key));
+    const [where, kind, label, task, sort, known] = ["where", "kind", "reason", "task", "sort", "known"].map((key) =>
+      query.get(key),
+    );
     return runOf(query, parts).rows({
       ...(where ? { where } : {}),
       ...(kind && label ? { reason: { kind: kind as Reason["kind"], label } } : {}),
       ...(task ? { task } : {}),
       ...(sort ? { sort } : {}),
+      ...(known ? { after: { number: Number(query.get("after")), id: known } } : {}),
       ...pageOf(query),
     });
   },

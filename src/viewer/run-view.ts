@@ -29,6 +29,8 @@ export type RowQuery = {
   readonly sort?: string;
   readonly from: number;
   readonly count: number;
+  /** The newest row that is known already: only later ones are answered, if it is still what it was. Of unfiltered rows alone. */
+  readonly after?: Pick<Row, "number" | "id">;
 };
 
 /** Rows read at once, and for how long masks are checked before others have their turn. */
@@ -104,7 +106,7 @@ export class RunView {
   /** Rejects with a `WhereError` for an expression that cannot be read. */
   async rows(query: RowQuery): Promise<RowPage> {
     await this.refresh();
-    const { where, reason, task, sort = "-number", from, count } = query;
+    const { where, reason, task, sort = "-number", from, count, after } = query;
     const total = this.store.count;
     const read = this.#rows;
     const version = `${total}-${read.length}`;
@@ -112,9 +114,10 @@ export class RunView {
     if (where === undefined && reason === undefined && task === undefined && sort === "-number") {
       // Needs no row but those that are shown.
       const end = Math.max(0, total - from);
-      const start = Math.max(0, end - count);
+      const isContinued = after !== undefined && from === 0 && read[after.number - 1]?.id === after.id;
+      const start = Math.max(0, end - count, isContinued ? after.number : 0);
       const rows = end <= read.length ? read.slice(start, end) : await this.store.rows(start, end);
-      return { version, total, matched: total, unread, rows: rows.toReversed() };
+      return { version, total, matched: total, unread, rows: rows.toReversed(), isContinued };
     }
     let found: readonly Row[] = read;
     if (where !== undefined) {
@@ -125,7 +128,8 @@ export class RunView {
     found = found.filter(
       (row) => (task === undefined || row.taskId === task) && (reason === undefined || hasReason(row, reason)),
     );
-    return { version, total, unread, matched: found.length, rows: sorted([...found], sort).slice(from, from + count) };
+    const rows = sorted([...found], sort).slice(from, from + count);
+    return { version, total, unread, matched: found.length, rows, isContinued: false };
   }
 
   async tasks(query: { readonly never: boolean; readonly from: number; readonly count: number }): Promise<TaskPage> {

@@ -110,11 +110,18 @@ describe("a run", () => {
     const viewed = await open(folder);
     await viewed.readAll();
     const before = (await viewed.allRows()).length;
+    const { rows } = await viewed.rows({ from: 0, count: 100 });
+    const [newest] = rows;
     expect(before).toBe(text.slice(0, half).split("\n").length - 1);
     await truncate(file, half);
     await appendFile(file, text.slice(half));
     await new Promise((done) => setTimeout(done, 250));
     expect(await viewed.allRows()).toHaveLength(40);
+    const later = await viewed.rows({ from: 0, count: 100, after: newest! });
+    expect(later.isContinued).toBe(true);
+    expect(later.rows.map(({ number }) => number)).toEqual(Array.from({ length: 40 - before }, (_, at) => 40 - at));
+    const other = await viewed.rows({ from: 0, count: 100, after: { ...newest!, id: "another run" } });
+    expect([other.isContinued, other.rows.length]).toEqual([false, 40]);
     // Another run in its place; and a line that a disk changed.
     const [first = "", second = ""] = text.split("\n");
     await writeFile(file, `${second}\n${first.replace("seed", "sead")}\n`);

@@ -196,11 +196,20 @@ function Episodes({ run, version }: { readonly run: number; readonly version: st
   const [shown, setShown] = useState(pageRows);
   const filter = JSON.stringify([run, where, text, kind, reason, task, sort]);
   useEffect(() => setShown(pageRows), [filter]);
-  const rows = useLoaded(`rows ${filter} ${shown} ${version}`, () =>
-    isExported()
-      ? ask<RowPage>("rows", { run })
-      : ask<RowPage>("rows", { run, where, kind, reason, task, sort: sort === "-number" ? null : sort, count: shown }),
-  );
+  const known = useRef<{ readonly key: string; readonly page: RowPage } | null>(null);
+  const rows = useLoaded(`rows ${filter} ${shown} ${version}`, async () => {
+    if (isExported()) return ask<RowPage>("rows", { run });
+    const key = `${filter} ${shown}`;
+    const before = known.current?.key === key ? known.current.page.rows : [];
+    const newest = where || reason || task || sort !== "-number" ? undefined : before[0];
+    const found = await ask<RowPage>("rows", {
+      ...{ run, where, kind, reason, task, sort: sort === "-number" ? null : sort, count: shown },
+      ...{ after: newest?.number, known: newest?.id },
+    });
+    const page = found.isContinued ? { ...found, rows: [...found.rows, ...before].slice(0, shown) } : found;
+    known.current = { key, page };
+    return page;
+  });
   return (
     <section aria-label="Episodes">
       <Box initial={text ? `"${text}"` : (where ?? "")} run={run} />

@@ -10,16 +10,7 @@ import { pathToFileURL } from "node:url";
 import { exportView, view } from "../../../dist/index.js";
 import { root } from "../../run-command.mjs";
 import { openBrowser } from "./browser.mjs";
-import {
-  bookshopRun,
-  foreignFiles,
-  hostileRun,
-  killedRun,
-  largeRun,
-  sampledRun,
-  tauRun,
-  trainingRun,
-} from "./runs.mjs";
+import { bookshopRun, foreignFiles, hostileRun, largeRun, sampledRun, startRun, tauRun, trainingRun } from "./runs.mjs";
 
 /** @typedef {import("playwright-core").Page} Page */
 /** @typedef {{ width?: number, dark?: boolean }} Look */
@@ -67,8 +58,9 @@ export async function verifyViewer({ quick }) {
       await checks.page("tau episode", tau, "#/0/episode/1", { see: "expected" });
       await checks.page("tau tokens", tau, "#/0/episode/1?t=1", { see: "Mask in order" });
     }
-    await killedRun(at("killed"));
+    const kill = await startRun(at("killed"));
     const killed = await serve(at("killed"));
+    await followed(checks, killed, kill).finally(kill);
     await checks.page("killed", killed, "#/0", { see: "its process is gone" });
     await checks.page("killed episode", killed, "#/0/episode/1", { see: "turn 0" });
     await large(checks, { from: at("book"), folder: at("large"), serve });
@@ -288,6 +280,50 @@ async function keysAndSearch(checks, book) {
     await page.evaluate("[...document.querySelectorAll('.chunk')].map((chunk) => chunk.textContent).join('')"),
   );
   checks.expect("tokens are copied as they are", copied === whole && whole.includes("<|im_start|>"));
+  await page.context().close();
+}
+
+/**
+ * A run that is being written, until its process is killed: the page that is open shows what comes, asks for nothing twice and nobody else.
+ *
+ * @param {Checks} checks @param {string} url @param {() => Promise<void>} kill
+ */
+async function followed(checks, url, kill) {
+  const page = await checks.open(`${url}#/0`);
+  await page.locator("tr[data-number]").first().waitFor();
+  await page.evaluate("window.isSamePage = true");
+  /** @type {Promise<void>[]} */
+  const reading = [];
+  /** @type {string[]} */
+  const elsewhere = [];
+  /** @type {{ after: number, oldest: number }[]} */
+  const answers = [];
+  page.on("request", (request) => {
+    if (!request.url().startsWith(url)) elsewhere.push(request.url());
+  });
+  page.on("response", (response) => {
+    if (!response.url().includes("/api/rows")) return;
+    const read = async () => {
+      const { rows } = /** @type {{ rows: { number: number }[] }} */ (await response.json());
+      const after = Number(new URL(response.url()).searchParams.get("after") ?? 0);
+      answers.push({ after, oldest: Math.min(...rows.map(({ number }) => number)) });
+    };
+    reading.push(read());
+  });
+  const newest = "Number(document.querySelector('tr[data-number]').dataset.number)";
+  const start = Number(await page.evaluate(newest));
+  await until(page, `${newest} > ${start + 3}`);
+  checks.expect("a run in progress is live, and new rows appear", (await page.getByText("live").count()) > 0);
+  await kill();
+  await page.getByText("its process is gone").waitFor();
+  const count = String(await page.evaluate("document.querySelector('.sentence').textContent"));
+  await until(page, `document.querySelector('[role=status]').textContent.startsWith(${newest} + ' episode')`);
+  await Promise.all(reading);
+  checks.expect("the verdict says that its process is gone", /killed/.test(count), count);
+  const areNew = answers.every(({ after, oldest }) => after > 0 && oldest > after);
+  checks.expect("only new rows are fetched", areNew && answers.length > 0, JSON.stringify(answers));
+  checks.expect("without a reload", (await page.evaluate("window.isSamePage")) === true);
+  checks.expect("and from the viewer alone", elsewhere.length === 0, elsewhere.join(" "));
   await page.context().close();
 }
 

@@ -74,10 +74,10 @@ export async function tauRun(folder) {
   return folder;
 }
 
-/** A rollout whose process is killed while it writes. @param {string} folder */
-export async function killedRun(folder) {
+/** A rollout in a process of its own, which has written a few episodes; `kill` ends it at once. @param {string} folder */
+export async function startRun(folder) {
   const flags =
-    "rollout --env bookshop --engine embedded --model bookshop-nano --tasks 0-199 --group-size 4 --quiet --out";
+    "rollout --env bookshop --engine embedded --model bookshop-nano --tasks 0-999 --group-size 4 --quiet --out";
   const child = spawn(process.execPath, [join(root, "dist", "cli", "main.js"), ...flags.split(" "), folder], {
     stdio: "ignore",
   });
@@ -87,8 +87,10 @@ export async function killedRun(folder) {
     await new Promise((resolve) => setTimeout(resolve, 100));
     if (existsSync(file) && readFileSync(file, "utf8").split("\n").length > 12) break;
   }
-  child.kill("SIGKILL");
-  await ended;
+  return async () => {
+    child.kill("SIGKILL");
+    await ended;
+  };
 }
 
 /** So many episodes, each a copy of one that was run. @param {string} from @param {string} folder @param {number} count */

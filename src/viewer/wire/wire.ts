@@ -134,6 +134,8 @@ export type RowPage = {
   readonly matched: number;
   readonly total: number;
   readonly rows: readonly Row[];
+  /** Only those after the row that was known. */
+  readonly isContinued: boolean;
   /** Episodes that are not read yet, so that a filter may miss them. */
   readonly unread: number;
 };
