@@ -24,9 +24,11 @@ const kills = isFull ? 200 : 15;
 const tokenizer = createReadableTokenizer();
 const expert = createExpertSampler({ tokenizer, noise: 0.2 });
 let turnMs = 15;
+let calls = 0;
 /** As a server that takes its time, so that processes die in the middle of turns. */
 const slow: typeof expert = {
   sample: async (request) => {
+    calls++;
     await rest(turnMs);
     return expert.sample(request);
   },
@@ -210,6 +212,24 @@ describe.each(["processes", "queue"] as const)("workers of a run (%s)", (kind) =
       expect(await resultOf(folder)).toEqual(undisturbed);
     },
   );
+});
+
+test("a run of one process that was killed continues with two, from its journal", { timeout: 180_000 }, async () => {
+  const calm = start(...plan(join(root, "calm-one"), 8));
+  calls = 0;
+  expect(await calm.ended).toMatchObject({ code: 0 });
+  const expected = calls;
+  const folder = join(root, "one-then-two");
+  calls = 0;
+  const first = start(...plan(folder, 8));
+  await expect.poll(() => calls, { timeout: 60_000 }).toBeGreaterThan(expected / 3);
+  await killProcess(first.child);
+  const { code, errors } = await start("--resume", folder, "--processes", "2").ended;
+  expect(code, errors).toBe(0);
+  expect(await resultOf(folder)).toEqual(await resultOf(join(root, "calm-one")));
+  expect(await leftBehind(folder)).toEqual([]);
+  // Of each of the 16 in flight the call that was cut off, and a few that a server answered to nobody.
+  expect(calls).toBeLessThanOrEqual(expected + 32);
 });
 
 test("workers and coordinators that are killed change nothing", { timeout: isFull ? 1_800_000 : 240_000 }, async () => {

@@ -222,7 +222,7 @@ class FolderStore implements RunStore, EpisodeJournal {
   }
 
   async appendIndexed(summary: UnnumberedSummary): Promise<boolean> {
-    this.#openFiles();
+    const { journal } = this.#openFiles();
     const { id, place } = summary;
     if (!this.#hasShards || place.shard === null) {
       throw new TypeError(`Cannot record episode "${id}" of another process: it names no shard, or the run has none.`);
@@ -230,6 +230,10 @@ class FolderStore implements RunStore, EpisodeJournal {
     if (this.#places.has(id)) return false;
     this.#places.set(id, place);
     await this.#guard(`record episode "${id}"`, () => this.#queue.add({ type: "indexed", summary }));
+    // It began in a process that ran alone.
+    if (this.#recovered?.files.journal.counts.has(id) === true) {
+      await this.#guard(`end the journal of episode "${id}"`, () => journal.forget(id));
+    }
     return true;
   }
 

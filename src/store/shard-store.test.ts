@@ -94,6 +94,23 @@ describe("openShard()", () => {
     for (const one of [second, other]) await one.close();
   });
 
+  it("takes over what a process that ran alone has left, whose journal goes once the episode counts", async () => {
+    const folder = newFolder();
+    const alone = createFileRunStore(folder);
+    await alone.begin(new Map());
+    for (const event of events.slice(0, 2)) await alone.record("x", event);
+    await alone.close(new Map());
+    const { store } = await resumeFileRunStore(folder, { hasShards: true });
+    await store.begin(new Map());
+    const shard = await openShard(folder, "w");
+    expect(await shard.adopt("x", null)).toBe(2);
+    expect(await shard.recorded("x")).toEqual(events.slice(0, 2));
+    await store.appendIndexed(await shard.append(sampleEpisode("x")));
+    await shard.close();
+    await store.close(new Map());
+    await expect(readFile(join(folder, "journal", "00000001.jsonl"))).rejects.toThrow("ENOENT");
+  });
+
   it("takes over the events of a dead worker's episode once, and leaves that one's files as they are", async () => {
     const folder = newFolder();
     const dead = await openShard(folder, "dead", { fsync: "never" });

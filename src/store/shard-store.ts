@@ -27,9 +27,10 @@ export type ShardStore = EpisodeJournal & {
   receipt(episodeId: string): Promise<UnnumberedSummary | null>;
   /**
    * Takes over the journal of an episode from a shard whose worker is dead, on a disk that both see. Resolves with the number of its
-   * events; 0: nothing is recorded, the journal cannot be read, or this shard has events of the episode itself.
+   * events; 0: nothing is recorded, the journal cannot be read, or this shard has events of the episode itself. `null`: from the journal
+   * of the run, which a process that ran alone has left.
    */
-  adopt(episodeId: string, shard: string): Promise<number>;
+  adopt(episodeId: string, shard: string | null): Promise<number>;
   close(): Promise<void>;
 };
 
@@ -92,7 +93,7 @@ class Shard implements ShardStore {
   readonly #lines = new OutgoingLines();
   readonly #queue = new BatchQueue<Ended>((batch) => this.#write(batch));
   /** Journals of others, as they were when they were first asked for. */
-  readonly #others = new Map<string, Promise<RecoveredJournal>>();
+  readonly #others = new Map<string | null, Promise<RecoveredJournal>>();
   /** Episodes in flight with events that this process has written. */
   readonly #begun = new Set<string>();
   #closing: Promise<void> | null = null;
@@ -155,19 +156,22 @@ class Shard implements ShardStore {
     });
   }
 
-  async adopt(episodeId: string, shard: string): Promise<number> {
+  async adopt(episodeId: string, shard: string | null): Promise<number> {
     this.#refuseClosed();
     const { name, places } = this.#opened;
-    if (!isShardName(shard) || shard === name || places.has(episodeId)) return 0;
-    return this.#guard(`take over episode "${episodeId}" from shard "${shard}"`, async () => {
-      if ((await this.recorded(episodeId)).length > 0) return 0;
-      const other = this.#others.get(shard) ?? this.#readJournal(shard);
-      this.#others.set(shard, other);
-      // What cannot be read is not needed: the episode begins anew, with the same seed.
-      const events = await other.then((journal) => journal.read(episodeId)).catch(() => []);
-      for (const event of events) await this.record(episodeId, event);
-      return events.length;
-    });
+    if ((shard !== null && !isShardName(shard)) || shard === name || places.has(episodeId)) return 0;
+    return this.#guard(
+      `take over episode "${episodeId}" from ${shard === null ? "the run" : `shard "${shard}"`}`,
+      async () => {
+        if ((await this.recorded(episodeId)).length > 0) return 0;
+        const other = this.#others.get(shard) ?? this.#readJournal(shard);
+        this.#others.set(shard, other);
+        // What cannot be read is not needed: the episode begins anew, with the same seed.
+        const events = await other.then((journal) => journal.read(episodeId)).catch(() => []);
+        for (const event of events) await this.record(episodeId, event);
+        return events.length;
+      },
+    );
   }
 
   async close(): Promise<void> {
@@ -197,8 +201,9 @@ class Shard implements ShardStore {
     }
   }
 
-  #readJournal(shard: string): Promise<RecoveredJournal> {
-    const folder = join(this.#opened.folder, runFiles.shards, shard, runFiles.journal);
+  #readJournal(shard: string | null): Promise<RecoveredJournal> {
+    const place = shard === null ? this.#opened.folder : join(this.#opened.folder, runFiles.shards, shard);
+    const folder = join(place, runFiles.journal);
     return readJournal(folder, { hasEnded: () => false, isLive: true });
   }
 

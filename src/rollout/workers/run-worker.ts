@@ -420,10 +420,11 @@ function isNewer(state: RunState, known: RunState): boolean {
   return state.fence > known.fence || (state.fence === known.fence && state.revision > known.revision);
 }
 
-/** The journal of whichever worker had the episode before, where its folder is on this disk. */
+/** The journal of whichever process had the episode before, where its folder is on this disk. */
 async function takeOver(shard: ShardStore, episodeId: string, shards: string | null): Promise<void> {
-  const names = shards === null ? [] : await readdir(shards).catch(() => []);
-  for (const name of names) if ((await shard.adopt(episodeId, name)) > 0) return;
+  if (shards === null) return;
+  for (const name of [...(await readdir(shards).catch(() => [])), null])
+    if ((await shard.adopt(episodeId, name)) > 0) return;
 }
 
 function shortened(failure: Failure | null): Failure | null {
