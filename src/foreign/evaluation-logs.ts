@@ -195,7 +195,8 @@ export function readTauRun(run: unknown, place: number): ForeignEpisode {
     trial: numberOf(field(run, "trial")),
     reward: error === null ? numberOf(field(run, "reward")) : null,
     error,
-    messages: readMessages(field(run, "traj")),
+    // A crash loses what was said before it.
+    messages: error !== null && listOf(field(run, "traj")).length === 0 ? null : readMessages(field(run, "traj")),
     userCost: numberOf(field(info, "user_cost")),
   };
 }

@@ -58,7 +58,7 @@ describe("openForeignStore()", () => {
     const first = await episodeAt(store, 0);
     expect(expectedActions(first)).toEqual([{ name: "cancel", arguments: { id: "#W1" } }]);
     expect(first.task.instruction).toBe("Cancel it.");
-    expect(await store.rows(1, 2)).toMatchObject([{ reward: null, outcome: "failed", tokens: null }]);
+    expect(await store.rows(1, 2)).toMatchObject([{ reward: null, outcome: "failed", tokens: null, turns: null }]);
     const view = new RunView(store, 0);
     await view.readAll();
     expect((await view.summary()).masks).toMatchObject({ withoutTokens: 2, wrong: [], isDone: true });

@@ -7,7 +7,7 @@ import { dumpJson } from "../../src/python-semantics/json/dump-json.ts";
 import { parseJson } from "../../src/python-semantics/json/parse-json.ts";
 import type { Plain, ShownEpisode, ShownEvent } from "../../src/viewer/wire/index.ts";
 import type { Attempt, CallDecision, Message, ToolCall } from "../../src/core/index.ts";
-import { count, duration, plural, printable } from "./format.tsx";
+import { count, duration, ending, plural, printable } from "./format.tsx";
 import { linkTo } from "./route.ts";
 import { weightsText } from "./token-layout.ts";
 
@@ -348,7 +348,7 @@ function Ending({ episode: { stopReason, outcome, failure, events } }: { readonl
   const grade = events.findLast((event) => event.type === "grade");
   return (
     <Note>
-      {outcome} ({stopReason}){failure !== null && `: ${failure.boundary}/${failure.code}`}
+      {ending({ outcome, stopReason, failure: failure === null ? null : `${failure.boundary}/${failure.code}` })}
       {grade !== undefined && grade.type === "grade" && `; graded in ${duration(grade.durationMs)}`}
     </Note>
   );

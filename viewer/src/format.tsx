@@ -57,5 +57,6 @@ export function Reward({ row }: { readonly row: Pick<Row, "reward" | "outcome"> 
 /** How an episode ended, in one phrase. */
 export function ending(row: Pick<Row, "failure" | "outcome" | "stopReason">): string {
   if (row.failure !== null) return `failed: ${row.failure}`;
+  if (row.outcome === "completed" && row.stopReason === "not recorded") return "ending not recorded";
   return row.outcome === "completed" ? row.stopReason : `${row.outcome}: ${row.stopReason}`;
 }

@@ -163,11 +163,18 @@ function Course({ summary: { course } }: { readonly summary: Summary }) {
   );
   if (course.episodes.length < 2) return null;
   const shared = { x: course.episodes, xLabel: "episode" };
+  const isKnown = (values: readonly (number | null)[]): boolean => values.some((value) => value !== null);
   return (
     <section class="charts" aria-label="Course">
-      <Chart {...shared} title="Pass rate" lines={lines.pass} format={(value) => percent(value)} range={[0, 1]} />
-      <Chart {...shared} title="Reward" lines={lines.reward} format={(value) => value.toFixed(2)} />
-      <Chart {...shared} title="Turns" lines={lines.turns} format={(value) => value.toFixed(1)} />
+      {isKnown(course.reward) && (
+        <>
+          <Chart {...shared} title="Pass rate" lines={lines.pass} format={(value) => percent(value)} range={[0, 1]} />
+          <Chart {...shared} title="Reward" lines={lines.reward} format={(value) => value.toFixed(2)} />
+        </>
+      )}
+      {isKnown(course.turns) && (
+        <Chart {...shared} title="Turns" lines={lines.turns} format={(value) => value.toFixed(1)} />
+      )}
     </section>
   );
 }

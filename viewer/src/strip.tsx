@@ -44,7 +44,7 @@ export function Strip({ run, page: { row, group }, episode, isTokens, missing }:
       <div class="strip-line">
         <Reward row={row} />
         <h1>
-          {row.number} <span class="quiet">{printable(row.id)}</span>
+          {row.number} {row.id !== String(row.number) && <span class="quiet">{printable(row.id)}</span>}
         </h1>
         <span class="quiet">{printable(ending(row))}</span>
         <span class="quiet">{row.turns === null ? "turns not recorded" : plural(row.turns, "turn")}</span>
