@@ -97,7 +97,7 @@ async function send<T = Group>(url: string, body?: unknown, key?: string): Promi
 }
 
 /** Resolves with the group once it has ended. */
-async function ended(url: string, id: string): Promise<Group> {
+async function endedGroup(url: string, id: string): Promise<Group> {
   for (;;) {
     const group = await send(`${url}/v1/groups/${id}?wait_seconds=20`);
     if (group.status === "ended") return group;
@@ -133,13 +133,13 @@ describe.each(["processes", "queue"] as const)("serve with %s", (kind) => {
       const out = join(root, `killed-${kind}`);
       const { flags, workers } = await atWork("killed");
       let service = await serve(out, flags);
-      const calm = await ended(service.url, (await send(`${service.url}/v1/groups`, group(6, 0))).id);
+      const calm = await endedGroup(service.url, (await send(`${service.url}/v1/groups`, group(6, 0))).id);
       expect(outcomes(calm)).toEqual(completed(6));
 
       const first = await send(`${service.url}/v1/groups`, { ...group(8, 0), task_index: 3 }, "first");
       await rest(300);
       process.kill(workers()[0]!, "SIGKILL");
-      const whole = await ended(service.url, first.id);
+      const whole = await endedGroup(service.url, first.id);
       expect(outcomes(whole)).toEqual(completed(8));
 
       const second = await send(`${service.url}/v1/groups`, { ...group(8, 0), task_index: 4 }, "second");
@@ -150,7 +150,7 @@ describe.each(["processes", "queue"] as const)("serve with %s", (kind) => {
       expect(await send(`${service.url}/v1/groups`, { ...group(8, 0), task_index: 3 }, "first")).toEqual(whole);
       const again = await send(`${service.url}/v1/groups`, { ...group(8, 0), task_index: 4 }, "second");
       expect(again.id).toBe(second.id);
-      expect(outcomes(await ended(service.url, second.id))).toEqual(completed(8));
+      expect(outcomes(await endedGroup(service.url, second.id))).toEqual(completed(8));
       service.child.kill("SIGTERM");
       expect(await service.ended, service.said()).toBe(0);
     },
@@ -175,7 +175,7 @@ describe.each(["processes", "queue"] as const)("serve with %s", (kind) => {
       expect((await fetch(`${service.url}/health`)).status).toBe(200);
       expect(workers()).toEqual(before);
       await send(`${service.url}/v1/continue`, {});
-      expect(outcomes(await ended(service.url, id))).toEqual(completed(8));
+      expect(outcomes(await endedGroup(service.url, id))).toEqual(completed(8));
 
       await send(`${service.url}/v1/groups`, { ...group(4, 0), task_index: 5 });
       await send(`${service.url}/v1/pause`, {});

@@ -60,7 +60,7 @@ export async function verifyViewer({ quick }) {
     }
     const kill = await startRun(at("killed"));
     const killed = await serve(at("killed"));
-    await followed(checks, killed, kill).finally(kill);
+    await followed(checks, killed, kill).finally(() => void kill());
     await checks.page("killed", killed, "#/0", { see: "its process is gone" });
     await checks.page("killed episode", killed, "#/0/episode/1", { see: "turn 0" });
     await large(checks, { from: at("book"), folder: at("large"), serve });

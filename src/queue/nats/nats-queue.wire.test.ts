@@ -140,7 +140,7 @@ describe.skipIf(natsServer === undefined)("a queue at a broker of NATS", () => {
       );
       const puller = new Puller(link, namesOf("own").jobs, workersConsumer);
       // Times a million, these are no whole numbers.
-      for (const [index, waitMs] of [1999.971407000005, 1424.6245269999927, 19999.966240000003].entries()) {
+      for (const [index, waitMs] of [1999.971407000005, 1424.6245269999927, 19999.96624].entries()) {
         await queue.submit(jobOf(`a#${index}`));
         const { type, messages } = await puller.take(1, { waitMs });
         for (const message of messages) message.respond("+ACK");

@@ -1,7 +1,7 @@
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { AttributedError, type Task } from "../../core/index.ts";
 import { createManualClock, type ManualClock } from "../../lib/clock.test-helper.ts";
 import { createMemoryQueue, type Lease, type MemoryQueue, type Receipt, type WorkerReport } from "../../queue/index.ts";
@@ -214,7 +214,7 @@ test("a job that comes again to the worker that runs it waits for the first, and
     }),
   });
   expect((await together(running)).totals.episodesFinished).toBe(12);
-  while (runs < 2) await new Promise((resolve) => setTimeout(resolve, 5));
+  await vi.waitFor(() => expect(runs).toBe(2));
   expect([most, (await indexed()).length]).toEqual([1, 12]);
 });
 
