@@ -94,7 +94,7 @@ export const modules = {
     imports: ["core", "lib", "python-semantics", "environments/checkout", "environments/tables"],
     entries: ["domains.ts"],
     packages: {
-      "smol-toml": "environments/tau2-bench/toml.ts",
+      "smol-toml": "environments/tau2-bench/domain-data.ts",
       "@lezer/common": "environments/tau2-bench/checkout/",
     },
   },

@@ -7,15 +7,17 @@ import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
+
+import { parse } from "smol-toml";
+
 import { ConfigurationError, messageOf } from "../../core/failure.ts";
 import { type Tool, toolFromDefinition } from "../../core/message.ts";
-import { type JsonObject, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
+import { JsonFloat, type JsonObject, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
+import { isTau2Checkout, promptsFile, readTau2Checkout } from "./checkout/read-checkout.ts";
 import { type DatabaseSpec, SharedDatabase } from "./database.ts";
 import type { Domain, DomainSide } from "./domain.ts";
-import { readTasks, type Tau2Task } from "./tasks.ts";
-import { parseToml } from "./toml.ts";
-import { isTau2Checkout, promptsFile, readTau2Checkout } from "./checkout/read-checkout.ts";
 import { readTau2Prompts, type Tau2Prompts } from "./prompts.ts";
+import { readTasks, type Tau2Task } from "./tasks.ts";
 import type { WorldParts } from "./world.ts";
 
 export type DomainData = {
@@ -212,4 +214,20 @@ function broken(file: string, problem: string): ConfigurationError {
   return new ConfigurationError(
     `Cannot use "${file}" for tau2-bench: ${problem.replace(/\.$/, "")}; restore the file as upstream has it.`,
   );
+}
+
+// TOML without loss: integers and floats stay two types, dates become the text that the reference shows.
+
+/** Throws what the library throws for a text that is no TOML. */
+function parseToml(content: string): JsonValue {
+  return asJson(parse(content, { integersAsBigInt: true }));
+}
+
+function asJson(value: unknown): JsonValue {
+  if (typeof value === "number") return new JsonFloat(value);
+  if (typeof value === "bigint") return Number.isSafeInteger(Number(value)) ? Number(value) : value;
+  if (typeof value === "string" || typeof value === "boolean") return value;
+  if (value instanceof Date) return value.toISOString().replace(/\.000$/, "");
+  if (Array.isArray(value)) return value.map(asJson);
+  return new Map(Object.entries(value as object).map(([key, item]) => [key, asJson(item)]));
 }
