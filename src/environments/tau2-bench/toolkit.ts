@@ -10,6 +10,7 @@ import {
   type JsonObject,
   type JsonValue,
 } from "../../python-semantics/json/index.ts";
+import { calculated } from "../tables/index.ts";
 import type { Database } from "./database.ts";
 
 /** What methods work on: the databases of both sides. */
@@ -146,3 +147,23 @@ function asShown(result: MethodResult): JsonValue {
 export function toolNotFound(name: string): PythonError {
   return new PythonError("ValueError", `Tool '${name}' not found.`);
 }
+
+// Tools that several domains have.
+
+/** Says that the customer was handed over, and changes nothing. */
+export const transferTool = defineTool("generic", {
+  name: "transfer_to_human_agents",
+  parameters: ["summary"],
+  run: () => "Transfer successful",
+});
+
+/** Arithmetic as Python evaluates it, errors included, as a float with at most two decimals. */
+export const calculateTool = defineTool("generic", {
+  name: "calculate",
+  parameters: ["expression"],
+  run: (_, { expression }) => {
+    const result = calculated(expression);
+    if (result === null) throw new PythonError("ValueError", "Invalid characters in expression");
+    return result;
+  },
+});

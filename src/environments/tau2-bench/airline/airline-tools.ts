@@ -24,11 +24,10 @@ import {
   objectField,
   textField,
 } from "../../tables/index.ts";
-import { calculateTool, transferTool } from "../common-tools.ts";
+import { calculateTool, transferTool, defineTool, defineToolkit, ModelResult } from "../toolkit.ts";
 import type { Database } from "../database.ts";
 import { numberOf, requireId, valueError } from "../python.ts";
 import type { Model } from "../schema.ts";
-import { defineTool, defineToolkit, ModelResult } from "../toolkit.ts";
 import {
   certificate,
   directFlight,

@@ -3,12 +3,11 @@
 import { pythonEquals, pythonStr } from "../../../python-semantics/index.ts";
 import type { JsonValue } from "../../../python-semantics/json/index.ts";
 import { field, lengthOf, listField } from "../../tables/index.ts";
-import { transferTool } from "../common-tools.ts";
+import { transferTool, defineMethod, defineTool, defineToolkit, ModelResult } from "../toolkit.ts";
 import type { Database } from "../database.ts";
 import type { Domain } from "../domain.ts";
 import { requireId } from "../python.ts";
 import { defaulted, defineModel, listOf, oneOf, optional, text } from "../schema.ts";
-import { defineMethod, defineTool, defineToolkit, ModelResult } from "../toolkit.ts";
 
 const task = defineModel("Task", {
   task_id: text,

@@ -4,10 +4,9 @@
 import { dumpJson, JsonFloat, type JsonObject, type JsonValue } from "../../../python-semantics/json/index.ts";
 import { pythonEquals, pythonStr, roundFloat } from "../../../python-semantics/index.ts";
 import { asKey, iterate, lengthOf, objectField, objectsField, textField } from "../../tables/index.ts";
-import { calculateTool, transferTool } from "../common-tools.ts";
+import { calculateTool, transferTool, defineTool, defineToolkit, type Method, ModelResult } from "../toolkit.ts";
 import type { Database } from "../database.ts";
 import { addRounded, countOf, isOneOf, lower, numberOf, requireId, sortedStrings, valueError } from "../python.ts";
-import { defineTool, defineToolkit, type Method, ModelResult } from "../toolkit.ts";
 import { address, addressParts, orderPayment } from "./retail-models.ts";
 
 /** The tool that shows a record. */

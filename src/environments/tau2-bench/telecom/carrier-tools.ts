@@ -14,9 +14,8 @@ import {
 } from "../../../python-semantics/index.ts";
 import { JsonFloat, type JsonObject, type JsonValue } from "../../../python-semantics/json/index.ts";
 import { field, listField, textField } from "../../tables/index.ts";
-import { transferTool } from "../common-tools.ts";
+import { transferTool, defineMethod, defineTool, defineToolkit, ModelResult, type WorldState } from "../toolkit.ts";
 import type { Database } from "../database.ts";
-import { defineMethod, defineTool, defineToolkit, ModelResult, type WorldState } from "../toolkit.ts";
 import { bill, lineItem } from "./telecom-models.ts";
 
 const today = "2025-02-25";
