@@ -1,7 +1,7 @@
 // Where upstream keeps what we read, as a table. Not a reader. Paths are those of the pinned commit; a checkout of another
 // commit is read as long as its files still say the same kind of thing.
 
-import { pinUpstream } from "../../checkout/pin-upstream.ts";
+import { pinUpstream } from "../../checkout/clone-upstream.ts";
 
 export const { upstream, checkoutRemedy, parseSource } = pinUpstream({
   title: "τ-bench",
