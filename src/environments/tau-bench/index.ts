@@ -2,15 +2,15 @@
 // here; prompts, tables and tasks are read at run time from a folder the user names.
 
 export { callAction, type CallResult, respondName, runTool, type TauAction } from "./tool.ts";
-export { prepareTauBench } from "./checkout/prepare-tau-bench.ts";
-export type { PreparedFiles, PreparedFolder, PrepareOptions } from "../checkout/prepare-folder.ts";
 export {
+  prepareTauBench,
   isTauBenchCheckout,
   loadFewShotDisplays,
   loadUserPrompts,
   type ReadCheckoutOptions,
   readTauBenchCheckout,
 } from "./checkout/read-checkout.ts";
+export type { PreparedFiles, PreparedFolder, PrepareOptions } from "../checkout/prepare-folder.ts";
 export type { TauUserPrompts } from "./checkout/user-prompts.ts";
 export { calculate } from "./common/common-tools.ts";
 export type { DomainData, TauTask } from "./domain-data.ts";

@@ -5,8 +5,7 @@ import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 
 import { ConfigurationError } from "../../../core/index.ts";
-import { prepareTauBench } from "./prepare-tau-bench.ts";
-import { readTauBenchCheckout } from "./read-checkout.ts";
+import { prepareTauBench, readTauBenchCheckout } from "./read-checkout.ts";
 import { withFolder } from "../../checkout/with-folder.test-helper.ts";
 import { smallCheckout } from "./small-checkout.test-helper.ts";
 

@@ -5,6 +5,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 
 import { ConfigurationError } from "../../../core/index.ts";
+import { dumpJson, JsonSyntaxError, type JsonValue, parseJson } from "../../../python-semantics/json/index.ts";
 import {
   cannotRead as cannotReadPlace,
   codeOf,
@@ -12,15 +13,21 @@ import {
   readCheckoutFile as readFileOf,
   readCheckoutFileIfAny as readFileIfAny,
 } from "../../checkout/checkout-files.ts";
-import type { PreparedFiles, ReadOptions } from "../../checkout/prepare-folder.ts";
+import {
+  type PreparedFiles,
+  type PreparedFolder,
+  prepareFolder,
+  type PrepareOptions,
+  type ReadOptions,
+} from "../../checkout/prepare-folder.ts";
 import type { PythonSource } from "../../checkout/python-source.ts";
-import { dumpJson, JsonSyntaxError, parseJson, type JsonValue } from "../../../python-semantics/json/index.ts";
 import { readRules, readTasks, readToolList, readToolSchema } from "./read-sources.ts";
 import { readUserPromptContents } from "./read-user-prompts.ts";
 import {
   checkoutRemedy,
   domainFolder,
   parseSource,
+  upstream,
   type UpstreamDomain,
   upstreamDomains,
   userSource,
@@ -165,4 +172,12 @@ async function readPrepared(folder: string, path: string): Promise<string | null
       cause: error,
     });
   }
+}
+
+// Makes the prepared layout of τ-bench in a folder. Not needed to run the environment, which reads a checkout just as well; a
+// prepared folder is faster, and can be copied.
+
+/** As {@link prepareFolder}. */
+export function prepareTauBench(options: PrepareOptions): Promise<PreparedFolder> {
+  return prepareFolder(options, { pinned: upstream, read: readTauBenchCheckout });
 }
