@@ -1,7 +1,16 @@
 // Reading records and arguments the way Python code does: what is missing or of the wrong type raises Python's error.
 
+import {
+  evaluateExpression,
+  floatRepr,
+  isOrEquals,
+  PythonError,
+  pythonRepr,
+  pythonTypeName,
+  roundFloat,
+  stringRepr,
+} from "../../python-semantics/index.ts";
 import type { JsonObject, JsonValue } from "../../python-semantics/json/index.ts";
-import { isOrEquals, PythonError, pythonRepr, pythonTypeName, stringRepr } from "../../python-semantics/index.ts";
 
 /** `record[key]` of a dict. */
 export function field(record: JsonObject, key: string): JsonValue {
@@ -85,4 +94,27 @@ export function countIn(list: readonly JsonValue[], element: JsonValue): number 
 /** The error of `value.name` on a value whose type lacks it. */
 export function attributeError(value: JsonValue, name: string): PythonError {
   return new PythonError("AttributeError", `'${pythonTypeName(value)}' object has no attribute '${name}'`);
+}
+
+// The calculator of both benchmarks: arithmetic that the references hand to Python's `eval` once every element is found in an alphabet.
+
+const alphabet = "0123456789+-*/(). ";
+
+/**
+ * A float with at most two decimals, as text; `null` for a character that no arithmetic has. Bounded where Python is not: see
+ * `IntegerBudget` of the evaluator for what `9**9**9` becomes. Throws a `PythonError` where Python raises.
+ */
+export function calculated(expression: JsonValue): string | null {
+  for (const element of iterate(expression)) {
+    if (typeof element !== "string") {
+      const type = pythonTypeName(element);
+      throw new PythonError("TypeError", `'in <string>' requires string as left operand, not ${type}`);
+    }
+    if (!alphabet.includes(element)) return null;
+  }
+  // A list or dict of such strings gets this far.
+  if (typeof expression !== "string") {
+    throw new PythonError("TypeError", "eval() arg 1 must be a string, bytes or code object");
+  }
+  return floatRepr(roundFloat(evaluateExpression(expression), 2));
 }
