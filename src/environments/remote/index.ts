@@ -1,7 +1,7 @@
 // Public entry of remote environments: the contract of a service, and the environment that is made of one. A protocol is a
 // folder below and has an entry of its own.
 
-export { blockText } from "./block-text.ts";
+export { blockText } from "./read-message.ts";
 export * from "./read-message.ts";
 export { faultOfHttp, RemoteHttp, type RemoteRequest, type RemoteRequestOptions } from "./remote-http.ts";
 export { type RewardRule, rewardRules, StepRewards } from "./step-rewards.ts";
