@@ -17,9 +17,8 @@ import type { JsonObject, JsonValue } from "../../../python-semantics/json/value
 import { remoteFault, type RemoteService, type RemoteSession } from "../index.ts";
 import type { ElicitationPolicy } from "./elicitation.ts";
 import { boundedFetch, type McpLibrary } from "./mcp-library.ts";
-import { folderMark, type McpCommand, parseMcpCommand } from "./mcp-command.ts";
+import { folderMark, type McpCommand, parseMcpCommand, McpProcess } from "./mcp-process.ts";
 import { McpConnection, type McpLimits, RefusedCall } from "./mcp-connection.ts";
-import { McpProcess } from "./mcp-process.ts";
 import { type McpCallRecord, type McpTask, gradeOf } from "./mcp-tasks.ts";
 import { WarmPool } from "./mcp-pool.ts";
 import { openOwnSession, readOwnTasks } from "./own-server.ts";

@@ -6,7 +6,7 @@ import { AttributedError, ConfigurationError, messageOf } from "../../../core/fa
 import type { RemoteSource } from "../index.ts";
 import { hostileServer } from "./hostile-server.test-helper.ts";
 import { type McpEnvironmentOptions, mcpEnvironment, type McpGraderInput, readMcpTasks } from "./index.ts";
-import { parseMcpCommand } from "./mcp-command.ts";
+import { parseMcpCommand } from "./mcp-process.ts";
 import { loadMcpLibrary } from "./mcp-library.ts";
 
 const options = { signal: new AbortController().signal, seed: 0 };
