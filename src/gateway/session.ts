@@ -27,10 +27,9 @@ import { deriveSeed } from "../lib/random.ts";
 import type { JsonObject } from "../python-semantics/json/index.ts";
 import { type EpisodeOptions, resolveOptions, sampleTurn } from "../rollout/index.ts";
 import { makeTurn } from "../trajectories/index.ts";
-import { Deltas } from "./deltas.ts";
+import { Deltas, answerReader } from "./streaming.ts";
 import { gradeAtEnd, gradeSoFar } from "./session-grade.ts";
 import { conversationOf, type SampledTurn } from "./history.ts";
-import { answerReader } from "./streaming.ts";
 import { type Prompt, type PromptCounters, SessionRecord } from "./record.ts";
 import {
   type DialectName,

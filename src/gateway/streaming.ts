@@ -2,7 +2,7 @@
 // call, or the end of a thought, is held back; what was told once is never taken back.
 
 import type { ParsedAction, Renderer, Tool } from "../core/index.ts";
-import type { Deltas } from "./deltas.ts";
+import type { AnswerDelta } from "./request.ts";
 
 /** Parsed again when so many milliseconds have passed: a stream of a thousand tokens is not parsed a thousand times. */
 const betweenMs = 25;
@@ -55,4 +55,51 @@ function partsOf({ reasoning, content }: ParsedAction): { readonly reasoning: st
 /** Half a character, which the next token completes. */
 function withoutBrokenEnd(text: string): string {
   return text.replace(/\uFFFD+$/, "");
+}
+
+// The parts of an answer as they become known, for however many clients read it: a client that lost its connection and asks
+// again reads from the first part.
+
+export class Deltas {
+  readonly list: AnswerDelta[] = [];
+  /** The whole answer was written to a client, its end included. */
+  isTold = false;
+  #isDone = false;
+  #waiting = new Set<() => void>();
+
+  /** Nothing more comes. */
+  get isDone(): boolean {
+    return this.#isDone;
+  }
+
+  push(delta: AnswerDelta): void {
+    this.list.push(delta);
+    this.#wake();
+  }
+
+  end(): void {
+    this.#isDone = true;
+    this.#wake();
+  }
+
+  /** Resolves when there is more, or all; "nothing" after `withinMs`. */
+  async next(withinMs: number): Promise<"more" | "nothing"> {
+    if (this.#isDone) return "more";
+    return new Promise((resolve) => {
+      const wake = (): void => {
+        clearTimeout(timer);
+        this.#waiting.delete(wake);
+        resolve("more");
+      };
+      const timer = setTimeout(() => {
+        this.#waiting.delete(wake);
+        resolve("nothing");
+      }, withinMs);
+      this.#waiting.add(wake);
+    });
+  }
+
+  #wake(): void {
+    for (const wake of [...this.#waiting]) wake();
+  }
 }
