@@ -1,15 +1,13 @@
 // Public entry: the gateway, through which agent programs of others sample from the policy, and are recorded.
 
-import type { Clock } from "../lib/clock.ts";
-import { systemClock } from "../lib/clock.ts";
 import { defaultSampling, type Engine, type Episode, type Renderer, type SamplingParams } from "../core/index.ts";
+import { type Clock, systemClock } from "../lib/clock.ts";
 import { type EpisodeOptions, type ExportSamples, type GroupPolicy, keepAllGroups } from "../rollout/index.ts";
 import { type FileRunStore, openRunFolder, type ResumedRun } from "../store/index.ts";
-import { fetchFrom } from "./in-process.ts";
 import { GatewayHandler, type GatewayHttpRequest, type GatewayHttpResponse } from "./gateway.ts";
 import { serveSocket } from "./serve-socket.ts";
-import { type SessionCounters, type ClientSampling } from "./session.ts";
 import type { SessionWorlds, WorldAnswer } from "./session-worlds.ts";
+import type { ClientSampling, SessionCounters } from "./session.ts";
 import { Sessions } from "./sessions.ts";
 
 export {
@@ -164,4 +162,40 @@ async function earlierSessions({ store, inFlight, decided }: ResumedRun): Promis
     ended.push({ id, events: opening, undecidedTask: inGroups.has(id) ? null : task.id });
   }
   return { inFlight: await Promise.all([...inFlight].map((id) => store.recorded(id))), ended, decided: decided.keys() };
+}
+
+// The gateway as a `fetch`, for client libraries in the same process: requests and answers are values, and nothing is sent.
+
+async function fetchFrom(handler: GatewayHandler, request: Request): Promise<Response> {
+  const { pathname, search } = new URL(request.url);
+  const answer = await handler.handle({
+    ...{ method: request.method, url: `${pathname}${search}` },
+    headers: Object.fromEntries(request.headers),
+    body: Buffer.from(await request.arrayBuffer()),
+  });
+  const { status, headers, body } = answer;
+  if (typeof body !== "string") return new Response(streamOf(body, answer.delivered), { status, headers });
+  // A value that is handed over has arrived.
+  answer.delivered?.();
+  return new Response(body, { status, headers });
+}
+
+/** Delivered once its reader has had the end. */
+function streamOf(
+  body: AsyncIterable<string>,
+  delivered: GatewayHttpResponse["delivered"],
+): ReadableStream<Uint8Array> {
+  const parts = body[Symbol.asyncIterator]();
+  const encoder = new TextEncoder();
+  return new ReadableStream(
+    {
+      pull: async (controller) => {
+        const next = await parts.next();
+        if (next.done !== true) return controller.enqueue(encoder.encode(next.value));
+        delivered?.();
+        controller.close();
+      },
+    },
+    { highWaterMark: 0 },
+  );
 }
