@@ -4,12 +4,12 @@
 // episode arrives with the step that ends it. HTTP `/reset` and `/step` keep nothing between calls, as upstream's.
 
 import type { WebSocket } from "ws";
+
 import { messageOf } from "../core/failure.ts";
 import { dumpJson } from "../python-semantics/json/dump-json.ts";
 import type { JsonObject } from "../python-semantics/json/value.ts";
 import { type EpisodeHost, HostFullError, HostRequestError } from "./episode-host.ts";
 import type { FaceAnswer, FaceRequest } from "./mcp-face.ts";
-import { openEnvSchema } from "./openenv-schema.ts";
 import { errorFrame, frameBody, objectOf, OpenEnvError, OpenEnvSession, type Shown } from "./openenv-session.ts";
 
 export type OpenEnvFaceOptions = {
@@ -138,3 +138,42 @@ export class OpenEnvFace {
 }
 
 const ok = (body: unknown): FaceAnswer => ({ status: 200, headers: {}, body });
+
+// What `GET /schema` says: JSON Schemas of the actions, the observations and the state, as a client of OpenEnv expects them of a world
+// with MCP tools.
+
+const text = { type: "string" };
+const anything = { type: "object", additionalProperties: true };
+
+const openEnvSchema = {
+  action: {
+    title: "CallToolAction",
+    description: "Calls a tool of the environment.",
+    type: "object",
+    properties: {
+      metadata: anything,
+      type: { type: "string", const: "call_tool", default: "call_tool" },
+      tool_name: text,
+      arguments: anything,
+    },
+    required: ["tool_name"],
+    additionalProperties: false,
+  },
+  observation: {
+    title: "CallToolObservation",
+    type: "object",
+    properties: {
+      done: { type: "boolean" },
+      reward: { type: ["number", "null"] },
+      tool_name: text,
+      result: {},
+      error: {},
+    },
+  },
+  state: {
+    title: "State",
+    type: "object",
+    properties: { episode_id: { type: ["string", "null"] }, step_count: { type: "integer", minimum: 0 } },
+    additionalProperties: true,
+  },
+} as const;
