@@ -2,10 +2,9 @@
 // environment: see `environments/`. It knows no model, no user simulator and no tokens.
 
 import type { JsonObject } from "../python-semantics/json/value.ts";
-import type { Question } from "./judge.ts";
+import type { Question, Ranking, Rubric } from "./judge.ts";
 import type { Message, Tool } from "./message.ts";
 import type { UserLine } from "./user-line.ts";
-import type { Ranking, Rubric } from "./rubric.ts";
 
 /** Something the user can tell on request. A user who does not know says so in `answers`, or tells what else helps. */
 export type AgendaSlot = {

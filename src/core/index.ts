@@ -10,7 +10,7 @@ export * from "./grading.ts";
 export * from "./judge.ts";
 export * from "./message.ts";
 export * from "./renderer.ts";
-export * from "./rubric.ts";
+export * from "./judge.ts";
 export * from "./token-buffer.ts";
 export * from "./turn.ts";
 export * from "./use-environment.ts";

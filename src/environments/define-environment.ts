@@ -13,7 +13,7 @@ import type {
   Taskset,
   ToolResult,
 } from "../core/environment.ts";
-import type { Ranking, Rubric } from "../core/rubric.ts";
+import type { Ranking, Rubric } from "../core/judge.ts";
 import { AttributedError, messageOf } from "../core/failure.ts";
 import { type Tool, toolFromDefinition } from "../core/message.ts";
 import { createTaskset } from "../core/taskset.ts";
