@@ -4,15 +4,17 @@
 import type {
   Engine,
   EngineControl,
+  EngineLoadSource,
   SampleOptions,
   SampleRequest,
   SampleResult,
-  EngineLoadSource,
+  SamplingParams,
 } from "../../core/engine.ts";
 import {
   type CallOptions,
   engineFailure,
   type FailureContext,
+  GrowingBodies,
   ignoresStopTokens,
   isGivenUp,
   type ServerDialect,
@@ -20,8 +22,7 @@ import {
   type ServerFacts,
   writeBody,
 } from "../../http/index.ts";
-import { GenerateFold, parseReply, type ParsedReply, readGenerateReply, readRoutedExperts } from "./generate-reply.ts";
-import { createGenerateBodies, type GenerateFields, toGenerateFields } from "./generate-request.ts";
+import { GenerateFold, type ParsedReply, parseReply, readGenerateReply, readRoutedExperts } from "./generate-reply.ts";
 import { SglangControl, type SglangWorker } from "./sglang-control.ts";
 
 export type SglangEngineOptions = ServerEngineOptions & {
@@ -228,4 +229,60 @@ const leastRefreshMs = 1000;
 function maxNewTokensOf(fields: GenerateFields): number | null {
   const most = fields.sampling_params["max_new_tokens"];
   return typeof most === "number" ? most : null;
+}
+
+// What is posted to /generate: parameters under the names SGLang knows, and the body around the serialized prompt.
+// Never sends a name that was not requested: an unknown sampling parameter is answered with a bare HTTP 500.
+
+/** Everything of the body but the prompt. */
+type GenerateFields = {
+  readonly rid: string;
+  readonly sampling_params: Readonly<Record<string, unknown>>;
+  readonly return_logprob: true;
+  readonly stream: boolean;
+  /** Both only where experts are requested. */
+  readonly return_routed_experts?: true;
+  readonly routed_experts_start_len?: number;
+};
+
+/**
+ * Sampling parameters under SGLang's names. Every value is sent, because a server may prefer others; `extra` goes last and
+ * as it is. Text is requested untrimmed (end token and special tokens included), as people read it in logs.
+ */
+export function toSglangSampling(
+  sampling: SamplingParams,
+  stopTokenIds: readonly number[],
+): Readonly<Record<string, unknown>> {
+  return {
+    max_new_tokens: sampling.maxNewTokens,
+    temperature: sampling.temperature,
+    top_p: sampling.topP,
+    top_k: sampling.topK,
+    min_p: sampling.minP,
+    repetition_penalty: sampling.repetitionPenalty,
+    stop_token_ids: stopTokenIds,
+    skip_special_tokens: false,
+    spaces_between_special_tokens: false,
+    no_stop_trim: true,
+    // Takes effect with --enable-deterministic-inference only.
+    ...(sampling.seed === null ? {} : { sampling_seed: sampling.seed }),
+    ...sampling.extra,
+  };
+}
+
+export function toGenerateFields(request: SampleRequest, stream: boolean): GenerateFields {
+  const from = request.routedExpertsFrom ?? null;
+  return {
+    rid: request.requestId,
+    sampling_params: toSglangSampling(request.sampling, request.stopTokenIds),
+    return_logprob: true,
+    stream,
+    ...(from === null ? {} : { return_routed_experts: true as const }),
+    ...(from === null || from === 0 ? {} : { routed_experts_start_len: from }),
+  };
+}
+
+/** Bodies of /generate; see {@link toGenerateFields} for what follows the prompt. */
+export function createGenerateBodies(): GrowingBodies {
+  return new GrowingBodies(Buffer.from('{"input_ids":['));
 }
