@@ -3,8 +3,7 @@
 // judge's preference for a place then follows no place in the group.
 
 import type { Episode, GroupRanker, Judge, Ranking } from "../core/index.ts";
-import { formText, messagesOf, transcriptOf } from "./judge-prompt.ts";
-import { answerSchema, readScores } from "./scored-answer.ts";
+import { formText, messagesOf, transcriptOf, answerSchema, readScores } from "./judge-prompt.ts";
 
 const task = `You are shown several conversations between users and an agent that works with tools. All began with the same task; the agent went its own way in each. Compare them by how well the agent reached what the user wanted within its guidelines, and score each from 0 to 1:
 - The scores are relative: the distances between them say how much better one is than another.

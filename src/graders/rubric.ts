@@ -3,8 +3,7 @@
 
 import { z } from "zod";
 import { ConfigurationError, type EpisodeGrader, type Judge, type Ranking, type Rubric } from "../core/index.ts";
-import { formText, messagesOf, transcriptOf } from "./judge-prompt.ts";
-import { answerSchema, readScores } from "./scored-answer.ts";
+import { formText, messagesOf, transcriptOf, answerSchema, readScores } from "./judge-prompt.ts";
 
 export type CriterionDefinition = {
   /** Letters, digits, "-" and "_", a letter first; its metric is `<rubric>.<name>`. */
