@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { notStarted } from "./episode-view.ts";
 import { EpisodeJob } from "./jobs.ts";
-import { streamEvents } from "./event-stream.ts";
+import { streamEvents } from "./responses.ts";
 
 const task = {
   id: "t",

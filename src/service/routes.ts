@@ -6,7 +6,17 @@ import { ConfigurationError } from "../core/index.ts";
 import { withDeadline } from "../lib/deadline.ts";
 import type { SharedParts } from "./episode-pool.ts";
 import { viewEvent } from "./episode-view.ts";
-import { streamEvents } from "./event-stream.ts";
+import {
+  streamEvents,
+  answerEpisode,
+  answerGroup,
+  episodeAnswer,
+  groupAnswer,
+  infoAnswer,
+  okAnswer,
+  samplesAnswer,
+  weightsAnswer,
+} from "./responses.ts";
 import type { GroupRequests } from "./group-requests.ts";
 import type { EpisodeJob, GroupJob } from "./jobs.ts";
 import { type Call, defineRoute, type Route } from "./open-api.ts";
@@ -22,16 +32,6 @@ import {
   waitQuery,
   weightsBody,
 } from "./requests.ts";
-import {
-  answerEpisode,
-  answerGroup,
-  episodeAnswer,
-  groupAnswer,
-  infoAnswer,
-  okAnswer,
-  samplesAnswer,
-  weightsAnswer,
-} from "./responses.ts";
 import { ServiceError, throwClosing } from "./service-error.ts";
 import type { ExportedEpisode } from "./service-options.ts";
 
