@@ -3,8 +3,15 @@
 export { branchesOf, joinPath, pathTo, turnPrompt, turnSequence } from "./branches.ts";
 export { alignmentViolations, conservationViolations, countOnes } from "./check-samples.ts";
 export { expertsOf } from "./routed-experts.ts";
-export { countSamples, episodeSamples, type SampleCounts } from "./episode-samples.ts";
-export { dumpSample, toSamples, type SampleOrigin, type ToSamplesOptions } from "./samples.ts";
+export {
+  countSamples,
+  episodeSamples,
+  type SampleCounts,
+  dumpSample,
+  toSamples,
+  type SampleOrigin,
+  type ToSamplesOptions,
+} from "./samples.ts";
 export { type ActionResult, makeTurn, TrajectoryRecorder } from "./recorder.ts";
 export {
   addsUp,
