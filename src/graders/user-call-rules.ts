@@ -2,7 +2,7 @@
 // rules each is silent unless it can quote what it speaks of.
 
 import { dumpJson } from "../python-semantics/json/index.ts";
-import { isSameValue } from "../python-semantics/json/is-same-value.ts";
+import { isSameValue } from "../python-semantics/json/value.ts";
 import {
   type Conversation,
   type ConversationStep,

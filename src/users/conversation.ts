@@ -16,7 +16,7 @@ import {
   type UserSide,
   type UserSimulator,
 } from "../core/index.ts";
-import { isSameValue } from "../python-semantics/json/is-same-value.ts";
+import { isSameValue } from "../python-semantics/json/value.ts";
 
 export const stopMarker = "###STOP###";
 

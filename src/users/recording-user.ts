@@ -13,7 +13,7 @@ import {
   type Task,
   type UserSimulator,
 } from "../core/index.ts";
-import { isSameValue } from "../python-semantics/json/is-same-value.ts";
+import { isSameValue } from "../python-semantics/json/value.ts";
 import { dumpJson, type JsonObject, parseJson } from "../python-semantics/json/index.ts";
 import {
   askUser,

@@ -1,7 +1,7 @@
 // The reward of a conversation, as the reference's evaluator gives it: the recorded calls are replayed in a fresh world, the reference
 // solution in another, and what the task names is multiplied. Everything is checked for diagnosis, whatever counts.
 
-import { isSameValue } from "../../python-semantics/json/is-same-value.ts";
+import { isSameValue } from "../../python-semantics/json/value.ts";
 import { PythonError, pythonLower } from "../../python-semantics/index.ts";
 import type { DomainData } from "./domain-data.ts";
 import type { Tau2Message } from "./messages.ts";

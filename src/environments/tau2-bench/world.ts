@@ -1,7 +1,7 @@
 // The world of one episode: the databases of both sides, who may call which tool, and what a call answers. Initial states,
 // replayed histories and assertions work on it too. It knows no conversation: see `orchestrator.ts`.
 
-import { isSameValue } from "../../python-semantics/json/is-same-value.ts";
+import { isSameValue } from "../../python-semantics/json/value.ts";
 import { pythonRepr, PythonError, pythonTypeName, unlessRaised } from "../../python-semantics/index.ts";
 import { type JsonObject, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import { Database, type SharedDatabase } from "./database.ts";

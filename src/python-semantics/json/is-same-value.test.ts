@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { isSameValue } from "./is-same-value.ts";
-import { JsonFloat } from "./value.ts";
+import { isSameValue, JsonFloat } from "./value.ts";
 
 describe("isSameValue()", () => {
   it.each<[unknown, unknown]>([

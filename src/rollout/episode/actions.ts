@@ -12,7 +12,7 @@ import type { ParsedAction, Renderer } from "../../core/renderer.ts";
 import type { Trajectory, Turn } from "../../core/turn.ts";
 import { DeadlineRunner } from "../../lib/deadline.ts";
 import { deriveSeed } from "../../lib/random.ts";
-import { isSameValue } from "../../python-semantics/json/is-same-value.ts";
+import { isSameValue } from "../../python-semantics/json/value.ts";
 import { TrajectoryRecorder } from "../../trajectories/index.ts";
 import type { ResolvedOptions } from "./episode-options.ts";
 import { ExpertRows } from "./expert-rows.ts";
