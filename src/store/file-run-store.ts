@@ -26,7 +26,7 @@ import {
 } from "./run-store.ts";
 import { EpisodeFiles } from "./episode-files.ts";
 import { type EpisodePlace, summaryOf, type UnnumberedSummary, writeSummary } from "./episode-index.ts";
-import { storedGroup, writeEpisode } from "./records.ts";
+import { addEpisodeLine, storedGroup } from "./records.ts";
 import { recoverFiles, type RecoveredFiles } from "./recover-run.ts";
 import { checkResumable, openRunFolder } from "./run-folder.ts";
 import { RunJournal, type RunJournalOptions } from "./journal.ts";
@@ -209,14 +209,7 @@ class FolderStore implements RunStore, EpisodeJournal {
     await this.#guard(`store episode "${episode.id}"`, async () => {
       // First: once its line is among those that wait, the episode must not be refused.
       const summary = summaryOf(episode);
-      let crc32 = "";
-      const length = this.#lines.add((writer) => {
-        const start = writer.length;
-        writeEpisode(writer, episode);
-        writer.redact(start, this.#redact);
-        crc32 = endLine(writer, start);
-      });
-      await this.#queue.add({ type: "episode", summary, length, crc32 });
+      await this.#queue.add({ type: "episode", summary, ...addEpisodeLine(this.#lines, episode, this.#redact) });
       await journal.forget(episode.id);
     });
   }

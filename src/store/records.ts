@@ -37,7 +37,8 @@ import {
 } from "../core/index.ts";
 import { parseJson } from "../python-semantics/json/parse-json.ts";
 import type { JsonValue } from "../python-semantics/json/value.ts";
-import { ByteWriter } from "./byte-writer.ts";
+import { ByteWriter, type OutgoingLines } from "./byte-writer.ts";
+import { endLine } from "./lines.ts";
 import { storedSummary } from "./episode-index.ts";
 import {
   boolean,
@@ -437,3 +438,19 @@ export const recordReferences: readonly RecordReference[] = [
   storedSummary,
   storedGroup,
 ].flatMap(({ parts }) => parts);
+
+/** Adds the line of an episode, without secrets, to those that wait: its length in bytes, and its checksum. */
+export function addEpisodeLine(
+  lines: OutgoingLines,
+  episode: Episode,
+  redact: (text: string) => string,
+): { readonly length: number; readonly crc32: string } {
+  let crc32 = "";
+  const length = lines.add((writer) => {
+    const start = writer.length;
+    writeEpisode(writer, episode);
+    writer.redact(start, redact);
+    crc32 = endLine(writer, start);
+  });
+  return { length, crc32 };
+}

@@ -11,8 +11,8 @@ import { EpisodeFiles } from "./episode-files.ts";
 import { type EpisodePlace, isShardName, summaryOf, type UnnumberedSummary } from "./episode-index.ts";
 import type { FileRunStoreOptions } from "./file-run-store.ts";
 import { RunJournal } from "./journal.ts";
-import { AppendFile, BatchQueue, checksumHolds, endLine, readRawLines, statedChecksum } from "./lines.ts";
-import { episodeFromJson, writeEpisode } from "./records.ts";
+import { AppendFile, BatchQueue, checksumHolds, readRawLines, statedChecksum } from "./lines.ts";
+import { addEpisodeLine, episodeFromJson } from "./records.ts";
 import { episodeIdOf, readJournal, type RecoveredJournal, sizeOf } from "./recover-run.ts";
 import { lockRun, type RunLock } from "./run-lock.ts";
 import { closedStore, type EpisodeJournal, runFiles, storeFault } from "./run-store.ts";
@@ -116,14 +116,7 @@ class Shard implements ShardStore {
     const { id } = episode;
     return this.#guard(`store episode "${id}"`, async () => {
       const summary = summaryOf(episode);
-      let crc32 = "";
-      const length = this.#lines.add((writer) => {
-        const start = writer.length;
-        writeEpisode(writer, episode);
-        writer.redact(start, this.#redact);
-        crc32 = endLine(writer, start);
-      });
-      await this.#queue.add({ id, length, crc32 });
+      await this.#queue.add({ id, ...addEpisodeLine(this.#lines, episode, this.#redact) });
       await this.#journal.forget(id);
       this.#begun.delete(id);
       return { ...summary, place: this.#opened.places.get(id)! };
