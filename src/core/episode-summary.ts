@@ -44,18 +44,25 @@ export type EpisodeSummary = {
 export type EventCounts = {
   readonly turns: number;
   readonly sampledTokens: number;
-  /** Of `turns` and `sampledTokens`: those that an earlier process recorded. */
+  /** Of `turns`: those that an earlier process recorded; they took none of the time of this one. */
   readonly recordedTurns: number;
+  /** Of `sampledTokens`: those that an earlier process recorded. */
   readonly recordedSampledTokens: number;
   readonly promptTokens: number;
   /** Engine and model calls that were tried again. */
   readonly retries: number;
-  readonly spelledTokens: number;
-  readonly unlikelyTokens: number;
-  readonly cutResults: number;
-  readonly closeFailures: number;
+  /** Problems of actions, by code. */
   readonly problems: Counts;
+  /** Control tokens that users and tools spelled out, and that were text to the policy. */
+  readonly spelledTokens: number;
+  /** Of `sampledTokens`: those with a logprob below -100. */
+  readonly unlikelyTokens: number;
+  /** Turns whose observation is not what the template writes, by `TemplateDeviation`. */
   readonly deviations: Counts;
+  /** Results of tools of which the policy read only the beginning. */
+  readonly cutResults: number;
+  /** Environments that could not be closed; their episodes count. */
+  readonly closeFailures: number;
   readonly agentUsage: ModelUsage;
   readonly userUsage: ModelUsage;
   readonly judgeUsage: ModelUsage;

@@ -15,7 +15,8 @@ import {
 } from "../core/index.ts";
 import type { EndedEpisode } from "./episode-runner.ts";
 
-export type RunTotals = {
+/** Sums over the events of a run, and what became of its episodes and groups. */
+export type RunTotals = Omit<EventCounts, "agentUsage" | "userUsage" | "judgeUsage"> & {
   readonly episodesPlanned: number;
   readonly episodesStarted: number;
   readonly episodesFinished: number;
@@ -42,33 +43,12 @@ export type RunTotals = {
   /** Of the graded episodes; `null` while there are none. */
   readonly passRate: number | null;
   readonly meanReward: number | null;
-  readonly turns: number;
-  readonly sampledTokens: number;
-  /** Of `turns`: those of earlier processes, which took none of `elapsedMs`. */
-  readonly recordedTurns: number;
-  /** Of `sampledTokens`: those of earlier processes. */
-  readonly recordedSampledTokens: number;
-  readonly promptTokens: number;
-  /** Engine calls that were tried again. */
-  readonly retries: number;
   /** By `boundary/code`. */
   readonly failures: Counts;
   /** What the first failure of each `boundary/code` said. */
   readonly firstFailures: Readonly<Record<string, string>>;
   /** Of `graded`: episodes that ended before their first turn, so that their reward is none of the policy's. */
   readonly gradedWithoutTurn: number;
-  /** Problems of actions, by code. */
-  readonly problems: Counts;
-  /** Control tokens that users and tools spelled out, and that were text to the policy. */
-  readonly spelledTokens: number;
-  /** Of `sampledTokens`: those with a logprob below -100. */
-  readonly unlikelyTokens: number;
-  /** Turns whose observation is not what the template writes, by `TemplateDeviation`. */
-  readonly deviations: Counts;
-  /** Results of tools of which the policy read only the beginning. */
-  readonly cutResults: number;
-  /** Environments that could not be closed; their episodes count. */
-  readonly closeFailures: number;
   /** Of kept groups. */
   readonly samples: number;
   readonly trainedTokens: number;
