@@ -5,9 +5,13 @@ import { ConfigurationError } from "../../core/failure.ts";
 import type { Domain } from "./domain.ts";
 import { type Tau2Domain, tau2Domains } from "./domains.ts";
 import { type DomainData, loadDomainData } from "./domain-data.ts";
-import { airlineDomain } from "./airline/airline-domain.ts";
+import { airlineDatabase } from "./airline/airline-models.ts";
+import { airlineToolkit } from "./airline/airline-tools.ts";
+import type { DatabaseSpec } from "./database.ts";
 import { mockDomain } from "./mock/mock-domain.ts";
-import { retailDomain } from "./retail/retail-domain.ts";
+import { retailDatabase } from "./retail/retail-models.ts";
+import { retailToolkit } from "./retail/retail-tools.ts";
+import type { Toolkit } from "./toolkit.ts";
 import { telecomDomain, telecomWorkflowDomain } from "./telecom/telecom-domain.ts";
 
 export { tau2Domains } from "./domains.ts";
@@ -73,11 +77,31 @@ export { type Assertion, countedIds, type FunctionCall, Tau2World } from "./worl
 
 const domains: Readonly<Record<Tau2Domain, Domain>> = {
   mock: mockDomain,
-  retail: retailDomain,
-  airline: airlineDomain,
+  retail: agentOnly({ name: "retail", title: "Retail", toolkit: retailToolkit, database: retailDatabase }),
+  airline: agentOnly({ name: "airline", title: "Airline", toolkit: airlineToolkit, database: airlineDatabase }),
   telecom: telecomDomain,
   "telecom-workflow": telecomWorkflowDomain,
 };
+
+/** A domain in which the agent alone has tools, and which is not played without a user. */
+function agentOnly(side: {
+  readonly name: string;
+  /** As the refusal of upstream writes it. */
+  readonly title: string;
+  readonly toolkit: Toolkit;
+  readonly database: DatabaseSpec;
+}): Domain {
+  const { name, title, toolkit, database } = side;
+  return {
+    name,
+    folder: name,
+    agent: { toolkit, database, file: "db.json" },
+    user: null,
+    sync: null,
+    soloRefusal: `${title} domain does not support solo mode`,
+    policy: { files: ["policy.md"], soloFiles: [], assemble: ([policy]) => policy! },
+  };
+}
 
 /**
  * Reads the data of a domain, once per process. Rejects with a `ConfigurationError` for a domain that is not there, and for
