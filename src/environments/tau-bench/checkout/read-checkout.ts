@@ -157,8 +157,8 @@ export async function loadUserPrompts(folder: string): Promise<TauUserPrompts | 
  */
 export async function loadFewShotDisplays(folder: string, domain: string): Promise<readonly string[] | null> {
   const isCheckout = await isTauBenchCheckout(folder);
-  const upstream = upstreamDomains.find(({ name }) => name === domain)?.displays;
-  const path = isCheckout && upstream !== undefined ? upstream : `${domain}/${displaysFile}`;
+  const displays = upstreamDomains.find(({ name }) => name === domain)?.displays;
+  const path = isCheckout && displays !== undefined ? displays : `${domain}/${displaysFile}`;
   const text = isCheckout ? await readCheckoutFileIfAny(folder, path) : await readPrepared(folder, path);
   return text === null ? null : parseDisplays(text, path);
 }
