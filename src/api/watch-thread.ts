@@ -95,5 +95,5 @@ function end(session: Session, text: string): void {
   // Standard error of this thread passes through the main thread, which does not come to it.
   writeSync(2, text);
   session.post("Runtime.evaluate", { expression: endExpression });
-  setTimeout(() => process.kill(process.pid, "SIGKILL"), 1000);
+  setTimeout(() => process.kill(process.pid, "SIGKILL"), 5000);
 }
