@@ -13,8 +13,15 @@ const notesFile = "deliveries.txt";
 /** An episode at whose same place so many workers have died fails, and ends no further worker. */
 const mostDeaths = 5;
 
-/** "alone": its next worker runs no other episode that is suspected, so that of many that died together only the cause dies again. */
+/** After so many it runs alone in its worker: of many that died together, only the cause dies again. */
+const leastSuspect = 3;
+/** Deaths of workers that ran nothing else; what others died of is never blamed on it. */
+const mostAlone = 2;
+
+/** "alone": its next worker runs nothing else meanwhile. */
 export type Suspicion = "none" | "alone" | "fatal";
+
+type Noted = { readonly place: number; readonly location: string; readonly isAlone: boolean };
 
 export class Deaths {
   /** Notes that could not be written yet: a full disk must not look like a death. */
@@ -22,31 +29,30 @@ export class Deaths {
 
   /** What was noted of an episode before this delivery; `place` as of `placeOf`. */
   async suspicion({ job, delivery }: Lease, place: number): Promise<Suspicion> {
-    if (delivery < mostDeaths || job.shards === null) return "none";
-    let open = 0;
+    if (delivery <= leastSuspect || job.shards === null) return "none";
+    // The first delivery has no note.
+    let [together, alone] = [1, 0];
     for (const name of await readdir(job.shards).catch(() => [])) {
       const notes = await readFile(join(job.shards, name, notesFile), "utf8").catch(() => "");
       for (const line of notes.split("\n")) {
-        if (line.slice(1) === noteOf(job.episodeId, place)) open += line.startsWith("+") ? 1 : -1;
+        if (line.slice(1) !== noteOf(job.episodeId, place)) continue;
+        together += line.startsWith("+") ? 1 : line.startsWith("-") ? -1 : 0;
+        alone += line.startsWith("!") ? 1 : line.startsWith("=") ? -1 : 0;
       }
     }
-    // The first delivery has no note.
-    if (open + 1 >= mostDeaths) return "fatal";
-    return open + 2 >= mostDeaths ? "alone" : "none";
+    if (alone >= mostAlone && together + alone >= mostDeaths) return "fatal";
+    return together + alone >= leastSuspect ? "alone" : "none";
   }
 
-  /** `location`: the folder of the worker's shard. */
-  async begin({ job, delivery }: Lease, place: number, location: string): Promise<void> {
-    if (delivery > 1) await this.#write(`+${noteOf(job.episodeId, place)}\n`, location);
+  /** `location`: the folder of the worker's shard. `isAlone`: the worker runs nothing else. */
+  async begin({ job, delivery }: Lease, { place, location, isAlone }: Noted): Promise<void> {
+    if (delivery > 1) await this.#write(`${isAlone ? "!" : "+"}${noteOf(job.episodeId, place)}\n`, location);
   }
 
   /** `isDone`: it has a receipt, and is not delivered again. */
-  async end(
-    { job, delivery }: Lease,
-    place: number,
-    { location, isDone }: { readonly location: string; readonly isDone: boolean },
-  ): Promise<void> {
-    if (delivery > 1 || !isDone) await this.#write(`-${noteOf(job.episodeId, place)}\n`, location);
+  async end({ job, delivery }: Lease, { place, location, isAlone }: Noted, isDone: boolean): Promise<void> {
+    if (delivery === 1 && isDone) return;
+    await this.#write(`${isAlone ? "=" : "-"}${noteOf(job.episodeId, place)}\n`, location);
   }
 
   async #write(note: string, location: string): Promise<void> {

@@ -107,8 +107,11 @@ class Worker {
   readonly #episodes = new Map<string, Promise<void>>();
   readonly #freed = new Waiters();
   readonly #deaths = new Deaths();
-  /** Of the episode that runs alone among those that may have ended their workers. */
-  #alone: Promise<void> = Promise.resolve();
+  /** Episodes that run, and those that wait until nothing runs beside them: they may have ended their workers. */
+  #running = 0;
+  #waitingAlone = 0;
+  #isAlone = false;
+  readonly #changed = new Waiters();
   /** It takes no jobs any more. */
   readonly #refusal = new AbortController();
   #queue: WorkerQueue | null = null;
@@ -217,25 +220,33 @@ class Worker {
     if (lease.delivery > 1 || job.fence > 1) await takeOver(run.shard, job.episodeId, job.shards);
     const place = lease.delivery > 1 ? placeOf(await run.shard.recorded(job.episodeId)) : 0;
     const suspicion = await this.#deaths.suspicion(lease, place);
-    const execute = async (): Promise<void> => {
-      const { location } = run.shard;
-      await this.#deaths.begin(lease, place, location);
-      let isDone = false;
-      try {
-        isDone = await this.#run(held, {
-          run,
-          task,
-          failure: suspicion === "fatal" ? deadlyEpisode(job.episodeId) : null,
-        });
-      } finally {
-        await this.#deaths.end(lease, place, { location, isDone });
-      }
-    };
-    if (suspicion !== "alone") return execute();
-    const before = this.#alone;
-    const running = before.then(execute);
-    this.#alone = running.catch(() => undefined);
-    return running;
+    const isAlone = suspicion === "alone";
+    await this.#enter(isAlone);
+    const noted = { place, location: run.shard.location, isAlone };
+    let isDone = false;
+    try {
+      await this.#deaths.begin(lease, noted);
+      const failure = suspicion === "fatal" ? deadlyEpisode(job.episodeId) : null;
+      isDone = await this.#run(held, { run, task, failure });
+    } finally {
+      await this.#deaths.end(lease, noted, isDone);
+      this.#leave(isAlone);
+    }
+  }
+
+  /** Resolves when the episode may run: alone, or beside others while none wants to be alone. */
+  async #enter(isAlone: boolean): Promise<void> {
+    if (isAlone) this.#waitingAlone++;
+    while (this.#isAlone || (isAlone ? this.#running : this.#waitingAlone) > 0) await this.#changed.wait();
+    if (isAlone) this.#waitingAlone--;
+    else this.#running++;
+    this.#isAlone = isAlone;
+  }
+
+  #leave(isAlone: boolean): void {
+    if (isAlone) this.#isAlone = false;
+    else this.#running--;
+    this.#changed.wake();
   }
 
   /** `failure`: what it ends with without being run. Resolves with whether its receipt was sent. */
