@@ -141,7 +141,7 @@ async function compareAuto() {
       for (const processes of order) took.set(processes, await seconds(`${name}-${processes}`, episodes, processes));
       ratios.push(took.get("auto") / took.get(1));
     }
-    const forked = Math.min(availableParallelism(), Math.floor((115 * episodes) / 512), 4);
+    const forked = Math.min(availableParallelism() - 1, Math.floor((115 * episodes) / 1024), 4);
     console.log(
       `${String(115 * episodes).padStart(5)} episodes        --processes auto (${Math.max(1, forked)}) takes ${spread(ratios, 2)} times what one process takes`,
     );

@@ -20,8 +20,8 @@ import type { WorkerSettings } from "./worker-run.ts";
 /** From src/ and from dist/ alike: processes run what was built. */
 const program = fileURLToPath(new URL("../../dist/api/worker-process.js", import.meta.url));
 
-/** A process is worth its start, half a second of CPU, from so many episodes on, and so many at once. */
-const leastEpisodes = 512;
+/** A process is worth its start from so many episodes on, and so many at once. */
+const leastEpisodes = 1024;
 const leastAtOnce = 64;
 
 /**
@@ -36,7 +36,8 @@ export function processesOf(
   if (engine === "embedded" || engine === "llama-cpp") return 1;
   const { ceiling } = concurrencyBounds(concurrency);
   const busy = Math.min(Math.floor(episodes / leastEpisodes), Math.floor(ceiling / leastAtOnce));
-  return Math.max(1, Math.min(availableParallelism(), busy));
+  // The coordinator has a core of its own: on two cores two workers take longer than this process alone.
+  return Math.max(1, Math.min(availableParallelism() - 1, busy));
 }
 
 /** Of a file that one process writes, or a person at this terminal. */

@@ -387,7 +387,7 @@ export const rolloutSettings = {
         z.union([numberWithin({ min: 1, max: 256 }).refine(Number.isSafeInteger), z.literal("auto")]),
       ),
     }).help(
-      "processes that run episodes, each writing its own shard of the run folder; 1: this one alone. auto: as many as cores, as far as each has 512 episodes and 64 at once",
+      "processes that run episodes, each writing its own shard of the run folder; 1: this one alone. auto: one less than cores, as far as each has 1,024 episodes and 64 at once",
     ),
   }),
   ...queueSettings,
