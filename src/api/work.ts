@@ -21,6 +21,10 @@ import { openWorkerRun, readWorkerSettings } from "./worker-run.ts";
 
 export const workerSettings = {
   ...queueSettings,
+  queue: {
+    ...queueSettings.queue,
+    help: "broker (nats-server with JetStream) whose jobs are run; behind the address, the name of the queue that the run was given; required",
+  },
   ...section("The worker", {
     capacity: whole(64, { max: 100_000 }).help("episodes at once"),
     dir: text("<folder>", "a folder", "runs").help(
