@@ -17,6 +17,7 @@ import {
   openFolderStore,
   openForeignStore,
   openTrainingStore,
+  readTrainerLogprobs,
   RunView,
   serveViewer,
   type ViewerParts,
@@ -37,6 +38,8 @@ export type ViewOptions = Partial<SettingValues<typeof viewSettings>> &
   Pick<CallOptions, "cwd" | "variables"> & {
     /** Run folders, folders of trainings, files of other tools. Several runs are compared. */
     readonly sources: readonly string[];
+    /** File of a trainer with its logprobs of the run's rows, which are laid over the sampled ones. @default none */
+    readonly logprobs?: string;
   };
 
 export type RunningViewer = {
@@ -55,9 +58,9 @@ export type RunningViewer = {
  * await viewer.close();
  */
 export async function view(options: ViewOptions): Promise<RunningViewer> {
-  const { cwd = process.cwd(), sources } = options;
+  const { cwd = process.cwd() } = options;
   const { host, port } = readAddress(readFlags(viewSettings, options).listen);
-  const parts = await openParts(sources, cwd);
+  const parts = await openParts(options, cwd);
   const token = isLoopback(host) ? null : randomBytes(16).toString("hex");
   const { runs } = parts;
   const listener = await serveViewer(parts, { host, port, token });
@@ -75,7 +78,7 @@ export async function view(options: ViewOptions): Promise<RunningViewer> {
 }
 
 /** Options of {@link exportView}. */
-export type ExportViewOptions = Pick<ViewOptions, "cwd" | "sources"> &
+export type ExportViewOptions = Pick<ViewOptions, "cwd" | "sources" | "logprobs"> &
   ExportChoice & {
     /** Where the file is written. */
     readonly file: string;
@@ -91,10 +94,11 @@ export type ExportViewOptions = Pick<ViewOptions, "cwd" | "sources"> &
 export async function exportView({
   cwd = process.cwd(),
   sources,
+  logprobs,
   file,
   ...choice
 }: ExportViewOptions): Promise<number> {
-  const parts = await openParts(sources, cwd);
+  const parts = await openParts({ sources, ...(logprobs === undefined ? {} : { logprobs }) }, cwd);
   try {
     const html = await exportPage(parts, choice);
     await writeFile(resolve(cwd, file), html);
@@ -108,18 +112,46 @@ export async function exportView({
   }
 }
 
-async function openParts(sources: readonly string[], cwd: string): Promise<ViewerParts> {
+async function openParts(
+  { sources, logprobs }: Pick<ViewOptions, "sources" | "logprobs">,
+  cwd: string,
+): Promise<ViewerParts> {
   if (sources.length === 0) throw new ConfigurationError("Cannot view nothing: name a run folder.");
+  const trainer = logprobs === undefined ? null : await readOverlay(logprobs, sources, cwd);
   const stores = await Promise.all(sources.map((source) => openStore(source, cwd)));
+  if (trainer !== null && !stores[0]!.facts.hasEpisodes) {
+    throw new ConfigurationError(
+      `Cannot use --logprobs with "${sources[0]}": a training stores no episodes; name a run folder.`,
+    );
+  }
   const tokenizers = new Map<string | null, ReturnType<typeof tokenizerOf>>();
   return {
-    runs: stores.map((store, index) => new RunView(store, index)),
+    runs: stores.map((store, index) => new RunView(store, index, trainer)),
     tokenizerOf: (folder) => {
       const known = tokenizers.get(folder) ?? tokenizerOf(folder, cwd);
       tokenizers.set(folder, known);
       return known;
     },
   };
+}
+
+async function readOverlay(
+  logprobs: string,
+  sources: readonly string[],
+  cwd: string,
+): ReturnType<typeof readTrainerLogprobs> {
+  if (sources.length > 1) {
+    throw new ConfigurationError(
+      "Cannot use --logprobs with several runs: a trainer's logprobs are laid over one; name that one alone.",
+    );
+  }
+  const path = resolve(cwd, logprobs);
+  if (!existsSync(path) || !statSync(path).isFile()) {
+    throw new ConfigurationError(
+      `Cannot read the logprobs of "${logprobs}": there is no such file; name the one that the trainer wrote.`,
+    );
+  }
+  return readTrainerLogprobs(path, logprobs);
 }
 
 async function openStore(source: string, cwd: string): Promise<EpisodeStore> {

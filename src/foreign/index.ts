@@ -8,4 +8,4 @@ export {
   type ForeignToolCall,
   foreignTurns,
 } from "./foreign-episode.ts";
-export { type ForeignFile, type ForeignLimits, openForeignFile } from "./open-file.ts";
+export { type ForeignFile, type ForeignLimits, linesOf, openForeignFile } from "./open-file.ts";

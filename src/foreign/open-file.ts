@@ -185,8 +185,12 @@ async function* joined(rows: AsyncIterable<ForeignEpisode>): AsyncGenerator<Fore
 
 type Line = { readonly text: string; readonly number: number; /** Nothing ends it. */ readonly isLast: boolean };
 
-/** Lines that are not empty. */
-async function* linesOf(path: string, name: string, { recordBytes }: Limits): AsyncGenerator<Line> {
+/** Lines that are not empty. Throws a `ConfigurationError` for one that is too long. */
+export async function* linesOf(
+  path: string,
+  name: string,
+  { recordBytes }: Pick<Limits, "recordBytes">,
+): AsyncGenerator<Line> {
   let parts: Buffer[] = [];
   let length = 0;
   let number = 0;

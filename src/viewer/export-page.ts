@@ -89,8 +89,8 @@ async function keepEpisodes(run: RunView, rows: readonly Row[], { answers, keep 
   const neighbour = (number: number | null): number | null => (number !== null && numbers.has(number) ? number : null);
   let bytes = 0;
   for (const { number, id } of rows) {
-    const { episode, group, previous, next, row } = await run.episode(String(number));
-    bytes += episode.length;
+    const { episode, group, previous, next, row, trainer } = await run.episode(String(number));
+    bytes += episode.length + (trainer?.rows.reduce((sum, { logprobs }) => sum + logprobs.length, 0) ?? 0);
     if (bytes > mostBytes) {
       throw new ConfigurationError(
         `Cannot export so much into one file: over ${mostBytes / 1e6} MB; choose fewer episodes with --where.`,
@@ -101,6 +101,7 @@ async function keepEpisodes(run: RunView, rows: readonly Row[], { answers, keep 
       group: group.filter((one) => numbers.has(one.number)),
       previous: neighbour(previous),
       next: neighbour(next),
+      trainer,
     };
     const body = `${JSON.stringify(facts).slice(0, -1)},"episode":${episode.toString("utf8")}}`;
     answers[apiPath("episode", { run: run.index, id: number })] = body;

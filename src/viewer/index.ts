@@ -7,4 +7,5 @@ export { openForeignStore } from "./foreign-store.ts";
 export { announceViewer, viewerLink } from "./running-viewers.ts";
 export { RunView } from "./run-view.ts";
 export { serveViewer } from "./server.ts";
+export { readTrainerLogprobs } from "./trainer-logprobs.ts";
 export { openTrainingStore } from "./training.ts";

@@ -5,6 +5,7 @@ import { setImmediate, setTimeout } from "node:timers/promises";
 import { ConfigurationError } from "../core/index.ts";
 import type { EpisodeStore } from "./episode-store.ts";
 import { hasReason, summaryOf, taskRows } from "./summary.ts";
+import { linesOfEpisode, TrainerComparison, type TrainerLogprobs } from "./trainer-logprobs.ts";
 import { decodeEpisode, samplesOf } from "./wire/index.ts";
 import type {
   EpisodePage,
@@ -46,17 +47,22 @@ const mostHits = 1000;
 export class RunView {
   readonly store: EpisodeStore;
   readonly index: number;
+  readonly #trainer: TrainerLogprobs | null;
   #rows: Row[] = [];
   #masks: { checked: number; withoutTokens: number; wrong: number[] } = { checked: 0, withoutTokens: 0, wrong: [] };
+  #compared: TrainerComparison | null;
   #summary: { readonly version: string; readonly value: ReturnType<typeof summaryOf> } | null = null;
   #refreshed = -Infinity;
   #refreshing: Promise<void> | null = null;
   #reading: Promise<void> | null = null;
   #isClosed = false;
 
-  constructor(store: EpisodeStore, index: number) {
+  /** `trainer`: laid over the tokens. */
+  constructor(store: EpisodeStore, index: number, trainer: TrainerLogprobs | null = null) {
     this.store = store;
     this.index = index;
+    this.#trainer = trainer;
+    this.#compared = trainer === null ? null : new TrainerComparison(trainer);
   }
 
   get facts(): RunFacts {
@@ -100,7 +106,8 @@ export class RunView {
     const counted = `${read}`;
     if (this.#summary?.version !== counted) this.#summary = { version: counted, value: summaryOf(this.#rows) };
     const version = [episodes, read, masks.checked, facts.status].join("-");
-    return { facts, version, read, episodes, masks, ...this.#summary.value };
+    const trainer = this.#compared?.check(masks.isDone) ?? null;
+    return { facts, version, read, episodes, masks, trainer, ...this.#summary.value };
   }
 
   /** Rejects with a `WhereError` for an expression that cannot be read. */
@@ -151,7 +158,8 @@ export class RunView {
       .concat(this.#rows.length > place ? [] : [row])
       .sort((a, b) => a.sampleIndex - b.sampleIndex);
     const next = place + 2 <= this.store.count ? place + 2 : null;
-    return { row, group, previous: place > 0 ? place : null, next, episode: line };
+    const trainer = this.#trainer === null ? null : linesOfEpisode(this.#trainer, row.id);
+    return { row, group, previous: place > 0 ? place : null, next, trainer, episode: line };
   }
 
   /** All rows of a group, in the order of their place in it. */
@@ -223,8 +231,11 @@ export class RunView {
       const episode = decodeEpisode(JSON.parse(line?.toString("utf8") ?? "") as StoredEpisode);
       if (episode.historyPolicy === "no-tokens") masks.withoutTokens++;
       // Turns of other tools' files are made of their masks: there is nothing to check.
-      else if (this.facts.kind !== "file" && samplesOf(episode).violation !== null && masks.wrong.length < mostWrong)
-        masks.wrong.push(number);
+      const isChecked = this.facts.kind !== "file" && episode.historyPolicy !== "no-tokens";
+      if (!isChecked && this.#compared === null) return;
+      const samples = samplesOf(episode);
+      if (isChecked && samples.violation !== null && masks.wrong.length < mostWrong) masks.wrong.push(number);
+      this.#compared?.add(number, episode.id, samples);
     } catch {
       if (masks.wrong.length < mostWrong) masks.wrong.push(number);
     }
@@ -237,6 +248,7 @@ export class RunView {
   #forget(): void {
     this.#rows = [];
     this.#masks = { checked: 0, withoutTokens: 0, wrong: [] };
+    this.#compared = this.#trainer === null ? null : new TrainerComparison(this.#trainer);
     this.#summary = null;
   }
 }

@@ -8,7 +8,7 @@ const courseParts = 60;
 const partEpisodes = 8;
 const mostReasons = 12;
 
-type Counted = Omit<Summary, "facts" | "version" | "read" | "episodes" | "masks">;
+type Counted = Omit<Summary, "facts" | "version" | "read" | "episodes" | "masks" | "trainer">;
 
 export function summaryOf(rows: readonly Row[]): Counted {
   const outcomes: Record<string, number> = {};

@@ -39,7 +39,7 @@ function Shown({
   const run = facts.index;
   const episode = useMemo(() => decodeEpisode(page.episode), [page]);
   const isTokens = query.has("t");
-  const { row, group, previous, next } = page;
+  const { row, group, previous, next, trainer } = page;
   // What the key t shows is there when it is pressed.
   useEffect(() => {
     if (episode.trajectory.turns.length > 0) loadText(run, row.number).catch(() => undefined);
@@ -67,7 +67,7 @@ function Shown({
     <div class="episode">
       <Strip run={run} page={{ ...page, episode }} episode={episode} isTokens={isTokens} missing={missing} />
       {isTokens ? (
-        <Tokens {...reader} branch={numberIn(query, "b")} missing={missing} />
+        <Tokens {...reader} branch={numberIn(query, "b")} missing={missing} trainer={trainer} />
       ) : (
         <Conversation {...reader} find={query.get("find")} />
       )}

@@ -1,7 +1,17 @@
 // A run on one page: its verdict in a sentence, why episodes did not pass, its course, and the table with one box.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Hit, Reason, Row, RowPage, RunFacts, SearchEnd, Summary } from "../../src/viewer/wire/index.ts";
+import {
+  differenceText,
+  type Hit,
+  type Reason,
+  type Row,
+  type RowPage,
+  type RunFacts,
+  type SearchEnd,
+  type Summary,
+  type TrainerCheck,
+} from "../../src/viewer/wire/index.ts";
 import { ask, isExported, search } from "./api.ts";
 import { Chart } from "./chart.tsx";
 import { count, duration, ending, percent, plural, printable, Reward, reward } from "./format.tsx";
@@ -71,7 +81,9 @@ function Verdict({ summary }: { readonly summary: Summary }) {
         {tasks > 0 && (
           <>
             <a href={linkTo([facts.index, "tasks"], { never: 1 })}>
-              {count(neverPassed)} of {plural(tasks, "task")} never {neverPassed === 1 ? "passes" : "pass"}
+              {tasks === 1
+                ? `its only task ${neverPassed === 1 ? "never passes" : "passes at least once"}`
+                : `${count(neverPassed)} of ${count(tasks)} tasks never ${neverPassed === 1 ? "passes" : "pass"}`}
             </a>
             ,{" "}
           </>
@@ -94,12 +106,51 @@ function Verdict({ summary }: { readonly summary: Summary }) {
         {summary.meanReward !== null && ` · mean reward ${reward(summary.meanReward)}`}
         {facts.status === "killed" && " · its process is gone; resume it with rollout --resume"}
       </p>
+      {summary.trainer !== null && <Trainer trainer={summary.trainer} run={facts.index} isDone={masks.isDone} />}
       {facts.missing.map((sentence) => (
         <p class="quiet" key={sentence}>
           {sentence}
         </p>
       ))}
     </section>
+  );
+}
+
+/** How far a trainer is from the sampler, with the episode in which it is farthest. */
+function Trainer({
+  trainer: { file, difference, largestIn, missing, bare, problems, unknown },
+  run,
+  isDone,
+}: {
+  readonly trainer: TrainerCheck;
+  readonly run: number;
+  readonly isDone: boolean;
+}) {
+  const text = differenceText(difference);
+  const [first] = problems;
+  return (
+    <p class="trainer">
+      <strong>Trainer's logprobs</strong> ({printable(file)}):{" "}
+      {text === null ? "nothing could be compared" : `${plural(difference.tokens, "trained token")}: ${text}`}
+      {largestIn !== null && (
+        <>
+          {" "}
+          in <a href={linkTo([run, "episode", largestIn], { t: 1 })}>episode {largestIn}</a>
+        </>
+      )}
+      {!isDone && " so far"}
+      {missing > 0 && `; not recorded for ${plural(missing, "trained token")}`}
+      {bare > 0 && `; ${plural(bare, "training row")} without a line that can be used`}
+      {first !== undefined && (
+        <>
+          ; see <a href={linkTo([run, "episode", first], { t: 1 })}>episode {first}</a>
+        </>
+      )}
+      {unknown !== null &&
+        unknown > 0 &&
+        `; ${plural(unknown, "episode")} of the file ${unknown === 1 ? "is" : "are"} not in this run`}
+      .
+    </p>
   );
 }
 
@@ -118,7 +169,7 @@ function Masks({
   if (first !== undefined) {
     return (
       <a class="bad" href={linkTo([run, "episode", first], { t: 1 })}>
-        masks wrong in {masks.wrong.length} of {plural(masks.checked, "episode")}
+        masks wrong in {masks.wrong.length} of {count(masks.checked)} episodes
       </a>
     );
   }
@@ -229,7 +280,7 @@ function Episodes({ run, version }: { readonly run: number; readonly version: st
               <p class="quiet" role="status">
                 {page.matched === page.total
                   ? plural(page.total, "episode")
-                  : `${count(page.matched)} of ${plural(page.total, "episode")}`}
+                  : `${count(page.matched)} of ${count(page.total)} episodes`}
                 {reason && (
                   <>
                     {" "}

@@ -21,7 +21,7 @@ export function Tasks({ facts, route: { query } }: { readonly facts: RunFacts; r
         {({ tasks, matched, total }) => (
           <>
             <p class="quiet">
-              {never ? `${count(matched)} of ${plural(total, "task")}` : plural(total, "task")} ·{" "}
+              {never ? `${count(matched)} of ${count(total)} tasks` : plural(total, "task")} ·{" "}
               <a href={linkTo([run, "tasks"], { never: never ? null : 1 })}>
                 {never ? "show all tasks" : "those that never pass"}
               </a>

@@ -3,7 +3,14 @@
 
 import type { Sample, Turn } from "../../src/core/index.ts";
 import { branchesOf, turnSpans } from "../../src/trajectories/index.ts";
-import type { Plain, ShownEpisode, ShownSamples, TokenText, TurnText } from "../../src/viewer/wire/index.ts";
+import type {
+  BranchOverlay,
+  Plain,
+  ShownEpisode,
+  ShownSamples,
+  TokenText,
+  TurnText,
+} from "../../src/viewer/wire/index.ts";
 import { count, plural } from "./format.tsx";
 
 export type PieceKind = "observed" | "trained" | "masked";
@@ -18,6 +25,8 @@ export type Piece = {
   readonly tokens: Uint32Array;
   /** Aligned with `tokens`; `null`: none were recorded, or it is an observation. */
   readonly logprobs: Float32Array | null;
+  /** Aligned with `tokens`, NaN where it has none; `null`: no trainer's logprobs are laid over it. */
+  readonly trainer: Float32Array | null;
   /** `null`: the tokenizer is not at hand. */
   readonly text: TokenText | null;
   readonly reward: number | null;
@@ -45,11 +54,14 @@ export function layoutOf(
     samples,
     texts,
     branch,
+    overlay = null,
     masks = "ours",
   }: {
     readonly samples: ShownSamples;
     readonly texts: readonly TurnText[] | null;
     readonly branch: number;
+    /** Of a trainer. @default none */
+    readonly overlay?: BranchOverlay | null;
     /** Whose masks they are: files of other tools keep tokens out of the loss and do not say why. @default "ours" */
     readonly masks?: "ours" | "of the file" | "not recorded";
   },
@@ -80,6 +92,7 @@ export function layoutOf(
         start,
         tokens: observationTokens,
         logprobs: null,
+        trainer: null,
         text: text?.observation ?? null,
         reward: null,
       });
@@ -96,6 +109,7 @@ export function layoutOf(
         start,
         tokens: sampledTokens,
         logprobs,
+        trainer: isTrained ? (overlay?.logprobs.subarray(start, start + sampledTokens.length) ?? null) : null,
         text: text?.action ?? null,
         reward: rewards[turn.index] ?? null,
       });
@@ -207,12 +221,26 @@ function idText(tokens: Uint32Array): string {
   return `${tokens.join(" ")} `;
 }
 
-/** Classes of logprobs, from likely to unlikely; -1: likely enough to need no mark. */
-export const logprobBounds = [-0.1, -0.5, -1.2, -2.5, -5] as const;
+/** What colours say: how unlikely a token was when it was sampled, or how far a trainer's logprob is from the sampled one. */
+export type Colouring = "logprob" | "difference";
 
-export function logprobClass(logprob: number): number {
+/** Classes from likely to unlikely, and from near to far. */
+export const colourBounds: Readonly<Record<Colouring, readonly number[]>> = {
+  logprob: [-0.1, -0.5, -1.2, -2.5, -5],
+  difference: [0.01, 0.05, 0.2, 0.5, 1],
+};
+
+/** The class of a token; -1: it needs no mark. */
+export function colourClass(
+  { logprobs, trainer }: Pick<Piece, "logprobs" | "trainer">,
+  at: number,
+  by: Colouring,
+): number {
+  const logprob = logprobs?.[at] ?? NaN;
+  const distance = Math.abs((trainer?.[at] ?? NaN) - logprob);
   let found = -1;
-  for (const [index, bound] of logprobBounds.entries()) if (logprob < bound) found = index;
+  for (const [index, bound] of colourBounds[by].entries())
+    if (by === "logprob" ? logprob < bound : distance > bound) found = index;
   return found;
 }
 

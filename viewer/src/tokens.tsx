@@ -4,20 +4,30 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Turn } from "../../src/core/index.ts";
-import { type PackedText, decodeText, samplesOf, type ShownEpisode } from "../../src/viewer/wire/index.ts";
+import {
+  type PackedText,
+  decodeText,
+  differenceText,
+  type EpisodeOverlay,
+  overlayOf,
+  samplesOf,
+  type ShownEpisode,
+  type TrainerLines,
+} from "../../src/viewer/wire/index.ts";
 import { ask } from "./api.ts";
 import { controlsShown, count, plural, printable } from "./format.tsx";
 import { useLoaded } from "./load.tsx";
-import { amend } from "./route.ts";
+import { amend, linkTo, route } from "./route.ts";
 import {
   branchPaths,
   branchSentence,
   type BranchLayout,
   type Chunk,
   chunksOf,
+  colourBounds,
+  colourClass,
+  type Colouring,
   layoutOf,
-  logprobBounds,
-  logprobClass,
   type Piece,
   versionSpread,
   weightsText,
@@ -31,6 +41,8 @@ type TokensProps = {
   readonly turn: number | null;
   /** What the file of another tool does not record; `null`: the record is ours. */
   readonly missing: readonly string[] | null;
+  /** Laid over the tokens; `null`: none. */
+  readonly trainer: TrainerLines | null;
 };
 
 /** Kept for the episode that was read last: conversation and tokens are gone back and forth between. */
@@ -49,9 +61,11 @@ export function loadText(run: number, number: number): Promise<ReturnType<typeof
   return loading;
 }
 
-export function Tokens({ episode, run, number, branch, turn, missing }: TokensProps) {
+export function Tokens({ episode, run, number, branch, turn, missing, trainer }: TokensProps) {
   const masks = missing === null ? "ours" : missing.includes("loss mask") ? "not recorded" : "of the file";
   const samples = useMemo(() => samplesOf(episode), [episode]);
+  const overlay = useMemo(() => (trainer === null ? null : overlayOf(samples, trainer)), [samples, trainer]);
+  const [colouring, setColouring] = useState<Colouring>(overlay === null ? "logprob" : "difference");
   const paths = useMemo(() => branchPaths(episode), [episode]);
   const texts = useLoaded(`texts ${run} ${number}`, () => loadText(run, number));
   const withTurn = turn === null ? -1 : paths.findIndex((path) => path.some(({ index }) => index === turn));
@@ -60,8 +74,11 @@ export function Tokens({ episode, run, number, branch, turn, missing }: TokensPr
     () =>
       texts.type === "loading"
         ? null
-        : layoutOf(episode, { samples, masks, branch: shown, texts: texts.type === "ready" ? texts.value : null }),
-    [episode, samples, masks, shown, texts],
+        : layoutOf(episode, {
+            ...{ samples, masks, branch: shown, texts: texts.type === "ready" ? texts.value : null },
+            overlay: overlay?.branches.get(shown) ?? null,
+          }),
+    [episode, samples, masks, shown, texts, overlay],
   );
   if (episode.trajectory.turns.length === 0) {
     return (
@@ -103,7 +120,10 @@ export function Tokens({ episode, run, number, branch, turn, missing }: TokensPr
         )}
         <Spread turns={layout?.turns ?? []} />
         {paths.length > 1 && <Branches paths={paths} shown={shown} />}
-        <Legend />
+        {trainer !== null && overlay !== null && layout !== null && (
+          <Trainer file={trainer.file} overlay={overlay} layout={layout} />
+        )}
+        <Legend colouring={colouring} choose={overlay === null ? null : setColouring} />
         {texts.type === "ready" && texts.value === null && (
           <p class="quiet">
             {missing === null ? "The tokenizer of this run is not there any more" : "The file names no tokenizer"}:
@@ -112,7 +132,11 @@ export function Tokens({ episode, run, number, branch, turn, missing }: TokensPr
         )}
         {texts.type === "refused" && <p class="refused">{texts.message}</p>}
       </section>
-      {layout === null ? <p class="quiet">Loading the text of the tokens …</p> : <Pane layout={layout} turn={turn} />}
+      {layout === null ? (
+        <p class="quiet">Loading the text of the tokens …</p>
+      ) : (
+        <Pane layout={layout} turn={turn} colouring={colouring} />
+      )}
     </main>
   );
 }
@@ -161,13 +185,88 @@ function sharedTurns(a: readonly Turn[], b: readonly Turn[]): number {
   return shared;
 }
 
-function Legend() {
+/** How far the trainer is from the sampler on this branch, and what of its file cannot be shown. */
+function Trainer({
+  file,
+  overlay: { branches, problems },
+  layout: { branch, trained, pieces },
+}: {
+  readonly file: string;
+  readonly overlay: EpisodeOverlay;
+  readonly layout: BranchLayout;
+}) {
+  const found = branches.get(branch) ?? null;
+  const text = found === null ? null : differenceText(found.difference);
+  const turn = pieces.findLast(({ start }) => start <= (found?.largestAt ?? -1))?.turn.index;
+  return (
+    <>
+      <p class="overlay">
+        <strong>Trainer's logprobs</strong> ({printable(file)}){": "}
+        {found === null ? (
+          "not recorded for this branch."
+        ) : (
+          <>
+            {text === null
+              ? "nothing could be compared"
+              : `${count(found.difference.tokens)} of ${count(trained)} trained tokens: ${text}`}
+            {found.largestAt !== null && (
+              <>
+                {" "}
+                at place {count(found.largestAt)}
+                {turn !== undefined && (
+                  <>
+                    {" "}
+                    (<a href={linkTo(route.value.parts, { t: 1, b: branch, turn })}>turn {turn}</a>)
+                  </>
+                )}
+              </>
+            )}
+            {found.missing > 0 && `; not recorded for ${plural(found.missing, "trained token")}`}
+            {found.missing + found.difference.tokens < trained &&
+              `; no sampled logprob recorded for ${plural(trained - found.missing - found.difference.tokens, "trained token")}`}
+            .
+          </>
+        )}
+      </p>
+      {problems.length > 0 && (
+        <ul class="dropped">
+          {problems.map((problem) => (
+            <li key={problem}>{problem}</li>
+          ))}
+        </ul>
+      )}
+    </>
+  );
+}
+
+const colourings: readonly Colouring[] = ["difference", "logprob"];
+const colourNames: Readonly<Record<Colouring, string>> = {
+  difference: "trainer's logprob differs by more than",
+  logprob: "logprob below",
+};
+
+/** `choose`: what colours say; `null`: there is no choice. */
+function Legend({
+  colouring,
+  choose,
+}: {
+  readonly colouring: Colouring;
+  readonly choose: ((colouring: Colouring) => void) | null;
+}) {
   return (
     <p class="legend">
       <span class="sample observed">observed</span> <span class="sample trained">sampled, trained</span>{" "}
-      <span class="sample masked">sampled, masked</span>
-      <span class="quiet"> logprob below </span>
-      {logprobBounds.map((bound, index) => (
+      <span class="sample masked">sampled, masked</span>{" "}
+      {choose === null ? (
+        <span class="quiet"> {colourNames[colouring]} </span>
+      ) : (
+        colourings.map((one) => (
+          <button key={one} aria-pressed={one === colouring} onClick={() => choose(one)}>
+            {colourNames[one]}
+          </button>
+        ))
+      )}
+      {colourBounds[colouring].map((bound, index) => (
         <span key={bound} class={`sample p${index}`}>
           {String(bound).replace("-", "−")}
         </span>
@@ -176,16 +275,18 @@ function Legend() {
   );
 }
 
-function Pane({ layout, turn }: { readonly layout: BranchLayout; readonly turn: number | null }) {
+type PaneProps = { readonly layout: BranchLayout; readonly turn: number | null; readonly colouring: Colouring };
+
+function Pane({ layout, turn, colouring }: PaneProps) {
   const holder = useRef<HTMLDivElement>(null);
   const [token, setToken] = useState<string>(
     "Point at a token, or use the arrow keys: its id, logprob and weights stand here.",
   );
   useEffect(() => {
-    const pane = new TokenPane(holder.current!, layout, setToken);
+    const pane = new TokenPane(holder.current!, { layout, colouring, say: setToken });
     if (turn !== null) holder.current!.querySelector(`[data-turn="${turn}"]`)?.scrollIntoView({ block: "start" });
     return () => pane.close();
-  }, [layout]);
+  }, [layout, colouring]);
   return (
     <>
       <div class="token-text" ref={holder} tabIndex={0} role="document" aria-label="Tokens" />
@@ -201,6 +302,7 @@ type Drawn = { readonly piece: Piece; readonly chunk: Chunk; readonly node: Text
 /** Draws a layout into an element, and colours what is near the view. */
 class TokenPane {
   readonly #element: HTMLElement;
+  readonly #colouring: Colouring;
   readonly #say: (text: string) => void;
   readonly #drawn = new Map<Element, Drawn>();
   readonly #chunks: Element[] = [];
@@ -210,11 +312,19 @@ class TokenPane {
   readonly #current: Highlight | null;
   #at: { readonly element: Element; readonly token: number } | null = null;
 
-  constructor(element: HTMLElement, layout: BranchLayout, say: (text: string) => void) {
+  constructor(
+    element: HTMLElement,
+    {
+      layout,
+      colouring,
+      say,
+    }: { readonly layout: BranchLayout; readonly colouring: Colouring; readonly say: (text: string) => void },
+  ) {
     this.#element = element;
+    this.#colouring = colouring;
     this.#say = say;
     const registry = typeof Highlight === "undefined" ? undefined : CSS.highlights;
-    this.#highlights = registry === undefined ? [] : logprobBounds.map(() => new Highlight());
+    this.#highlights = registry === undefined ? [] : colourBounds[colouring].map(() => new Highlight());
     this.#current = registry === undefined ? null : new Highlight();
     for (const [index, highlight] of this.#highlights.entries()) registry?.set(`p${index}`, highlight);
     if (this.#current !== null) {
@@ -272,9 +382,9 @@ class TokenPane {
     const { piece, chunk, node } = drawn;
     const ranges: (readonly [Highlight, Range])[] = [];
     for (let at = chunk.from; at < chunk.to;) {
-      const found = logprobClass(piece.logprobs![at]!);
+      const found = colourClass(piece, at, this.#colouring);
       let end = at + 1;
-      while (end < chunk.to && logprobClass(piece.logprobs![end]!) === found) end++;
+      while (end < chunk.to && colourClass(piece, end, this.#colouring) === found) end++;
       if (found !== -1) {
         const range = rangeOf(node, chunk, at, end);
         this.#highlights[found]!.add(range);
@@ -357,8 +467,9 @@ function labelOf(piece: Piece): string {
   return printable(facts.filter((fact) => fact !== null).join(" · "));
 }
 
-function tokenLine({ turn, kind, start, tokens, logprobs, reason }: Piece, at: number, text: string): string {
+function tokenLine({ turn, kind, start, tokens, logprobs, trainer, reason }: Piece, at: number, text: string): string {
   const logprob = logprobs?.[at];
+  const trained = trainer?.[at];
   const span = weightSpanAt(turn, at);
   const parts = [
     JSON.stringify(printable(text)),
@@ -366,10 +477,17 @@ function tokenLine({ turn, kind, start, tokens, logprobs, reason }: Piece, at: n
     `place ${count(start + at)}`,
     `turn ${turn.index}`,
     logprob === undefined ? null : `logprob ${logprob.toFixed(4)} (${(Math.exp(logprob) * 100).toPrecision(3)} %)`,
+    trained === undefined ? null : trainerText(trained, logprob),
     kind === "observed" ? "observed" : kind === "trained" ? "trained" : reason,
     kind === "observed" || span === null ? null : span,
   ];
   return parts.filter((part) => part !== null).join(" · ");
+}
+
+function trainerText(logprob: number, sampled: number | undefined): string {
+  if (Number.isNaN(logprob)) return "trainer's logprob not recorded";
+  const distance = sampled === undefined ? null : logprob - sampled;
+  return `trainer's logprob ${logprob.toFixed(4)}${distance === null ? "" : ` (${distance < 0 ? "" : "+"}${distance.toFixed(4)})`}`;
 }
 
 function weightSpanAt({ weightSpans }: Turn, at: number): string | null {

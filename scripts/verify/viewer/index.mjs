@@ -10,7 +10,17 @@ import { pathToFileURL } from "node:url";
 import { exportView, view } from "../../../dist/index.js";
 import { root } from "../../run-command.mjs";
 import { openBrowser } from "./browser.mjs";
-import { bookshopRun, foreignFiles, hostileRun, largeRun, sampledRun, startRun, tauRun, trainingRun } from "./runs.mjs";
+import {
+  bookshopRun,
+  foreignFiles,
+  hostileRun,
+  largeRun,
+  sampledRun,
+  startRun,
+  tauRun,
+  trainerLogprobs,
+  trainingRun,
+} from "./runs.mjs";
 
 /** @typedef {import("playwright-core").Page} Page */
 /** @typedef {{ width?: number, dark?: boolean }} Look */
@@ -26,11 +36,12 @@ export async function verifyViewer({ quick }) {
   /** @type {(() => Promise<unknown>)[]} */
   const closing = [];
   const checks = new Checks(browser);
-  const serve = async (/** @type {string[]} */ ...sources) => {
-    const viewer = await view({ sources, listen: "127.0.0.1:0" });
+  const open = async (/** @type {Parameters<typeof view>[0]} */ options) => {
+    const viewer = await view({ ...options, listen: "127.0.0.1:0" });
     closing.push(() => viewer.close());
     return viewer.url;
   };
+  const serve = (/** @type {string[]} */ ...sources) => open({ sources });
   try {
     await bookshopRun(at("book"), { noise: 0.4 });
     await trainingRun(at("train"));
@@ -51,6 +62,9 @@ export async function verifyViewer({ quick }) {
       train: await serve(at("train")),
     });
     await keysAndSearch(checks, book);
+    await trainerLogprobs(at("sampled"), at("trainer.jsonl"));
+    const overlay = { sources: [at("sampled")], logprobs: at("trainer.jsonl") };
+    await trainer(checks, { url: await open(overlay), overlay, file: at("trainer.html") });
     if ((await tauRun(at("tau"))) === null) process.stdout.write("skipped: τ-bench, whose data is not in ../shared\n");
     else {
       const tau = await serve(at("tau"));
@@ -281,6 +295,51 @@ async function keysAndSearch(checks, book) {
   );
   checks.expect("tokens are copied as they are", copied === whole && whole.includes("<|im_start|>"));
   await page.context().close();
+}
+
+/**
+ * A trainer's logprobs over the sampled ones: what agrees, what does not, what is not recorded, and a line of another row.
+ *
+ * @param {Checks} checks
+ * @param {{ url: string, overlay: { sources: string[], logprobs: string }, file: string }} parts
+ */
+async function trainer(checks, { url, overlay, file }) {
+  await checks.page("trainer, overview", url, "#/0", { see: "1 training row without a line that can be used" });
+  await checks.page("trainer, tokens", url, "#/0/episode/1?t=1", { see: "Trainer's logprobs" });
+  await checks.page("trainer, wrong length", url, "#/0/episode/3?t=1", { see: "nothing of the line is shown" });
+  const sentence = "(document.querySelector('.overlay')?.textContent ?? '')";
+  const page = await checks.open(`${url}#/0/episode/1?t=1`);
+  await page.locator(".overlay").waitFor();
+  const agreement = String(await page.evaluate(sentence));
+  const [mean] = (/mean difference (\S+),/.exec(agreement) ?? []).slice(1).map(Number);
+  checks.expect("trainer: the learner agrees with the engine", (mean ?? 1) < 1e-4, agreement);
+  const marks = "[0, 1, 2, 3, 4].map((index) => CSS.highlights.get('p' + index)?.size ?? 0)";
+  await page.goto(`${url}#/0/episode/2?t=1`);
+  await until(page, `${sentence}.includes('not recorded for 1 trained token')`);
+  const difference = "trainer's logprob differs by more than";
+  await page.getByRole("button", { name: difference, pressed: true }).waitFor();
+  await until(page, `${marks}.join() === "0,0,0,0,1"`);
+  checks.expect("trainer: the token that is far away is coloured", true);
+  const line = "document.querySelector('.token-line').textContent";
+  await page.evaluate("[...CSS.highlights.get('p4')][0].startContainer.parentElement.scrollIntoView()");
+  const place = "(({ x, y, width, height }) => [x + width / 2, y + height / 2])([...CSS.highlights.get('p4')][0].getBoundingClientRect())"; // prettier-ignore
+  const [x, y] = /** @type {[number, number]} */ (await page.evaluate(place));
+  await page.mouse.move(x, y);
+  const first = String(await page.evaluate(line));
+  checks.expect("trainer: its logprob stands beside the sampled one", / logprob -\d.* · trainer's logprob -9\.0000 \(-/.test(first), first); // prettier-ignore
+  await page.locator(".token-text").focus();
+  await page.keyboard.press("ArrowRight");
+  const second = String(await page.evaluate(line));
+  checks.expect("trainer: one that is not there is no zero", second.includes("trainer's logprob not recorded"), second);
+  await page.getByRole("button", { name: "logprob below" }).click();
+  await until(page, `${marks}.join() !== "0,0,0,0,1"`);
+  await checks.accessible("trainer", page);
+  await page.context().close();
+  await exportView({ ...overlay, episode: "2", file });
+  await checks.page("trainer, exported", pathToFileURL(file).href, "", { see: "turn 0" });
+  const exported = await checks.open(`${pathToFileURL(file).href}#/0/episode/2?t=1`);
+  await until(exported, `${sentence}.includes('not recorded for 1 trained token')`);
+  await exported.context().close();
 }
 
 /**

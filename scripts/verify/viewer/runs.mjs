@@ -6,9 +6,12 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 import { exportRun, rollout, train } from "../../../dist/index.js";
+import { createTrainer } from "../../../dist/learner/index.js";
+import { readCheckpoint, shippedCheckpoint } from "../../../dist/learner/model/index.js";
 import { createFileRunStore, openRunFolder } from "../../../dist/store/index.js";
 import { createFunctionSampler, createSglangFront } from "../../../dist/testing/index.js";
 import { createReadableTokenizer } from "../../../dist/tokenizers/index.js";
+import { episodeSamples } from "../../../dist/trajectories/index.js";
 import { root } from "../../run-command.mjs";
 
 /** @typedef {import("../../../src/core/index.ts").Episode} Episode */
@@ -38,6 +41,40 @@ export async function sampledRun(folder) {
     seed: 1,
   });
   await rollout({ ...settings, quiet: true, out: folder, variables: {} });
+}
+
+/**
+ * What the embedded learner computes for the tokens of a run, each line ending with the last token of its row. One logprob of the second
+ * row is far away, one is no number, and the third row has a line of another length.
+ *
+ * @param {string} run @param {string} file
+ */
+export async function trainerLogprobs(run, file) {
+  const trainer = await createTrainer(await readCheckpoint(shippedCheckpoint("bookshop-nano")), { threads: 1 });
+  /** @type {string[]} */
+  const lines = [];
+  try {
+    for await (const episode of openRunFolder(run).episodes()) {
+      for (const { episodeId, branch, tokens, lossMask } of episodeSamples(episode).samples) {
+        const targets = Uint32Array.from([...lossMask.keys()].filter((at) => lossMask[at] === 1));
+        const [outcome] = await trainer.evaluate([{ tokens, targets }]);
+        /** @type {(number | string)[]} */
+        const logprobs = Array.from(tokens, () => 0);
+        for (const [index, at] of targets.entries()) logprobs[at] = outcome?.logprobs[index] ?? NaN;
+        if (lines.length === 1) {
+          logprobs[targets[0] ?? 0] = -9;
+          logprobs[targets[1] ?? 0] = "NaN";
+        }
+        if (lines.length === 2) logprobs.splice(0, 3);
+        lines.push(
+          `{"episode_id": ${JSON.stringify(episodeId)}, "branch": ${branch}, "logprobs": [${logprobs.join(", ")}]}`,
+        );
+      }
+    }
+  } finally {
+    await trainer.close();
+  }
+  await writeFile(file, `${lines.join("\n")}\n`);
 }
 
 /** `null`: the data of τ-bench is not beside this clone. @param {string} folder */

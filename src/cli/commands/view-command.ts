@@ -18,6 +18,7 @@ export function viewCommand(runCommand: RunCommand): Command {
     .argument("<source...>", "run folders, folders of train, or result files of other tools");
   addSettings(command, viewSettings);
   return command
+    .option("--logprobs <file>", "lay a trainer's logprobs over the sampled ones: JSON lines, one for each row")
     .option("--export <file>", "write one HTML file that opens without a server, and end")
     .option("--episode <number>", "export this one alone, by its number or id")
     .option("--where <expression>", "export the episodes that an expression keeps, as export --where does")
@@ -32,6 +33,9 @@ Examples:
   # Two runs of the same tasks, compared.
   $ npx trainable-agents view runs/one runs/two
 
+  # Beside what a trainer computed for the same tokens.
+  $ npx trainable-agents view runs/20260101-120000-bookshop --logprobs trainer-logprobs.jsonl
+
   # One file, to send to a colleague.
   $ npx trainable-agents view runs/20260101-120000-bookshop --export failed.html --where "reward < 1"`;
 
@@ -44,8 +48,13 @@ type ViewFlags = Omit<ViewOptions, "sources"> & {
 async function run(sources: readonly string[], flags: ViewFlags, context: CliContext): Promise<number> {
   const { cwd, env: variables, stdout, stderr, drain, cancel } = context;
   const { export: file, episode, where, ...options } = flags;
+  const { logprobs } = options;
   if (file !== undefined) {
-    const choice = { ...(episode === undefined ? {} : { episode }), ...(where === undefined ? {} : { where }) };
+    const choice = {
+      ...(episode === undefined ? {} : { episode }),
+      ...(where === undefined ? {} : { where }),
+      ...(logprobs === undefined ? {} : { logprobs }),
+    };
     const bytes = await exportView({ sources, file, cwd, ...choice });
     stdout.write(`${file}  ${formatCount(Math.ceil(bytes / 1000))} kB\n`);
     return exitCodes.done;

@@ -1,5 +1,6 @@
 // What the viewer's server and its page have in common. Runs in a browser.
 
 export * from "./decode.ts";
+export * from "./overlay.ts";
 export { apiPath, type PathValue } from "./paths.ts";
 export type * from "./wire.ts";

@@ -116,6 +116,8 @@ export type Summary = {
   readonly outcomes: Readonly<Record<string, number>>;
   readonly reasons: readonly Reason[];
   readonly masks: MaskCheck;
+  /** `null`: no trainer's logprobs are laid over the run. */
+  readonly trainer: TrainerCheck | null;
   readonly course: Course;
 };
 
@@ -127,6 +129,42 @@ export type MaskCheck = {
   /** Numbers of the first episodes in which it is not so. */
   readonly wrong: readonly number[];
   readonly isDone: boolean;
+};
+
+/** The lines of a trainer's file that name an episode. */
+export type TrainerLines = {
+  /** Name of the file. */
+  readonly file: string;
+  readonly rows: readonly {
+    /** In the file, from 1 on. */
+    readonly line: number;
+    readonly branch: number;
+    /** Packed as `<f4`; NaN: the trainer has none. */
+    readonly logprobs: string;
+  }[];
+};
+
+/** Distances between a trainer's logprobs and the sampled ones. */
+export type Difference = {
+  /** How many trained tokens have both. */
+  readonly tokens: number;
+  readonly sum: number;
+  readonly largest: number;
+};
+
+/** How far a trainer's logprobs are from the sampled ones, in the episodes that were read so far. */
+export type TrainerCheck = {
+  readonly file: string;
+  readonly difference: Difference;
+  /** Number of the episode with the largest; `null`: nothing could be compared. */
+  readonly largestIn: number | null;
+  /** Trained tokens for which the trainer has no logprob. */
+  readonly missing: number;
+  /** How many training rows have no line that can be used, and the numbers of the first episodes with something to say. */
+  readonly bare: number;
+  readonly problems: readonly number[];
+  /** Episodes that the file names and the run does not have; `null`: not known yet. */
+  readonly unknown: number | null;
 };
 
 export type RowPage = {
@@ -158,6 +196,8 @@ export type EpisodePage<Line = ShownEpisode> = {
   /** Numbers of the neighbours in the run; `null` at its ends. */
   readonly previous: number | null;
   readonly next: number | null;
+  /** `null`: no trainer's logprobs are laid over the run. */
+  readonly trainer: TrainerLines | null;
   readonly episode: Line;
 };
 
