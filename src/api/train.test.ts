@@ -1,15 +1,11 @@
-import { mkdtemp, readdir, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { expect, it, onTestFinished } from "vitest";
-import { defineEnvironment } from "../environments/index.ts";
+import { expect, it } from "vitest";
 import { fakeJudge } from "../graders/fake-judge.test-helper.ts";
 import { defineRanking, defineRubric } from "../graders/index.ts";
 import type { TrainingEvent } from "../learner/index.ts";
-import { initializeWeights, modelShapes, writeCheckpoint } from "../learner/model/index.ts";
-import { trainChatTokenizer } from "../tokenizers/index.ts";
+import { prepareTinyTraining } from "./tiny-training.test-helper.ts";
 import { readTraining, train, type TrainOptions } from "./train.ts";
-import { writeFile } from "node:fs/promises";
 
 it("compares a short training on fewer tasks, so that it has time to learn", async () => {
   const finalTasks = async (options: TrainOptions): Promise<number> =>
@@ -21,29 +17,10 @@ it("compares a short training on fewer tasks, so that it has time to learn", asy
 });
 
 it("train() makes steps in an environment given as a value, resumes, and prints nothing", async () => {
-  const cwd = await mkdtemp(join(tmpdir(), "train-"));
-  onTestFinished(() => rm(cwd, { recursive: true }));
-  const shape = { ...modelShapes.nano, hiddenSize: 32, layers: 2, heads: 2, headSize: 16, feedForwardSize: 40 };
-  const config = { ...shape, contextLength: 1024, vocabularySize: 272 };
-  await writeCheckpoint(cwd, { config, weights: initializeWeights(config, { seed: 1 }) });
-  const files = trainChatTokenizer(["Hi. Bye."], { vocabularySize: 272, contextLength: 1024 });
-  await writeFile(join(cwd, "tokenizer.json"), JSON.stringify(files.tokenizerJson));
-  await writeFile(join(cwd, "tokenizer_config.json"), JSON.stringify(files.tokenizerConfig));
-  await writeFile(join(cwd, "lines.txt"), "Hi.\n");
-  let episodes = 0;
-  const env = defineEnvironment({
-    name: "chance",
-    guidelines: "Be kind.",
-    tools: { wait: { description: "Waits.", parameters: { type: "object", properties: {} }, run: () => "ok" } },
-    tasks: { all: Array.from({ length: 12 }, (_, number) => ({ state: { number } })) },
-    grade: () => episodes++ % 2,
-  });
+  const { cwd, env, settings } = await prepareTinyTraining();
   const events: TrainingEvent[] = [];
   const shared = { cwd, variables: {}, env, onEvent: (event: TrainingEvent) => void events.push(event) };
-  const first = await train({
-    ...{ ...shared, model: ".", user: "scripted", userLines: "lines.txt", maxTurns: 1, maxNewTokens: 4, out: "r" },
-    ...{ steps: 1, groups: 1, groupSize: 2, finalTasks: 2, evalTasks: 1, threads: 1 },
-  });
+  const first = await train({ ...shared, ...settings, steps: 1, out: "r" });
   expect(first).toMatchObject({ folder: "r", steps: 1, end: { type: "steps" } });
   expect(first.comparison?.[0]).toMatchObject({ kind: "all", tasks: 2 });
   expect(await readdir(join(cwd, "r", "checkpoints"))).toEqual(["step-000001"]);
@@ -57,8 +34,7 @@ it("train() makes steps in an environment given as a value, resumes, and prints 
   const rubric = defineRubric({ criteria: [{ name: "kind", description: "Was kind.", scale: [0, 1] }] });
   await writeFile(join(cwd, "more.txt"), "Hi.\nBye.\n");
   const judged = await train({
-    ...{ ...shared, model: ".", user: "scripted", userLines: "more.txt", maxTurns: 1, maxNewTokens: 4, out: "judged" },
-    ...{ steps: 1, groups: 1, maxGroups: 1, groupSize: 2, finalTasks: 2, evalTasks: 1, threads: 1 },
+    ...{ ...shared, ...settings, userLines: "more.txt", steps: 1, maxGroups: 1, out: "judged" },
     ...{ env: { ...env, graders: { gradeWeight: 1, use: [rubric, defineRanking()] } }, judgeModel: judge },
   });
   expect(judged.steps).toBe(1);

@@ -2,10 +2,11 @@
 // rollout; the engine and the trainer hold the same weights.
 
 import { existsSync } from "node:fs";
+import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import { mkdir, writeFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
-import { join, resolve } from "node:path";
+import { basename, join, resolve } from "node:path";
 import type { JsonObject } from "../python-semantics/json/index.ts";
 import { ConfigurationError, type Grading, lookIntoEnvironment, type Taskset } from "../core/index.ts";
 import { createEmbeddedEngine } from "../engines/embedded/index.ts";
@@ -24,6 +25,7 @@ import {
   readClonedSamples,
   readFields,
   type Sabotage,
+  type StepMetrics,
   stepMetrics,
   type TrainingEvent,
   type TaskTraits,
@@ -39,6 +41,7 @@ import { chooseStrategy, chooseUser } from "./choose-user.ts";
 import { makeOwnModel } from "./from-expert.ts";
 import { checkSplit, loadEnvironment } from "./load-environment.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions } from "./options.ts";
+import type { CurvePoint, CurveSink } from "../telemetry/index.ts";
 import { packageVersion, type Surroundings } from "./surroundings.ts";
 import { type FlagValues, resolveSettings, settingsRecord } from "./resolve-settings.ts";
 import { type RolloutSettings, rolloutSettings, readTaskList } from "./rollout-settings.ts";
@@ -46,6 +49,7 @@ import { keyOf, readFlag, readFlags } from "./setting.ts";
 import { type TrainSettings, trainSettings } from "./train-settings.ts";
 import { newFolder } from "./rollout.ts";
 import { redactorFor } from "./secrets.ts";
+import { checkCurves, openCurves } from "./watch-run.ts";
 
 /**
  * Options of {@link train}: the settings of the command `train` by their flags' names in camelCase, and those of the rollouts
@@ -122,6 +126,7 @@ export async function trainFrom(
   const optimizer = saved === null ? {} : { optimizer: saved.optimizer };
   const trainer = await createTrainer(checkpoint, { threads, ...optimizer });
   const state = saved?.state ?? firstState;
+  let curves: CurveSink | null = null;
   const engine = createEmbeddedEngine({
     ...{ checkpoint, weightVersion: `step-${state.step}`, seed: base.seed },
     ...(settings.threads === null ? {} : { threads: settings.threads }),
@@ -153,9 +158,20 @@ export async function trainFrom(
     const parts = { ...{ trainer, runEpisode, rank, publish }, taskset: prepared.trainTasks, order: prepared.order };
     const reference = prepared.checkpoint.weights;
     const learner = await createLearner(given, { ...parts, reference }, { base, modelFolder, state, sabotage });
+    const id = saved === null ? randomUUID() : await idOf(place);
+    const sink = await openCurves(base.metrics, {
+      ...{
+        folder: place,
+        variables: surroundings.env,
+        run: { id, name: basename(place), configuration: flagsOf(given) },
+      },
+      onNotice: (message) => onEvent({ type: "notice", message }),
+    });
+    curves = sink;
     if (saved === null) {
       const facts = {
         format: 1,
+        id,
         versions: { "trainable-agents": packageVersion(), node: process.versions.node },
         kernels: loadKernels().build,
         threads,
@@ -174,6 +190,7 @@ export async function trainFrom(
     });
     const result = await runTraining({
       ...{ learner, trainer, runEpisode: evaluate, runGreedily, heldOut, endTokenId, saved, drain, signal, onEvent },
+      onStep: (row) => sink.write(pointOf(row)),
       ...{ minutes, steps, evalEvery, checkpointEvery, seed: base.seed, folder: place, begun },
       modelFolder: resolve(surroundings.cwd, modelFolder),
       title: `${environment.name}: ${algorithm}, pass rate at temperature 1`,
@@ -181,8 +198,26 @@ export async function trainFrom(
     });
     return { ...result, folder };
   } finally {
-    await Promise.all([engine.close(), trainer.close()]);
+    await Promise.all([engine.close(), trainer.close(), curves?.close()]);
   }
+}
+
+/** What was measured at a step, by the names of columns of metrics.csv. */
+function pointOf({ step, ...measured }: StepMetrics): CurvePoint {
+  const scalars = Object.entries(measured).flatMap(([name, value]) => (value === null ? [] : [[name, value] as const]));
+  return { step: step ?? 0, time: Date.now(), scalars };
+}
+
+/** The settings by the names of flags. */
+function flagsOf({ settings, base }: Pick<TrainingSettings, "settings" | "base">): Readonly<Record<string, unknown>> {
+  const own = Object.entries(settings).map(([name, value]) => [keyOf(name), value] as const);
+  return { ...settingsRecord(base), ...Object.fromEntries(own) };
+}
+
+/** Tells trainings apart whose folders have one name. Those of earlier versions have none. */
+async function idOf(place: string): Promise<string> {
+  const { id } = await readFields(join(place, "train.json"));
+  return typeof id === "string" ? id : basename(place);
 }
 
 export type TrainingSettings = {
@@ -198,7 +233,7 @@ export const rolloutDefaults: FlagValues = { maxNewTokens: 96, maxTurns: 20 };
 
 /** May be given again to a training that is resumed. */
 const changeable: ReadonlySet<string> = new Set([
-  ...["resume", "steps", "minutes", "quiet"],
+  ...["resume", "steps", "minutes", "metrics", "quiet"],
   ...["cwd", "variables", "signal", "drain", "onEvent"],
 ]);
 
@@ -208,6 +243,7 @@ export async function readTraining({ resume, ...options }: TrainOptions): Promis
   if (folder !== null) return readTrainingToResume(folder, options);
   const settings = readFlags(trainSettings, options);
   const { settings: base, surroundings } = await readOptions(options, rolloutDefaults);
+  checkCurves(base);
   const own = (["size", "cloneTokens"] as const).find((name) => options[name] !== undefined);
   if (settings.fromExpert === null && own !== undefined) {
     throw new ConfigurationError(
@@ -240,7 +276,7 @@ async function readTrainingToResume(folder: string, options: TrainOptions): Prom
   const given = Object.keys(options).find((name) => !changeable.has(name) && !parts.some(([part]) => part === name));
   if (given !== undefined) {
     throw new ConfigurationError(
-      `Cannot resume "${folder}" with --${keyOf(given)}: a run continues as it began; only --steps and --minutes may change.`,
+      `Cannot resume "${folder}" with --${keyOf(given)}: a run continues as it began; only --steps, --minutes and --metrics may change.`,
     );
   }
   const { cwd, variables } = options;
@@ -252,7 +288,10 @@ async function readTrainingToResume(folder: string, options: TrainOptions): Prom
     throw new ConfigurationError(`Cannot resume "${folder}": its train.json does not say how it was trained.`);
   }
   const values = Object.keys(rolloutSettings).map((name) => [name, configuration[keyOf(name)] ?? undefined]);
-  const base = resolveSettings(Object.fromEntries(values) as FlagValues, null);
+  const { metrics } = options;
+  const again = metrics === undefined ? {} : { metrics };
+  const base = resolveSettings({ ...(Object.fromEntries(values) as FlagValues), ...again }, null);
+  checkCurves(base);
   const settings = readFlags(trainSettings, {
     groupSize: learning["samples"],
     ...learning,

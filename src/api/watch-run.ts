@@ -1,10 +1,10 @@
 // The observers of a rollout, from `--metrics` and `--log-json`: makes them and puts them between the run, its episodes and its
-// store. A run without any gets back what it gave, and loads none of their libraries.
+// store; and the curves of a training. A run without any gets back what it gave, and loads none of their libraries.
 
 import { join } from "node:path";
 import { ConfigurationError } from "../core/index.ts";
 import type { DispatchEpisode, RolloutParts, RunTotals } from "../rollout/index.ts";
-import type { CircuitChange, CurveRun, RunObserver, TracedPolicy } from "../telemetry/index.ts";
+import type { CircuitChange, CurveRun, CurveSink, RunObserver, TracedPolicy } from "../telemetry/index.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import type { Surroundings } from "./surroundings.ts";
 
@@ -19,17 +19,20 @@ export type RunWatch = {
   readonly close: () => Promise<void>;
 };
 
-export type WatchOptions = {
+export type CurveWatchOptions = {
   /** The run folder; event files go below it. */
   readonly folder: string;
   /** What curves are labelled with. */
   readonly run: CurveRun;
-  /** What spans of model calls are labelled with. */
-  readonly policy: TracedPolicy;
   /** Where keys of servers are. */
   readonly variables: Surroundings["env"];
   /** Takes a line for people. */
   readonly onNotice: (message: string) => void;
+};
+
+export type WatchOptions = CurveWatchOptions & {
+  /** What spans of model calls are labelled with. */
+  readonly policy: TracedPolicy;
   /** Takes a line for machines. */
   readonly log: (line: string) => void;
 };
@@ -49,7 +52,7 @@ export async function watchRun(
   const close = async (): Promise<void> => void (await Promise.all(observers.map((observer) => observer.close())));
   try {
     if (settings.logJson) observers.push(createRunLog({ write: options.log }));
-    for (const name of settings.metrics?.split(",") ?? []) observers.push(await start(name.trim(), options));
+    for (const name of namesOf(settings.metrics)) observers.push(await start(name, options));
   } catch (error) {
     await close();
     throw error;
@@ -78,27 +81,67 @@ export async function watchRun(
   };
 }
 
-async function start(name: string, { folder, run, policy, variables, onNotice }: WatchOptions): Promise<RunObserver> {
+/** Where the points of a training go. Throws a `ConfigurationError` for a name that has no curves. */
+export async function openCurves(metrics: string | null, options: CurveWatchOptions): Promise<CurveSink> {
+  const sinks: CurveSink[] = [];
+  const close = async (): Promise<void> => void (await Promise.all(sinks.map((sink) => sink.close())));
+  try {
+    for (const name of namesOf(metrics)) sinks.push((await openSink(name, options)) ?? refuseCurves(name));
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { write: (point) => sinks.forEach((sink) => sink.write(point)), close };
+}
+
+/** Refuses what a training has no use for, before anything is made. */
+export function checkCurves(settings: Pick<RolloutSettings, "metrics">): void {
+  checkMetrics(settings);
+  for (const name of namesOf(settings.metrics))
+    if (!/^(tensorboard|wandb|mlflow|trackio)\b/.test(name)) refuseCurves(name);
+}
+
+function refuseCurves(name: string): never {
+  throw new ConfigurationError(
+    `Cannot watch a training with --metrics ${name}: it has curves alone; expected tensorboard, wandb, mlflow:<url> or trackio:<url>, with commas between them.`,
+  );
+}
+
+function namesOf(metrics: string | null): readonly string[] {
+  return metrics?.split(",").map((name) => name.trim()) ?? [];
+}
+
+/** `null`: the name is of something else. */
+async function openSink(name: string, options: CurveWatchOptions): Promise<CurveSink | null> {
+  const { folder, run, variables, onNotice } = options;
   const telemetry = await import("../telemetry/index.ts");
-  const { createRunMetrics, createRunTraces, createTensorboard, serveMetrics } = telemetry;
-  const [kind, port, ...rest] = name.split(":");
+  const [kind, port] = name.split(":");
   if (kind === "wandb" && port === undefined) {
     const onFile = (place: string): void => onNotice(`curves: wandb sync ${place}`);
     return telemetry.createWandb(join(folder, "wandb"), run, { onFault: onNotice, onFile });
   }
   if (kind === "mlflow" || kind === "trackio") {
     const url = checkMetricServer(name.slice(kind.length + 1), kind);
-    const options = { run, variables, onFault: onNotice };
+    const serverOptions = { run, variables, onFault: onNotice };
     return kind === "mlflow"
-      ? telemetry.createMlflow(url, join(folder, "mlflow.json"), options)
-      : telemetry.createTrackio(url, options);
+      ? telemetry.createMlflow(url, join(folder, "mlflow.json"), serverOptions)
+      : telemetry.createTrackio(url, serverOptions);
   }
   if (kind === "tensorboard" && port === undefined) {
     const place = join(folder, "tensorboard");
-    const board = await createTensorboard(place, { onFault: onNotice });
+    const board = await telemetry.createTensorboard(place, { onFault: onNotice });
     onNotice(`curves: tensorboard --logdir ${place}`);
     return board;
   }
+  return null;
+}
+
+async function start(name: string, options: WatchOptions): Promise<RunObserver> {
+  const { createRunMetrics, createRunTraces, observeCurves, serveMetrics } = await import("../telemetry/index.ts");
+  const sink = await openSink(name, options);
+  if (sink !== null) return observeCurves(sink);
+  const { policy, onNotice } = options;
+  const [kind, port, ...rest] = name.split(":");
   if (kind === "traces" && (port === undefined || port === "messages") && rest.length === 0) {
     return createRunTraces({ policy, holdsMessages: port === "messages" });
   }
@@ -121,8 +164,8 @@ async function start(name: string, { folder, run, policy, variables, onNotice }:
 
 /** Refuses addresses with a key before settings are written into a run folder. */
 export function checkMetrics({ metrics }: Pick<RolloutSettings, "metrics">): void {
-  for (const name of metrics?.split(",") ?? []) {
-    const [, kind, address = ""] = /^(mlflow|trackio):(.*)$/.exec(name.trim()) ?? [];
+  for (const name of namesOf(metrics)) {
+    const [, kind, address = ""] = /^(mlflow|trackio):(.*)$/.exec(name) ?? [];
     if (kind === "mlflow" || kind === "trackio") checkMetricServer(address, kind);
   }
 }

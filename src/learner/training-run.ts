@@ -119,6 +119,8 @@ export type TrainingRunOptions = {
   /** Everything stops at once. */
   readonly signal: AbortSignal;
   readonly onEvent: (event: TrainingEvent) => void;
+  /** Receives each row of metrics.csv once it is written; a resumed training makes the steps after its checkpoint again. @default nothing does */
+  readonly onStep?: (row: StepMetrics) => void;
 };
 
 const interrupted: TrainingEnd = { type: "interrupted", reason: "it was interrupted" };
@@ -196,6 +198,7 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
         held_out_greedy: found === null ? null : passRateOf(found.greedy),
       };
       await appendMetrics(path("metrics.csv"), row, rows.length === 0);
+      options.onStep?.(row);
       const collapse = remember(row);
       await writeFile(path("pass-rate.svg"), passRatePlot(curve, options.title));
       report("");

@@ -1,5 +1,5 @@
-// The curves of a run: what happened in every so many ended episodes, as points for whoever draws them (TensorBoard, W&B, MLflow,
-// trackio). Behind the run; where points go is a sink's business, and a sink that breaks never reaches the run.
+// The curves of a run as points for whoever draws them (TensorBoard, W&B, MLflow, trackio): of a rollout what happened in every so many
+// ended episodes, of a training its steps. Behind the run; where points go is a sink's business, and a sink that breaks never reaches it.
 
 import { type EpisodeEvent, outcomeOf } from "../core/index.ts";
 import { factsOf, isDone, observing, type RunObserver } from "./observer.ts";
@@ -9,12 +9,16 @@ export type CurveOptions = {
   readonly everyEpisodes?: number;
   /** Milliseconds since 1970. Default: `Date.now`. */
   readonly now?: () => number;
+};
+
+/** Options of whatever makes a sink. */
+export type CurveSinkOptions = Pick<CurveOptions, "now"> & {
   /** Called once, with the reason, when points cannot be written any more; of a server that is down, at each change. */
   readonly onFault?: (message: string) => void;
 };
 
 export type CurvePoint = {
-  /** Ended episodes of the run, those of earlier processes included; grows from point to point. */
+  /** Ended episodes of the run, those of earlier processes included, or steps of a training; grows from point to point. */
   readonly step: number;
   /** Milliseconds since 1970. */
   readonly time: number;
@@ -36,8 +40,8 @@ export type CurveRun = {
   readonly configuration: Readonly<Record<string, unknown>>;
 };
 
-/** An observer that makes points for a sink. Throws a `RangeError` for wrong options. */
-export function observeCurves(sink: CurveSink, { everyEpisodes = 16, now = Date.now }: CurveOptions): RunObserver {
+/** An observer of a rollout that makes points for a sink, and closes it. Throws a `RangeError` for wrong options. */
+export function observeCurves(sink: CurveSink, { everyEpisodes = 16, now = Date.now }: CurveOptions = {}): RunObserver {
   if (!Number.isInteger(everyEpisodes) || everyEpisodes < 1) {
     throw new RangeError(
       `Cannot write curves: everyEpisodes is ${everyEpisodes}, a whole number of at least 1 is needed.`,

@@ -3,10 +3,9 @@
 
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { setTimeout as wait } from "node:timers/promises";
-import { type CurveOptions, type CurvePoint, type CurveRun, type CurveSink, observeCurves } from "./curves.ts";
-import type { RunObserver } from "./observer.ts";
+import type { CurvePoint, CurveRun, CurveSink, CurveSinkOptions } from "./curves.ts";
 
-export type MetricServerOptions = CurveOptions & {
+export type MetricServerOptions = CurveSinkOptions & {
   readonly run: CurveRun;
   /** Keys: MLFLOW_TRACKING_TOKEN (or _USERNAME and _PASSWORD), TRACKIO_WRITE_TOKEN. */
   readonly variables: Readonly<Record<string, string | undefined>>;
@@ -116,10 +115,10 @@ export function mlflowName(name: string): string {
 }
 
 /**
- * An observer that writes a run of MLflow, in experiment `trainable-agents`. `memory`: a file that remembers the run, so that a resumed
+ * A sink that writes a run of MLflow, in experiment `trainable-agents`. `memory`: a file that remembers the run, so that a resumed
  * run continues its curves. MLflow keeps a step that is sent twice twice, so what it has is read before anything is sent again.
  */
-export function createMlflow(url: string, memory: string, options: MetricServerOptions): RunObserver {
+export function createMlflow(url: string, memory: string, options: MetricServerOptions): CurveSink {
   const { run, variables, timeoutMs = 10_000, now = Date.now } = options;
   const {
     MLFLOW_TRACKING_TOKEN: token,
@@ -175,7 +174,7 @@ export function createMlflow(url: string, memory: string, options: MetricServerO
     return Math.max(-1, ...steps);
   }
 
-  const sink = sinkOf(
+  return sinkOf(
     `MLflow at ${url}`,
     {
       send: async (points) => {
@@ -203,19 +202,18 @@ export function createMlflow(url: string, memory: string, options: MetricServerO
     },
     options,
   );
-  return observeCurves(sink, options);
 }
 
 function fieldOf(value: unknown, key: string): unknown {
   return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>)[key] : undefined;
 }
 
-/** An observer that writes a run of trackio, in project `trainable-agents`. A point has an id, so that one sent twice is kept once. */
-export function createTrackio(url: string, options: MetricServerOptions): RunObserver {
+/** A sink that writes a run of trackio, in project `trainable-agents`. A point has an id, so that one sent twice is kept once. */
+export function createTrackio(url: string, options: MetricServerOptions): CurveSink {
   const { run, variables, timeoutMs = 10_000 } = options;
   const { TRACKIO_WRITE_TOKEN: token } = variables;
   const post = poster(url, token === undefined ? {} : { "x-trackio-write-token": token }, timeoutMs);
-  const sink = sinkOf(
+  return sinkOf(
     `trackio at ${url}`,
     {
       send: async (points) => {
@@ -231,5 +229,4 @@ export function createTrackio(url: string, options: MetricServerOptions): RunObs
     },
     options,
   );
-  return observeCurves(sink, options);
 }

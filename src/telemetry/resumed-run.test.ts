@@ -10,6 +10,7 @@ import { createRunLog } from "./log.ts";
 import { createRunMetrics } from "./prometheus.ts";
 import { observeWithAll, type RunObserver } from "./observer.ts";
 import { createRunTraces } from "./traces.ts";
+import { observeCurves } from "./curves.ts";
 import { createTensorboard } from "./tensorboard.ts";
 
 /** "a#0" ended before; "b#0" goes on at its last event but two. */
@@ -28,7 +29,7 @@ test("metrics, spans, curves and log lines hold what happened in this process", 
   const all = observeWithAll([
     metrics,
     createRunTraces({ tracer: provider.getTracer("test") }),
-    await createTensorboard(folder, { everyEpisodes: 1 }),
+    observeCurves(await createTensorboard(folder), { everyEpisodes: 1 }),
     createRunLog({ write: (line) => lines.push(line) }),
   ]);
   resume(all!);

@@ -2,6 +2,7 @@ import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { observeCurves } from "./curves.ts";
 import { crc32c, createTensorboard } from "./tensorboard.ts";
 import { failingEpisode, passingEpisode } from "./episode-events.test-helper.ts";
 
@@ -35,7 +36,8 @@ function scalar(payload: Buffer, tag: string): number | null {
 test("createTensorboard() writes frames whose checksums hold, a point every so many episodes and one at the end", async () => {
   const folder = await mkdtemp(join(tmpdir(), "tensorboard-"));
   let time = 1_700_000_000_000;
-  const board = await createTensorboard(folder, { everyEpisodes: 2, now: () => time });
+  const sink = await createTensorboard(folder, { now: () => time });
+  const board = observeCurves(sink, { everyEpisodes: 2, now: () => time });
   const play = (): void => {
     for (const event of passingEpisode) board.event("a#0", event);
     for (const event of failingEpisode) board.event("b#0", event);

@@ -6,14 +6,13 @@ import { mkdir } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { finished } from "node:stream/promises";
-import { type CurveOptions, observeCurves } from "./curves.ts";
-import type { RunObserver } from "./observer.ts";
+import type { CurveSink, CurveSinkOptions } from "./curves.ts";
 import { bytesField, doubleField, floatField, varintField } from "./protobuf.ts";
 
 /** A file that is written behind the run. Rejects when it cannot be made, or exists. */
 export async function openCurveFile(
   path: string,
-  onFault: CurveOptions["onFault"],
+  onFault: CurveSinkOptions["onFault"],
 ): Promise<{ readonly write: (bytes: Uint8Array) => void; readonly close: () => Promise<void> }> {
   await mkdir(dirname(path), { recursive: true });
   const file: WriteStream = createWriteStream(path, { flags: "wx" });
@@ -35,20 +34,17 @@ export async function openCurveFile(
   };
 }
 
-/** An observer that writes `<folder>/events.out.tfevents.…`. Rejects when the file cannot be made. */
-export async function createTensorboard(folder: string, options: CurveOptions = {}): Promise<RunObserver> {
+/** A sink that writes `<folder>/events.out.tfevents.…`. Rejects when the file cannot be made. */
+export async function createTensorboard(folder: string, options: CurveSinkOptions = {}): Promise<CurveSink> {
   const { now = Date.now, onFault } = options;
   const begun = now();
   const name = `events.out.tfevents.${Math.floor(begun / 1000)}.${hostname()}.${process.pid}`;
   const file = await openCurveFile(join(folder, name), onFault);
   file.write(frame(Buffer.concat([doubleField(1, begun / 1000), bytesField(3, Buffer.from("brain.Event:2"))])));
-  return observeCurves(
-    {
-      write: ({ time, step, scalars }) => file.write(scalarRecord(time / 1000, step, scalars)),
-      close: () => file.close(),
-    },
-    options,
-  );
+  return {
+    write: ({ time, step, scalars }) => file.write(scalarRecord(time / 1000, step, scalars)),
+    close: () => file.close(),
+  };
 }
 
 /**

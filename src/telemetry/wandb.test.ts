@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import { expect, test } from "vitest";
 import { passingEpisode } from "./episode-events.test-helper.ts";
+import { observeCurves } from "./curves.ts";
 import { createWandb } from "./wandb.ts";
 
 /** The records of a file: chunks in blocks of 32,768 bytes, put together again. */
@@ -33,17 +34,14 @@ function recordsOf(file: Buffer): Buffer[] {
 test("createWandb() writes numbered records that cross blocks, from header to exit", async () => {
   const folder = await mkdtemp(join(tmpdir(), "trainable-agents-wandb-"));
   const configuration = { env: "bookshop", long: "x".repeat(40_000), seed: 3, never: undefined };
-  const observer = await createWandb(
-    folder,
-    { id: "r", name: "first", configuration },
-    { everyEpisodes: 1, now: () => 1e12 },
-  );
+  const run = { id: "r", name: "first", configuration };
+  const observer = observeCurves(await createWandb(folder, run, { now: () => 1e12 }), { everyEpisodes: 1 });
   for (let episode = 0; episode < 60; episode++)
     for (const event of passingEpisode) observer.event(`e${episode}`, event);
   await observer.close();
-  const [run = ""] = await readdir(folder);
-  expect(run).toMatch(/^offline-run-20010909_014640-[0-9a-f]{8}$/);
-  const file = await readFile(join(folder, run, `run-${run.slice(-8)}.wandb`));
+  const [name = ""] = await readdir(folder);
+  expect(name).toMatch(/^offline-run-20010909_014640-[0-9a-f]{8}$/);
+  const file = await readFile(join(folder, name, `run-${name.slice(-8)}.wandb`));
   const records = recordsOf(file);
   expect(records.length).toBe(1 + 1 + 60 + 1 + 1);
   // Field 1, and the number as a varint; then the field of the record's kind.

@@ -5,8 +5,7 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
-import { type CurveOptions, type CurveRun, observeCurves } from "./curves.ts";
-import type { RunObserver } from "./observer.ts";
+import type { CurveRun, CurveSink, CurveSinkOptions } from "./curves.ts";
 import { message, textField, varintField } from "./protobuf.ts";
 import { openCurveFile } from "./tensorboard.ts";
 
@@ -20,12 +19,12 @@ const chunkTypes = { whole: 1, first: 2, middle: 3, last: 4 } as const;
 /** Of the program that reads: what its own runs say since 0.17. */
 const oldestReader = "0.70.0";
 
-/** An observer that writes `<folder>/offline-run-<time>-<id>/run-<id>.wandb`. Rejects when the file cannot be made. */
+/** A sink that writes `<folder>/offline-run-<time>-<id>/run-<id>.wandb`. Rejects when the file cannot be made. */
 export async function createWandb(
   folder: string,
   run: CurveRun,
-  options: CurveOptions & { readonly onFile?: (folder: string) => void } = {},
-): Promise<RunObserver> {
+  options: CurveSinkOptions & { readonly onFile?: (folder: string) => void } = {},
+): Promise<CurveSink> {
   const { now = Date.now, onFault, onFile } = options;
   const begun = now();
   const id = randomBytes(4).toString("hex");
@@ -48,21 +47,18 @@ export async function createWandb(
     ),
   );
   let last: readonly (readonly [string, unknown])[] = [];
-  return observeCurves(
-    {
-      write: ({ step, time: at, scalars }) => {
-        const own = [["_step", step], ["_timestamp", at / 1000], ["_runtime", (at - begun) / 1000]] as const; // prettier-ignore
-        last = [...scalars, ...own];
-        records(message(2, ...items(1, last), message(2, varintField(1, step))));
-      },
-      close: async () => {
-        if (last.length > 0) records(message(3, ...items(1, last)));
-        records(message(18, varintField(2, Math.floor((now() - begun) / 1000))));
-        await file.close();
-      },
+  return {
+    write: ({ step, time: at, scalars }) => {
+      const own = [["_step", step], ["_timestamp", at / 1000], ["_runtime", (at - begun) / 1000]] as const; // prettier-ignore
+      last = [...scalars, ...own];
+      records(message(2, ...items(1, last), message(2, varintField(1, step))));
     },
-    options,
-  );
+    close: async () => {
+      if (last.length > 0) records(message(3, ...items(1, last)));
+      records(message(18, varintField(2, Math.floor((now() - begun) / 1000))));
+      await file.close();
+    },
+  };
 }
 
 /** Numbers that JSON has no text for are texts, as W&B writes them. */

@@ -22,6 +22,7 @@ const sharedFlags = [
   "model",
   "maxNewTokens",
   "maxTurns",
+  "metrics",
   "out",
   "quiet",
 ] as const satisfies readonly SettingName[];
