@@ -14,6 +14,9 @@ export function rolloutJson(result: RolloutResult): RolloutJson {
   return { folder, status, totals, environment, split, isResumable };
 }
 
+/** Of `start`: with the numbers of the two episodes that people are shown. `null`: none passed, or none failed. */
+export type StartJson = RolloutJson & { readonly passing: number | null; readonly failing: number | null };
+
 /** Of `eval`: results.json, with where it came from, what the environment confirms and the agreement with labels. */
 export type EvaluationJson = Evaluation &
   Pick<EvaluateResult, "source" | "title" | "scores" | "rescored" | "domains"> & {

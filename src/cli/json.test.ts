@@ -19,6 +19,9 @@ describe("--json", () => {
     expect(await json("rollout", ...flags, "--group-size", "2", "--out", "a")).toMatchObject({
       ...{ folder: "a", status: "done", environment: "bookshop", totals: { episodesFinished: 4, userModelCalls: 0 } },
     });
+    const started = await json("start", "--engine", "expert", "--expert-noise", "0", "--tasks", "0", "--out", "s");
+    expect(started).toMatchObject({ folder: "s", totals: { episodesFinished: 8 }, failing: null });
+    expect((await json("inspect", "s", String(started["passing"])))["reward"]).toBe(1);
     const evaluated = await json("eval", ...flags, "--trials", "2", "--out", "e");
     expect(evaluated).toMatchObject({
       format: 1,
@@ -46,6 +49,10 @@ describe("--json", () => {
     });
     expect(await json("export-model", "bookshop-nano", "--to", "n.gguf")).toMatchObject({ output: "n.gguf" });
     expect(await json("compare", "a", "e")).toMatchObject({ format: 1, pairs: [{ tasks: 2 }] });
+    expect(await json("view", "a", "--export", "a.html")).toEqual({
+      file: "a.html",
+      bytes: expect.any(Number) as unknown,
+    });
     expect(await json("init", "environment", "desk")).toMatchObject({ folder: "desk" });
     expect(
       await json("bench", "trainer", "--steps", "1", "--batch-groups", "1", "--group-size", "2", "--speed", "200"),

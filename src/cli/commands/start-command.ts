@@ -15,6 +15,7 @@ import { conversationHeading, endingLines } from "../display/conversation-view.t
 import { maskedText, maskLegend, untrained } from "../display/masked-text.ts";
 import { coloursFor } from "../display/terminal-text.ts";
 import { jsonOption, writeJson } from "../flags.ts";
+import { rolloutJson, type StartJson } from "../json-results.ts";
 import { exitCodeOf, quoted, showRollout, showTable } from "../rollout-display.ts";
 
 type PrepareFlags = { readonly from?: string; readonly to?: string; readonly json?: true };
@@ -92,6 +93,7 @@ type StartFlags = {
   readonly out?: string;
   readonly seed?: string;
   readonly expertNoise?: string;
+  readonly json?: true;
 };
 
 export function startCommand(run: RunCommand): Command {
@@ -110,21 +112,29 @@ export function startCommand(run: RunCommand): Command {
     .option("--tasks <list>", "which validation tasks, like 0-7 or 3,5 (default: 0-7)")
     .option("--seed <n>", "of the run (default: 0)")
     .option("--out <folder>", "run folder (default: runs/<time>-bookshop)")
+    .addOption(jsonOption())
     .action(async (flags: StartFlags) => run((context) => start(flags, context)));
 }
 
-async function start(flags: StartFlags, context: CliContext): Promise<number> {
+async function start({ json, ...flags }: StartFlags, context: CliContext): Promise<number> {
   const engine = flags.engine ?? (flags.expertNoise === undefined ? "embedded" : "expert");
   checkEngine(engine, flags);
   const options = { ...demonstration, ...flags, engine } as RolloutOptions;
   const result = await showRollout(context, "rollout", (call) => rollout({ ...options, ...call }));
-  showTable(result, context);
   const exitCode = exitCodeOf(result);
-  if (exitCode !== exitCodes.done) return exitCode;
   const { folder } = result;
+  if (json === true) {
+    const { passing, failing } = await findTwoEpisodes(folder, context);
+    const numbers = { passing: passing?.number ?? null, failing: failing?.number ?? null };
+    writeJson({ ...rolloutJson(result), ...numbers } satisfies StartJson, context);
+    return exitCode;
+  }
+  showTable(result, context);
+  if (exitCode !== exitCodes.done) return exitCode;
   const tokenizer = await tokenizerOf(engine === "embedded" ? "bookshop-1m" : null, context.cwd);
-  const failing = await showTwoEpisodes(folder, tokenizer, context);
-  showCommands(folder, failing, context);
+  const found = await findTwoEpisodes(folder, context);
+  showTwoEpisodes(found, tokenizer, context);
+  showCommands(folder, found.failing?.number ?? 1, context);
   return exitCode;
 }
 
@@ -142,24 +152,32 @@ function checkEngine(engine: string, { expertNoise }: StartFlags): void {
 }
 
 type Found = { readonly number: number; readonly episode: Episode };
+type FoundTwo = { readonly passing: Found | null; readonly failing: Found | null };
 
-/** The number of the episode that failed; of the first where none did. */
-async function showTwoEpisodes(folder: string, tokenizer: Tokenizer | null, context: CliContext): Promise<number> {
-  const { stdout, env, cwd } = context;
-  const colours = coloursFor(stdout, env);
-  const shown: { passing: Found | null; failing: Found | null } = { passing: null, failing: null };
+/** One that passed and one that failed; `null` where none did. */
+async function findTwoEpisodes(folder: string, { cwd }: Pick<CliContext, "cwd">): Promise<FoundTwo> {
+  const found: { passing: Found | null; failing: Found | null } = { passing: null, failing: null };
   let number = 0;
   for await (const episode of readEpisodes(resolve(cwd, folder))) {
     number++;
     const kind = episode.reward === 1 ? "passing" : "failing";
-    if (isShorter(episode, shown[kind])) shown[kind] = { number, episode };
+    if (isShorter(episode, found[kind])) found[kind] = { number, episode };
   }
+  return found;
+}
+
+function showTwoEpisodes(
+  { passing, failing }: FoundTwo,
+  tokenizer: Tokenizer | null,
+  { stdout, env }: CliContext,
+): void {
+  const colours = coloursFor(stdout, env);
   const decode = (tokens: Uint32Array): string => tokenizer?.decode(tokens) ?? "";
   const view = { colours, decode, columns: stdout.columns };
   stdout.write(`Two conversations as the policy saw them:  ${maskLegend(colours)}\n\n`);
   for (const [title, found] of [
-    ["An episode that passed", shown.passing],
-    ["An episode that failed its task", shown.failing],
+    ["An episode that passed", passing],
+    ["An episode that failed its task", failing],
   ] as const) {
     if (found === null) {
       stdout.write(`${colours.bold(colours.cyan(title))}: none did.\n\n`);
@@ -177,7 +195,6 @@ async function showTwoEpisodes(folder: string, tokenizer: Tokenizer | null, cont
     ];
     stdout.write(`${colours.bold(colours.cyan(title))}\n${lines.join("\n")}\n\n`);
   }
-  return shown.failing?.number ?? 1;
 }
 
 function showCommands(folder: string, failing: number, { stdout, program, env }: CliContext): void {

@@ -5,7 +5,7 @@ import { exportView, view, type ViewOptions, viewSettings } from "../../api/view
 import { ConfigurationError } from "../../core/index.ts";
 import { type CliContext, exitCodes, type RunCommand, untilAborted } from "../cli-context.ts";
 import { formatCount } from "../display/terminal-text.ts";
-import { addSettings } from "../flags.ts";
+import { addSettings, jsonOption, writeJson } from "../flags.ts";
 
 export function viewCommand(runCommand: RunCommand): Command {
   const command = new Command("view")
@@ -22,6 +22,7 @@ export function viewCommand(runCommand: RunCommand): Command {
     .option("--export <file>", "write one HTML file that opens without a server, and end")
     .option("--episode <number>", "export this one alone, by its number or id")
     .option("--where <expression>", "export the episodes that an expression keeps, as export --where does")
+    .addOption(jsonOption())
     .addHelpText("after", examples)
     .action(async (sources: string[], flags: ViewFlags) => runCommand((context) => run(sources, flags, context)));
 }
@@ -43,11 +44,12 @@ type ViewFlags = Omit<ViewOptions, "sources"> & {
   readonly export?: string;
   readonly episode?: string;
   readonly where?: string;
+  readonly json?: true;
 };
 
 async function run(sources: readonly string[], flags: ViewFlags, context: CliContext): Promise<number> {
   const { cwd, env: variables, stdout, stderr, drain, cancel } = context;
-  const { export: file, episode, where, ...options } = flags;
+  const { export: file, episode, where, json, ...options } = flags;
   const { logprobs } = options;
   if (file !== undefined) {
     const choice = {
@@ -56,6 +58,7 @@ async function run(sources: readonly string[], flags: ViewFlags, context: CliCon
       ...(logprobs === undefined ? {} : { logprobs }),
     };
     const bytes = await exportView({ sources, file, cwd, ...choice });
+    if (json === true) return writeJson({ file, bytes }, context);
     stdout.write(`${file}  ${formatCount(Math.ceil(bytes / 1000))} kB\n`);
     return exitCodes.done;
   }
@@ -66,7 +69,8 @@ async function run(sources: readonly string[], flags: ViewFlags, context: CliCon
   }
   const viewer = await view({ ...options, sources, cwd, variables });
   try {
-    stdout.write(`${viewer.url}\n`);
+    if (json === true) writeJson({ url: viewer.url }, context);
+    else stdout.write(`${viewer.url}\n`);
     stderr.write(`Open it in a browser. Ctrl-C ends it.\n`);
     await untilAborted(drain, cancel);
   } finally {
