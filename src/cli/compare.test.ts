@@ -73,6 +73,35 @@ describe("compare", () => {
     }
   });
 
+  it("matches tasks of τ-bench's files by their content, and by their numbers where a file has no content", async () => {
+    const { run, folder } = await createTestCli();
+    const write = async (
+      file: string,
+      rows: readonly (readonly [instruction: string, reward: number])[],
+      hasTask = true,
+    ) =>
+      writeFile(
+        join(folder, file),
+        JSON.stringify(
+          rows.map(([instruction, reward], number) => ({
+            ...{ task_id: number, trial: 0, reward, traj: [{ role: "user", content: "Hi." }] },
+            info: hasTask ? { task: { user_id: "u", instruction, actions: [], outputs: [] } } : {},
+          })),
+        ),
+      );
+    const compare = async (...files: readonly string[]) =>
+      (JSON.parse((await run("compare", ...files, "--json")).stdout) as Comparison).pairs[0];
+    // The same tasks under other numbers, and one more.
+    const after = [["Swap it.", 0], ["Cancel it.", 1], ["Return it.", 1]] as const; // prettier-ignore
+    await write("before.json", [["Cancel it.", 1], ["Swap it.", 0]]); // prettier-ignore
+    await write("after.json", after);
+    expect(await compare("before.json", "after.json")).toMatchObject({
+      ...{ tasks: 2, byId: 0, lost: 0, gained: 0, unmatched: { otherOnly: 1 } },
+    });
+    await write("numbers.json", after, false);
+    expect(await compare("before.json", "numbers.json")).toMatchObject({ tasks: 2, byId: 2, lost: 1, gained: 1 });
+  });
+
   it("says what is wrong with its arguments", async () => {
     const { run, folder } = await createTestCli();
     await writeFile(join(folder, "x.json"), "[]");

@@ -6,6 +6,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { sharedFolder } from "../../tests/conformance/shared-folder.ts";
+import type { Comparison } from "../statistics/index.ts";
+import { createFunctionSampler, createSglangFront } from "../testing/index.ts";
+import { createReadableTokenizer } from "../tokenizers/index.ts";
 import { passHatK } from "../graders/index.ts";
 import { dumpJson, JsonFloat, type JsonObject, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
 import { createTestCli } from "./cli.test-helper.ts";
@@ -117,6 +120,31 @@ describe.skipIf(data === null)(
         environment: ["3", "1", "1", "1.000", "0.333"],
       });
       expect(table(stdout, /^heldOut +by hand/).get("user")).toEqual(["3", "3", "3", "1.000", "1.000"]);
+    });
+
+    it("is compared by content with a run of ours, once it is scored", async () => {
+      const { run, folder } = await createTestCli();
+      const airline = ["--env", "tau-bench/airline", "--data", data ?? ""];
+      const isFirst = (result: JsonObject): boolean => Number(result.get("task_id")) < 3;
+      await writeFile(join(folder, "results.json"), dumpJson(results.filter(isFirst)));
+      const scored = await run("eval", "--from", "results.json", ...airline, "--json");
+      await writeFile(join(folder, "scores.json"), scored.stdout);
+      await writeFile(join(folder, "lines.txt"), "Hi.\nThanks. ###STOP###\n");
+      const tokenizer = createReadableTokenizer();
+      const end = tokenizer.tokenId("<|im_end|>") ?? 0;
+      const sampler = createFunctionSampler(() => ({ ids: [...tokenizer.encode("No."), end] }));
+      const server = await createSglangFront({ sampler, tokenizer, endTokenIds: [end] }).listen();
+      const policy = ["--user-lines", "lines.txt", "--url", server.url, "--model", "readable"];
+      try {
+        // Tasks 1 to 3 of which the file has 1 and 2.
+        expect((await run("rollout", ...airline, "--tasks", "1-3", ...policy, "--out", "own", "--quiet")).code).toBe(0);
+      } finally {
+        await server.close();
+      }
+      const { stdout } = await run("compare", "scores.json", "own", "--json");
+      const { pairs, rows } = JSON.parse(stdout) as Comparison;
+      expect(pairs).toMatchObject([{ tasks: 2, byId: 0, unmatched: { otherOnly: 1 } }]);
+      expect(rows.map(({ runs }) => runs.map((one) => one?.episodes.length)).toSorted()).toEqual([[2, 1], [2, 1]]); // prettier-ignore
     });
 
     it("publishes in docs/evaluating.md what it measures", async () => {
