@@ -6,7 +6,7 @@ import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
-import { beforeAll, describe, expect, it } from "vitest";
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Episode } from "../core/index.ts";
 import { exportView, view } from "../api/view.ts";
 import { rollout } from "../api/rollout.ts";
@@ -46,7 +46,17 @@ const readAll = async (): Promise<Episode[]> => {
   return episodes;
 };
 
-const open = async (folder: string): Promise<RunView> => new RunView(await openFolderStore(folder), 0);
+const opened: RunView[] = [];
+afterEach(async () => {
+  for (const viewed of opened.splice(0)) await viewed.close();
+});
+
+/** Closed after the test. */
+const open = async (folder: string): Promise<RunView> => {
+  const viewed = new RunView(await openFolderStore(folder), 0);
+  opened.push(viewed);
+  return viewed;
+};
 
 describe("a run", () => {
   it("is counted as its episodes are", async () => {
