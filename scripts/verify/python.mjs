@@ -60,7 +60,8 @@ export function outputOf(python, code) {
   return spawnSync(python, ["-c", code], { encoding: "utf8" }).stdout.trim();
 }
 
-function findUv() {
+/** The program, installed where it is not. */
+export function findUv() {
   const environment = join(work, `uv-${uvVersion}`);
   const uv = programIn(environment, "uv");
   if (existsSync(uv)) return uv;

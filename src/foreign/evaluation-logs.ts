@@ -28,7 +28,6 @@ export function readInspectSample(sample: unknown, place: number, { model }: Fil
     ([name, score]: [string, unknown]) => ({ name, score, value: inspectValue(field(score, "value")) }),
   );
   const usage = Object.values(isFields(field(sample, "model_usage")) ? (field(sample, "model_usage") as object) : {});
-  const sum = (key: string): number | null => sumOrNull(usage.map((one: unknown) => numberOf(field(one, key))));
   const limit = textOf(field(field(sample, "limit"), "type"));
   const seconds = numberOf(field(sample, "total_time"));
   const attachments = field(sample, "attachments");
@@ -50,8 +49,7 @@ export function readInspectSample(sample: unknown, place: number, { model }: Fil
     error: textOf(field(field(sample, "error"), "message")),
     model: textOf(field(output, "model")) ?? model,
     messages: readMessages(attached(field(sample, "messages"), attachments)),
-    promptTokens: sum("input_tokens"),
-    sampledTokens: sum("output_tokens"),
+    sampledTokens: sumOrNull(usage.map((one: unknown) => numberOf(field(one, "output_tokens")))),
     durationMs: seconds === null ? null : seconds * 1000,
   };
 }
@@ -106,7 +104,6 @@ export function readAtif(trajectory: unknown, place: number): ForeignEpisode {
     model: textOf(field(field(trajectory, "agent"), "model_name")),
     messages: steps.flatMap(atifMessages),
     branches: atifBranches(steps),
-    promptTokens: numberOf(field(metrics, "total_prompt_tokens")),
     sampledTokens: numberOf(field(metrics, "total_completion_tokens")),
     agentCost: numberOf(field(metrics, "total_cost_usd")),
   };

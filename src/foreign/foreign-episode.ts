@@ -58,7 +58,6 @@ export type ForeignEpisode = {
   /** `null`: token ids are not recorded. */
   readonly branches: readonly ForeignBranch[] | null;
   readonly weightVersions: readonly string[] | null;
-  readonly promptTokens: number | null;
   readonly sampledTokens: number | null;
   /** US dollars. */
   readonly agentCost: number | null;
@@ -82,7 +81,7 @@ export const nothingRecorded = {
     stopReason: null,
   },
   ...{ isTruncated: null, error: null, model: null, messages: null, branches: null, weightVersions: null },
-  ...{ promptTokens: null, sampledTokens: null, agentCost: null, userCost: null, durationMs: null, text: null },
+  ...{ sampledTokens: null, agentCost: null, userCost: null, durationMs: null, text: null },
 } as const;
 
 /** Calls of the model in the conversation; `null`: not recorded. */
@@ -147,6 +146,8 @@ function canonical(value: unknown, depth: number): string {
 export function readMessages(value: unknown): ForeignMessage[] {
   const messages: ForeignMessage[] = [];
   const names = new Map<string, string>();
+  // Of the last action; verifiers 0.1 answers them in order, without their ids.
+  let calls: readonly ForeignToolCall[] = [];
   for (const message of listOf(value)) {
     const role = field(message, "role");
     if (role !== "system" && role !== "user" && role !== "assistant" && role !== "tool" && role !== "developer")
@@ -154,16 +155,19 @@ export function readMessages(value: unknown): ForeignMessage[] {
     const { content, reasoning } = readContent(field(message, "content"));
     const toolCalls = listOf(field(message, "tool_calls")).flatMap(readCall);
     for (const { id, name } of toolCalls) if (id !== null) names.set(id, name);
+    if (role === "assistant") calls = toolCalls;
     // τ²-bench has the id of the call in `id`.
     const callId = role === "tool" ? (textOf(field(message, "tool_call_id")) ?? textOf(field(message, "id"))) : null;
+    const answered = role === "tool" && callId === null ? calls[0] : undefined;
+    if (answered !== undefined) calls = calls.slice(1);
     const named = textOf(field(message, "name")) ?? textOf(field(message, "function"));
     messages.push({
       role: role === "developer" ? "system" : role,
       content,
       reasoning: textOf(field(message, "reasoning_content")) ?? reasoning,
       toolCalls,
-      name: role === "tool" ? (named ?? names.get(callId ?? "") ?? null) : null,
-      callId,
+      name: role === "tool" ? (named ?? names.get(callId ?? "") ?? answered?.name ?? null) : null,
+      callId: callId ?? answered?.id ?? null,
     });
   }
   return messages;

@@ -1,6 +1,7 @@
 import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { crc32, deflateRawSync } from "node:zlib";
 import { describe, expect, it, test } from "vitest";
 import { type ForeignEpisode, openForeignFile } from "./index.ts";
@@ -130,6 +131,38 @@ describe("openForeignFile()", () => {
       [[1, 2, 3, 4], [0, 0, 0, 1]],
       [[1, 2, 9], [0, 0, 1]],
     ]); // prettier-ignore
+  });
+
+  // Written by verifiers itself from one environment and equal replies: `npm run verify -- verifiers --write`.
+  test.each(["0.1.9.post3", "0.3.1", "0.4.0"])("reads what verifiers %s wrote", async (release) => {
+    const path = fileURLToPath(new URL(`../../tests/goldens/foreign/verifiers-${release}`, import.meta.url));
+    const isTrace = release === "0.4.0";
+    expect((await openForeignFile(path, "x"))!.title).toBe(isTrace ? "sums_v1" : "sums");
+    const episodes = await readAll(path);
+    const said = (text: string): ForeignEpisode[] => episodes.filter(({ messages }) => messages![0]?.content === text);
+    expect(said("What is 2 + 3?").map(({ reward }) => reward)).toEqual([1, 1]);
+    expect(said("What is 2 + 4?").map(({ reward }) => reward)).toEqual([0, 0]);
+    const [episode] = said("What is 2 + 3?");
+    expect(episode).toMatchObject({
+      ...{ model: "tiny", error: null, scores: { says_sum: 1 }, branches: null },
+      isTruncated: release === "0.1.9.post3" ? null : false,
+      sampledTokens: release === "0.1.9.post3" ? null : 14,
+    });
+    expect(episode!.durationMs).toBeGreaterThan(1);
+    expect(episode!.messages!.map(({ role, name, content }) => [role, name, content])).toEqual([
+      ["user", null, "What is 2 + 3?"],
+      ["assistant", null, ""],
+      ["tool", isTrace ? "sums_add" : "add", "5"],
+      ["assistant", null, "It is 5."],
+    ]);
+    const broken = episodes.filter(({ error }) => error !== null);
+    expect(broken.map(({ reward }) => reward)).toEqual([null, null]);
+    const causes = {
+      "0.1.9.post3": "ModelError()",
+      "0.3.1": "BadRequestError",
+      "0.4.0": "ProviderError: upstream 400",
+    };
+    for (const { error } of broken) expect(error).toContain(causes[release as keyof typeof causes]);
   });
 
   it("reads ATIF: a prompt that extends the sequence is one branch", async () => {

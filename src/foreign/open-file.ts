@@ -3,7 +3,7 @@
 
 import { createReadStream } from "node:fs";
 import { open, readdir, readFile, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { ConfigurationError, messageOf } from "../core/index.ts";
 import { readAtif, readInspectSample, readTau2Simulation, readTauRun } from "./evaluation-logs.ts";
 import { field, type ForeignEpisode, type ForeignFormat, idOf, isFields, listOf, textOf } from "./foreign-episode.ts";
@@ -14,7 +14,7 @@ import { openZip } from "./zip.ts";
 const neverRecorded: Readonly<Record<ForeignFormat, readonly string[]>> = {
   slime: ["tool calls as such", "costs", "durations"],
   verifiers: ["token ids", "loss mask", "logprobs", "weight versions"],
-  "verifiers-traces": ["costs", "durations"],
+  "verifiers-traces": ["costs"],
   inspect: ["token ids", "loss mask", "weight versions", "cost of the user"],
   atif: ["weight versions", "a reward, unless its writer puts one into extra"],
   "tau-bench": ["token ids", "loss mask", "logprobs", "weight versions", "stop reason", "durations"],
@@ -60,6 +60,7 @@ export async function openForeignFile(
   if (first !== "{" && first !== "[") return null;
   if (first === "{") {
     const lines = await openLines(path, name, limits);
+    if (lines?.format === "verifiers") return withMetadata(lines, join(dirname(path), "metadata.json"), limits);
     if (lines !== null) return lines;
   }
   return openValue(await readJson(path, name, limits), name);
@@ -136,9 +137,13 @@ function rowFormat(row: unknown): { readonly format: ForeignFormat; readonly rea
 /** `null`: its first line is no whole record of a format that has lines. */
 async function openLines(path: string, name: string, limits: Limits): Promise<ForeignFile | null> {
   let found: ReturnType<typeof rowFormat> = null;
+  let title: string | null = null;
   for await (const { text } of linesOf(path, name, limits)) {
     try {
-      found = rowFormat(JSON.parse(text));
+      const row = JSON.parse(text) as unknown;
+      found = rowFormat(row);
+      // A trace of verifiers names its environment.
+      title = textOf(field(field(row, "env"), "id"));
     } catch {
       return null;
     }
@@ -162,10 +167,20 @@ async function openLines(path: string, name: string, limits: Limits): Promise<Fo
   }
   return {
     format,
-    title: null,
+    title,
     neverRecorded: neverRecorded[format],
     episodes: format === "slime" ? () => joined(rows()) : rows,
   };
+}
+
+/** verifiers writes what was evaluated, and the model, beside its results. */
+async function withMetadata(file: ForeignFile, path: string, limits: Limits): Promise<ForeignFile> {
+  const metadata = await readJson(path, path, limits).catch(() => null);
+  const model = textOf(field(metadata, "model"));
+  async function* episodes(): AsyncGenerator<ForeignEpisode> {
+    for await (const episode of file.episodes()) yield { ...episode, model };
+  }
+  return { ...file, title: textOf(field(metadata, "env_id")), episodes };
 }
 
 /** Branches of one episode are rows that follow each other. */

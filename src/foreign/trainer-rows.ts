@@ -86,16 +86,17 @@ function slimeBranch(row: unknown): ForeignBranch | null {
   return { tokens, lossMask, logprobs: shown };
 }
 
-/** A line of verifiers' results.jsonl. */
+/**
+ * A line of verifiers' results.jsonl, which 0.1 to 0.3 write. What broke has a reward of 0 there; here it is an error without a reward,
+ * as in a trace of 0.4.
+ */
 export function readVerifiersResult(row: unknown, place: number): ForeignEpisode {
   const prompt = field(row, "prompt");
   const completion = field(row, "completion");
   const taskId = idOf(field(row, "example_id")) ?? idOf(field(row, "id")) ?? String(place);
   const asMessages = (value: unknown, role: string): unknown[] =>
     typeof value === "string" ? [{ role, content: value }] : [...listOf(value)];
-  const usage = field(row, "token_usage");
-  const error = field(row, "error");
-  const milliseconds = numberOf(field(field(row, "timing"), "total_ms")) ?? numberOf(field(row, "total_ms"));
+  const error = verifiersError(field(row, "error"));
   const truncated = field(row, "is_truncated");
   return {
     ...nothingRecorded,
@@ -103,16 +104,43 @@ export function readVerifiersResult(row: unknown, place: number): ForeignEpisode
     taskId,
     contentHash: prompt === undefined ? null : hashOf({ prompt, answer: field(row, "answer") ?? null }),
     groupId: taskId,
-    reward: numberOf(field(row, "reward")),
-    scores: scoresOf(field(row, "metrics")),
+    reward: error === null ? numberOf(field(row, "reward")) : null,
+    scores: verifiersScores(row),
     stopReason: textOf(field(row, "stop_condition")),
     isTruncated: typeof truncated === "boolean" ? truncated : null,
-    error: textOf(error) ?? textOf(field(error, "error")) ?? (isFields(error) ? JSON.stringify(error) : null),
+    error,
     messages: readMessages([...asMessages(prompt, "user"), ...asMessages(completion, "assistant")]),
-    promptTokens: numberOf(field(usage, "input_tokens")),
-    sampledTokens: numberOf(field(usage, "output_tokens")),
-    durationMs: milliseconds,
+    sampledTokens: numberOf(field(field(row, "token_usage"), "output_tokens")),
+    durationMs: verifiersDuration(row),
   };
+}
+
+/** Columns of 0.1.9 and older that are no score; its metrics stand beside them. */
+const verifiersColumns = new Set(["example_id", "id", "reward", "generation_ms", "scoring_ms", "total_ms"]);
+
+function verifiersScores(row: unknown): Record<string, number> {
+  const metrics = field(row, "metrics");
+  if (isFields(metrics)) return scoresOf(metrics);
+  const others = Object.entries(isFields(row) ? row : {}).filter(([name]) => !verifiersColumns.has(name));
+  return scoresOf(Object.fromEntries(others));
+}
+
+/** In milliseconds of the row (to 0.1.9), of its timing (to 0.1.12), or in its seconds, which are 0 where nothing was scored. */
+function verifiersDuration(row: unknown): number | null {
+  const timing = field(row, "timing");
+  const milliseconds = numberOf(field(timing, "total_ms")) ?? numberOf(field(row, "total_ms"));
+  const seconds = numberOf(field(timing, "total"));
+  return milliseconds ?? (seconds === null || seconds <= 0 ? null : seconds * 1000);
+}
+
+/** As text; of an object what it says, with its causes, and not where. */
+function verifiersError(error: unknown): string | null {
+  if (!isFields(error)) return textOf(error);
+  const [type, message] = [textOf(field(error, "type")), textOf(field(error, "message"))];
+  const chain = textOf(field(error, "error_chain_repr")) ?? textOf(field(error, "error"));
+  return (
+    chain ?? (type === null || message === null ? (message ?? type) : `${type}: ${message}`) ?? JSON.stringify(error)
+  );
 }
 
 /** Nobody's episodes have more; a path is walked for each branch. */
@@ -138,6 +166,9 @@ export function readVerifiersTrace(row: unknown, place: number): ForeignEpisode 
   const branches = paths.flatMap((path) => branchOf(path.map((at) => nodes[at])) ?? []);
   const longest = paths.toSorted((a, b) => b.length - a.length)[0] ?? [];
   const errors = [...listOf(field(row, "errors")), ...listOf(field(trace, "errors"))];
+  // An attempt that was repeated leaves its errors.
+  const isBroken = errors.length > 0 && field(row, "ok") !== true;
+  const stopReason = textOf(field(trace, "stop_condition"));
   const data = field(task, "data");
   return {
     ...nothingRecorded,
@@ -150,12 +181,31 @@ export function readVerifiersTrace(row: unknown, place: number): ForeignEpisode 
       ...Object.fromEntries(rewards.map(({ name, score }) => [name, score])),
       ...scoresOf(field(trace, "metrics")),
     },
-    stopReason: textOf(field(trace, "stop_condition")),
-    error: errors.length === 0 ? null : errors.map((one) => textOf(one) ?? JSON.stringify(one)).join("; "),
+    stopReason,
+    isTruncated: stopReason === null ? null : isTraceTruncated(trace, stopReason),
+    error: isBroken ? errors.map((one) => verifiersError(one)).join("; ") : null,
+    model: textOf(field(field(field(trace, "agent"), "config"), "model")),
     messages: readMessages(longest.map((at) => field(nodes[at], "message"))),
     branches: branches.length === 0 ? null : branches,
-    sampledTokens: branches.length === 0 ? null : sampledIn(nodes),
+    sampledTokens: branches.length === 0 ? numberOf(field(trace, "num_output_tokens")) : sampledIn(nodes),
+    durationMs: traceDuration(field(trace, "timing")),
   };
+}
+
+/** As verifiers has it: a limit ended the episode, or its last reply. */
+function isTraceTruncated(trace: unknown, stopReason: string): boolean {
+  if (/^max_(turns|input_tokens|output_tokens|total_tokens)$|^compaction_failed$/.test(stopReason)) return true;
+  const last = listOf(field(trace, "calls")).findLast((call) => field(call, "error") === undefined);
+  return field(last, "finish_reason") === "length";
+}
+
+/** From the agent's start to the end of the last stage that ran; a stage that did not has zeros. `null`: the agent never ended. */
+function traceDuration(timing: unknown): number | null {
+  const agent = field(timing, "agent");
+  const [start, end] = [numberOf(field(agent, "start")), numberOf(field(agent, "end"))];
+  if (start === null || end === null || start <= 0 || end <= 0) return null;
+  const ends = ["finalize", "scoring"].map((stage) => numberOf(field(field(timing, stage), "end")) ?? 0);
+  return (Math.max(end, ...ends) - start) * 1000;
 }
 
 /** Nodes that are nobody's parent. */
