@@ -43,7 +43,9 @@ const targets = {
   tau2: async () => (await import("./verify/tau2.mjs")).verifyTau2(),
   queue: async () => (await import("./verify/queue.mjs")).verifyQueue(values),
   metrics: async () => (await import("./verify/metrics.mjs")).verifyMetrics(),
+  traces: async () => (await import("./verify/traces.mjs")).verifyTraces(),
   viewer: async () => (await import("./verify/viewer/index.mjs")).verifyViewer(values),
+  verifiers: async () => (await import("./verify/verifiers.mjs")).verifyVerifiers(values),
   commands: async () => (await import("./verify/commands.mjs")).verifyCommands(),
 };
 
@@ -62,7 +64,7 @@ const installs = {
 
 const usage = `Usage: npm run verify -- ${Object.keys(targets).join("|")}|all [options]
   --model <folder>, --prompts <n>, --write   of transformers and llama-cpp: what is read, how much, and whether the outcome is recorded
-                                             (--write: of templates too)
+                                             (--write: of templates too; of verifiers: its files become golden ones)
   --newest                                   of servers and trainers: the newest version on PyPI in place of the pinned one
   --full                                     of trainers: plain torch trains for 12 minutes; of gateway: coding programs, too; of environments: 50 kills;
                                              of gateway-training: beside the built-in loop as it is by default, too;

@@ -3,7 +3,7 @@
 // client's conversation is one append-only trajectory. Clients have a folder and a HOME of their own and an emptied environment.
 
 import { spawn } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,10 +17,11 @@ import { openRunFolder } from "../../dist/store/index.js";
 import { createReadableTokenizer } from "../../dist/tokenizers/index.js";
 import { turnPrompt } from "../../dist/trajectories/index.js";
 import { agendaUser } from "../../dist/users/index.js";
-import { root, runAttached } from "../run-command.mjs";
+import { root } from "../run-command.mjs";
 import { programPackages, verifyPrograms } from "./gateway-programs.mjs";
 import { verifyTester } from "./gateway-tester.mjs";
-import { CannotVerify, makeEnvironment, versionOf } from "./python.mjs";
+import { installPackages } from "./npm.mjs";
+import { makeEnvironment, versionOf } from "./python.mjs";
 
 /** @import { Engine } from "../../dist/core/index.js" */
 /** @import { JsonObject } from "../../dist/python-semantics/json/index.js" */
@@ -67,7 +68,7 @@ const mostTasks = 4;
  * @returns {Promise<number>} An exit code.
  */
 export async function verifyGateway({ full }) {
-  const folder = await install("verify-gateway", packages);
+  const folder = await installPackages("verify-gateway", packages);
   cpSync(join(root, "scripts", "verify", "gateway-clients"), folder, { recursive: true });
   const { bin } = makeEnvironment({ name: "gateway-clients", packages: pythonPackages });
   process.stdout.write(
@@ -103,7 +104,7 @@ export async function verifyGateway({ full }) {
   }
   const shown = await runSnippets(folder, bin("python"), work);
   failed += shown + (await verifyTester(work));
-  if (full) failed += await verifyPrograms(await install("verify-gateway-programs", programPackages), work);
+  if (full) failed += await verifyPrograms(await installPackages("verify-gateway-programs", programPackages), work);
   const violations = await rowViolations(out, sampled, names);
   for (const violation of violations) process.stdout.write(`FAILED ${violation}\n`);
   process.stdout.write(`${names.size} conversations, ${sampled.length} turns, ${failed + violations.length} failed\n`);
@@ -184,28 +185,6 @@ async function runSnippets(folder, python, work) {
   if (snippets.length === 6) return failed;
   process.stdout.write(`FAILED docs/gateway.md has ${snippets.length} programs, expected 6\n`);
   return failed + 1;
-}
-
-/** @param {string} name @param {Readonly<Record<string, string>>} wanted */
-async function install(name, wanted) {
-  const folder = join(root, "build", name);
-  mkdirSync(folder, { recursive: true });
-  const manifest = JSON.stringify({ private: true, type: "module", dependencies: wanted }, null, 2);
-  const stamp = join(folder, "installed.json");
-  if (!existsSync(stamp) || readFileSync(stamp, "utf8") !== manifest) {
-    writeFileSync(join(folder, "package.json"), manifest);
-    process.stdout.write("Installing client programs ...\n");
-    const npm = process.env["npm_execpath"];
-    if (npm === undefined)
-      throw new CannotVerify("Cannot install client programs: run this with npm run verify -- gateway.");
-    const quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
-    const code = await runAttached([npm, "install", ...quiet, "--prefix", folder]);
-    if (code !== 0) throw new CannotVerify(`Cannot install client programs: npm ended with ${code}.`);
-    writeFileSync(stamp, manifest);
-  }
-  const versions = Object.entries(wanted).map(([one, version]) => `${one} ${version}`);
-  process.stdout.write(`${versions.join(", ")}\n`);
-  return folder;
 }
 
 /** The expert, and every prompt and action. */

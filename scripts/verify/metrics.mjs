@@ -153,7 +153,7 @@ async function mlflowHistory(url, run) {
 }
 
 /** @returns {Promise<number>} */
-function freePort() {
+export function freePort() {
   return new Promise((resolve) => {
     const server = createServer().listen(0, "127.0.0.1", () => {
       const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
@@ -170,7 +170,7 @@ function freePort() {
  * @param {{ env: Record<string, string>, servers: import("node:child_process").ChildProcess[], until: RegExp }} options
  * @returns {Promise<RegExpExecArray | null>}
  */
-async function serve(program, argv, { env, servers, until: pattern }) {
+export async function serve(program, argv, { env, servers, until: pattern }) {
   const child = spawn(program, argv, { env, stdio: ["ignore", "pipe", "pipe"] });
   servers.push(child);
   let said = "";
@@ -181,7 +181,7 @@ async function serve(program, argv, { env, servers, until: pattern }) {
 }
 
 /** @param {string} url */
-async function untilAnswers(url) {
+export async function untilAnswers(url) {
   for (let tries = 0; tries < 600; tries++) {
     const reply = await fetch(url).catch(() => null);
     if (reply?.ok === true) return;

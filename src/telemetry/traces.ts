@@ -33,7 +33,7 @@ type TracedMessage = { readonly role: string; readonly parts: readonly Readonly<
 type TracedEpisode = {
   readonly span: Span;
   /** A model call whose action is not read yet. */
-  call: { readonly span: Span; readonly end: number } | null;
+  call: { readonly span: Span; readonly end: number; readonly finish: string } | null;
   /** Tool calls of the last action, in order; `null`: an action without a name. */
   calls: readonly (ToolCall | null)[];
   answered: number;
@@ -111,7 +111,7 @@ export function createRunTraces(options: RunTracesOptions = {}): RunObserver {
     const span = start(episodeId, { name, kind: SpanKind.CLIENT, durationMs: facts.durationMs, attributes });
     if (holdsMessages) span.setAttribute("gen_ai.input.messages", JSON.stringify(episode?.messages ?? []));
     if (episode === undefined) span.end(now());
-    else episode.call = { span, end: now() };
+    else episode.call = { span, end: now(), finish: event.type === "turn" ? event.turn.finish.reason : "stop" };
   }
 
   function closeCall(episode: TracedEpisode | undefined): void {
@@ -134,7 +134,8 @@ export function createRunTraces(options: RunTracesOptions = {}): RunObserver {
       ...toolCalls.map(({ id, name, argumentsText }) => ({ type: "tool_call", id, name, arguments: argumentsText })),
     ];
     const message = { role: "assistant", parts };
-    episode.call?.span.setAttribute("gen_ai.output.messages", JSON.stringify([{ ...message, finish_reason: "stop" }]));
+    const { span, finish } = episode.call ?? {};
+    span?.setAttribute("gen_ai.output.messages", JSON.stringify([{ ...message, finish_reason: finish }]));
     episode.messages.push(message);
   }
 
