@@ -175,7 +175,7 @@ export async function serve(program, argv, { env, servers, until: pattern }) {
   servers.push(child);
   let said = "";
   for (const stream of [child.stdout, child.stderr]) stream.on("data", (text) => (said += text));
-  await until(() => pattern.test(said) || child.exitCode !== null, 180_000);
+  await until(() => pattern.test(said) || child.exitCode !== null, 600_000);
   if (!pattern.test(said)) throw new Error(`"${program}" does not serve: ${said.slice(-2000)}`);
   return pattern.exec(said);
 }

@@ -114,7 +114,8 @@ function keep(from, to, work) {
   mkdirSync(to, { recursive: true });
   for (const file of readdirSync(from)) {
     const text = readFileSync(join(from, file), "utf8").replaceAll(work, "/home/user");
-    writeFileSync(join(to, file), text.replace(/"vf_commit": "\w+"/, '"vf_commit": null'));
+    const shared = text.replace(/"vf_commit": "\w+"/, '"vf_commit": null');
+    writeFileSync(join(to, file), file.endsWith(".json") ? `${JSON.stringify(JSON.parse(shared), null, 2)}\n` : shared);
   }
 }
 
