@@ -12,6 +12,7 @@ import { bundledChatTemplate, chooseRenderer, rendererFor } from "../renderers/i
 import { createReadableTokenizer, loadModelFolder } from "../tokenizers/index.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import { readNamedFile } from "./surroundings.ts";
+import { jsonOf } from "../lib/text.ts";
 
 /** Empty when the folder names none. Throws a `ConfigurationError` for files that are not what they should be. */
 export async function readEndTokens(folder: string): Promise<readonly number[]> {
@@ -38,12 +39,8 @@ async function readFields(folder: string, name: string): Promise<Readonly<Record
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
     throw error;
   }
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === "object" && value !== null) return value as Readonly<Record<string, unknown>>;
-  } catch {
-    // Told below, like every other content that is no object.
-  }
+  const value = jsonOf(text);
+  if (typeof value === "object" && value !== null) return value as Readonly<Record<string, unknown>>;
   throw new ConfigurationError(`Cannot use ${path}: it is not a JSON object; download the folder again.`);
 }
 

@@ -5,6 +5,7 @@ import { type Engine, type EngineControl, AttributedError, ConfigurationError, t
 import { chatBase, findHostKey } from "../chat-models/index.ts";
 import { asFields, createHttpPool, type ServerFacts, showAddress } from "../http/index.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
+import { jsonOf } from "../lib/text.ts";
 
 /** What the engines for servers have for it. */
 export type ServerEngine = Engine &
@@ -170,11 +171,7 @@ function refusesKey({ status }: { readonly status: number }): boolean {
 
 /** Empty when the answer is no list of models. */
 function modelNames(body: string): readonly string[] {
-  try {
-    const data = asFields(JSON.parse(body))?.["data"];
-    if (!Array.isArray(data)) return [];
-    return data.map((entry) => asFields(entry)?.["id"]).filter((id) => typeof id === "string");
-  } catch {
-    return [];
-  }
+  const data = asFields(jsonOf(body))?.["data"];
+  if (!Array.isArray(data)) return [];
+  return data.map((entry) => asFields(entry)?.["id"]).filter((id) => typeof id === "string");
 }

@@ -3,6 +3,7 @@
 
 import { AttributedError } from "../core/failure.ts";
 import type { EngineFailureCode } from "../core/engine.ts";
+import { jsonOf } from "../lib/text.ts";
 
 /** How one kind of server phrases what its status does not say. */
 export type ServerDialect = {
@@ -79,11 +80,9 @@ export function badReply(
 
 /** Throws an `AttributedError` with code "bad-reply". */
 export function parseJson(body: Buffer | string, context: FailureContext): unknown {
-  try {
-    return JSON.parse(body.toString()) as unknown;
-  } catch {
-    throw badReply(context, "it is not JSON");
-  }
+  const value = jsonOf(body.toString());
+  if (value === undefined) throw badReply(context, "it is not JSON");
+  return value;
 }
 
 export function refusalFailure(context: FailureContext, refusal: Refusal): AttributedError {
@@ -135,13 +134,7 @@ function shorten(message: string): string {
  * their frameworks and the proxies before them each have their own.
  */
 export function serverMessage(body: string): string {
-  let value: unknown;
-  try {
-    value = JSON.parse(body);
-  } catch {
-    return body;
-  }
-  return messageIn(value) ?? body;
+  return messageIn(jsonOf(body)) ?? body;
 }
 
 /** The message in an error value, with its code when that is text too; `null` when there is none. */

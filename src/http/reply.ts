@@ -6,6 +6,7 @@ import type { EngineLoad, SampleResult } from "../core/engine.ts";
 import type { Finish, FinishReason, WeightSpan } from "../core/turn.ts";
 import { copyIds } from "../lib/bytes.ts";
 import { badReply, type FailureContext } from "./engine-failure.ts";
+import { jsonOf } from "../lib/text.ts";
 
 /** Names in replies are recorded with every turn. */
 const longestName = 1000;
@@ -273,7 +274,9 @@ export abstract class StreamFold {
   take(data: string): void {
     if (data === "[DONE]") this.isDone = true;
     if (this.isDone) return;
-    const frame = asFields(this.#parse(data));
+    const value = jsonOf(data);
+    if (value === undefined) throw badReply(this.context, `frame ${this.frames} of the stream is not JSON`);
+    const frame = asFields(value);
     if (frame === null) throw badReply(this.context, `frame ${this.frames} is no object`);
     const before = this.tokenCount;
     this.takeFrame(frame);
@@ -296,13 +299,5 @@ export abstract class StreamFold {
 
   protected unfinished(): Error {
     return badReply(this.context, `the stream ended after ${this.frames} frames without a finish reason`);
-  }
-
-  #parse(data: string): unknown {
-    try {
-      return JSON.parse(data);
-    } catch {
-      throw badReply(this.context, `frame ${this.frames} of the stream is not JSON`);
-    }
   }
 }

@@ -63,13 +63,20 @@ export function splitThinking(reply: string): SplitReply {
     : { thinking: found[1] ?? "", content: reply.slice(found[0].length) };
 }
 
+/** The JSON of a text; `undefined`, which is no JSON: it holds none. */
+export function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /** The JSON of a model's answer: thinking before it, and a code fence around the whole, are left out. Throws a plain error. */
 export function answeredJson(answer: string): unknown {
   const text = splitThinking(answer).content.trim();
   const fenced = /^```(?:json)?\s*\n([^]*?)\n?```$/.exec(text)?.[1] ?? text;
-  try {
-    return JSON.parse(fenced);
-  } catch {
-    throw new Error(text === "" ? "the answer is empty" : "the answer is not JSON");
-  }
+  const value = jsonOf(fenced);
+  if (value === undefined) throw new Error(text === "" ? "the answer is empty" : "the answer is not JSON");
+  return value;
 }

@@ -5,6 +5,7 @@ import { type FileHandle, open } from "node:fs/promises";
 import { z } from "zod";
 import { AttributedError, faultAt, messageOf } from "../core/index.ts";
 import type { TakenGroup } from "../rollout/index.ts";
+import { jsonOf } from "../lib/text.ts";
 
 const steerActions = ["pause", "continue", "drain", "cancel"] as const;
 export type SteerAction = (typeof steerActions)[number];
@@ -128,18 +129,10 @@ export function appendTo(
 }
 
 function readLine(line: string, { path, index }: { readonly path: string; readonly index: number }): LoggedRequest {
-  const read = loggedRequest.safeParse(parseOrNull(line));
+  const read = loggedRequest.safeParse(jsonOf(line));
   if (read.success) return read.data;
   const message = `Cannot resume from ${path}: line ${index + 1} is no request of this service; restore the file or begin in a new folder.`;
   throw faultAt("store", "broken-line", message);
-}
-
-function parseOrNull(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return null;
-  }
 }
 
 async function attributed<T>(work: Promise<T>, path: string): Promise<T> {

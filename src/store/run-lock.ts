@@ -8,6 +8,7 @@ import { hostname } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { ConfigurationError } from "../core/index.ts";
 import { runFiles, systemCode } from "./run-store.ts";
+import { jsonOf } from "../lib/text.ts";
 
 type Holder = {
   readonly pid: number;
@@ -111,13 +112,9 @@ async function readHolder(file: string): Promise<Holder | "gone" | null> {
     if (systemCode(error) === "ENOENT") return "gone";
     throw error;
   }
-  try {
-    const { pid, began, host, since } = JSON.parse(text) as Record<string, unknown>;
-    if (typeof pid !== "number" || typeof host !== "string") return null;
-    return { pid, began: typeof began === "string" ? began : null, host, since: String(since) };
-  } catch {
-    return null;
-  }
+  const { pid, began, host, since } = (jsonOf(text) ?? {}) as Readonly<Record<string, unknown>>;
+  if (typeof pid !== "number" || typeof host !== "string") return null;
+  return { pid, began: typeof began === "string" ? began : null, host, since: String(since) };
 }
 
 async function mayLive({ pid, began, host }: Holder): Promise<boolean> {

@@ -24,6 +24,7 @@ import {
   userFailure,
   userFrom,
 } from "./conversation.ts";
+import { jsonOf } from "../lib/text.ts";
 
 /** Is handed each exchange as it happens and awaited before the line is passed on. A rejection fails the line. */
 export type ExchangeSink = (exchange: UserExchange) => void | Promise<void>;
@@ -112,20 +113,12 @@ export type UserExchange = z.infer<typeof userExchange>;
 export function parseUserExchanges(text: string): UserExchange[] {
   return text.split("\n").flatMap((content, index) => {
     if (content.trim() === "") return [];
-    const { data } = z.preprocess(parseOrNull, userExchange).safeParse(content);
+    const { data } = userExchange.safeParse(jsonOf(content));
     if (data !== undefined) return [data];
     throw new ConfigurationError(
       `Cannot read recorded user exchanges: line ${index + 1} is no exchange; give a file that a recording user has written.`,
     );
   });
-}
-
-function parseOrNull(text: unknown): unknown {
-  try {
-    return JSON.parse(String(text));
-  } catch {
-    return null;
-  }
 }
 
 /**

@@ -28,6 +28,7 @@ import {
   type QueueNames,
   takeOverReceipts,
 } from "./nats-streams.ts";
+import { jsonOf } from "../../lib/text.ts";
 
 export type NatsQueueOptions = NatsConnectOptions & {
   /** Default: 60,000. */
@@ -339,11 +340,7 @@ class NatsQueue implements JobQueue {
 
 /** JSON, or what no message is. */
 export function parse(data: Uint8Array): unknown {
-  try {
-    return JSON.parse(Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("utf8")) as unknown;
-  } catch {
-    return undefined;
-  }
+  return jsonOf(Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("utf8"));
 }
 
 /** What a worker says of a question that it has obeyed. */
