@@ -4,21 +4,24 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { ConfigurationError } from "../core/index.ts";
 import { type NatsConnectOptions, parseNatsAddress } from "../queue/nats/index.ts";
-import { file, keyOf, section, type SettingValues, text, variable } from "./setting.ts";
+import { address, file, free, keyOf, section, type SettingValues, variable } from "./setting.ts";
 import { readKey } from "./secrets.ts";
 import type { Surroundings } from "./surroundings.ts";
 
 export const queueSettings = section("The queue", {
-  queue: text("<address>", "an address like nats://127.0.0.1:4222 or nats://127.0.0.1:4222/my-run").help(
+  queue: address("an address like nats://127.0.0.1:4222 or nats://127.0.0.1:4222/my-run").help(
     "broker (nats-server with JetStream) whose workers run the episodes; behind the address, the name of a queue that no other run uses (default: this process runs them)",
   ),
   queueTokenEnv: variable.help(
     "environment variable with the broker's token, or the password of the user whom --queue names",
   ),
-  queueCredentials: file.help("credentials file for the broker (JWT and seed), or a file with the seed of an nkey"),
-  queueCa: file.help("certificate of the authority that signed the broker's, in PEM"),
-  queueCert: file.help("our own certificate for the broker, in PEM; with --queue-key"),
-  queueKey: file.help("key of --queue-cert, in PEM"),
+  queueCredentials: file.help(
+    "credentials file for the broker (JWT and seed), or a file with the seed of an nkey",
+    free,
+  ),
+  queueCa: file.help("certificate of the authority that signed the broker's, in PEM", free),
+  queueCert: file.help("our own certificate for the broker, in PEM; with --queue-key", free),
+  queueKey: file.help("key of --queue-cert, in PEM", free),
 });
 
 type QueueValues = SettingValues<typeof queueSettings>;

@@ -18,21 +18,6 @@ export type ConfigFile = {
 /** Values as the command line gave them; absent flags are absent. */
 export type FlagValues = Readonly<Partial<Record<SettingName, unknown>>>;
 
-/** Values of these may be, or hold, a secret that was put in the wrong place: messages never repeat them. */
-const neverShown: ReadonlySet<SettingName> = new Set([
-  "apiKeyEnv",
-  "agentApiKeyEnv",
-  "userApiKeyEnv",
-  "judgeApiKeyEnv",
-  "url",
-  "agentUrl",
-  "userUrl",
-  "judgeUrl",
-  "queue",
-  "queueTokenEnv",
-  "samplingExtra",
-]);
-
 /** All settings. Throws a `ConfigurationError` that names flag or file, line and column. */
 export function resolveSettings(
   flags: FlagValues,
@@ -41,11 +26,10 @@ export function resolveSettings(
 ): RolloutSettings {
   const resolveOne = (name: SettingName): unknown => {
     const setting: Setting<unknown> = rolloutSettings[name];
-    const isShown = !neverShown.has(name);
-    if (flags[name] !== undefined) return readValue(setting, flags[name], { where: `--${keyOf(name)}`, isShown });
+    if (flags[name] !== undefined) return readValue(setting, flags[name], `--${keyOf(name)}`);
     const entry = file?.values.get(name);
     if (entry === undefined) return undefined;
-    return readValue(setting, entry.value, { where: `"${keyOf(name)}" at ${entry.where}`, isShown });
+    return readValue(setting, entry.value, `"${keyOf(name)}" at ${entry.where}`);
   };
   const valueOf = (name: SettingName): unknown =>
     resolveOne(name) ?? presetDefaults[name] ?? rolloutSettings[name].default;
@@ -62,8 +46,6 @@ function inMode(settings: RolloutSettings): RolloutSettings {
   );
 }
 
-const addresses: ReadonlySet<SettingName> = new Set(["url", "userUrl", "judgeUrl", "queue"]);
-
 /** One entry for each of the settings, named as in a configuration file. */
 export function settingsRecord(
   settings: RolloutSettings,
@@ -72,7 +54,8 @@ export function settingsRecord(
   return Object.fromEntries(
     names.map((name) => {
       const value = settings[name];
-      return [keyOf(name), addresses.has(name) && typeof value === "string" ? showAddress(value) : value];
+      const isAddress = rolloutSettings[name].holds === "address";
+      return [keyOf(name), isAddress && typeof value === "string" ? showAddress(value) : value];
     }),
   );
 }

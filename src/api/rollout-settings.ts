@@ -6,12 +6,14 @@ import { z } from "zod";
 import { ConfigurationError } from "../core/index.ts";
 import { queueSettings } from "./choose-queue.ts";
 import {
+  address,
   chatAddress,
   choice,
   custom,
   file,
   flag,
   folder,
+  free,
   keyOf,
   named,
   nonEmpty,
@@ -21,9 +23,11 @@ import {
   section,
   type SettingValues,
   text,
+  type Traits,
   variable,
   whole,
 } from "./setting.ts";
+import { jsonOf } from "../lib/text.ts";
 
 const item = /^(\d+)(?:-(\d+))?$/;
 
@@ -72,14 +76,7 @@ const taskList = z.preprocess((value) => {
 
 /** A JSON object, or its text. */
 const jsonObject = z.preprocess(
-  (value) => {
-    if (typeof value !== "string") return value;
-    try {
-      return JSON.parse(value) as unknown;
-    } catch {
-      return value;
-    }
-  },
+  (value) => (typeof value === "string" ? (jsonOf(value) ?? value) : value),
   z.record(z.string(), z.unknown()),
 );
 
@@ -158,13 +155,17 @@ export const groupSettings = section("Groups", {
   ),
 });
 
+const common: Partial<Traits> = { isCommon: true };
+
 export const rolloutSettings = {
   ...section("Tasks", {
     env: text("<name|file>", "the name of an environment or a file", "bookshop").help(
       "environment: bookshop, tau-bench/retail, tau-bench/airline, a module whose default export is one (./my-env.ts), the address of a remote one (mcp:<command or url>, openenv:<url>, ors:<url>), or a file of tasks for --agent-command (tasks.jsonl)",
+      common,
     ),
     data: folder.help(
       'folder with the data of the environment: an upstream checkout of tau-bench, or what "prepare tau-bench" made of one',
+      { ...free, ...common },
     ),
     envTasks: file.help(
       "JSON lines with the tasks of a remote environment that has none of its own (mcp:, openenv:), or seeds:<number> (openenv:)",
@@ -182,8 +183,9 @@ export const rolloutSettings = {
     ),
     tasks: custom("<list>", { default: null, expected: 'a list like 0-49,60 or "all"', schema: taskList }).help(
       'indexes of tasks, like 0-49,60, or "all" (default: all; the first 8 of the bookshop)',
+      common,
     ),
-    groupSize: whole(1).help("episodes of each task, whose rewards are compared"),
+    groupSize: whole(1).help("episodes of each task, whose rewards are compared", common),
     seed: whole(0, { min: 0, max: 4_294_967_295 }).help(
       "of the run; everything random derives from it, the task and the episode's number",
     ),
@@ -196,16 +198,19 @@ export const rolloutSettings = {
       schema: z.enum(["sglang", "vllm", "llama-cpp", "embedded", "expert", "own"]).nullable(),
     }).help(
       "sglang, vllm, llama-cpp: a GGUF file in this process, embedded: a small model in this process, or expert: a script for the bookshop and tau2-bench/telecom; the last three need no server (default: sglang when a server or a model is named)",
+      common,
     ),
     gguf: text("<file>", "the path of a GGUF file").help(
       "weights for engine llama-cpp; --model names the folder of their tokenizer and chat template",
     ),
-    url: text("<address>", "an address like http://127.0.0.1:30000, or several with commas between them").help(
+    url: address("an address like http://127.0.0.1:30000, or several with commas between them").help(
       "SGLang server or router, or vLLM server, like http://router:30000; several with commas between them share the episodes",
+      common,
     ),
-    host: text("<name>", "a host name").help("instead of --url: host of the server (default: 127.0.0.1)"),
+    host: text("<name>", "a host name").help("instead of --url: host of the server (default: 127.0.0.1)", free),
     port: whole(null, { min: 1, max: 65_535 }).help(
       "instead of --url: port of the server (default: 30000; vLLM: 8000)",
+      free,
     ),
     apiKeyEnv: variable.help("environment variable with the key of the server"),
     logprobsMode: choice("<mode>", "raw", "processed").help(
@@ -216,6 +221,7 @@ export const rolloutSettings = {
     ),
     model: folder.help(
       "folder with the tokenizer and chat template of the served model (readable: that of the demonstrations)",
+      common,
     ),
     renderer: text("<family>", "the name of a model family").help(
       "model family whose chat template is followed (default: detected from the template)",
@@ -250,7 +256,7 @@ export const rolloutSettings = {
       "an outside agent program runs each episode: it finds the policy's address, its key and its task in its environment, and its " +
         'last line is its reward, {"reward": 1}; --env may be a file of tasks',
     ),
-    agentTimeout: seconds(900).help("of one run of --agent-command; then its process group is killed"),
+    agentTimeout: seconds(900).help("of one run of --agent-command; then its process group is killed", free),
     strategy: named("a strategy", "tool-calling").help(
       "how a turn is prompted and read: tool-calling, act, react, few-shot",
     ),
@@ -280,7 +286,7 @@ export const rolloutSettings = {
     expertNoise: number("<p>", 0.1, { min: 0, max: 1 }).help("how often the expert errs at a turn"),
   }),
   ...section("Sampling", {
-    temperature: number("<t>", 1, { min: 0 }).help("0 is greedy"),
+    temperature: number("<t>", 1, { min: 0 }).help("0 is greedy", common),
     topP: number("<p>", 1, { above: 0, max: 1 }).help("1 cuts nothing off"),
     topK: custom("<k>", {
       default: -1,
@@ -289,12 +295,12 @@ export const rolloutSettings = {
     }).help("-1 cuts nothing off"),
     minP: number("<p>", 0, { min: 0, max: 1 }).help("0 cuts nothing off"),
     repetitionPenalty: number("<r>", 1, { above: 0, max: 2 }).help("1 changes nothing"),
-    maxNewTokens: whole(1024).help("of one turn"),
+    maxNewTokens: whole(1024).help("of one turn", common),
     samplingExtra: custom<Readonly<Record<string, unknown>>>("<json>", {
       default: {},
       expected: "a JSON object",
       schema: jsonObject,
-    }).help("further parameters for the engine, sent as they are"),
+    }).help("further parameters for the engine, sent as they are", { holds: "key" }),
     seedTurns: flag.help("give every turn a sampling seed of its own (servers with deterministic sampling)"),
   }),
   ...section("The user", {
@@ -303,6 +309,7 @@ export const rolloutSettings = {
     ),
     userModel: named("a model").help(
       "model of the simulated user: provider/model, or its name on the server of --user-url",
+      common,
     ),
     userUrl: chatAddress.help("OpenAI-compatible server of the user's model, like http://127.0.0.1:8000/v1"),
     userApiKeyEnv: variable.help(
@@ -315,7 +322,7 @@ export const rolloutSettings = {
     userCompat: choice("<which>", "sane", "upstream").help(
       "upstream: model users keep the quirks of the tau-bench reference, for comparison with it",
     ),
-    recordUsers: file.help("write every exchange with the user to a new file, as JSON lines"),
+    recordUsers: file.help("write every exchange with the user to a new file, as JSON lines", free),
     replayUsers: file.help(
       "replay the users of such a file, without a model; tasks, trials and seed must be those of the recording",
     ),
@@ -338,6 +345,7 @@ export const rolloutSettings = {
     judgeTemperature: number("<t>", 0, { min: 0 }).help("of that model; 1: left to its server"),
     judgeCache: file.help(
       "answers of the judge by the digest of the question: those in the file are not requested again, new ones are added; without --judge-model all must be there",
+      free,
     ),
   }),
   ...section("Limits", {
@@ -347,36 +355,52 @@ export const rolloutSettings = {
     maxResultCharacters: whole(100_000).help(
       "characters of a tool's result that the policy reads; longer ones are cut with a note",
     ),
-    turnTimeout: seconds(600).help("of one engine call"),
-    connectTimeout: seconds(10).help("of a connection to the engine's server"),
-    firstByteTimeout: seconds().help("of the beginning of a reply of the engine (default: that of the whole call)"),
+    turnTimeout: seconds(600).help("of one engine call", free),
+    connectTimeout: seconds(10).help("of a connection to the engine's server", free),
+    firstByteTimeout: seconds().help(
+      "of the beginning of a reply of the engine (default: that of the whole call)",
+      free,
+    ),
     engineWait: seconds().help(
       `how long a turn, and the first contact, waits for an engine's server that takes no requests (default: ${defaultEngineWait}; unless given, the first contact does not wait for one that cannot be reached)`,
+      free,
     ),
     onEngineAbort: choice("<what>", "continue", "restart", "end").help(
       "a turn that the server aborts for new weights: continue from its tokens, restart it, or end the episode",
     ),
-    maxPause: seconds(900).help("how long a turn that the server has aborted waits for it to take requests again"),
-    openTimeout: seconds(300).help("of the opening of an environment"),
+    maxPause: seconds(900).help(
+      "how long a turn that the server has aborted waits for it to take requests again",
+      free,
+    ),
+    openTimeout: seconds(300).help("of the opening of an environment", free),
     environmentTimeout: seconds(60).help(
       "of one call of a tool; one that never yields ends the program with exit code 70, to be resumed",
+      free,
     ),
-    userTimeout: seconds().help("of one line of the user, retries included (default: 900; a human has all the time)"),
-    gradingTimeout: seconds(120).help("of the grading of an episode"),
+    userTimeout: seconds().help(
+      "of one line of the user, retries included (default: 900; a human has all the time)",
+      free,
+    ),
+    gradingTimeout: seconds(120).help("of the grading of an episode", free),
     maxCost: number("<dollars>", null, { above: 0 }).help(
       "US dollars for models behind an API (agent, user, judge): when they are spent no other episode begins, and the run can be resumed with more",
+      free,
     ),
     modelRequestsPerMinute: number("<n>", null, { above: 0 }).help(
       "calls that begin in a minute to each model behind an API (agent, user, judge), of all processes and workers together (default: no limit)",
     ),
     prices: file.help(
       'JSON with prices over the built-in list, in US dollars per million tokens: {"my-model": {"input": 0.5, "output": 1.5}}',
+      free,
     ),
     concurrency: custom<ConcurrencyValue>("<auto|n|min-max>", {
       default: 64,
       expected: "a whole number from 1 to 100000, two with a dash between them, or auto",
       schema: concurrency,
-    }).help("episodes at once: a number, or as many as the servers are busy with, between two bounds (auto: 4-1024)"),
+    }).help("episodes at once: a number, or as many as the servers are busy with, between two bounds (auto: 4-1024)", {
+      ...free,
+      ...common,
+    }),
   }),
   ...section("Processes", {
     processes: custom<number | "auto">("<auto|n>", {
@@ -388,22 +412,25 @@ export const rolloutSettings = {
       ),
     }).help(
       "processes that run episodes, each writing its own shard of the run folder; 1: this one alone. auto: one less than cores, as far as each has 1,024 episodes and 64 at once",
+      free,
     ),
   }),
   ...queueSettings,
   ...section("The queue", {
     queueLease: seconds(60).help(
       "with --queue and --processes: a worker that is silent for so long has lost its episodes, which others run; at least 3",
+      free,
     ),
   }),
   ...section("Output", {
-    out: folder.help("run folder; must be new or empty (default: runs/<time>-<env>)"),
+    out: folder.help("run folder; must be new or empty (default: runs/<time>-<env>)", { ...free, ...common }),
     fsync: custom<"always" | "never" | number>("<when>", {
       default: 1000,
       expected: "always, never or a number of milliseconds",
       schema: z.union([z.enum(["always", "never"]), numberWithin({ min: 1, max: 3_600_000 })]),
     }).help(
       "when the journal is forced to the disk: always (before an event counts), never, or so many milliseconds later; a killed process loses nothing either way",
+      free,
     ),
     writeSamples: flag.help(
       "write samples.jsonl, a training row a line, during the run; export --format samples makes the same file afterwards",
@@ -417,10 +444,13 @@ export const rolloutSettings = {
         "a list of prometheus, prometheus:<port>, tensorboard, wandb, mlflow:<url>, trackio:<url>, traces and traces:messages, with commas between them,",
       schema: metricsList.nullable(),
     }).help(
-      "prometheus, prometheus:<port> (a page to scrape, port 9464), tensorboard (event files in the run folder), wandb (an offline run there, for wandb sync), mlflow:<url>, trackio:<url> (their servers), traces (OpenTelemetry spans, for a process started with an SDK; traces:messages: with what was said); several with commas; train, which has curves alone, takes tensorboard, wandb, mlflow and trackio",
+      "prometheus, prometheus:<port> (a page to scrape, port 9464), tensorboard (event files in the run folder), wandb (an offline run there, for wandb sync), mlflow:<url>, trackio:<url> (their servers), traces (OpenTelemetry spans, for a process started with an SDK; traces:messages: with what was said); several with commas",
+      free,
     ),
-    logJson: flag.help("log lines for machines on standard error: retries, failures, ends of episodes and groups"),
-    quiet: flag.help("no progress, only the closing table"),
+    logJson: flag.help("log lines for machines on standard error: retries, failures, ends of episodes and groups", {
+      onResume: "of-terminal",
+    }),
+    quiet: flag.help("no progress, only the closing table", { onResume: "of-terminal" }),
   }),
 };
 
@@ -430,22 +460,6 @@ export type SettingName = keyof typeof rolloutSettings;
 export type RolloutSettings = SettingValues<typeof rolloutSettings>;
 
 export const settingNames = Object.keys(rolloutSettings) as SettingName[];
-
-/** What most people need; the short help lists these. */
-export const commonSettings: ReadonlySet<SettingName> = new Set([
-  "env",
-  "data",
-  "tasks",
-  "groupSize",
-  "engine",
-  "url",
-  "model",
-  "userModel",
-  "temperature",
-  "maxNewTokens",
-  "concurrency",
-  "out",
-]);
 
 /** Settings that had another name once: old name to new. Old command lines, files and run folders are still read. */
 export const renamedSettings: ReadonlyMap<string, string> = new Map([

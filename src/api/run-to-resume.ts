@@ -94,52 +94,6 @@ export type RunToResume = {
   readonly totals: RunTotals | null;
 };
 
-/** What may change while a run stands still: where servers are, how they are called, what is shown. Episodes are the same. */
-const mayDiffer: ReadonlySet<SettingName> = new Set([
-  "data",
-  "url",
-  "host",
-  "port",
-  "apiKeyEnv",
-  "agentUrl",
-  "agentApiKeyEnv",
-  "userUrl",
-  "userApiKeyEnv",
-  "judgeUrl",
-  "judgeApiKeyEnv",
-  "judgeCache",
-  "recordUsers",
-  "turnTimeout",
-  "agentTimeout",
-  "connectTimeout",
-  "firstByteTimeout",
-  "engineWait",
-  "maxPause",
-  "openTimeout",
-  "environmentTimeout",
-  "userTimeout",
-  "gradingTimeout",
-  "concurrency",
-  "processes",
-  "queue",
-  "queueTokenEnv",
-  "queueCredentials",
-  "queueCa",
-  "queueCert",
-  "queueKey",
-  "queueLease",
-  "maxCost",
-  "prices",
-  "fsync",
-  "metrics",
-  "logJson",
-  "out",
-  "quiet",
-]);
-
-/** Decided for the terminal in which a run is resumed. */
-const onlyShown: ReadonlySet<SettingName> = new Set(["logJson", "quiet"]);
-
 /** Throws a `ConfigurationError` when the folder holds no run, or one that cannot resume. */
 export async function readRunToResume(folder: string, cwd: string): Promise<RunToResume> {
   const manifest = await openRunFolder(resolve(cwd, folder)).manifest();
@@ -174,7 +128,7 @@ function settingValues(configuration: JsonObject, folder: string): ConfigFile["v
         `Cannot resume "${folder}": it has a setting "${key}", which this version does not know; use the version that it began with (see run.json).`,
       );
     }
-    if (value !== null && !onlyShown.has(name))
+    if (value !== null && rolloutSettings[name].onResume !== "of-terminal")
       values.set(name, { value: toPlain(value), where: `${folder}/run.json` });
   }
   return values;
@@ -192,7 +146,7 @@ export function checkSameSettings(
     const [before, after] = [configuration.get(key), now.get(key)].map((value) =>
       dumpJson(value ?? fromPlain(rolloutSettings[name].default)),
     );
-    return mayDiffer.has(name) || before === after ? [] : [[key, before ?? "", after ?? ""]];
+    return rolloutSettings[name].onResume !== "same" || before === after ? [] : [[key, before ?? "", after ?? ""]];
   });
   if (differences.length === 0) return;
   const table = textTable("setting | the run | now", differences);

@@ -6,8 +6,21 @@
 import { z } from "zod";
 import { ConfigurationError } from "../core/index.ts";
 
+/** What else is true of a setting, whose default is the first of each. */
+export type Traits = {
+  /** What a value may hold that is never repeated: nothing; a key, put where its name belongs; or an address with one. */
+  readonly holds: "nothing" | "key" | "address";
+  /**
+   * Of a run that is resumed: the same as before, or its episodes would not be alike; free (where servers are, how they are called); or
+   * of the terminal in which it is resumed.
+   */
+  readonly onResume: "same" | "free" | "of-terminal";
+  /** Whether the short help lists it: what most people need. */
+  readonly isCommon: boolean;
+};
+
 /** What a flag means and what it must be. */
-export type Flag<T> = {
+export type Flag<T> = Traits & {
   /** As in the help: `--tasks <list>`. A flag without a value sets true. */
   readonly flag: string;
   readonly help: string;
@@ -29,7 +42,11 @@ export type SettingValues<Table> = {
 type Kind<T> = Omit<Flag<T>, "flag"> & { readonly value: string };
 
 /** A kind of setting with its default, before it is said what it means. */
-type Undescribed<T> = { readonly help: (help: string) => Kind<T> };
+type Undescribed<T> = { readonly help: (help: string, traits?: Partial<Traits>) => Kind<T> };
+
+const usual: Traits = { holds: "nothing", onResume: "same", isCommon: false };
+/** Where a server is, and how it is called. */
+export const free: Partial<Traits> = { onResume: "free" };
 
 /** The settings of one heading; a setting's flag is its name in kebab case. */
 // oxlint-disable-next-line typescript/no-explicit-any -- A kind of any type; each keeps its own.
@@ -63,9 +80,9 @@ export const numberWithin = ({ min = -Infinity, max = Infinity, above = -Infinit
 
 type CustomOptions<T> = { readonly default: NoInfer<T>; readonly expected: string; readonly schema: z.ZodType<T> };
 
-/** A setting of its own kind. */
-export function custom<T>(value: string, options: CustomOptions<T>): Undescribed<T> {
-  return { help: (help) => ({ value, help, ...options }) };
+/** A setting of its own kind. `traits`: of all of this kind. */
+export function custom<T>(value: string, options: CustomOptions<T>, traits: Partial<Traits> = {}): Undescribed<T> {
+  return { help: (help, own = {}) => ({ value, help, ...options, ...usual, ...traits, ...own }) };
 }
 
 type OrNull<T, Initial> = Initial extends null ? T | null : T;
@@ -74,10 +91,10 @@ type OrNull<T, Initial> = Initial extends null ? T | null : T;
 function optional<T, Initial extends T | null>(
   value: string,
   initial: Initial,
-  { expected, schema }: Pick<CustomOptions<T>, "expected" | "schema">,
+  { expected, schema, ...traits }: Pick<CustomOptions<T>, "expected" | "schema"> & Partial<Traits>,
 ): Undescribed<OrNull<T, Initial>> {
   const options = { default: initial, expected, schema: initial === null ? schema.nullable() : schema };
-  return custom(value, options as unknown as CustomOptions<OrNull<T, Initial>>);
+  return custom(value, options as unknown as CustomOptions<OrNull<T, Initial>>, traits);
 }
 
 export const nonEmpty = z.string().min(1);
@@ -87,8 +104,9 @@ export function text<Initial extends string | null = null>(
   value: string,
   expected: string,
   initial: Initial = null as Initial,
+  traits: Partial<Traits> = {},
 ): Undescribed<OrNull<string, Initial>> {
-  return optional<string, Initial>(value, initial, { expected, schema: nonEmpty });
+  return optional<string, Initial>(value, initial, { expected, schema: nonEmpty, ...traits });
 }
 
 /** `of`: as in "a model". */
@@ -96,8 +114,11 @@ export const named = <Initial extends string | null = null>(of: string, initial:
   text("<name>", `the name of ${of}`, initial);
 export const folder = text("<folder>", "a folder");
 export const file = text("<file>", "a file");
-export const variable = text("<variable>", "the name of an environment variable");
-export const chatAddress = text("<address>", "an address like http://127.0.0.1:8000/v1");
+/** Of a key. */
+export const variable = text("<variable>", "the name of an environment variable", null, { ...free, holds: "key" });
+/** Of a server; `expected` completes "..., <expected> is needed". */
+export const address = (expected: string) => text("<address>", expected, null, { ...free, holds: "address" });
+export const chatAddress = address("an address like http://127.0.0.1:8000/v1");
 
 function within(noun: string, { min, max, above }: Bounds): string {
   if (min !== undefined && max !== undefined && max < Number.MAX_VALUE) return `${noun} from ${min} to ${max}`;
@@ -155,7 +176,7 @@ export const flag = custom<boolean>("", { default: false, expected: "true or fal
 /** The value of a setting that is no setting of a rollout; its default when it is absent. */
 export function readFlag<T>(setting: Flag<T>, value: unknown): T {
   if (value === undefined) return setting.default;
-  return readValue(setting, value, { where: setting.flag.split(" ")[0] ?? setting.flag, isShown: true });
+  return readValue(setting, value, setting.flag.split(" ")[0] ?? setting.flag);
 }
 
 /** The values of a table; defaults where absent. */
@@ -168,14 +189,10 @@ export function readFlags<Table extends Readonly<Record<string, Flag<unknown>>>>
 }
 
 /** Throws a `ConfigurationError` that names `where`, and the value unless it may be a secret. */
-export function readValue<T>(
-  { schema, expected }: Pick<Flag<T>, "schema" | "expected">,
-  value: unknown,
-  { where, isShown }: { readonly where: string; readonly isShown: boolean },
-): T {
+export function readValue<T>({ schema, expected, holds }: Flag<T>, value: unknown, where: string): T {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
-  const state = isShown ? `it is ${JSON.stringify(value)}` : "its value does not fit";
+  const state = holds === "nothing" ? `it is ${JSON.stringify(value)}` : "its value does not fit";
   throw new ConfigurationError(`Cannot use ${where}: ${state}, ${expected} is needed.`);
 }
 

@@ -1,26 +1,31 @@
 // `compare`: parses flags, calls compareRuns(), prints.
 
-import { Command, Option } from "commander";
+import { Command } from "commander";
 
 import { compareRuns } from "../../api/compare-runs.ts";
-import { numberWithin, readFlag } from "../../api/setting.ts";
+import { custom, numberWithin, readFlags, section } from "../../api/setting.ts";
 import { textTable } from "../../lib/text.ts";
 import { type Comparison, type ComparisonPair, comparisonSentence, type TaskInRun } from "../../statistics/index.ts";
 import type { CliContext, RunCommand } from "../cli-context.ts";
 import { type Colours, coloursFor, formatCount, printable, wrapLines } from "../display/terminal-text.ts";
-import { jsonOption, writeJson } from "../flags.ts";
+import { addSettings, jsonOption, writeJson } from "../flags.ts";
 
 type CompareFlags = { readonly seed?: string; readonly all?: true; readonly json?: true };
 
+const schema = numberWithin({}).refine(Number.isSafeInteger);
+const compareFlags = section("Options", {
+  seed: custom("<number>", { default: 0, expected: "a whole number", schema }).help("of the bootstrap"),
+});
+
 export function compareCommand(run: RunCommand): Command {
-  return new Command("compare")
+  const command = new Command("compare")
     .summary("compare two or more runs task by task, with a paired test")
     .description(
       "Compares each later run with the first: tasks matched by their content, those that are lost or gained first, the mean " +
         "difference with its 95 % interval (bootstrap over tasks) and an exact sign-flip test.",
     )
-    .argument("<run...>", "run folders, results.json of evaluations, files of other tools")
-    .addOption(new Option("--seed <number>", "of the bootstrap (default: 0)"))
+    .argument("<run...>", "run folders, results.json of evaluations, files of other tools");
+  return addSettings(command, compareFlags)
     .option("--all", "show every task, not only those that differ")
     .addOption(jsonOption())
     .addHelpText(
@@ -36,15 +41,10 @@ Examples:
     .action(async (runs: string[], flags: CompareFlags) => run((context) => compare(runs, flags, context)));
 }
 
-const seedFlag = {
-  ...{ flag: "--seed <number>", help: "", expected: "a whole number", default: 0 },
-  schema: numberWithin({}).refine(Number.isSafeInteger),
-};
-
 async function compare(runs: readonly string[], flags: CompareFlags, context: CliContext): Promise<number> {
   const { cwd, stdout, stderr, env } = context;
   const comparison = await compareRuns({
-    ...{ runs, cwd, seed: readFlag(seedFlag, flags.seed) },
+    ...{ runs, cwd, seed: readFlags(compareFlags, flags).seed },
     onNotice: (message) => stderr.write(`${message}\n`),
   });
   if (flags.json === true) return writeJson(comparison, context);

@@ -2,7 +2,7 @@
 
 import { Command } from "commander";
 import { planRollout, rollout, type RolloutOptions } from "../../api/rollout.ts";
-import { commonSettings, rolloutSettings } from "../../api/rollout-settings.ts";
+import { rolloutSettings, settingNames } from "../../api/rollout-settings.ts";
 import { type CliContext, exitCodes, type RunCommand } from "../cli-context.ts";
 import { addSettings, configOption, dryRunOption, jsonOption, resumeOption, shortHelp, writeJson } from "../flags.ts";
 import { rolloutJson } from "../json-results.ts";
@@ -14,7 +14,7 @@ export function rolloutCommand(runCommand: RunCommand): Command {
     .description("Runs episodes of an environment and writes a run folder for a trainer.");
   addSettings(command, rolloutSettings);
   command.addOption(configOption()).addOption(dryRunOption()).addOption(resumeOption()).addOption(jsonOption());
-  shortHelp(command, new Set([...commonSettings, "config"]));
+  shortHelp(command, new Set([...settingNames.filter((name) => rolloutSettings[name].isCommon), "config"]));
   command.addHelpText("after", examples);
   command.action(async (flags: Readonly<Record<string, unknown>>) => runCommand((context) => run(flags, context)));
   return command;
