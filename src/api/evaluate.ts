@@ -26,7 +26,7 @@ import {
 } from "../graders/index.ts";
 import { createRandom, deriveSeed } from "../lib/random.ts";
 import { openForeignFile } from "../foreign/index.ts";
-import { openRunFolder, runFiles } from "../store/index.ts";
+import { openRunFolder, runFacts, runFiles } from "../store/index.ts";
 import { type EvalSettings, evalSettings } from "./eval-settings.ts";
 import { checkReports, writeReports } from "./evaluation-report.ts";
 import { checkChatModel } from "./first-contact.ts";
@@ -339,10 +339,10 @@ async function scoreFrom(
     );
   }
   // What the folder says of itself, unless an option says otherwise.
-  const configuration = (await openRunFolder(path).manifest()).get("configuration");
+  const { configuration } = runFacts(await openRunFolder(path).manifest());
   const recorded = (name: "env" | "data" | "split"): string | null => {
     if (options[name] !== undefined) return given[name];
-    const value = configuration instanceof Map ? configuration.get(name) : null;
+    const value = configuration?.get(name);
     return typeof value === "string" ? value : null;
   };
   const env = recorded("env") ?? given.env;

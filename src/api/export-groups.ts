@@ -3,7 +3,7 @@
 
 import type { Episode, EpisodeSamples } from "../core/index.ts";
 import type { GroupToExport } from "../export/index.ts";
-import type { RunFolder } from "../store/index.ts";
+import { type RunFolder, runFacts } from "../store/index.ts";
 
 export type RunToExport = {
   readonly reader: RunFolder;
@@ -77,7 +77,7 @@ export async function* readExportGroups(
 
 /** How many numbers of episodes a group of the run takes: its size, and the replacements that it may run. */
 async function episodesPerGroup(reader: RunFolder): Promise<number> {
-  const configuration = (await reader.manifest()).get("configuration");
-  const number = (key: string): number => Number((configuration instanceof Map && configuration.get(key)) || 0);
+  const { configuration } = runFacts(await reader.manifest());
+  const number = (key: string): number => Number(configuration?.get(key) ?? 0);
   return (number("group-size") || number("samples-per-task") || 1) + number("replacements");
 }

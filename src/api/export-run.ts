@@ -30,9 +30,15 @@ import {
 } from "../export/index.ts";
 import { faultPolicies } from "../graders/index.ts";
 import { dumpJson } from "../python-semantics/json/dump-json.ts";
-import type { JsonObject, JsonValue } from "../python-semantics/json/value.ts";
 import { episodeSamples } from "../rollout/index.ts";
-import { openRoutedExperts, openRunFolder, parseWhere, type RoutedExpertsReader } from "../store/index.ts";
+import {
+  openRoutedExperts,
+  openRunFolder,
+  parseWhere,
+  type RoutedExpertsReader,
+  type RunFacts,
+  runFacts,
+} from "../store/index.ts";
 import { ExpertsWriter } from "./export-experts.ts";
 import { readExportGroups, type RunToExport } from "./export-groups.ts";
 import type { Tau2Export } from "./export-tau2.ts";
@@ -282,7 +288,7 @@ async function openRuns(
           ),
       });
       const name = folders.length === 1 ? null : areUnique ? (names[at] ?? folder) : folder;
-      const environment = { manifest: await reader.manifest(), folder, ...given, data, cwd };
+      const environment = { facts: runFacts(await reader.manifest()), folder, ...given, data, cwd };
       return { reader, name, environment, samplesOf: await samplesOfRun(environment) };
     }),
   );
@@ -293,9 +299,8 @@ async function openRuns(
 /** A run may be given by two paths, by a link, or as a copy: its episodes would be trained twice. */
 async function refuseTwice(runs: readonly OpenedRun[], cwd: string): Promise<void> {
   const known = new Map<string, string>();
-  for (const { folder, manifest } of runs.map(({ environment }) => environment)) {
-    const id = manifest.get("id");
-    const keys = [await realpath(resolve(cwd, folder)), ...(typeof id === "string" ? [id] : [])];
+  for (const { folder, facts } of runs.map(({ environment }) => environment)) {
+    const keys = [await realpath(resolve(cwd, folder)), ...(facts.id === null ? [] : [facts.id])];
     const twin = keys.map((key) => known.get(key)).find((other) => other !== undefined);
     if (twin !== undefined) {
       throw new ConfigurationError(
@@ -341,9 +346,7 @@ async function decoderOf(
   run: RunEnvironment,
   { options, cwd }: ExportRequest,
 ): Promise<(tokens: Uint32Array) => string> {
-  const model = run.manifest.get("model");
-  const named = model instanceof Map ? model.get("folder") : null;
-  const folder = options.model ?? (typeof named === "string" ? named : null);
+  const folder = options.model ?? run.facts.model?.folder ?? null;
   const tokenizer = await tokenizerOf(folder, cwd);
   if (tokenizer !== null) return (tokens) => tokenizer.decode(tokens);
   throw new ConfigurationError(
@@ -355,7 +358,7 @@ async function decoderOf(
 // failure. Code that a run folder names is not run: a module of the user must be given.
 
 type RunEnvironment = {
-  readonly manifest: JsonObject;
+  readonly facts: RunFacts;
   readonly folder: string;
   /** As given; `null`: as the run says. */
   readonly env: string | null;
@@ -422,8 +425,7 @@ async function environmentOf(run: RunEnvironment): Promise<EnvironmentSource> {
 }
 
 /** A setting of the run, which run.json has by its key. */
-function recorded({ manifest }: RunEnvironment, name: SettingName): string | null {
-  const configuration = manifest.get("configuration");
-  const value: JsonValue | undefined = configuration instanceof Map ? configuration.get(keyOf(name)) : undefined;
+function recorded({ facts }: RunEnvironment, name: SettingName): string | null {
+  const value = facts.configuration?.get(keyOf(name));
   return typeof value === "string" ? value : null;
 }

@@ -18,7 +18,7 @@ import {
 } from "../environments/tau2-bench/index.ts";
 import { createDocumentFile, type ExportFormat, type GroupToExport, type RowFile } from "../export/index.ts";
 import { PythonError } from "../python-semantics/index.ts";
-import type { JsonObject } from "../python-semantics/json/value.ts";
+import type { RunFacts } from "../store/index.ts";
 import { episodeUsage } from "../rollout/index.ts";
 
 /** A run as its folder and the settings of the export have it. */
@@ -26,7 +26,7 @@ export type Tau2Run = {
   /** `null`: it is the only one. */
   readonly name: string | null;
   readonly folder: string;
-  readonly manifest: JsonObject;
+  readonly facts: RunFacts;
   readonly source: EnvironmentSource;
   /** As it is recorded or given, from `cwd`. */
   readonly data: string | null;
@@ -88,7 +88,7 @@ export async function openTau2Export(runs: readonly Tau2Run[]): Promise<Tau2Expo
     },
     openFile: (path) =>
       createDocumentFile(path, tau2ResultsBegin, () =>
-        tau2ResultsEnd(loaded[0]!, written, { ...factsOf(first.manifest), isSolo, trials: trials.most }),
+        tau2ResultsEnd(loaded[0]!, written, { ...factsOf(first.facts), isSolo, trials: trials.most }),
       ),
   };
 }
@@ -113,7 +113,7 @@ type Place = { readonly data: DomainData; readonly isSolo: boolean; readonly pla
 
 /** `null`: upstream's evaluator raises on such an episode, and on the whole file with it. */
 async function play(
-  { data, isSolo, place: { name, folder, manifest, source } }: Place,
+  { data, isSolo, place: { name, folder, facts, source } }: Place,
   episode: Episode,
 ): Promise<Played | null> {
   if (episode.events.some(({ type }) => type === "session")) {
@@ -148,36 +148,28 @@ async function play(
   const recorded = episode.grade?.metrics["environment"] ?? episode.grade?.reward;
   if (reward.reward !== recorded) throw mismatch(`its reward is ${recorded}, and ${reward.reward} in these data`);
   const { agent, user } = episodeUsage(episode);
-  const startedAt = timeOf(manifest, "startedAt") ?? 0;
+  const startedAt = timeOf(facts.startedAt) ?? 0;
   const simulation = {
     id: name === null ? episode.id : `${name}:${episode.id}`,
     ...{ taskId: task.id, trial: episode.sampleIndex, seed: episode.seed, reason, messages, spent, reward, durationMs },
-    ...{ startedAt, endedAt: timeOf(manifest, "finishedAt") ?? startedAt, agentCost: agent.cost, userCost: user.cost },
+    ...{ startedAt, endedAt: timeOf(facts.finishedAt) ?? startedAt, agentCost: agent.cost, userCost: user.cost },
   };
   return { task, simulation };
 }
 
-function timeOf(manifest: JsonObject, key: string): number | null {
-  const text = manifest.get(key);
-  const time = typeof text === "string" ? Date.parse(text) : NaN;
+function timeOf(text: string | null): number | null {
+  const time = Date.parse(text ?? "");
   return Number.isFinite(time) ? time : null;
 }
 
 const nameOf = (folder: string | null): string | null => (folder === null ? null : basename(folder));
 
 /** Of the first run. The limits are those of every rollout. */
-function factsOf(manifest: JsonObject): Omit<Tau2RunFacts, "isSolo" | "trials"> {
-  const textIn = (key: string, field: string): string | null => {
-    const value = manifest.get(key);
-    const text = value instanceof Map ? value.get(field) : null;
-    return typeof text === "string" ? text : null;
-  };
-  const seed = manifest.get("seed");
-  const user = manifest.get("user");
-  const userModel = textIn("configuration", "user-model");
+function factsOf({ seed, user, agent, model, configuration }: RunFacts): Omit<Tau2RunFacts, "isSolo" | "trials"> {
+  const named = configuration?.get("user-model");
+  const userModel = typeof named === "string" ? named : null;
   return {
-    ...{ maxSteps: 200, maxErrors: 10, seed: typeof seed === "number" ? seed : null },
-    ...{ agentModel: textIn("agent", "name") ?? nameOf(textIn("model", "folder")), userModel },
-    ...(userModel === null && typeof user === "string" ? { user } : {}),
+    ...{ maxSteps: 200, maxErrors: 10, seed, agentModel: agent?.name ?? nameOf(model?.folder ?? null), userModel },
+    ...(userModel === null && user !== null ? { user } : {}),
   };
 }

@@ -1,14 +1,13 @@
 // gateway(): agent programs of others sample from the policy, and are recorded in a run folder. Started again in its folder, it
 // takes up the sessions that a process left.
 
-import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { ConfigurationError, type Episode } from "../core/index.ts";
 import { type ExportContext, exportFormats, exportGroup } from "../export/index.ts";
 import { createGateway, type Gateway, GatewayError, type GatewayOptions as LibraryOptions } from "../gateway/index.ts";
 import { episodeSamples } from "../rollout/index.ts";
-import { createFileRunStore, resumeFileRunStore, runFiles } from "../store/index.ts";
+import { runFiles } from "../store/index.ts";
 import { samplingOf } from "./choose-policy.ts";
 import { toolsOfSession } from "./export-run.ts";
 import {
@@ -21,7 +20,8 @@ import {
 import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
 import { openWorlds, worldSettingNames } from "./gateway-worlds.ts";
 import type { RolloutSettings, SettingName } from "./rollout-settings.ts";
-import { checkSameSettings, readRunToResume, runManifest } from "./run-to-resume.ts";
+import { openRun } from "./open-run.ts";
+import { checkSameSettings, readRunToResume } from "./run-to-resume.ts";
 import { readKey } from "./secrets.ts";
 import { exporterFor } from "./rollout.ts";
 import { readAddress } from "./serve.ts";
@@ -146,28 +146,17 @@ export async function gateway(options: GatewayOptions): Promise<RunningGateway> 
   if (model === null) throw new ConfigurationError("Cannot open a gateway without a policy; name --engine or --model.");
   const settings: RolloutSettings = { ...prepared.settings, out: folder };
   if (resume !== null) checkSameSettings(resume, settings, gatewaySettingNames);
-  const storing = { redact, fsync: settings.fsync };
-  const earlier = resume === null ? null : await resumeFileRunStore(folder, storing);
-  const store = earlier?.store ?? createFileRunStore(folder, storing);
+  const run = await openRun({
+    ...{ place: folder, resume, settings, prepared, names: gatewaySettingNames, environment: "gateway" },
+  });
+  const { store, earlier } = run;
   const cancel = signal ?? new AbortController().signal;
   const notice = (message: string): void => onNotice(redact(message));
-  const connected = await prepared.connect(cancel, store, { onNotice: notice }).catch(async (error: unknown) => {
-    await earlier?.release();
-    throw error;
-  });
+  const connected = await prepared.connect(cancel, store, { onNotice: notice }).catch(run.release);
   const { engine } = connected;
   if (engine === null) throw new TypeError("A model without an agent has an engine.");
-  const describe = {
-    ...{ id: resume?.id ?? randomUUID(), settings, names: gatewaySettingNames, engine: connected },
-    ...{ totals: null, error: null },
-    ...{ begun: resume?.begun ?? new Date(), resumed: resume === null ? 0 : resume.resumed + 1 },
-    prepared: { ...prepared, environment: { ...prepared.environment, name: "gateway" } },
-  };
-  await store.begin(runManifest({ ...describe, ended: null, status: "running" }));
-  const opened: (() => Promise<unknown>)[] = [
-    () => connected.close(),
-    () => store.close(runManifest({ ...describe, ended: new Date(), status: "interrupted" })),
-  ];
+  await run.begin(connected);
+  const opened: (() => Promise<unknown>)[] = [() => connected.close(), () => run.close({ status: "interrupted" })];
   const close = async (): Promise<void> => {
     for (const closeOne of opened.splice(0).toReversed()) await closeOne();
   };
@@ -204,7 +193,7 @@ export async function gateway(options: GatewayOptions): Promise<RunningGateway> 
       open: (session) => made.open(session),
       reward: (id, grade) => made.reward(id, grade),
       end: (id, stopReason) => made.end(id, stopReason),
-      earlier: earlier === null ? null : { ended: earlier.ended.size, inFlight: earlier.inFlight.size },
+      earlier: run.counts,
     };
   } catch (error) {
     await close().catch(() => undefined);

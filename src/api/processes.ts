@@ -4,13 +4,14 @@ import { fork } from "node:child_process";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { queueSettings } from "./choose-queue.ts";
+import { chooseQueue, queueSettings } from "./choose-queue.ts";
 import { parseBaseUrl } from "../http/index.ts";
 import { ConfigurationError, type Episode } from "../core/index.ts";
 import { createProcessPool } from "../queue/index.ts";
 import { coordinateNats, type NatsConnectOptions } from "../queue/nats/index.ts";
 import { Coordinator, type CoordinatorOptions } from "../rollout/index.ts";
-import { EpisodeFiles, type FileRunStore, runFiles } from "../store/index.ts";
+import { EpisodeFiles, runFiles, unindexedEpisodes } from "../store/index.ts";
+import type { OpenedRun } from "./open-run.ts";
 import type { PreparedRollout, PrepareOptions } from "./prepare-rollout.ts";
 import { concurrencyBounds, type RolloutSettings } from "./rollout-settings.ts";
 import { keyOf } from "./setting.ts";
@@ -40,6 +41,18 @@ export function processesOf(
   return Math.max(1, Math.min(availableParallelism() - 1, busy));
 }
 
+/** Whose processes run the episodes of a run: a queue's workers in place of our own, or so many of our own. */
+export type Sharing = { readonly queue: NatsConnectOptions | null; readonly processes: number };
+
+/** `null`: this process runs them. `episodes`: as `processesOf`. Throws a `ConfigurationError` for what does not cross into another. */
+export function chooseSharing(settings: RolloutSettings, context: Surroundings, episodes: number): Sharing | null {
+  const queue = chooseQueue(settings, context);
+  const processes = queue === null ? processesOf(settings, episodes) : 1;
+  if (queue === null && processes === 1) return null;
+  checkProcesses(settings, context.parts);
+  return { queue, processes };
+}
+
 /** Of a file that one process writes, or a person at this terminal. */
 const ofOneProcess = ["preset", "recordUsers", "judgeCache"] as const;
 
@@ -67,29 +80,31 @@ export function checkProcesses(settings: RolloutSettings, parts: GivenParts | un
 
 type OpenWorkers = {
   readonly prepared: PreparedRollout;
-  readonly store: FileRunStore;
+  readonly run: OpenedRun;
   readonly groups: NonNullable<PrepareOptions["groups"]>;
   readonly given: RolloutSettings;
   readonly surroundings: Surroundings;
   /** Absolute. */
   readonly folder: string;
-  readonly processes: number;
-  /** Its workers run the episodes, in place of processes of our own; `null`: none. */
-  readonly queue: NatsConnectOptions | null;
-} & Pick<CoordinatorOptions, "runId" | "fence" | "onNotice" | "onReport">;
+  readonly sharing: Sharing;
+} & Pick<CoordinatorOptions, "onNotice" | "onReport">;
 
 /** Starts the processes of a run, or coordinates the workers of a queue. */
-export function openProcesses({
+export async function openProcesses({
   given,
   groups,
   surroundings: { env, cwd },
   folder,
-  processes,
+  sharing: { queue, processes },
   prepared,
-  store,
-  queue,
+  run: { store, earlier, id: runId, resumed },
   ...options
 }: OpenWorkers): Promise<Coordinator> {
+  // An episode of a group that is compared counts once it was.
+  if (earlier !== null && prepared.rank === null) {
+    for await (const one of unindexedEpisodes(folder, earlier.ended)) await store.appendIndexed(one);
+  }
+  const fence = resumed + 1;
   const files = new EpisodeFiles(folder);
   const whole = async (episode: Episode) => ({ episode, result: await prepared.rowsOf(episode) });
   const { ceiling } = concurrencyBounds(given.concurrency);
@@ -97,8 +112,7 @@ export function openProcesses({
   const leaseMs = Math.max(3, given.queueLease) * 1000;
   const settings: WorkerSettings = { settings: queue === null ? given : settingsForQueue(given), groups, folder };
   return Coordinator.open({
-    ...options,
-    store,
+    ...{ ...options, runId, fence, store },
     stored: async (episodeId) => {
       const episode = await store.kept(episodeId);
       return episode === null ? null : { ...(await whole(episode)), origin: "stored" };
@@ -118,7 +132,7 @@ export function openProcesses({
           maxLeases: ceiling,
         });
       return createProcessPool(handlers, {
-        ...{ processes, leaseMs, onFault: fail, generation: options.fence },
+        ...{ processes, leaseMs, onFault: fail, generation: fence },
         start: (name) =>
           fork(program, [name, folder, String(capacity), String(leaseMs)], {
             ...{ cwd, env: { ...env }, execArgv: [] },

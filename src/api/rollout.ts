@@ -1,32 +1,24 @@
 // rollout(): episodes of an environment, groups of them, and a run folder with what a trainer needs. Owns the folder's
 // manifest and the way out: done, interrupted or broken, the folder says which and stays readable.
 
-import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { basename, join, relative, resolve } from "node:path";
 import type { CircuitStatus } from "../engines/guarded/index.ts";
 import { slimeRowLine, toSlimeRow } from "../export/index.ts";
 import { subscribeToAbort } from "../lib/deadline.ts";
 import { type Coordinator, type RolloutParts, rolloutWarnings, runRollout, type RunTotals } from "../rollout/index.ts";
-import {
-  createFileRunStore,
-  createRoutedExpertsFile,
-  resumeFileRunStore,
-  runFiles,
-  cleanShards,
-  unindexedEpisodes,
-} from "../store/index.ts";
+import { createRoutedExpertsFile, runFiles, cleanShards } from "../store/index.ts";
 import { createBudget } from "./budget.ts";
 import { concurrencyOf } from "./choose-groups.ts";
-import { chooseQueue } from "./choose-queue.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
-import { checkProcesses, openProcesses, processesOf } from "./processes.ts";
+import { chooseSharing, openProcesses } from "./processes.ts";
 import { closeRemote } from "./remote-environments.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import { settingsRecord } from "./resolve-settings.ts";
-import { runManifest, checkSameSettings, type RunToResume } from "./run-to-resume.ts";
+import { openRun } from "./open-run.ts";
+import { checkSameSettings, type RunToResume } from "./run-to-resume.ts";
 import type { TracedPolicy } from "../telemetry/index.ts";
 import { type RunWatch, watchRun } from "./watch-run.ts";
 
@@ -153,13 +145,9 @@ export async function rolloutFrom(
   if (resume !== null) checkSameSettings(resume, settings);
   const place = resolve(surroundings.cwd, folder);
   const planned = (settings.groups ?? plan.taskIndexes.length) * plan.groupSize;
-  const queue = chooseQueue(settings, surroundings);
-  const processes = queue === null ? processesOf(settings, planned) : 1;
-  const isShared = queue !== null || processes > 1;
-  if (isShared) checkProcesses(settings, surroundings.parts);
-  const storing = { redact, fsync: settings.fsync, hasShards: isShared };
-  const earlier = resume === null ? null : await resumeFileRunStore(place, storing);
-  const store = earlier?.store ?? createFileRunStore(place, storing);
+  const sharing = chooseSharing(settings, surroundings, planned);
+  const run = await openRun({ place, resume, settings, prepared, hasShards: sharing !== null });
+  const { store, earlier } = run;
   const onNotice = (message: string): void => onEvent({ type: "notice", message });
   let watch: RunWatch | null = null;
   const onCircuit = (change: CircuitStatus): void => {
@@ -170,20 +158,11 @@ export async function rolloutFrom(
   const stop = AbortSignal.any([drain, signal]);
   const budget = createBudget(settings.maxCost, onNotice);
   const expertsFile = createRoutedExpertsFile(place);
-  const connected = await prepared
-    .connect(stop, store, { onNotice, onCircuit, expertsFile })
-    .catch(async (error: unknown) => {
-      await earlier?.release();
-      throw error;
-    });
-  const describe = {
-    ...{ id: resume?.id ?? randomUUID(), settings, prepared, engine: connected },
-    ...{ begun: resume?.begun ?? new Date(), resumed: resume === null ? 0 : resume.resumed + 1 },
-  };
+  const connected = await prepared.connect(stop, store, { onNotice, onCircuit, expertsFile }).catch(run.release);
   let workers: Coordinator | null = null;
   let unsubscribe = (): void => undefined;
   try {
-    await store.begin(runManifest({ ...describe, ended: null, status: "running", totals: null, error: null }));
+    await run.begin(connected);
     try {
       onEvent({
         type: "run-start",
@@ -191,7 +170,7 @@ export async function rolloutFrom(
           ...{ ...facts, settings, isResumable: preset === null },
           ...{ tasks: plan.taskIndexes.length, groupSize: plan.groupSize, user: prepared.user.name },
           policy: `${prepared.policyTitle} at ${connected.address}`,
-          earlier: earlier === null ? null : { ended: earlier.ended.size, inFlight: earlier.inFlight.size },
+          earlier: run.counts,
         },
       });
       for (const { file, bytes } of earlier?.torn ?? []) {
@@ -203,14 +182,9 @@ export async function rolloutFrom(
       for (const message of warnings) onEvent({ type: "warning", message });
       const log = (line: string): void => onEvent({ type: "log", line: redact(line) });
       let report = (): void => undefined;
-      if (isShared) {
-        // An episode of a group that is compared counts once it was.
-        if (earlier !== null && prepared.rank === null) {
-          for await (const one of unindexedEpisodes(place, earlier.ended)) await store.appendIndexed(one);
-        }
+      if (sharing !== null) {
         workers = await openProcesses({
-          ...{ given, groups, surroundings, folder: place, processes, queue, store, prepared, onNotice },
-          ...{ runId: describe.id, fence: describe.resumed + 1, onReport: () => report() },
+          ...{ given, groups, surroundings, folder: place, sharing, run, prepared, onNotice, onReport: () => report() },
         });
         const coordinator = workers;
         unsubscribe = subscribeToAbort(signal, () => void coordinator.stop());
@@ -219,7 +193,7 @@ export async function rolloutFrom(
       const watched = await watchRun(settings, unwatched, {
         ...{ folder: place, onNotice, log, variables: surroundings.env },
         policy: tracedPolicy(settings),
-        run: { id: describe.id, name: basename(place), configuration: settingsRecord(settings) },
+        run: { id: run.id, name: basename(place), configuration: settingsRecord(settings) },
       });
       watch = watched;
       const parts = {
@@ -248,13 +222,12 @@ export async function rolloutFrom(
       onEvent({ type: "run-end", totals });
       const status = stop.aborted || budget.signal.aborted ? "interrupted" : "done";
       if (status === "done") await cleanShards(place);
-      await store.close(runManifest({ ...describe, ended: new Date(), status, totals, error: null }));
+      await run.close({ status, totals });
       return { ...facts, status, totals, isResumable: status === "interrupted" && preset === null, redact };
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      const last = runManifest({ ...describe, ended: new Date(), status: "failed", totals: null, error: reason });
       // What stopped the run is thrown; that its folder cannot be closed either adds nothing.
-      await store.close(last).catch(() => undefined);
+      await run.close({ status: "failed", error: reason }).catch(() => undefined);
       throw error;
     }
   } finally {

@@ -1,5 +1,5 @@
-// run.json, written and read: what a run is and what came of it; and a run folder as the beginning of a resumed run: the settings
-// it began with, and whether those of now are the same. Names of keys are for people.
+// A run folder as the beginning of a resumed run: the settings it began with, and whether those of now are the same. Names of keys are
+// for people.
 
 import { resolve } from "node:path";
 
@@ -7,12 +7,10 @@ import { ConfigurationError } from "../core/index.ts";
 import { textTable } from "../lib/text.ts";
 import { dumpJson } from "../python-semantics/json/dump-json.ts";
 import { fromPlain, toPlain } from "../python-semantics/json/plain.ts";
-import type { JsonObject, JsonValue } from "../python-semantics/json/value.ts";
+import type { JsonObject } from "../python-semantics/json/value.ts";
 import type { RunTotals } from "../rollout/index.ts";
-import { checkResumable, openRunFolder } from "../store/index.ts";
-import type { ConnectedPolicy } from "./choose-policy.ts";
+import { checkResumable, openRunFolder, runFacts } from "../store/index.ts";
 import { type ConfigFile, settingsJson } from "./resolve-settings.ts";
-import type { PreparedRollout } from "./prepare-rollout.ts";
 import {
   type RolloutSettings,
   type SettingName,
@@ -22,61 +20,6 @@ import {
   settingOfKey,
 } from "./rollout-settings.ts";
 import { keyOf } from "./setting.ts";
-import { packageVersion } from "./surroundings.ts";
-
-type RunFacts = {
-  /** Random; the same after a resume and in a copy of the folder. */
-  readonly id: string;
-  readonly settings: RolloutSettings;
-  /** Settings that the run has. @default all of a rollout */
-  readonly names?: readonly SettingName[];
-  readonly prepared: PreparedRollout;
-  readonly engine: Pick<ConnectedPolicy, "address" | "weightVersion">;
-  readonly begun: Date;
-  /** How often the run was resumed. */
-  readonly resumed: number;
-  readonly ended: Date | null;
-  readonly status: "running" | "done" | "interrupted" | "failed";
-  readonly totals: RunTotals | null;
-  readonly error: string | null;
-};
-
-export function runManifest(facts: RunFacts): JsonObject {
-  const { settings, prepared, engine, begun, ended } = facts;
-  const { model, plan, environment } = prepared;
-  const plain: Readonly<Record<string, unknown>> = {
-    id: facts.id,
-    status: facts.status,
-    startedAt: begun.toISOString(),
-    finishedAt: ended?.toISOString() ?? null,
-    resumed: facts.resumed,
-    versions: { "trainable-agents": packageVersion(), node: process.versions.node },
-    seed: settings.seed,
-    environment: { name: environment.name, split: settings.split, tasks: plan.taskIndexes.length },
-    model:
-      model === null
-        ? null
-        : {
-            folder: model.folder,
-            tokenizer: model.tokenizer.name,
-            vocabularySize: model.tokenizer.vocabularySize,
-            renderer: model.renderer.family,
-            historyPolicy: model.renderer.historyPolicy,
-            parsers: model.renderer.parsers,
-          },
-    // `null`: the agent is behind an API.
-    engine:
-      settings.engine === null
-        ? null
-        : { name: settings.engine, address: engine.address, weightVersion: engine.weightVersion },
-    agent: settings.agentModel === null ? null : { name: settings.agentModel, address: engine.address },
-    user: prepared.user.name,
-    configuration: settingsJson(settings, facts.names),
-    totals: facts.totals,
-    error: facts.error,
-  };
-  return new Map<string, JsonValue>(Object.entries(plain).map(([key, value]) => [key, fromPlain(value)]));
-}
 
 export type RunToResume = {
   /** As the user named it. */
@@ -98,24 +41,17 @@ export type RunToResume = {
 export async function readRunToResume(folder: string, cwd: string): Promise<RunToResume> {
   const manifest = await openRunFolder(resolve(cwd, folder)).manifest();
   checkResumable(manifest, folder);
-  const configuration = manifest.get("configuration");
-  const begun = manifest.get("startedAt");
-  if (!(configuration instanceof Map) || typeof begun !== "string") {
+  const { configuration, startedAt, id, resumed, status, totals } = runFacts(manifest);
+  if (configuration === null || startedAt === null) {
     throw new ConfigurationError(
       `Cannot resume "${folder}": its run.json names no configuration; name the folder of a rollout or an evaluation.`,
     );
   }
-  const resumed = manifest.get("resumed");
-  const id = manifest.get("id");
   return {
-    folder,
+    ...{ folder, id, begun: new Date(startedAt), resumed: resumed ?? 0, isComplete: status === "done" },
     settings: { path: `${folder}/run.json`, values: settingValues(configuration, folder) },
     configuration: new Map([...configuration].map(([key, value]) => [renamedSettings.get(key) ?? key, value])),
-    id: typeof id === "string" ? id : null,
-    begun: new Date(begun),
-    resumed: typeof resumed === "number" ? resumed : 0,
-    isComplete: manifest.get("status") === "done",
-    totals: toPlain(manifest.get("totals") ?? null) as RunTotals | null,
+    totals: toPlain(totals) as RunTotals | null,
   };
 }
 

@@ -1,7 +1,6 @@
 // serve(): a rollout service with its folder. Engines are connected as requests name them, episodes are journalled, and the
 // folder that an earlier service left is resumed.
 
-import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { ConfigurationError, lookIntoEnvironment } from "../core/index.ts";
@@ -9,15 +8,15 @@ import { dumpJson } from "../python-semantics/json/dump-json.ts";
 import { type ExportContext, exportFormats, exportGroup } from "../export/index.ts";
 import { type Coordinator, type DispatchEpisode, WeightHistory } from "../rollout/index.ts";
 import type { RolloutService, RowFormat } from "../service/index.ts";
-import { createFileRunStore, resumeFileRunStore, runFiles, unindexedEpisodes } from "../store/index.ts";
-import { runManifest, checkSameSettings, readRunToResume, type RunToResume } from "./run-to-resume.ts";
+import { runFiles } from "../store/index.ts";
+import { openRun } from "./open-run.ts";
+import { checkSameSettings, readRunToResume, type RunToResume } from "./run-to-resume.ts";
 import { expertsSink } from "./choose-policy.ts";
 import { createEngines } from "./request-engines.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
 import { packageVersion, type Surroundings } from "./surroundings.ts";
-import { chooseQueue } from "./choose-queue.ts";
 import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
-import { checkProcesses, openProcesses, processesOf } from "./processes.ts";
+import { chooseSharing, openProcesses } from "./processes.ts";
 import { observedRunner } from "./watch-run.ts";
 import {
   type RolloutSettings,
@@ -173,24 +172,13 @@ async function openService(
   }
   // Not left to the first request, whose episodes would all fail.
   expertsSink({ name: settings.engine ?? "sglang", settings, preset: prepared.preset }, null);
-  const queue = chooseQueue(settings, context);
-  const processes = queue === null ? processesOf(settings, Infinity) : 1;
-  const isShared = queue !== null || processes > 1;
-  if (isShared) checkProcesses(settings, context.parts);
-  const storing = { redact, fsync: settings.fsync, hasShards: isShared };
-  const earlier = existsSync(join(folder, runFiles.manifest)) ? await resumeFileRunStore(folder, storing) : null;
-  const store = earlier?.store ?? createFileRunStore(folder, storing);
-  const describe = {
-    ...{ id: resume?.id ?? randomUUID(), settings, prepared, totals: null, error: null },
-    ...{ begun: resume?.begun ?? new Date(), resumed: resume === null ? 0 : resume.resumed + 1 },
-    // Contacted when the first request names it.
-    engine: { address: "as requests name it", weightVersion: null },
-  };
-  await store.begin(runManifest({ ...describe, ended: null, status: "running" }));
+  const sharing = chooseSharing(settings, context, Infinity);
+  const run = await openRun({ place: folder, resume, settings, prepared, hasShards: sharing !== null });
+  const { store, earlier } = run;
+  // Contacted when the first request names it.
+  await run.begin({ address: "as requests name it", weightVersion: null });
   /** In the order in which they were opened. The run is never "done": a service can always be resumed. */
-  const opened: (() => Promise<void>)[] = [
-    () => store.close(runManifest({ ...describe, ended: new Date(), status: "interrupted" })),
-  ];
+  const opened: (() => Promise<void>)[] = [() => run.close({ status: "interrupted" })];
   const close = async (): Promise<void> => {
     for (const closeOne of opened.toReversed()) await closeOne();
   };
@@ -214,14 +202,9 @@ async function openService(
     );
     opened.push(() => engines.close());
     let workers: Coordinator | null = null;
-    if (isShared) {
-      if (earlier !== null && prepared.rank === null) {
-        for await (const one of unindexedEpisodes(folder, earlier.ended)) await store.appendIndexed(one);
-      }
-      workers = await openProcesses({
-        ...{ given, groups: "requested", surroundings: context, folder, processes, queue, store, prepared, onNotice },
-        ...{ runId: describe.id, fence: describe.resumed + 1 },
-      });
+    if (sharing !== null) {
+      const groups = "requested" as const;
+      workers = await openProcesses({ given, groups, surroundings: context, folder, sharing, run, prepared, onNotice });
     }
     const suspend = async ({ wait }: { readonly wait: boolean }): Promise<void> => {
       if (!wait || !gate.isOpen) await workers?.stop();
@@ -290,7 +273,7 @@ async function openService(
     await service.restore(requests, { decided: earlier?.decided ?? new Map() });
     return {
       ...{ service, suspend, close, environment: environment.name, split: settings.split ?? "" },
-      earlier: earlier === null ? null : { ended: earlier.ended.size, inFlight: earlier.inFlight.size },
+      earlier: run.counts,
     };
   } catch (error) {
     await close().catch(() => undefined);

@@ -3,6 +3,7 @@
 import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
+import type { JsonObject } from "../python-semantics/json/index.ts";
 import {
   type AgentStrategy,
   type ChatAgent,
@@ -60,4 +61,12 @@ export function packageVersion(): string {
   const found = typeof manifest === "object" && manifest !== null && "version" in manifest ? manifest.version : null;
   version = typeof found === "string" ? found : "unknown";
   return version;
+}
+
+/** What wrote a run, for whoever reads its folder later. */
+export function packageVersions(): JsonObject {
+  return new Map([
+    ["trainable-agents", packageVersion()],
+    ["node", process.versions.node],
+  ]);
 }

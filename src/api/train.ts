@@ -6,8 +6,8 @@ import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import { mkdir, writeFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
-import { basename, join, resolve } from "node:path";
-import type { JsonObject } from "../python-semantics/json/index.ts";
+import { join, resolve } from "node:path";
+import { dumpJson, fromPlain, type JsonObject, toPlain } from "../python-semantics/json/index.ts";
 import { ConfigurationError, type Grading, lookIntoEnvironment, type Taskset } from "../core/index.ts";
 import { createEmbeddedEngine } from "../engines/embedded/index.ts";
 import {
@@ -41,9 +41,9 @@ import { chooseStrategy, chooseUser } from "./choose-user.ts";
 import { makeOwnModel } from "./from-expert.ts";
 import { checkSplit, loadEnvironment } from "./load-environment.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions } from "./options.ts";
-import type { CurvePoint, CurveSink } from "../telemetry/index.ts";
-import { packageVersion, type Surroundings } from "./surroundings.ts";
-import { type FlagValues, resolveSettings, settingsRecord } from "./resolve-settings.ts";
+import { packageVersions, type Surroundings } from "./surroundings.ts";
+import { type TrainFacts, trainManifest } from "../store/index.ts";
+import { type FlagValues, resolveSettings, settingsJson } from "./resolve-settings.ts";
 import { type RolloutSettings, rolloutSettings, readTaskList } from "./rollout-settings.ts";
 import { keyOf, readFlag, readFlags } from "./setting.ts";
 import { type TrainSettings, trainSettings } from "./train-settings.ts";
@@ -169,19 +169,12 @@ export async function trainFrom(
     });
     curves = sink;
     if (saved === null) {
-      const facts = {
-        format: 1,
-        id,
-        versions: { "trainable-agents": packageVersion(), node: process.versions.node },
-        kernels: loadKernels().build,
-        threads,
-        environment: environment.name,
-        split,
-        model: modelFolder,
-        learning: settings,
-        configuration: settingsRecord(base),
+      const facts: TrainFacts = {
+        ...{ format: 1, versions: packageVersions(), kernels: loadKernels().build, threads },
+        ...{ environment: environment.name, split, model: modelFolder },
+        ...{ learning: fromPlain(settings) as JsonObject, configuration: settingsJson(base) },
       };
-      await writeFile(join(place, "train.json"), `${JSON.stringify(facts, null, 2)}\n`);
+      await writeFile(join(place, "train.json"), `${dumpJson(fromPlain(facts), { indent: 2 })}\n`);
     }
     const { algorithm, minutes, steps, evalEvery, checkpointEvery } = settings;
     onEvent({
@@ -282,19 +275,18 @@ async function readTrainingToResume(folder: string, options: TrainOptions): Prom
   const { cwd, variables } = options;
   const call = { ...(cwd === undefined ? {} : { cwd }), ...(variables === undefined ? {} : { variables }) };
   const { surroundings } = await readOptions({ ...Object.fromEntries(parts), ...call });
-  const facts = await readFields(resolve(surroundings.cwd, folder, "train.json"));
-  const { learning, configuration, threads } = facts as Readonly<Record<string, Readonly<Record<string, unknown>>>>;
-  if (learning === undefined || configuration === undefined) {
+  const facts = fromPlain(await readFields(resolve(surroundings.cwd, folder, "train.json")));
+  const { learning, configuration, threads } = trainManifest.read(facts, "train.json");
+  if (learning === null || configuration === null) {
     throw new ConfigurationError(`Cannot resume "${folder}": its train.json does not say how it was trained.`);
   }
-  const values = Object.keys(rolloutSettings).map((name) => [name, configuration[keyOf(name)] ?? undefined]);
-  const { metrics } = options;
-  const again = metrics === undefined ? {} : { metrics };
-  const base = resolveSettings({ ...(Object.fromEntries(values) as FlagValues), ...again }, null);
-  checkCurves(base);
+  const values = Object.keys(rolloutSettings).map((name) => {
+    return [name, toPlain(configuration.get(keyOf(name)) ?? null) ?? undefined];
+  });
+  const base = resolveSettings(Object.fromEntries(values) as FlagValues, null);
   const settings = readFlags(trainSettings, {
-    groupSize: learning["samples"],
-    ...learning,
+    groupSize: learning.get("samples"),
+    ...(toPlain(learning) as Readonly<Record<string, unknown>>),
     threads,
     ...options,
     resume: folder,

@@ -2,14 +2,13 @@
 // which settings; of its own it has its keys, and where data, model, engines and run folders are here.
 
 import { createServer } from "node:http";
-import { readFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { basename, join, resolve } from "node:path";
 import { ConfigurationError } from "../core/index.ts";
 import type { RunState, WorkerQueue, WorkerReport } from "../queue/index.ts";
 import { connectNatsWorker, parseNatsAddress } from "../queue/nats/index.ts";
 import { runWorker } from "../rollout/index.ts";
-import { runFiles } from "../store/index.ts";
+import { openRunFolder, runFacts } from "../store/index.ts";
 import { chooseQueue, queueSettings } from "./choose-queue.ts";
 import type { CallOptions } from "./options.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
@@ -154,13 +153,8 @@ export async function work(options: WorkOptions): Promise<WorkResult> {
 
 /** The run folder must be the coordinator's: what a worker writes elsewhere, nobody reads. */
 async function checkFolder(place: string, { runId }: RunState): Promise<void> {
-  let id: unknown;
-  try {
-    const manifest = JSON.parse(await readFile(join(place, runFiles.manifest), "utf8")) as { readonly id?: unknown };
-    ({ id } = manifest);
-  } catch {
-    id = null;
-  }
+  const read = async (): Promise<string | null> => runFacts(await openRunFolder(place).manifest()).id;
+  const id = await read().catch(() => null);
   if (id === runId) return;
   throw new ConfigurationError(
     `Cannot run "${runId}": ${id === null ? "there is no run" : "there is another run"} in "${place}"; give --dir the folder that holds the coordinator's run folder, on a disk that both reach.`,

@@ -5,6 +5,7 @@ import { stripVTControlCharacters } from "node:util";
 import { describe, expect, it } from "vitest";
 import { readEpisodes, runManifest } from "../store/index.ts";
 import { parseJson } from "../python-semantics/json/parse-json.ts";
+import { fromPlain } from "../python-semantics/json/plain.ts";
 import { createFunctionSampler, createSglangFront, type Sampler } from "../testing/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
 import { createTestCli, readAll } from "./cli.test-helper.ts";
@@ -106,7 +107,9 @@ describe("rollout", () => {
     const manifest: unknown = JSON.parse(files.get("run.json") ?? "");
     const documented = runManifest.parts[0]?.fields.map(({ name }) => name);
     expect(Object.keys(manifest as object)).toEqual(documented);
-    runManifest.read(parseJson(files.get("run.json") ?? ""), "run.json");
+    // What is not as described would be read as null.
+    const stored = parseJson(files.get("run.json") ?? "");
+    expect(fromPlain(runManifest.read(stored, "run.json"))).toEqual(stored);
     expect(manifest).toMatchObject({
       format: 2,
       status: "done",

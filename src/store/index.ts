@@ -1,6 +1,15 @@
 // Stored runs: the contract, a store in memory, a store in files, the records.
 
-export { episodeFromJson, episodeLine, recordReferences, runManifest } from "./records.ts";
+export {
+  episodeFromJson,
+  episodeLine,
+  recordReferences,
+  type RunFacts,
+  runFacts,
+  runManifest,
+  type TrainFacts,
+  trainManifest,
+} from "./records.ts";
 export type { RecordReference } from "./schema.ts";
 export {
   type EpisodePlace,

@@ -27,6 +27,9 @@ export interface Schema<T> {
   readonly parts: readonly RecordReference[];
 }
 
+/** The type of a record that is described by its schema alone. */
+export type RecordOf<S> = S extends Schema<infer T> ? Readonly<T> : never;
+
 /** A record as the reference shows it; `variant` is `null` in records that have none. */
 export type RecordReference = {
   readonly name: string;

@@ -3,9 +3,14 @@
 import { resolve } from "node:path";
 import { Command } from "commander";
 import { ConfigurationError, type Episode } from "../../core/index.ts";
-import type { JsonObject } from "../../python-semantics/json/value.ts";
-import { toPlain } from "../../python-semantics/json/plain.ts";
-import { episodeLine, type EpisodeSummary, openRunFolder, type RunFolder } from "../../store/index.ts";
+import {
+  episodeLine,
+  type EpisodeSummary,
+  openRunFolder,
+  type RunFacts,
+  runFacts,
+  type RunFolder,
+} from "../../store/index.ts";
 import type { CliContext, RunCommand } from "../cli-context.ts";
 import { tokenizerOf } from "../../api/choose-model.ts";
 import { conversationView } from "../display/conversation-view.ts";
@@ -58,7 +63,7 @@ async function inspect(
         `Note: the last line of the run was cut off (${formatCount(bytes)} bytes) and is left out.\n`,
       ),
   });
-  const manifest = await reader.manifest();
+  const facts = runFacts(await reader.manifest());
   if (episode === null) {
     if (flags.tokens === true) {
       throw new ConfigurationError(
@@ -66,16 +71,12 @@ async function inspect(
       );
     }
     await listEpisodes(reader, {
-      manifest,
-      folder,
-      outcome: flags.outcome ?? null,
-      context,
-      asJson: flags.json === true,
+      ...{ facts, folder, context, outcome: flags.outcome ?? null, asJson: flags.json === true },
     });
     await sayLink(folder, null, context);
     return 0;
   }
-  await showEpisode(await findEpisode(reader, episode, folder), { manifest, flags, context });
+  await showEpisode(await findEpisode(reader, episode, folder), { facts, flags, context });
   await sayLink(folder, { name: episode, asTokens: flags.tokens === true }, context);
   return 0;
 }
@@ -92,14 +93,14 @@ const listFilters: Readonly<Record<string, (episode: EpisodeSummary) => boolean>
 async function listEpisodes(
   reader: RunFolder,
   options: {
-    readonly manifest: JsonObject;
+    readonly facts: RunFacts;
     readonly folder: string;
     readonly outcome: string | null;
     readonly context: CliContext;
     readonly asJson: boolean;
   },
 ): Promise<void> {
-  const { manifest, folder, outcome, context } = options;
+  const { facts, folder, outcome, context } = options;
   const keep = outcome === null ? () => true : Object.hasOwn(listFilters, outcome) ? listFilters[outcome] : undefined;
   if (keep === undefined) {
     throw new ConfigurationError(
@@ -113,7 +114,7 @@ async function listEpisodes(
     if (keep(episode)) shown.push(episodeRow(episode));
   }
   if (options.asJson) {
-    writeJson({ run: folder, status: toPlain(manifest.get("status") ?? null), episodes: number, rows: shown }, context);
+    writeJson({ run: folder, status: facts.status, episodes: number, rows: shown }, context);
     return;
   }
   const rows = shown.map(cellsOf);
@@ -123,11 +124,7 @@ async function listEpisodes(
     "># | episode | >reward | outcome | stop reason | >turns | >tokens | >sampled | format errors",
     rows,
   );
-  const text = (key: string): string => {
-    const value = manifest.get(key);
-    return typeof value === "string" ? value : "–";
-  };
-  stdout.write(`${colours.bold(folder)}  ${text("status")}, started ${text("startedAt")}\n\n`);
+  stdout.write(`${colours.bold(folder)}  ${facts.status ?? "–"}, started ${facts.startedAt ?? "–"}\n\n`);
   stdout.write(`${colours.dim(header)}\n`);
   for (const line of lines) stdout.write(`${line}\n`);
   stdout.write(`\n${formatCount(rows.length)} of ${formatCount(number)} episodes\n`);
@@ -175,9 +172,9 @@ export async function findEpisode(reader: RunFolder, nameOrNumber: string, folde
 
 async function showEpisode(
   episode: Episode,
-  shown: { readonly manifest: JsonObject; readonly flags: InspectFlags; readonly context: CliContext },
+  shown: { readonly facts: RunFacts; readonly flags: InspectFlags; readonly context: CliContext },
 ): Promise<void> {
-  const { manifest, flags, context } = shown;
+  const { facts, flags, context } = shown;
   const { stdout } = context;
   if (flags.json === true) {
     // The line of episodes.jsonl, without its checksum: the record that docs/reference.md describes.
@@ -190,9 +187,7 @@ async function showEpisode(
     stdout.write(`${conversationView(episode, { colours, textLength }).join("\n")}\n`);
     return;
   }
-  const model = manifest.get("model");
-  const named = model instanceof Map ? model.get("folder") : null;
-  const folder = typeof named === "string" ? named : null;
+  const folder = facts.model?.folder ?? null;
   const tokenizer = await tokenizerOf(folder, context.cwd);
   if (tokenizer === null) {
     context.stderr.write(

@@ -8,7 +8,7 @@ import { Command } from "commander";
 
 import { ConfigurationError } from "../../core/index.ts";
 import { type AuditTemplateOptions, bundledChatTemplate } from "../../renderers/index.ts";
-import { openRunFolder } from "../../store/index.ts";
+import { openRunFolder, runFacts } from "../../store/index.ts";
 import { createReadableTokenizer, loadModelFolder } from "../../tokenizers/index.ts";
 import type { CliContext, RunCommand } from "../cli-context.ts";
 import { modelPath, readableModel, tokenizerOf } from "../../api/choose-model.ts";
@@ -133,13 +133,9 @@ async function storyOfRun({ conversation, episode, flags }: Request, { cwd, stde
   const reader = openRunFolder(resolve(cwd, conversation), {
     onTornLine: () => void stderr.write("Note: the last line of the run was cut off and is left out.\n"),
   });
-  const model = (await reader.manifest()).get("model");
-  const recorded = (key: string): string | null => {
-    const value = model instanceof Map ? model.get(key) : null;
-    return typeof value === "string" ? value : null;
-  };
-  const folder = flags.model ?? recorded("folder");
+  const { model } = runFacts(await reader.manifest());
+  const folder = flags.model ?? model?.folder ?? null;
   const tokenizer = await tokenizerOf(folder === readableModel ? null : folder, cwd);
   const found = await findEpisode(reader, episode, conversation);
-  return episodeStory(found, { tokenizer, renderer: recorded("renderer") ?? "unknown" });
+  return episodeStory(found, { tokenizer, renderer: model?.renderer ?? "unknown" });
 }

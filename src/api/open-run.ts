@@ -1,0 +1,112 @@
+// The folder of a run for whatever writes one (a rollout, a service, a gateway): its store, new or resumed, and its run.json, which says
+// what the run is and, in the end, what came of it. Not the run itself.
+
+import { randomUUID } from "node:crypto";
+import { fromPlain } from "../python-semantics/json/plain.ts";
+import type { JsonObject } from "../python-semantics/json/value.ts";
+import type { RunTotals } from "../rollout/index.ts";
+import {
+  createFileRunStore,
+  type FileRunStore,
+  type ResumedRun,
+  resumeFileRunStore,
+  type RunFacts,
+} from "../store/index.ts";
+import type { ConnectedPolicy } from "./choose-policy.ts";
+import type { PreparedRollout } from "./prepare-rollout.ts";
+import { settingsJson } from "./resolve-settings.ts";
+import type { RolloutSettings, SettingName } from "./rollout-settings.ts";
+import type { RunToResume } from "./run-to-resume.ts";
+import { packageVersions } from "./surroundings.ts";
+
+type RunToOpen = {
+  /** Absolute. */
+  readonly place: string;
+  /** `null`: a new run. */
+  readonly resume: RunToResume | null;
+  readonly settings: RolloutSettings;
+  readonly prepared: PreparedRollout;
+  /** Episodes may lie in shards. @default false */
+  readonly hasShards?: boolean;
+  /** Settings that the run has. @default all of a rollout */
+  readonly names?: readonly SettingName[];
+  /** As run.json calls it. @default that of the rollout */
+  readonly environment?: string;
+};
+
+/** What came of a run, as far as it has come. */
+type RunState = {
+  readonly status: NonNullable<RunFacts["status"]>;
+  readonly totals?: RunTotals;
+  readonly error?: string;
+};
+
+export type OpenedRun = {
+  /** Random; the same after a resume and in a copy of the folder. */
+  readonly id: string;
+  /** How often the run was resumed. */
+  readonly resumed: number;
+  readonly store: FileRunStore;
+  /** What earlier processes left; `null`: a new run. */
+  readonly earlier: ResumedRun | null;
+  /** Episodes of earlier processes; `null`: a new run. */
+  readonly counts: { readonly ended: number; readonly inFlight: number } | null;
+  /** Unlocks the folder as it was, in place of `begin`, and rejects with `error`. */
+  release(this: void, error: unknown): Promise<never>;
+  /** Writes run.json and takes the folder. `policy`: what was connected to. */
+  begin(policy: Pick<ConnectedPolicy, "address" | "weightVersion">): Promise<void>;
+  /** Writes what came of it, and releases the folder. Call it after `begin` alone. */
+  close(state: RunState): Promise<void>;
+};
+
+/** Nothing is changed before `begin`. Throws a `ConfigurationError` for a folder that cannot be resumed. */
+export async function openRun({ place, resume, settings, prepared, ...options }: RunToOpen): Promise<OpenedRun> {
+  const storing = { redact: prepared.redact, fsync: settings.fsync, hasShards: options.hasShards ?? false };
+  const earlier = resume === null ? null : await resumeFileRunStore(place, storing);
+  const store = earlier?.store ?? createFileRunStore(place, storing);
+  const id = resume?.id ?? randomUUID();
+  const resumed = resume === null ? 0 : resume.resumed + 1;
+  const { model, plan, environment } = prepared;
+  let facts: Omit<RunFacts, "format"> | null = null;
+  const manifest = (): JsonObject => fromPlain(facts) as JsonObject;
+  return {
+    ...{ id, resumed, store, earlier },
+    counts: earlier === null ? null : { ended: earlier.ended.size, inFlight: earlier.inFlight.size },
+    release: async (error) => {
+      await earlier?.release();
+      throw error;
+    },
+    begin: async ({ address, weightVersion }) => {
+      facts = {
+        ...{ id, status: "running", startedAt: (resume?.begun ?? new Date()).toISOString(), finishedAt: null, resumed },
+        versions: packageVersions(),
+        seed: settings.seed,
+        environment: {
+          ...{ name: options.environment ?? environment.name, split: settings.split, tasks: plan.taskIndexes.length },
+        },
+        model:
+          model === null
+            ? null
+            : {
+                folder: model.folder,
+                tokenizer: model.tokenizer.name,
+                vocabularySize: model.tokenizer.vocabularySize,
+                renderer: model.renderer.family,
+                historyPolicy: model.renderer.historyPolicy,
+                parsers: fromPlain(model.renderer.parsers) as JsonObject,
+              },
+        engine: settings.engine === null ? null : { name: settings.engine, address, weightVersion },
+        agent: settings.agentModel === null ? null : { name: settings.agentModel, address },
+        user: prepared.user.name,
+        configuration: settingsJson(settings, options.names),
+        ...{ totals: null, error: null },
+      };
+      await store.begin(manifest());
+    },
+    close: async ({ status, totals, error = null }) => {
+      const came = totals === undefined ? null : (fromPlain(totals) as JsonObject);
+      facts = { ...facts!, status, finishedAt: new Date().toISOString(), totals: came, error };
+      await store.close(manifest());
+    },
+  };
+}

@@ -1,0 +1,47 @@
+// `run.json` and `train.json` as readers find them: what is as described, and what programs of others wrote in its place.
+
+import { describe, expect, it } from "vitest";
+import { fromPlain } from "../python-semantics/json/index.ts";
+import type { JsonObject } from "../python-semantics/json/value.ts";
+import { runFacts, trainManifest } from "./index.ts";
+
+const jsonObject = (value: object): JsonObject => fromPlain(value) as JsonObject;
+
+describe("runFacts()", () => {
+  it("reads what a run says of itself", () => {
+    const manifest = jsonObject({
+      format: 2,
+      status: "done",
+      model: { folder: "Qwen3-4B", vocabularySize: 151_936 },
+      configuration: { "group-size": 8 },
+    });
+    const facts = runFacts(manifest);
+    expect(facts).toMatchObject({ format: 2, status: "done", model: { folder: "Qwen3-4B", vocabularySize: 151_936 } });
+    expect(facts.configuration?.get("group-size")).toBe(8);
+  });
+
+  it("has null for what an earlier version did not write", () => {
+    const { id, agent, model } = runFacts(jsonObject({ format: 1, model: { folder: null } }));
+    expect([id, agent, model?.renderer]).toEqual([null, null, null]);
+  });
+
+  it("has null for what another program says in its own way, and needs a format", () => {
+    const manifest = jsonObject({ format: 2, status: "finished", model: "my-model", totals: [1], environment: 3 });
+    const { status, model, totals, environment } = runFacts(manifest);
+    expect([status, model, totals, environment]).toEqual([null, null, null, null]);
+    expect(() => runFacts(jsonObject({ status: "done" }))).toThrow(
+      "run.json.format: it is nothing, a number is needed",
+    );
+  });
+});
+
+describe("train.json", () => {
+  it("is read like run.json", () => {
+    const { learning, threads, configuration } = trainManifest.read(
+      jsonObject({ learning: { algorithm: "grpo" }, threads: "all" }),
+      "train.json",
+    );
+    expect(learning?.get("algorithm")).toBe("grpo");
+    expect([threads, configuration]).toEqual([null, null]);
+  });
+});
