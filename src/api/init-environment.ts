@@ -1,9 +1,9 @@
-// initEnvironment(): a folder with an environment that runs. It writes files and nothing else: nothing is installed.
+// initEnvironment(): a folder with an environment that runs, small enough to be read and replaced piece by piece: a copy of
+// examples/new-environment under another name. It writes files and nothing else: nothing is installed.
 
-import { mkdir, readdir, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { ConfigurationError } from "../core/index.ts";
-import { environmentFiles } from "./environment-template.ts";
 import { packageVersion } from "./surroundings.ts";
 
 /** Options of {@link initEnvironment}: the flags of the command `init environment` in camelCase. */
@@ -46,13 +46,44 @@ export async function initEnvironment(options: InitEnvironmentOptions): Promise<
     if (present.length > 0) {
       throw new ConfigurationError(`${cannot}: it holds "${present[0]}" and ${present.length - 1} more; ${remedy}.`);
     }
-    const files = environmentFiles({ name, version: packageVersion() });
-    for (const [file, text] of Object.entries(files)) await writeFile(join(folder, file), text, { flag: "wx" });
-    return { folder, files: Object.keys(files) };
+    const files = await environmentFiles(name);
+    for (const [file, text] of files) await writeFile(join(folder, file), text, { flag: "wx" });
+    return { folder, files: files.map(([file]) => file) };
   } catch (cause) {
     if (cause instanceof ConfigurationError) throw cause;
     const { code = String(cause) } = cause as NodeJS.ErrnoException;
     const state = code === "EEXIST" || code === "ENOTDIR" ? "there is a file of that name" : code;
     throw new ConfigurationError(`${cannot}: ${state}; ${remedy}.`, { cause });
   }
+}
+
+const template = new URL("../../examples/new-environment/", import.meta.url);
+
+async function environmentFiles(name: string): Promise<readonly (readonly [file: string, text: string])[]> {
+  const copies = { "environment.ts": "environment.ts", "environment.test.mjs": "test.mjs", "README.md": "README.md" };
+  const copied = Object.entries(copies).map(async ([file, from]) => {
+    return [file, (await readFile(new URL(from, template), "utf8")).replaceAll("NAME", name)] as const;
+  });
+  const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
+  // Not in the example: what lies beside a package.json cannot import this package by its name.
+  const made = {
+    "package.json": json({
+      ...{ name, private: true, type: "module" },
+      scripts: {
+        test: "node --test",
+        doctor: "trainable-agents doctor environment ./environment.ts",
+        rollout: "trainable-agents rollout --env ./environment.ts --user agenda --engine embedded --model bookshop-1m",
+      },
+      dependencies: { "trainable-agents": packageVersion() },
+    }),
+    "tsconfig.json": json({
+      compilerOptions: {
+        ...{ target: "ES2023", lib: ["ES2023", "DOM"], module: "NodeNext", types: [] },
+        ...{ strict: true, noEmit: true, skipLibCheck: true },
+      },
+      include: ["*.ts"],
+    }),
+    ".gitignore": "node_modules/\nruns/\n",
+  };
+  return [...(await Promise.all(copied)), ...Object.entries(made)];
 }

@@ -1,0 +1,40 @@
+// `npm test`: what runs and rewards rely on.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { auditEnvironment, loadEnvironmentSource } from "trainable-agents";
+
+const env = "./environment.ts";
+
+test("the environment keeps its contract, and nothing is earned by doing the same everywhere", async () => {
+  const { findings } = await auditEnvironment({ env });
+  assert.deepEqual(
+    findings.filter(({ result }) => result !== "ok"),
+    [],
+  );
+});
+
+/** What an episode earns in which these calls are made and this is said. */
+async function play(split, index, { calls, says }) {
+  const source = await loadEnvironmentSource({ env });
+  const world = await source.open(source.taskset(split).task(index));
+  for (const [name, args] of calls) await world.call({ name, arguments: new Map(Object.entries(args)) });
+  await world.hear(says);
+  const { reward } = await world.grade({ outcome: "completed" });
+  await world.close?.();
+  return reward;
+}
+
+const move = (booking, day) => ["move_booking", { booking, day }];
+
+test("what is right earns 1", async () => {
+  assert.equal(await play("train", 0, { calls: [move("T-11", "Friday")], says: "It is moved to Friday." }), 1);
+  assert.equal(await play("train", 1, { calls: [move("T-12", "Sunday")], says: "Sunday is full." }), 1);
+  assert.equal(await play("test", 1, { calls: [], says: "It is on Tuesday already." }), 1);
+});
+
+test("what is wrong earns 0", async () => {
+  assert.equal(await play("train", 0, { calls: [], says: "It is moved to Friday." }), 0);
+  assert.equal(await play("train", 0, { calls: [move("T-11", "Friday")], says: "" }), 0);
+  assert.equal(await play("test", 1, { calls: [move("T-22", "Friday")], says: "It is on that day already." }), 0);
+});
