@@ -3,7 +3,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { scoreTau2File } from "../src/api/score-tau2-file.ts";
+import { scoreTau2File } from "../src/api/score-files.ts";
 import { tau2Facts } from "../src/api/tau2-facts.ts";
 import { loadTau2Data, readMessages, type Tau2Message, type Tau2Task } from "../src/environments/tau2-bench/index.ts";
 import { attributeFault, type ConversationStep, type TaskFacts } from "../src/graders/index.ts";

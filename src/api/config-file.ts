@@ -1,11 +1,18 @@
-// Settings as YAML: reads a configuration file and writes one. A file keeps where each value stands, so that an error can point at
-// it. Imported when a file is named or printed: the YAML library costs every other command 40 ms.
+// Settings as YAML: reads a configuration file, writes one, and says in a JSON Schema what one may hold. A file keeps where each value
+// stands, so that an error can point at it. Imported when a file is named or printed: the YAML library costs every other command 40 ms.
 
 import { stringify, isMap, isNode, isScalar, LineCounter, parseDocument } from "yaml";
-
+import { z } from "zod";
 import { ConfigurationError } from "../core/index.ts";
 import { type ConfigFile, settingsRecord } from "./resolve-settings.ts";
-import { type RolloutSettings, type SettingName, settingNames, settingOfKey } from "./rollout-settings.ts";
+import {
+  renamedSettings,
+  type RolloutSettings,
+  rolloutSettings,
+  type SettingName,
+  settingNames,
+  settingOfKey,
+} from "./rollout-settings.ts";
 import { readNamedFile } from "./surroundings.ts";
 import { keyOf, suggestion } from "./setting.ts";
 
@@ -67,4 +74,27 @@ function firstSentence(message: string): string {
 /** YAML for `--dry-run`; feeding it to `--config` gives the same settings. */
 export function settingsYaml(settings: RolloutSettings): string {
   return stringify(settingsRecord(settings), { lineWidth: 0 });
+}
+
+/** Of a file for `--config`. What it accepts, a run may still refuse: it knows types and names, not how settings fit together. */
+export function configurationSchema(): Readonly<Record<string, unknown>> {
+  const properties = settingNames.map((name) => {
+    const { schema, help, default: value, group } = rolloutSettings[name];
+    // Refinements and conversions of text are code: what they take is said in words.
+    const { $schema: _, ...type } = z.toJSONSchema(schema, { io: "input", unrepresentable: "any" }) as Record<
+      string,
+      unknown
+    >;
+    return [keyOf(name), { ...type, title: group, description: help, default: value }] as const;
+  });
+  const earlier = [...renamedSettings].map(
+    ([old, now]) => [old, { ...Object.fromEntries(properties)[now], deprecated: true }] as const,
+  );
+  return {
+    $schema: "https://json-schema.org/draft/2020-12/schema",
+    title: "Settings of a rollout (trainable-agents rollout --config)",
+    type: "object",
+    properties: Object.fromEntries([...properties, ...earlier]),
+    additionalProperties: false,
+  };
 }

@@ -20,7 +20,7 @@ const commands: Readonly<Record<string, () => Promise<(run: RunCommand) => Comma
   compare: async () => (await import("./commands/compare-command.ts")).compareCommand,
   view: async () => (await import("./commands/view-command.ts")).viewCommand,
   export: async () => (await import("./commands/export-command.ts")).exportCommand,
-  merge: async () => (await import("./commands/merge-command.ts")).mergeCommand,
+  merge: async () => (await import("./commands/export-command.ts")).mergeCommand,
   "export-model": async () => (await import("./commands/export-command.ts")).exportModelCommand,
   prepare: async () => (await import("./commands/start-command.ts")).prepareCommand,
   train: async () => (await import("./commands/train-command.ts")).trainCommand,
@@ -32,7 +32,7 @@ const commands: Readonly<Record<string, () => Promise<(run: RunCommand) => Comma
   init: async () => (await import("./commands/init-command.ts")).initCommand,
   doctor: async () => (await import("./commands/doctor-command.ts")).doctorCommand,
   bench: async () => (await import("./commands/bench-command.ts")).benchCommand,
-  schema: async () => (await import("./commands/schema-command.ts")).schemaCommand,
+  schema: async () => (await import("./commands/init-command.ts")).schemaCommand,
   tokens: async () => (await import("./commands/tokens-command.ts")).tokensCommand,
 };
 

@@ -1,8 +1,22 @@
-// How the values of graders become one reward. No model is known here: what a judge is asked and what its answer means comes as
-// values.
+// The graders of an episode that has ended: what each asks its judge, and how their values become one reward. No model is known here:
+// what a judge is asked and what its answer means comes as values. How a judgement is recorded, and taken from the record, is the
+// loop's.
 
 import { createHash } from "node:crypto";
-import type { Grade, Grading, Question, Verdict } from "../core/index.ts";
+import {
+  attribute,
+  AttributedError,
+  type EpisodeGrader,
+  type EpisodeToGrade,
+  type Grade,
+  type Grading,
+  type Judge,
+  type Judgement,
+  type Question,
+  type Verdict,
+} from "../core/index.ts";
+import type { Ending } from "./episode/ending.ts";
+import type { EventOf } from "./episode/recorded-events.ts";
 
 /** As `Judgement.digest`. */
 export function digestOf({ messages, schema }: Pick<Question<unknown>, "messages" | "schema">): string {
@@ -53,4 +67,47 @@ function scaled(turns: NonNullable<Grade["turnRewards"]>, factor: number, reward
   const rewards = turns.map((one) => (one === null ? null : one * factor));
   const others = rewards.reduce<number>((sum, one, turn) => sum + (turn === last ? 0 : (one ?? 0)), 0);
   return rewards.with(last, reward - others);
+}
+
+export type Steps = {
+  /** The judgement as it is recorded, or live. */
+  readonly judgement: (ask: (signal: AbortSignal) => Promise<Judgement>) => Promise<EventOf<"judgement"> | Ending>;
+  readonly diverged: (difference: string) => AttributedError;
+};
+
+/** Asks one after another. Resolves with their verdicts in order; throws faults attributed to boundary "grader". */
+export async function askGraders(
+  graders: readonly EpisodeGrader[],
+  episode: EpisodeToGrade,
+  steps: Steps,
+): Promise<readonly Verdict[]> {
+  const verdicts: Verdict[] = [];
+  for (const grader of graders) {
+    const question = attributed(() => grader.question(episode));
+    const answer = await askJudge(grader.judge, question, steps);
+    verdicts.push(attributed(() => question.read(answer)));
+  }
+  return verdicts;
+}
+
+/** The answer to a question, which can read it. */
+export async function askJudge(
+  judge: Judge,
+  question: Question<unknown>,
+  { judgement, diverged }: Steps,
+): Promise<string> {
+  const event = await judgement((signal) => judge.ask(question, { signal }));
+  if (event.type === "ending") throw diverged("it ended before it was graded");
+  const { answer, failure, digest } = event.judgement;
+  if (digest !== digestOf(question)) throw diverged(`"${question.grader}" asks its judge something else`);
+  if (failure !== null) throw new AttributedError(failure);
+  return answer ?? "";
+}
+
+function attributed<T>(action: () => T): T {
+  try {
+    return action();
+  } catch (error) {
+    throw attribute(error, "grader");
+  }
 }

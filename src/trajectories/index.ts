@@ -2,13 +2,14 @@
 
 export { branchesOf, joinPath, pathTo, turnPrompt, turnSequence } from "./branches.ts";
 export { alignmentViolations, conservationViolations, countOnes } from "./check-samples.ts";
-export { expertsOf } from "./routed-experts.ts";
 export {
   countSamples,
   episodeSamples,
   type SampleCounts,
   dumpSample,
+  expertsOf,
   toSamples,
+  untrainedSamples,
   type SampleOrigin,
   type ToSamplesOptions,
 } from "./samples.ts";

@@ -1,7 +1,7 @@
 // Turns to training rows: one sample a branch, every action trained in the first branch that holds it and masked in the
 // later ones. The masks are made here and nowhere else.
 
-import type { DroppedTokens, Episode, EpisodeSamples, Sample, Trajectory, Turn } from "../core/index.ts";
+import type { DroppedTokens, Episode, EpisodeSamples, RoutedExperts, Sample, Trajectory, Turn } from "../core/index.ts";
 import { branchesOf, joinPath } from "./branches.ts";
 import { conservationViolations } from "./check-samples.ts";
 import { discardedTurns } from "./turn-rewards.ts";
@@ -124,19 +124,9 @@ export function dumpSample(sample: Sample, decode: (ids: Uint32Array) => string)
 
 /** The training rows of an episode and what is in none of them, checked for conservation; nothing for an agent behind an API. Throws when a token would be lost or trained twice. */
 export function episodeSamples(episode: Episode): EpisodeSamples {
-  if (episode.historyPolicy === "no-tokens") return { samples: [], dropped: [] };
-  const result = toSamples(
-    episode.trajectory,
-    {
-      episodeId: episode.id,
-      groupId: episode.groupId,
-      taskId: episode.task.id,
-      reward: episode.reward,
-      tokenAccounting: "token-exact",
-      historyPolicy: episode.historyPolicy,
-    },
-    { dropTurn: dropTurnOf(episode) },
-  );
+  const origin = originOf(episode);
+  if (origin === null) return { samples: [], dropped: [] };
+  const result = toSamples(episode.trajectory, origin, { dropTurn: dropTurnOf(episode) });
   const violations = conservationViolations(episode.trajectory, result);
   if (violations.length > 0) {
     throw new Error(
@@ -144,6 +134,19 @@ export function episodeSamples(episode: Episode): EpisodeSamples {
     );
   }
   return result;
+}
+
+/** The rows that an episode would have that trains nothing, with everything masked: to be shown. */
+export function untrainedSamples(episode: Episode): Sample[] {
+  const origin = originOf(episode);
+  const samples = origin === null ? [] : toSamples(episode.trajectory, origin).samples;
+  return samples.map((sample) => ({ ...sample, lossMask: new Uint8Array(sample.tokens.length) }));
+}
+
+/** `null`: the agent was behind an API, and there are no tokens. */
+function originOf({ id, groupId, task, reward, historyPolicy }: Episode): SampleOrigin | null {
+  if (historyPolicy === "no-tokens") return null;
+  return { episodeId: id, groupId, taskId: task.id, reward, tokenAccounting: "token-exact", historyPolicy };
 }
 
 /** How many training rows {@link episodeSamples} makes, and of what size, without making them. */
@@ -179,4 +182,36 @@ function dropReason(episode: Episode): DroppedTokens["reason"] | null {
   if (episode.outcome === "failed") return "episode-failed";
   if (episode.outcome === "aborted") return "episode-aborted";
   return episode.reward === null ? "not-graded" : null;
+}
+
+// Where the experts of a sample are kept: those of its turns, one after the other. What they are for: a trainer of a
+// mixture-of-experts model that routes as the sampling server did. Bytes are read elsewhere (`store/`).
+
+/**
+ * The parts of a sample's experts, in order; `null`: no turn of its branch has any. Throws a plain error when only some have, and
+ * when the rows are not those of all tokens but the last.
+ */
+export function expertsOf(
+  sample: Pick<Sample, "id" | "branch" | "tokens">,
+  trajectory: Trajectory,
+): readonly RoutedExperts[] | null {
+  const path = branchesOf(trajectory)[sample.branch] ?? [];
+  const parts = path.flatMap(({ routedExperts }) => routedExperts ?? []);
+  if (parts.length === 0) return null;
+  const missing = path.find(({ routedExperts }) => (routedExperts ?? null) === null);
+  if (missing !== undefined) {
+    throw new Error(
+      `Cannot join the routed experts of sample "${sample.id}": turn ${missing.index} has none, others of its branch do.`,
+    );
+  }
+  const { layers, topk } = parts[0]!;
+  const odd = parts.find((part) => part.layers !== layers || part.topk !== topk);
+  const rows = parts.reduce((sum, part) => sum + part.rows, 0);
+  if (odd !== undefined || rows !== sample.tokens.length - 1) {
+    throw new Error(
+      `Cannot join the routed experts of sample "${sample.id}": ${rows} rows of ${layers} by ${topk} for ${sample.tokens.length} tokens` +
+        `${odd === undefined ? "" : `, others of ${odd.layers} by ${odd.topk}`}; all tokens but the last have one.`,
+    );
+  }
+  return parts;
 }

@@ -1,4 +1,5 @@
-// `init`: parses flags, calls initEnvironment(), prints what to do next.
+// What one begins with: `init` calls initEnvironment() and prints what to do next, `schema` prints the JSON Schema of a configuration
+// file.
 
 import { relative } from "node:path";
 
@@ -46,4 +47,17 @@ async function init(
   if (json === true) return writeJson({ folder: shown, files }, context);
   stdout.write(`${files.join(", ")} in ${shown}\nNext: cd ${quoted(shown)} && npm test && npm run rollout\n`);
   return exitCodes.done;
+}
+
+export function schemaCommand(run: RunCommand): Command {
+  return new Command("schema")
+    .summary("print the JSON Schema of a configuration file")
+    .description(
+      "For editors: save it, and begin a YAML file with `# yaml-language-server: $schema=<file>`. It knows the names and types of " +
+        "the settings of --config, not how they fit together.",
+    )
+    .addHelpText("after", "\nExample:\n  $ npx trainable-agents schema > trainable-agents.schema.json")
+    .action(async () =>
+      run(async (context) => writeJson((await import("../../api/config-file.ts")).configurationSchema(), context)),
+    );
 }

@@ -10,9 +10,10 @@ import { rollout, type RolloutOptions } from "../../api/rollout.ts";
 import { ConfigurationError, type Episode, type Tokenizer } from "../../core/index.ts";
 import { episodeSamples } from "../../rollout/index.ts";
 import { readEpisodes } from "../../store/index.ts";
+import { untrainedSamples } from "../../trajectories/index.ts";
 import { type CliContext, exitCodes, type RunCommand, sayWhenInterrupted } from "../cli-context.ts";
 import { conversationHeading, endingLines } from "../display/conversation-view.ts";
-import { maskedText, maskLegend, untrained } from "../display/masked-text.ts";
+import { maskedText, maskLegend } from "../display/masked-text.ts";
 import { coloursFor } from "../display/terminal-text.ts";
 import { jsonOption, writeJson } from "../flags.ts";
 import { rolloutJson, type StartJson } from "../json-results.ts";
@@ -185,7 +186,7 @@ function showTwoEpisodes(
     }
     const { episode } = found;
     const { samples } = episodeSamples(episode);
-    const rows = samples.length > 0 ? samples : untrained(episode);
+    const rows = samples.length > 0 ? samples : untrainedSamples(episode);
     const lines = [
       conversationHeading(episode, colours),
       "",

@@ -3,7 +3,7 @@
 
 import type { Sample, Episode } from "../../core/index.ts";
 import { episodeSamples } from "../../rollout/index.ts";
-import { dumpSample, toSamples } from "../../trajectories/index.ts";
+import { dumpSample, untrainedSamples } from "../../trajectories/index.ts";
 import { type Colours, formatCount, printable } from "./terminal-text.ts";
 
 type TokenViewOptions = {
@@ -16,7 +16,7 @@ type TokenViewOptions = {
 export function* tokenView(episode: Episode, options: TokenViewOptions): Generator<string> {
   const { colours } = options;
   const { samples, dropped } = episodeSamples(episode);
-  const shown = samples.length > 0 ? samples : untrained(episode);
+  const shown = samples.length > 0 ? samples : untrainedSamples(episode);
   if (episode.historyPolicy === "no-tokens")
     yield colours.dim("The agent was a model behind an API: there are no tokens.");
   yield `${colours.dim("observed")}  ${colours.green("sampled and trained")}  ${colours.yellow("sampled, masked")}   (place, id, mask, logprob, text)`;
@@ -44,20 +44,6 @@ function* sampleLines(sample: Sample, { colours, decode }: TokenViewOptions): Ge
     else yield colours.dim(text);
     at++;
   }
-}
-
-/** The rows of an episode that trains nothing, with everything masked. */
-export function untrained(episode: Episode): Sample[] {
-  if (episode.historyPolicy === "no-tokens") return [];
-  const { samples } = toSamples(episode.trajectory, {
-    episodeId: episode.id,
-    groupId: episode.groupId,
-    taskId: episode.task.id,
-    reward: episode.reward,
-    tokenAccounting: "token-exact",
-    historyPolicy: episode.historyPolicy,
-  });
-  return samples.map((sample) => ({ ...sample, lossMask: new Uint8Array(sample.tokens.length) }));
 }
 
 export type MaskedTextOptions = {

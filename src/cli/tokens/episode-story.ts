@@ -3,9 +3,8 @@
 
 import type { Episode, Tokenizer, Sample, Trajectory } from "../../core/index.ts";
 import { episodeSamples } from "../../rollout/index.ts";
-import { turnPrompt, branchesOf } from "../../trajectories/index.ts";
+import { branchesOf, turnPrompt, untrainedSamples } from "../../trajectories/index.ts";
 import { type Colours, formatCount, printable } from "../display/terminal-text.ts";
-import { untrained } from "../display/masked-text.ts";
 
 type StorySources = {
   readonly trajectory: Trajectory;
@@ -99,7 +98,7 @@ export function episodeStory(episode: Episode, { tokenizer, renderer }: EpisodeS
   const notes = dropped.map(({ turn, count, reason }) => `turn ${turn}: ${count} sampled tokens are in no sample (${reason})`); // prettier-ignore
   if (episode.historyPolicy === "no-tokens") notes.push("The agent was a model behind an API: there are no tokens.");
   if (tokenizer === null) notes.push("The tokenizer of the run is not there any more: tokens have no text.");
-  const shown = samples.length > 0 ? samples : untrained(episode);
+  const shown = samples.length > 0 ? samples : untrainedSamples(episode);
   return {
     renderer,
     tokenizer: tokenizer?.name ?? "none",

@@ -26,8 +26,7 @@ import { isSameValue, type JsonObject } from "../../python-semantics/json/value.
 import { gradeTurns } from "../../trajectories/index.ts";
 import { type CheckedEnvironment, cutResult, openChecked, readTask, readUserLine } from "./checked-environment.ts";
 import { ChatActions, EngineActions, type ActionSource } from "./actions.ts";
-import { askGraders, askJudge, type Steps } from "./ask-graders.ts";
-import { combineGrades } from "../grading.ts";
+import { askGraders, askJudge, combineGrades, type Steps } from "../grading.ts";
 import { type EpisodeOptions, type EpisodeParts, resolveOptions, type ResolvedOptions } from "./episode-options.ts";
 import { type EventOf, RecordedEvents } from "./recorded-events.ts";
 import { episodeUsage } from "./episode-usage.ts";

@@ -1,5 +1,6 @@
-// Upstream's files of τ²-bench simulations, scored: the rewards that they record and, where the data are there, whether our evaluation
-// gives the same. Nothing is run, and nobody is asked: rewards that hang on a judge's word are taken as they stand.
+// Files of other tools as scores. Of upstream's simulations of τ²-bench: the rewards that they record and, where the data are there,
+// whether our evaluation gives the same. Of all others the rewards are those of the file. Nothing is run, and nobody is asked:
+// rewards that hang on a judge's word are taken as they stand, and what a file does not record stays unknown.
 
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -17,11 +18,13 @@ import {
   type Tau2ResultFile,
   type Tau2Task,
 } from "../environments/tau2-bench/index.ts";
+import { type ForeignEpisode, type ForeignFile, foreignTurns } from "../foreign/index.ts";
 import { PythonError } from "../python-semantics/index.ts";
 import {
   attributeFault,
   type ConversationStep,
   countActions,
+  type EpisodeScore,
   isSuccess,
   type RescoredRun,
   type TaskFacts,
@@ -134,4 +137,37 @@ function stepsOf(messages: readonly Tau2Message[]): ConversationStep[] {
       };
     });
   });
+}
+
+/** As in "inspect: popularity". */
+export function titleOf({ format, title }: ForeignFile): string {
+  return title === null ? format : `${format}: ${title}`;
+}
+
+/** One per episode, by task and trial. Tasks are numbered as they come. */
+export async function scoreForeign(file: ForeignFile): Promise<EpisodeScore[]> {
+  const indexes = new Map<string, number>();
+  const trials = new Map<string, number>();
+  const scores: EpisodeScore[] = [];
+  for await (const episode of file.episodes()) {
+    const { taskId, contentHash, reward, trial, stopReason, error, messages } = episode;
+    if (!indexes.has(taskId)) indexes.set(taskId, indexes.size);
+    const place = trials.get(taskId) ?? 0;
+    trials.set(taskId, place + 1);
+    scores.push({
+      ...{ taskId, taskIndex: indexes.get(taskId) ?? 0, contentHash, trial: trial ?? place, reward },
+      outcome: outcomeOf(episode),
+      ending: error === null ? (stopReason ?? "not recorded") : "error",
+      turns: foreignTurns(episode),
+      toolCalls: messages?.reduce((sum, { toolCalls }) => sum + toolCalls.length, 0) ?? null,
+      ...{ toolErrors: {}, problems: {}, agentCost: episode.agentCost, userCost: episode.userCost },
+      ...{ durations: null, fault: null },
+    });
+  }
+  return scores.toSorted((a, b) => a.taskIndex - b.taskIndex || a.trial - b.trial);
+}
+
+function outcomeOf({ error, isTruncated }: ForeignEpisode): EpisodeScore["outcome"] {
+  if (error !== null) return "failed";
+  return isTruncated === true ? "truncated" : "completed";
 }
