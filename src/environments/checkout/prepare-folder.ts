@@ -1,13 +1,26 @@
 // Makes the prepared layout of a benchmark in a folder, from a checkout that the user has or from a clone of the pinned commit: all
 // files or none. What the files are is for the benchmark's own reader.
 
-import { mkdtemp, rm, lstat, mkdir, readdir, realpath, rename, rmdir, writeFile } from "node:fs/promises";
+import { execFile } from "node:child_process";
+import {
+  lstat,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  realpath,
+  rename,
+  rm,
+  rmdir,
+  stat,
+  writeFile,
+} from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join, basename, dirname, resolve } from "node:path";
+import { basename, dirname, join, resolve, sep } from "node:path";
+import { promisify } from "node:util";
 
 import { ConfigurationError, messageOf } from "../../core/index.ts";
-import { codeOf } from "./checkout-files.ts";
-import { cloneUpstream, type Upstream } from "./clone-upstream.ts";
+import { parsePython, type PythonSource } from "./python-source.ts";
 
 /** Path in the prepared layout (with `/`) to the text of the file. */
 export type PreparedFiles = ReadonlyMap<string, string>;
@@ -134,3 +147,148 @@ const cannotWrite = ({ folder, title }: Target, problem: string): ConfigurationE
   new ConfigurationError(
     `Cannot prepare ${title} in "${folder}": ${problem}, a new or empty folder is expected; name another with --to <folder>.`,
   );
+
+// Files of an upstream checkout, read as data. What is read was written by others: links out of the checkout, folders in the place of
+// files, files without end and bytes that are no text are refused by name.
+
+/** The largest file of an upstream has 14 MB. */
+const maxBytes = 64_000_000;
+
+/** An error about a place of a checkout: `problem` is what is wrong with it, without a full stop; `remedy` what to do. */
+export function cannotRead(place: string, problem: string, remedy: string, cause?: unknown): ConfigurationError {
+  return new ConfigurationError(`Cannot read ${place}: ${problem}; ${remedy}.`, { cause });
+}
+
+/** Throws a `ConfigurationError` that names the file and says what is wrong with it. */
+export async function readCheckoutFile(folder: string, path: string, remedy: string): Promise<string> {
+  const text = await readCheckoutFileIfAny(folder, path, remedy);
+  if (text === null) throw cannotRead(`"${path}" of the checkout "${folder}"`, "there is no such file", remedy);
+  return text;
+}
+
+/** `null` when there is no such file; otherwise as {@link readCheckoutFile}. */
+export async function readCheckoutFileIfAny(folder: string, path: string, remedy: string): Promise<string | null> {
+  const refuse = (problem: string, cause?: unknown): ConfigurationError =>
+    cannotRead(`"${path}" of the checkout "${folder}"`, problem, remedy, cause);
+  let bytes: Uint8Array;
+  try {
+    const root = await realpath(folder);
+    const file = await realpath(join(root, path));
+    if (!file.startsWith(root.endsWith(sep) ? root : root + sep)) {
+      throw refuse("it is a link that leads out of the checkout");
+    }
+    const stats = await stat(file);
+    if (!stats.isFile()) throw refuse("it is no file");
+    if (stats.size > maxBytes) throw refuse(`it has ${stats.size} bytes, ${maxBytes} is the most`);
+    bytes = await readFile(file);
+  } catch (error) {
+    if (error instanceof ConfigurationError) throw error;
+    const code = codeOf(error);
+    if (code === "ENOENT" || code === "ENOTDIR") return null;
+    throw refuse(messageOf(error), error);
+  }
+  try {
+    // The byte order mark stays, so that a copy has the same bytes.
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch (error) {
+    throw refuse("its bytes are no UTF-8", error);
+  }
+}
+
+/** Whether a folder has a file at this path; a folder that does not exist has none. */
+export async function hasFile(folder: string, path: string): Promise<boolean> {
+  try {
+    return (await stat(join(folder, path))).isFile();
+  } catch {
+    return false;
+  }
+}
+
+/** Of an error of the system; `null` for any other. */
+export const codeOf = (error: unknown): unknown => (error instanceof Error && "code" in error ? error.code : null);
+
+// One commit of an upstream repository, cloned with git into a folder. Its name says what it holds, whichever server it comes from.
+
+export type Upstream = {
+  /** Of the benchmark, for messages. */
+  readonly title: string;
+  /** Anything that `git fetch` understands. */
+  readonly url: string;
+  /** Full name of the commit; what it holds is then known, whichever server it comes from. */
+  readonly commit: string;
+  /** The program that is called. */
+  readonly git: string;
+};
+
+const run = promisify(execFile);
+
+/** Fills an empty folder. Throws a `ConfigurationError` that names the remedy when git or the commit cannot be had. */
+async function cloneUpstream(upstream: Upstream, folder: string, signal?: AbortSignal): Promise<void> {
+  const git = async (...parameters: readonly string[]): Promise<void> => {
+    try {
+      await run(upstream.git, ["-C", folder, ...parameters], {
+        env: gitEnvironment(),
+        windowsHide: true,
+        maxBuffer: 16_000_000,
+        ...(signal === undefined ? {} : { signal }),
+      });
+    } catch (error) {
+      signal?.throwIfAborted();
+      throw explainClone(error, upstream);
+    }
+  };
+  await git("init", "--quiet");
+  await git(...patience, "fetch", "--quiet", "--no-tags", "--depth", "1", upstream.url, upstream.commit);
+  // Files keep their bytes whatever the platform and the user's settings say.
+  await git("-c", "core.autocrlf=false", "-c", "core.eol=lf", "checkout", "--quiet", "--detach", "FETCH_HEAD");
+}
+
+/** A connection that brings less than 1 kB/s for 30 s is given up. */
+const patience = ["-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=30"];
+
+/** Without what a git that called us would say about its own repository. */
+const gitEnvironment = (): NodeJS.ProcessEnv => ({
+  ...process.env,
+  GIT_DIR: undefined,
+  GIT_WORK_TREE: undefined,
+  GIT_INDEX_FILE: undefined,
+  GIT_TERMINAL_PROMPT: "0",
+  LC_ALL: "C",
+});
+
+function explainClone(error: unknown, { title, url, commit, git }: Upstream): ConfigurationError {
+  const beginning = `Cannot clone ${title} from "${url}" at commit ${commit.slice(0, 12)}:`;
+  const remedy = "clone it where you can, and name the folder with --from <checkout>";
+  if (codeOf(error) === "ENOENT") {
+    return new ConfigurationError(`${beginning} there is no program "${git}"; install git, or ${remedy}.`, {
+      cause: error,
+    });
+  }
+  const said = error instanceof Error && "stderr" in error ? String(error.stderr) : String(error);
+  const reason = said.trim().split("\n").slice(-3).join(" ").slice(-400);
+  return new ConfigurationError(
+    `${beginning} git gave up (${reason || "it said nothing"}); check the network, or ${remedy}.`,
+    { cause: error },
+  );
+}
+
+// What a pinned commit of an upstream repository is to its readers: where it is cloned from, and what to do about a source that
+// cannot be read. A checkout of another commit is read as long as its files still say the same kind of thing.
+
+type PinnedUpstream = {
+  readonly upstream: Upstream;
+  /** What to do about a source that cannot be read, as the end of a sentence. */
+  readonly checkoutRemedy: string;
+  /** A source of upstream, by its path within the checkout. */
+  readonly parseSource: (file: string, content: string) => PythonSource;
+};
+
+/** `commit`: the one whose sources the readers are known to understand, and the one that is cloned. */
+export function pinUpstream(pinned: Pick<Upstream, "title" | "url" | "commit">): PinnedUpstream {
+  const checkoutRemedy = `take the sources of commit ${pinned.commit.slice(0, 12)}`;
+  return {
+    upstream: { ...pinned, git: "git" },
+    checkoutRemedy,
+    parseSource: (file, content) => parsePython(file, content, checkoutRemedy),
+  };
+}

@@ -1,10 +1,9 @@
 // A Python source as a syntax tree, with the place of every node. Parsed by a maintained parser in its strict mode, which
 // stops at the first thing that is no Python (so hostile text costs no recovery) and bounds nesting by itself. Nothing is
-// ever executed; what the nodes mean is for the other files of this folder.
+// ever executed; what is bound by a name is read here, what values are by `read-literal.ts`.
 
 import type { SyntaxNode } from "@lezer/common";
 import { parser } from "@lezer/python";
-
 import { ConfigurationError } from "../../core/index.ts";
 import { PythonError } from "../../python-semantics/index.ts";
 
@@ -93,4 +92,152 @@ export function readPython<Value>(source: PythonSource, node: SyntaxNode, read: 
 export function quote(source: PythonSource, node: SyntaxNode): string {
   const text = textOf(source, node);
   return JSON.stringify(text.length > 40 ? `${text.slice(0, 40)}…` : text);
+}
+
+// What a module, class body or function body binds: imports, assignments, classes and functions. Not an interpreter: a
+// statement that could change a binding in any other way (a loop, a call, `x += 1`, `from y import *`) is listed
+// apart, and no binding of such a scope is read, because the name could mean anything.
+
+export type Binding =
+  /** `module` with its leading dots; `name` is `null` when the module itself is bound. */
+  | { readonly type: "import"; readonly node: SyntaxNode; readonly module: string; readonly name: string | null }
+  | { readonly type: "assignment"; readonly node: SyntaxNode; readonly value: SyntaxNode }
+  | { readonly type: "class"; readonly node: SyntaxNode; readonly decorators: readonly SyntaxNode[] }
+  | { readonly type: "function"; readonly node: SyntaxNode; readonly decorators: readonly SyntaxNode[] };
+
+export type Scope = {
+  readonly node: SyntaxNode;
+  readonly bindings: ReadonlyMap<string, readonly Binding[]>;
+  /** Statements that bind nothing we understand, in their order. */
+  readonly others: readonly SyntaxNode[];
+};
+
+/** The scope of a module (its top node), or of a class or function (its definition). */
+export function readScope(source: PythonSource, owner: SyntaxNode): Scope {
+  const bindings = new Map<string, Binding[]>();
+  const others: SyntaxNode[] = [];
+  for (const statement of statementsOf(owner)) {
+    const found = readStatement(source, statement);
+    if (found === null) others.push(statement);
+    for (const [name, binding] of found ?? []) {
+      const same = bindings.get(name);
+      if (same === undefined) bindings.set(name, [binding]);
+      else same.push(binding);
+    }
+  }
+  return { node: owner, bindings, others };
+}
+
+/**
+ * The one binding of a name. Throws a `ConfigurationError` when there is none or another kind, when there are several, or
+ * when the scope holds statements that could change it.
+ */
+export function findBinding<T extends Binding["type"]>(
+  source: PythonSource,
+  scope: Scope,
+  name: string,
+  type: T,
+): Extract<Binding, { readonly type: T }> {
+  const [other] = scope.others;
+  if (other !== undefined)
+    throw problemAt(source, other, `a statement could change "${name}" (${quote(source, other)})`);
+  const [first, second] = scope.bindings.get(name) ?? [];
+  if (first === undefined) throw problemAt(source, scope.node, `there is no ${type} "${name}"`);
+  if (second !== undefined) throw problemAt(source, second.node, `"${name}" is defined a second time`);
+  if (!isOfType(first, type)) throw problemAt(source, first.node, `"${name}" is no ${type}`);
+  return first;
+}
+
+function isOfType<T extends Binding["type"]>(
+  binding: Binding,
+  type: T,
+): binding is Extract<Binding, { readonly type: T }> {
+  return binding.type === type;
+}
+
+/** The statements of a module, class or function, those behind a semicolon included. */
+export function statementsOf(owner: SyntaxNode): SyntaxNode[] {
+  const container = owner.name === "Script" ? owner : childrenOf(owner).find((child) => child.name === "Body");
+  if (container === undefined) return [];
+  return childrenOf(container)
+    .flatMap((child) => (child.name === "StatementGroup" ? childrenOf(child) : [child]))
+    .filter((child) => child.name !== ":" && child.name !== ";");
+}
+
+/** `null`: it does something that we do not follow. */
+function readStatement(source: PythonSource, statement: SyntaxNode): (readonly [string, Binding])[] | null {
+  const children = childrenOf(statement);
+  switch (statement.name) {
+    case "PassStatement":
+      return [];
+    case "ExpressionStatement":
+      return isDescription(statement) ? [] : null;
+    case "IfStatement":
+      return isMainBlock(source, statement) ? [] : null;
+    case "ImportStatement":
+      return readImport(source, statement);
+    case "AssignStatement":
+      return readAssignment(source, statement);
+    case "ClassDefinition":
+    case "FunctionDefinition":
+      return readDefinition(source, statement, []);
+    case "DecoratedStatement": {
+      const definition = children.at(-1);
+      return definition === undefined ? null : readDefinition(source, definition, children.slice(0, -1));
+    }
+    default:
+      return null;
+  }
+}
+
+/** Whether a statement is text alone, which does nothing. */
+export function isDescription(statement: SyntaxNode): boolean {
+  const [text, ...rest] = childrenOf(statement);
+  return statement.name === "ExpressionStatement" && text?.name === "String" && rest.length === 0;
+}
+
+/** `if __name__ == "__main__":` alone, whose body does not run where a module is imported. */
+function isMainBlock(source: PythonSource, statement: SyntaxNode): boolean {
+  const [, condition, body, ...rest] = childrenOf(statement);
+  if (condition === undefined || body?.name !== "Body" || rest.length > 0) return false;
+  return /^__name__ *== *(?:"__main__"|'__main__')$/.test(textOf(source, condition));
+}
+
+function readDefinition(
+  source: PythonSource,
+  node: SyntaxNode,
+  decorators: readonly SyntaxNode[],
+): (readonly [string, Binding])[] | null {
+  const name = childrenOf(node).find((child) => child.name === "VariableName");
+  if (name === undefined) return null;
+  const type = node.name === "ClassDefinition" ? "class" : "function";
+  return [[textOf(source, name), { type, node, decorators }]];
+}
+
+/** `name = value` and `name: Type = value`; a bare `name: Type` binds nothing. */
+export function readAssignment(source: PythonSource, statement: SyntaxNode): (readonly [string, Binding])[] | null {
+  const [target, ...rest] = childrenOf(statement).filter((child) => child.name !== "TypeDef");
+  if (target?.name !== "VariableName") return null;
+  if (rest.length === 0) return [];
+  const [operator, value] = rest;
+  if (operator?.name !== "AssignOp" || value === undefined || rest.length > 2) return null;
+  return [[textOf(source, target), { type: "assignment", node: statement, value }]];
+}
+
+function readImport(source: PythonSource, node: SyntaxNode): (readonly [string, Binding])[] | null {
+  const parts = childrenOf(node).map((child) => textOf(source, child));
+  if (parts.includes("*")) return null;
+  const importAt = parts.indexOf("import");
+  const from = parts[0] === "from" ? parts.slice(1, importAt).join("") : null;
+  const names = parts.slice(importAt + 1).filter((part) => part !== "(" && part !== ")");
+  const bindings: (readonly [string, Binding])[] = [];
+  for (const item of splitAtCommas(names, (part) => part === ",")) {
+    const asAt = item.indexOf("as");
+    const path = (asAt < 0 ? item : item.slice(0, asAt)).join("");
+    const alias = asAt < 0 ? null : (item[asAt + 1] ?? null);
+    const [head = ""] = path.split(".");
+    const [module, name] = from === null ? [path, null] : [from, path];
+    bindings.push([alias ?? head, { type: "import", node, module, name }]);
+  }
+  return bindings;
 }

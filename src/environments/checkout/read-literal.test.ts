@@ -2,9 +2,8 @@ import { describe, expect, it } from "vitest";
 
 import { ConfigurationError } from "../../core/index.ts";
 import { dumpJson, type JsonValue } from "../../python-semantics/json/index.ts";
-import { parsePython } from "./python-source.ts";
+import { findBinding, parsePython, readScope } from "./python-source.ts";
 import { readLiteral } from "./read-literal.ts";
-import { findBinding, readScope } from "./read-scope.ts";
 
 function read(expression: string): JsonValue {
   const source = parsePython("data.py", `\n\nx = ${expression}\n`, "take another");

@@ -1,10 +1,12 @@
 // Reading records and arguments the way Python code does: what is missing or of the wrong type raises Python's error.
 
 import {
+  compareCodePoints,
   evaluateExpression,
   floatRepr,
   isOrEquals,
   PythonError,
+  pythonLower,
   pythonRepr,
   pythonTypeName,
   roundFloat,
@@ -87,8 +89,29 @@ export function lengthOf(value: JsonValue): number {
 }
 
 /** `list.count(element)`. */
-export function countIn(list: readonly JsonValue[], element: JsonValue): number {
+function countIn(list: readonly JsonValue[], element: JsonValue): number {
   return list.reduce<number>((count, other) => count + (isOrEquals(other, element) ? 1 : 0), 0);
+}
+
+/** `value.count(element)` of a list or a text. */
+export function countOf(value: JsonValue, element: JsonValue): number {
+  if (Array.isArray(value)) return countIn(value, element);
+  if (typeof value !== "string") throw attributeError(value, "count");
+  if (typeof element !== "string") {
+    throw new PythonError("TypeError", `must be str, not ${pythonTypeName(element)}`);
+  }
+  return element === "" ? value.length + 1 : value.split(element).length - 1;
+}
+
+/** `sorted(value)` of what holds texts alone. */
+export function sortedStrings(value: JsonValue): string[] {
+  return [...(iterate(value) as readonly string[])].sort(compareCodePoints);
+}
+
+/** `value.lower()`. */
+export function lower(value: JsonValue): string {
+  if (typeof value === "string") return pythonLower(value);
+  throw attributeError(value, "lower");
 }
 
 /** The error of `value.name` on a value whose type lacks it. */

@@ -17,8 +17,7 @@ import {
   parseJson,
 } from "../../python-semantics/json/index.ts";
 import { isTauBenchCheckout, readTauBenchCheckout } from "./checkout/read-checkout.ts";
-import { type Shape, shapeProblem } from "./table-shape.ts";
-import type { TauAction, TauDomain } from "./tool.ts";
+import { type Shape, shapeProblem, type TauAction, type TauDomain } from "./domain.ts";
 import { SharedBase } from "./world.ts";
 
 /** A task with what only grading knows. */

@@ -1,7 +1,7 @@
 // Public entry of τ-bench: environments for our loop, and the reference's own episode for comparison. Behaviour is written
 // here; prompts, tables and tasks are read at run time from a folder the user names.
 
-export { callAction, type CallResult, respondName, runTool, type TauAction } from "./tool.ts";
+export { calculate, callAction, type CallResult, respondName, runTool, type TauAction } from "./domain.ts";
 export {
   prepareTauBench,
   isTauBenchCheckout,
@@ -12,7 +12,6 @@ export {
 } from "./checkout/read-checkout.ts";
 export type { PreparedFiles, PreparedFolder, PrepareOptions } from "../checkout/prepare-folder.ts";
 export type { TauUserPrompts } from "./checkout/user-prompts.ts";
-export { calculate } from "./common/common-tools.ts";
 export type { DomainData, TauTask } from "./domain-data.ts";
 export { hashText, SharedBase, World } from "./world.ts";
 export { tauBenchDomains } from "./domains.ts";

@@ -5,7 +5,7 @@ import { PythonError, pythonLower } from "../../python-semantics/index.ts";
 import { dumpJson, JsonFloat, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
 import { actionRecord, type DomainData, type TauTask } from "./domain-data.ts";
 import { attributeError } from "../tables/index.ts";
-import { callAction, respondName, type TauAction } from "./tool.ts";
+import { callAction, respondName, type TauAction } from "./domain.ts";
 import { World } from "./world.ts";
 
 /**

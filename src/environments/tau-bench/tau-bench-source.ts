@@ -7,11 +7,11 @@ import { ConfigurationError } from "../../core/failure.ts";
 import type { JsonValue } from "../../python-semantics/json/index.ts";
 import { createTaskset } from "../../core/taskset.ts";
 import { type TauBenchDomain, tauBenchDomains } from "./domains.ts";
-import { airlineDomain } from "./airline/airline-domain.ts";
+import { airlineDomain } from "./airline.ts";
 import { type DomainData, loadPreparedFolder, type TauTask } from "./domain-data.ts";
-import { retailDomain } from "./retail/retail-domain.ts";
+import { retailDomain } from "./retail.ts";
 import { goldOf, rewardOf, stepInfo, type TauReward } from "./reward.ts";
-import { callAction, respondName, type TauAction, type TauDomain } from "./tool.ts";
+import { callAction, respondName, type TauAction, type TauDomain } from "./domain.ts";
 import { World } from "./world.ts";
 
 export type TauBenchOptions = {

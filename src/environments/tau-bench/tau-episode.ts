@@ -5,7 +5,7 @@
 import { JsonFloat, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
 import { PythonError } from "../../python-semantics/index.ts";
 import type { Random } from "../../lib/random.ts";
-import { callAction, type CallResult, respondName, type TauAction } from "./tool.ts";
+import { callAction, type CallResult, respondName, type TauAction } from "./domain.ts";
 import type { DomainData, TauTask } from "./domain-data.ts";
 import { goldOf, rewardOf, stepInfo } from "./reward.ts";
 import { World } from "./world.ts";

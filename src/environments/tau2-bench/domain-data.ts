@@ -15,7 +15,7 @@ import { type Tool, toolFromDefinition } from "../../core/message.ts";
 import { JsonFloat, type JsonObject, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import { isTau2Checkout, promptsFile, readTau2Checkout } from "./checkout/read-checkout.ts";
 import { type DatabaseSpec, SharedDatabase } from "./database.ts";
-import type { Domain, DomainSide } from "./domain.ts";
+import type { Domain, DomainSide } from "./toolkit.ts";
 import { readTau2Prompts, type Tau2Prompts } from "./prompts.ts";
 import { readTasks, type Tau2Task } from "./tasks.ts";
 import type { WorldParts } from "./world.ts";

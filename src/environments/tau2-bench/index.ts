@@ -2,16 +2,13 @@
 // tasks and tool descriptions are read at run time from a folder the user names.
 
 import { ConfigurationError } from "../../core/failure.ts";
-import type { Domain } from "./domain.ts";
+import type { Domain, Toolkit } from "./toolkit.ts";
 import { type Tau2Domain, tau2Domains } from "./domains.ts";
 import { type DomainData, loadDomainData } from "./domain-data.ts";
-import { airlineDatabase } from "./airline/airline-models.ts";
-import { airlineToolkit } from "./airline/airline-tools.ts";
+import { airlineDatabase, airlineToolkit } from "./airline.ts";
 import type { DatabaseSpec } from "./database.ts";
 import { mockDomain } from "./mock/mock-domain.ts";
-import { retailDatabase } from "./retail/retail-models.ts";
-import { retailToolkit } from "./retail/retail-tools.ts";
-import type { Toolkit } from "./toolkit.ts";
+import { retailDatabase, retailToolkit } from "./retail.ts";
 import { telecomDomain, telecomWorkflowDomain } from "./telecom/telecom-domain.ts";
 
 export { tau2Domains } from "./domains.ts";
@@ -31,8 +28,9 @@ export {
   type EvaluationOptions,
   type EvaluationType,
   evaluationTypes,
-  judgedAssertions,
   type Judge,
+  judgedAssertions,
+  readVerdicts,
   type RewardInfo,
   type TerminationReason,
   terminationReasons,
@@ -69,7 +67,6 @@ export {
   type Tau2RunFacts,
   type Tau2Simulation,
 } from "./results-file.ts";
-export { readVerdicts } from "./judged-assertions.ts";
 export { readMessages, type Tau2Task } from "./tasks.ts";
 export { resultText } from "./toolkit.ts";
 export { trialSeeds } from "./trial-seeds.ts";

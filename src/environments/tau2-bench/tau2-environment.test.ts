@@ -4,7 +4,7 @@ import type { Environment, UserLine } from "../../core/index.ts";
 import { freeUsage } from "../../core/index.ts";
 import type { JsonObject, JsonValue } from "../../python-semantics/json/index.ts";
 import { environmentViolations } from "../../testing/index.ts";
-import { readVerdicts } from "./judged-assertions.ts";
+import { readVerdicts } from "./evaluate.ts";
 import { type DomainData, loadTau2Data, type Tau2Task, tau2Source } from "./index.ts";
 
 const folder = sharedFolder("tau2-bench");

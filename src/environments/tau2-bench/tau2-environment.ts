@@ -26,14 +26,15 @@ import { dumpJson, fromPlain, type JsonObject, type JsonValue } from "../../pyth
 import { Conversation, isUserStop, stopToken } from "./conversation.ts";
 import type { DomainData } from "./domain-data.ts";
 import {
+  assertionQuestion,
   evaluate,
   isGraded,
   judgedAssertions,
+  readVerdicts,
   type RewardInfo,
   type TerminationReason,
   type Verdict,
 } from "./evaluate.ts";
-import { assertionQuestion, readVerdicts } from "./judged-assertions.ts";
 import type { Requestor, SpokenMessage, Tau2Message, ToolMessage } from "./messages.ts";
 import {
   agentPrompt,

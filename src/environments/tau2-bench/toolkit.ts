@@ -1,17 +1,11 @@
-// A toolkit: the methods of one side, tools among them. A call binds its arguments as Python binds keyword arguments; nothing is
+// A domain of the benchmark, and the toolkit of each side: its methods, tools among them. A call binds its arguments as Python binds keyword arguments; nothing is
 // checked against a tool's JSON schema, because the reference does not either. What a method gives back becomes text as the
 // reference makes it.
 
-import { PythonError, pythonStr, typeError } from "../../python-semantics/index.ts";
-import {
-  cloneJson,
-  dumpJson,
-  type JsonFloat,
-  type JsonObject,
-  type JsonValue,
-} from "../../python-semantics/json/index.ts";
-import { calculated } from "../tables/index.ts";
-import type { Database } from "./database.ts";
+import { isOrEquals, PythonError, pythonStr, roundFloat, typeError, valueError } from "../../python-semantics/index.ts";
+import { dumpJson, JsonFloat, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
+import { asKey, bindArguments, calculated, findRecord, type Parameter, type TableTool } from "../tables/index.ts";
+import type { Database, DatabaseSpec } from "./database.ts";
 
 /** What methods work on: the databases of both sides. */
 export interface WorldState {
@@ -23,9 +17,6 @@ export interface WorldState {
 }
 
 export type ToolKind = "read" | "write" | "think" | "generic";
-
-/** A parameter without or with a default, in the order of the reference's signature. */
-export type Parameter = string | readonly [name: string, value: JsonValue];
 
 /** A record of a data model among what a method gives back: its numbers are shown as numbers, plain ones as text. */
 export class ModelResult {
@@ -79,6 +70,19 @@ export function defineTool<const Name extends string>(
   return { ...method, tool: { kind, mutates } };
 }
 
+/** A tool of the agent that the first benchmark has, too. */
+export function agentTool(kind: ToolKind, { name, parameters, run }: TableTool): Method {
+  return defineTool(kind, {
+    name,
+    parameters,
+    run: ({ agent }, args: MethodArguments) => {
+      const result = run(agent, args);
+      if (result === null || typeof result === "string") return result;
+      return new ModelResult(agent.read(result.table, result.id)!);
+    },
+  });
+}
+
 /** A method that is no tool. */
 export function defineMethod<const Name extends string>(spec: MethodSpec<Name>): Method {
   return { ...spec, tool: null };
@@ -103,31 +107,7 @@ export function callMethod(
 ): MethodResult {
   const place = `${toolkit.className}.${method.name}()`;
   if (given.has("self")) throw typeError(`${place} got multiple values for argument 'self'`);
-  const bound: Record<string, JsonValue> = {};
-  const names = method.parameters.map((parameter) => (typeof parameter === "string" ? parameter : parameter[0]));
-  for (const [key, value] of given) {
-    if (!names.includes(key)) throw typeError(`${place} got an unexpected keyword argument '${key}'`);
-    bound[key] = cloneJson(value);
-  }
-  const missing: string[] = [];
-  for (const parameter of method.parameters) {
-    const name = typeof parameter === "string" ? parameter : parameter[0];
-    if (Object.hasOwn(bound, name)) continue;
-    if (typeof parameter === "string") missing.push(`'${name}'`);
-    else bound[name] = cloneJson(parameter[1]);
-  }
-  if (missing.length > 0) {
-    const noun = missing.length === 1 ? "argument" : "arguments";
-    throw typeError(`${place} missing ${missing.length} required positional ${noun}: ${enumerate(missing)}`);
-  }
-  return method.run(world, bound);
-}
-
-/** `a`, `a and b`, `a, b, and c`. */
-function enumerate(names: readonly string[]): string {
-  const last = names.at(-1)!;
-  if (names.length === 1) return last;
-  return `${names.slice(0, -1).join(", ")}${names.length > 2 ? "," : ""} and ${last}`;
+  return method.run(world, bindArguments(place, method.parameters, given));
 }
 
 /** What the caller of a tool reads: a text as it is, anything else as JSON in which plain numbers and truths are texts. */
@@ -145,7 +125,7 @@ function asShown(result: MethodResult): JsonValue {
 
 /** The error of a name that a toolkit does not have. */
 export function toolNotFound(name: string): PythonError {
-  return new PythonError("ValueError", `Tool '${name}' not found.`);
+  return valueError(`Tool '${name}' not found.`);
 }
 
 // Tools that several domains have.
@@ -163,7 +143,66 @@ export const calculateTool = defineTool("generic", {
   parameters: ["expression"],
   run: (_, { expression }) => {
     const result = calculated(expression);
-    if (result === null) throw new PythonError("ValueError", "Invalid characters in expression");
+    if (result === null) throw valueError("Invalid characters in expression");
     return result;
   },
 });
+
+// What the tools of several domains do with values as Python does.
+
+/** The id of a record that must be there; raises `ValueError` with `message` otherwise. */
+export function requireId(database: Database, table: string, id: JsonValue, message: string): string {
+  const found = findRecord(database, table, id);
+  if (found === null) throw valueError(message);
+  return found.id;
+}
+
+/** A field that its model declares a float or an integer. */
+export function numberOf(record: JsonObject, key: string): number {
+  const value = record.get(key);
+  if (value instanceof JsonFloat) return value.value;
+  if (typeof value === "number" || typeof value === "bigint") return Number(value);
+  throw new PythonError("TypeError", `'${key}' is no number`);
+}
+
+/** `element in set`, for one of texts. */
+export function isOneOf(element: JsonValue, values: readonly string[]): boolean {
+  const key = asKey(element);
+  return key !== null && values.some((value) => isOrEquals(value, key));
+}
+
+/** `f"{value:.2f}"`. */
+export function fixed(value: number, digits: number): string {
+  if (Number.isNaN(value)) return "nan";
+  if (!Number.isFinite(value)) return value < 0 ? "-inf" : "inf";
+  if (Math.abs(value) >= 1e21) return `${BigInt(value)}.${"0".repeat(digits)}`;
+  return roundFloat(value, digits).toFixed(digits);
+}
+
+// What a domain of the benchmark is: the behaviour of both sides, and which files hold what is data. Nothing of the data is here.
+
+/** The tools of a side, and where its database is read from. */
+export type DomainSide = {
+  readonly toolkit: Toolkit;
+  readonly database: DatabaseSpec;
+  /** Below the domain's folder, such as `db.json`; TOML where it ends so. */
+  readonly file: string;
+};
+
+export type Domain = {
+  readonly name: string;
+  /** The folder of its files; those of variants with another policy share one. */
+  readonly folder: string;
+  readonly agent: DomainSide;
+  /** `null`: the user has no tools. */
+  readonly user: DomainSide | null;
+  readonly sync: ((world: WorldState) => void) | null;
+  /** Why it cannot be played without a user; `null`: it can. */
+  readonly soloRefusal: string | null;
+  /** The policy, of the texts of its files. */
+  readonly policy: {
+    readonly files: readonly string[];
+    readonly soloFiles: readonly string[];
+    readonly assemble: (texts: readonly string[]) => string;
+  };
+};

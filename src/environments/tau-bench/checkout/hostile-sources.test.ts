@@ -3,9 +3,9 @@ import { describe, expect, it } from "vitest";
 
 import { ConfigurationError } from "../../../core/index.ts";
 import type { PythonSource } from "../../checkout/python-source.ts";
-import { parseSource } from "./upstream.ts";
+import { parseSource } from "./read-checkout.ts";
 import { readRules, readTasks, readToolList, readToolSchema } from "./read-sources.ts";
-import { readUserPromptContents } from "./read-user-prompts.ts";
+import { readUserPromptContents } from "./user-prompts.ts";
 import { rulesSource, tasksSource, toolListSource, toolSource, userSourceText } from "./small-checkout.test-helper.ts";
 
 const readers: readonly (readonly [string, string, (source: PythonSource) => unknown])[] = [

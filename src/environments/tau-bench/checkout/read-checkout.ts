@@ -10,29 +10,56 @@ import {
   cannotRead as cannotReadPlace,
   codeOf,
   hasFile,
-  readCheckoutFile as readFileOf,
-  readCheckoutFileIfAny as readFileIfAny,
-} from "../../checkout/checkout-files.ts";
-import {
+  pinUpstream,
   type PreparedFiles,
   type PreparedFolder,
   prepareFolder,
   type PrepareOptions,
+  readCheckoutFile as readFileOf,
+  readCheckoutFileIfAny as readFileIfAny,
   type ReadOptions,
 } from "../../checkout/prepare-folder.ts";
 import type { PythonSource } from "../../checkout/python-source.ts";
 import { readRules, readTasks, readToolList, readToolSchema } from "./read-sources.ts";
-import { readUserPromptContents } from "./read-user-prompts.ts";
-import {
-  checkoutRemedy,
-  domainFolder,
-  parseSource,
-  upstream,
-  type UpstreamDomain,
-  upstreamDomains,
-  userSource,
-} from "./upstream.ts";
-import { parseUserPrompts, type TauUserPrompts } from "./user-prompts.ts";
+import { parseUserPrompts, readUserPromptContents, type TauUserPrompts } from "./user-prompts.ts";
+
+export const { upstream, checkoutRemedy, parseSource } = pinUpstream({
+  title: "τ-bench",
+  url: "https://github.com/sierra-research/tau-bench.git",
+  commit: "59a200c6d575d595120f1cb70fea53cef0632f6b",
+});
+
+export type UpstreamDomain = {
+  readonly name: string;
+  readonly tables: readonly string[];
+  /** Name of each split, and of the list in its source file. */
+  readonly splits: readonly { readonly name: string; readonly variable: string }[];
+  readonly displays: string;
+};
+
+export const upstreamDomains: readonly UpstreamDomain[] = [
+  {
+    name: "retail",
+    tables: ["users", "orders", "products"],
+    splits: [
+      { name: "train", variable: "TASKS_TRAIN" },
+      { name: "test", variable: "TASKS_TEST" },
+      { name: "dev", variable: "TASKS_DEV" },
+    ],
+    displays: "few_shot_data/MockRetailDomainEnv-few_shot.jsonl",
+  },
+  {
+    name: "airline",
+    tables: ["users", "flights", "reservations"],
+    splits: [{ name: "test", variable: "TASKS" }],
+    displays: "few_shot_data/MockAirlineDomainEnv-few_shot.jsonl",
+  },
+];
+
+/** Prompts of the simulated users, shared by all domains. Its presence is what makes a folder a checkout. */
+const userSource = "tau_bench/envs/user.py";
+
+const domainFolder = (domain: UpstreamDomain): string => `tau_bench/envs/${domain.name}`;
 
 export type ReadCheckoutOptions = ReadOptions & {
   /** Domains that are read. @default all */

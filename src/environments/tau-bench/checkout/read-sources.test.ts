@@ -3,11 +3,10 @@ import { describe, expect, it } from "vitest";
 import { ConfigurationError } from "../../../core/index.ts";
 import { dumpJson, type JsonValue } from "../../../python-semantics/json/index.ts";
 import type { PythonSource } from "../../checkout/python-source.ts";
-import { parseSource } from "./upstream.ts";
+import { parseSource } from "./read-checkout.ts";
 import { readRules, readTasks, readToolList, readToolSchema } from "./read-sources.ts";
-import { readUserPromptContents } from "./read-user-prompts.ts";
+import { parseUserPrompts, readUserPromptContents } from "./user-prompts.ts";
 import { rulesSource, tasksSource, toolListSource, toolSource, userSourceText } from "./small-checkout.test-helper.ts";
-import { parseUserPrompts } from "./user-prompts.ts";
 
 const source = (text: string): PythonSource => parseSource("source.py", text);
 

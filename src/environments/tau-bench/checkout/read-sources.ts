@@ -5,9 +5,19 @@
 import type { SyntaxNode } from "@lezer/common";
 
 import type { JsonObject, JsonValue } from "../../../python-semantics/json/index.ts";
-import { problemAt, type PythonSource, childrenOf, quote, textOf } from "../../checkout/python-source.ts";
+import {
+  childrenOf,
+  findBinding,
+  isDescription,
+  problemAt,
+  type PythonSource,
+  quote,
+  readScope,
+  type Scope,
+  statementsOf,
+  textOf,
+} from "../../checkout/python-source.ts";
 import { readCall, readItems, readLiteral, readText } from "../../checkout/read-literal.ts";
-import { findBinding, readScope, type Scope, isDescription, statementsOf } from "../../checkout/read-scope.ts";
 
 /** A tool class, and the module beside the list that defines it. */
 type ToolClass = { readonly module: string; readonly className: string };

@@ -9,10 +9,9 @@ import { sharedFolder } from "../../../../tests/conformance/shared-folder.ts";
 import { ConfigurationError } from "../../../core/index.ts";
 import { createRandom } from "../../../lib/random.ts";
 import type { PythonSource } from "../../checkout/python-source.ts";
-import { parseSource } from "./upstream.ts";
-import { readTauBenchCheckout, loadFewShotDisplays, loadUserPrompts } from "./read-checkout.ts";
+import { loadFewShotDisplays, loadUserPrompts, parseSource, readTauBenchCheckout } from "./read-checkout.ts";
 import { readTasks } from "./read-sources.ts";
-import { readUserPromptContents } from "./read-user-prompts.ts";
+import { readUserPromptContents } from "./user-prompts.ts";
 
 const checkout = process.env["TAU_BENCH_CHECKOUT"] ?? "";
 const shared = checkout === "" ? null : sharedFolder("tau-bench");

@@ -7,12 +7,11 @@ import { sharedFolder } from "../../../../tests/conformance/shared-folder.ts";
 import { ConfigurationError } from "../../../core/index.ts";
 import { withFolder } from "../../checkout/with-folder.test-helper.ts";
 import { loadTau2Data, prepareTau2Bench } from "../index.ts";
-import { Modules } from "./python-modules.ts";
+import { Modules, parseSource } from "./upstream.ts";
 import { readTau2Checkout, readInstructions } from "./read-checkout.ts";
 import { readDocstring } from "./read-docstring.ts";
 import { readTools } from "./read-tools.ts";
 import { agentText, judgeText, smallCheckout, toolsSource } from "./small-checkout.test-helper.ts";
-import { parseSource } from "./upstream.ts";
 
 const toolsPath = "src/tau2/domains/mock/tools.py";
 

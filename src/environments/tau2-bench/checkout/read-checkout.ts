@@ -12,30 +12,40 @@ import {
   type JsonValue,
   parseJson,
 } from "../../../python-semantics/json/index.ts";
-import { cannotRead, hasFile, readCheckoutFile, readCheckoutFileIfAny } from "../../checkout/checkout-files.ts";
 import {
+  cannotRead,
+  hasFile,
   type PreparedFiles,
   type PreparedFolder,
   prepareFolder,
   type PrepareOptions,
+  readCheckoutFile,
+  readCheckoutFileIfAny,
   type ReadOptions,
 } from "../../checkout/prepare-folder.ts";
-import { childrenOf, problemAt, type PythonSource, textOf } from "../../checkout/python-source.ts";
+import {
+  childrenOf,
+  findBinding,
+  problemAt,
+  type PythonSource,
+  readAssignment,
+  readScope,
+  textOf,
+} from "../../checkout/python-source.ts";
 import { readText } from "../../checkout/read-literal.ts";
-import { findBinding, readAssignment, readScope } from "../../checkout/read-scope.ts";
 import type { Tau2Prompts } from "../prompts.ts";
-import { Modules } from "./python-modules.ts";
-import { readTools } from "./read-tools.ts";
 import {
   agentSource,
   checkoutRemedy,
   guidelineFiles,
   judgeSource,
+  Modules,
   parseSource,
   upstream,
   type UpstreamDomain,
   upstreamDomains,
 } from "./upstream.ts";
+import { readTools } from "./read-tools.ts";
 
 /** The sentences for models, in the prepared layout; a folder prepared by other means may lack it. */
 export const promptsFile = "prompts.json";

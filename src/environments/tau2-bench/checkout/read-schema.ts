@@ -6,15 +6,16 @@ import type { SyntaxNode } from "@lezer/common";
 import type { JsonObject, JsonValue } from "../../../python-semantics/json/index.ts";
 import {
   childrenOf,
+  isDescription,
   problemAt,
   type PythonSource,
   quote,
   splitAtCommas,
+  statementsOf,
   textOf,
 } from "../../checkout/python-source.ts";
 import { readLiteral, readText } from "../../checkout/read-literal.ts";
-import { isDescription, statementsOf } from "../../checkout/read-scope.ts";
-import type { Meaning, Module, Modules } from "./python-modules.ts";
+import type { Meaning, Module, Modules } from "./upstream.ts";
 import { cleanIndent } from "./read-docstring.ts";
 
 /** Annotations within annotations and aliases of aliases; upstream has four. */

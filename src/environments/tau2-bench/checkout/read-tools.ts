@@ -6,15 +6,18 @@ import type { SyntaxNode } from "@lezer/common";
 import type { JsonObject, JsonValue } from "../../../python-semantics/json/index.ts";
 import {
   childrenOf,
+  findBinding,
+  isDescription,
   problemAt,
   type PythonSource,
   quote,
+  readScope,
   splitAtCommas,
+  statementsOf,
   textOf,
 } from "../../checkout/python-source.ts";
 import { readText } from "../../checkout/read-literal.ts";
-import { findBinding, isDescription, readScope, statementsOf } from "../../checkout/read-scope.ts";
-import type { Module, Modules } from "./python-modules.ts";
+import type { Module, Modules } from "./upstream.ts";
 import { type Docstring, readDocstring } from "./read-docstring.ts";
 import { basesOf, Schemas, sortedSchema } from "./read-schema.ts";
 

@@ -3,10 +3,16 @@
 import { pythonEquals, pythonStr } from "../../../python-semantics/index.ts";
 import type { JsonValue } from "../../../python-semantics/json/index.ts";
 import { field, lengthOf, listField } from "../../tables/index.ts";
-import { transferTool, defineMethod, defineTool, defineToolkit, ModelResult } from "../toolkit.ts";
+import {
+  defineMethod,
+  defineTool,
+  defineToolkit,
+  type Domain,
+  ModelResult,
+  requireId,
+  transferTool,
+} from "../toolkit.ts";
 import type { Database } from "../database.ts";
-import type { Domain } from "../domain.ts";
-import { requireId } from "../python.ts";
 import { defaulted, defineModel, listOf, oneOf, optional, text } from "../schema.ts";
 
 const task = defineModel("Task", {

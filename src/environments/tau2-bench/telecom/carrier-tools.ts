@@ -1,6 +1,5 @@
 // The carrier's side: customers, lines, bills and plans. The day is fixed, as in the reference.
 
-import { fixed, isOneOf, lower, numberOf, requireText, valueError } from "../python.ts";
 import {
   expectIndex,
   isOrdered,
@@ -11,10 +10,21 @@ import {
   pythonMultiply,
   pythonStr,
   pythonSubtract,
+  valueError,
 } from "../../../python-semantics/index.ts";
 import { JsonFloat, type JsonObject, type JsonValue } from "../../../python-semantics/json/index.ts";
-import { field, listField, textField } from "../../tables/index.ts";
-import { transferTool, defineMethod, defineTool, defineToolkit, ModelResult, type WorldState } from "../toolkit.ts";
+import { attributeError, field, listField, lower, textField } from "../../tables/index.ts";
+import {
+  transferTool,
+  defineMethod,
+  defineTool,
+  defineToolkit,
+  fixed,
+  isOneOf,
+  ModelResult,
+  numberOf,
+  type WorldState,
+} from "../toolkit.ts";
 import type { Database } from "../database.ts";
 import { bill, lineItem } from "./telecom-models.ts";
 
@@ -97,8 +107,8 @@ const byId = defineTool("read", {
       ["C", kinds.customer],
       ["P", kinds.plan],
     ];
-    const first = requireText(id, "startswith")[0];
-    const kind = letters.find(([letter]) => letter === first)?.[1];
+    if (typeof id !== "string") throw attributeError(id, "startswith");
+    const kind = letters.find(([letter]) => letter === id[0])?.[1];
     if (kind === undefined) throw valueError(`Unknown ID format or type: ${pythonStr(id)}`);
     return new ModelResult(read(agent, kind, id));
   },

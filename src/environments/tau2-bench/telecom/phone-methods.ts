@@ -1,10 +1,16 @@
 // What initial states do to the phone, and what assertions look at: methods of the customer's side that are no tools.
 
-import { isOrdered, isTruthy, pythonEquals, pythonRepr, pythonStr } from "../../../python-semantics/index.ts";
+import {
+  isOrdered,
+  isTruthy,
+  pythonEquals,
+  pythonRepr,
+  pythonStr,
+  valueError,
+} from "../../../python-semantics/index.ts";
 import { JsonFloat, type JsonValue } from "../../../python-semantics/json/index.ts";
-import { attributeError, field, objectField } from "../../tables/index.ts";
+import { attributeError, field, lower, objectField } from "../../tables/index.ts";
 import type { Database } from "../database.ts";
-import { lower, valueError } from "../python.ts";
 import { defineMethod, type Method } from "../toolkit.ts";
 import {
   canSendPictures,

@@ -3,10 +3,9 @@
 
 import { isTruthy, PythonError, pythonRepr, pythonStr, stringRepr } from "../../../python-semantics/index.ts";
 import type { JsonObject } from "../../../python-semantics/json/index.ts";
-import { attributeError, field, objectField } from "../../tables/index.ts";
+import { attributeError, field, lower, objectField } from "../../tables/index.ts";
 import type { Database } from "../database.ts";
-import { fixed, lower } from "../python.ts";
-import { defineTool, defineToolkit, type Method } from "../toolkit.ts";
+import { defineTool, defineToolkit, fixed, type Method } from "../toolkit.ts";
 import {
   attribute,
   canSendPictures,

@@ -3,8 +3,7 @@
 import { isOrdered, pythonAdd } from "../../../python-semantics/index.ts";
 import type { JsonObject, JsonValue } from "../../../python-semantics/json/index.ts";
 import { field } from "../../tables/index.ts";
-import type { Domain } from "../domain.ts";
-import type { WorldState } from "../toolkit.ts";
+import type { Domain, WorldState } from "../toolkit.ts";
 import { billAwaitingPayment, carrierToolkit, customerOf, lineOf, planOf, setBillToPaid } from "./carrier-tools.ts";
 import { editSurroundings, isOn, surroundingsOf } from "./phone.ts";
 import { phoneToolkit } from "./phone-tools.ts";

@@ -1,12 +1,9 @@
-// The online shop: orders, products, users.
+// The online shop: orders, products, users. Its tools are those of `tables/shop.ts`, as this reference has them.
 
-import { commonTools, findBrokenMethod } from "../common/common-tools.ts";
-import { objectsField, textField } from "../../tables/index.ts";
-import type { Shape } from "../table-shape.ts";
-import type { TauDomain } from "../tool.ts";
-import type { SharedBase } from "../world.ts";
-import { changes } from "./changes.ts";
-import { lookUps } from "./look-ups.ts";
+import { isOrEquals, PythonError } from "../../python-semantics/index.ts";
+import { objectsField, shopTools, textField } from "../tables/index.ts";
+import { commonTools, findBrokenMethod, refusal, type Shape, type TauDomain } from "./domain.ts";
+import type { SharedBase } from "./world.ts";
 
 const user: Shape = {
   fields: {
@@ -36,11 +33,27 @@ const product: Shape = {
   },
 };
 
+const { reads, writes } = shopTools({
+  refusal,
+  missingItem: (id) => new PythonError("ValueError", `${id} not found`),
+  unequalLists: () => "The number of items to be exchanged should match",
+  missingVariant: (id) => `New item ${id} not found or available`,
+  wrongReturnMethod: "Payment method should be either the original payment method or a gift card",
+  isReason: (reason, known) => known.some((one) => isOrEquals(one, reason)),
+  modifiesTwice: false,
+  // The name is in the id, anywhere.
+  isGiftCard: (methodId) => methodId.includes("gift_card"),
+  address: (parts) => new Map(Object.entries(parts)),
+  historyEntry: (entry) => new Map(Object.entries(entry)),
+  refusesSameItem: false,
+  givesLastVariant: false,
+});
+
 export const retailDomain: TauDomain = {
   name: "retail",
   tables: { orders: order, products: product, users: user },
   splits: ["train", "test", "dev"],
-  tools: [...commonTools, ...lookUps, ...changes],
+  tools: [...commonTools, ...reads, ...writes],
   terminating: new Set(["transfer_to_human_agents"]),
   findBrokenReference,
 };

@@ -1,0 +1,97 @@
+// A tool over the tables of an episode, and how its arguments are bound: as Python binds keyword arguments, whose errors a policy
+// reads. Nothing is checked against a JSON schema; the references do not either. What a result is shown as is each benchmark's.
+
+import { type PythonError, typeError } from "../../python-semantics/index.ts";
+import { cloneJson, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
+import { asKey } from "./fields.ts";
+import type { Tables } from "./tables.ts";
+
+export type FoundRecord = {
+  readonly table: string;
+  readonly id: string;
+  /** As it was found, for reading only; `tables.edit` gives the one to change. */
+  readonly record: JsonObject;
+};
+
+/** A record stands for its JSON as it is after the call; `null`: the reference gives None. */
+export type TableToolResult = string | FoundRecord | null;
+
+export type TableTool = {
+  readonly name: string;
+  /** Every argument, in the order of the reference's signature; all are required. */
+  readonly parameters: readonly string[];
+  /** May change the tables; throws a `PythonError` where the reference raises. */
+  run(this: void, tables: Tables, args: Readonly<Record<string, JsonValue>>): TableToolResult;
+};
+
+/** Types the arguments of `run` by the parameters. */
+export function defineTableTool<const Parameter extends string>(tool: {
+  readonly name: string;
+  readonly parameters: readonly Parameter[];
+  run(this: void, tables: Tables, args: Readonly<Record<Parameter, JsonValue>>): TableToolResult;
+}): TableTool {
+  return tool;
+}
+
+/** The record of an id, which may be of any type; `null` when there is none. */
+export function findRecord(tables: Tables, table: string, id: JsonValue): FoundRecord | null {
+  // The table first: one that the data does not have raises whatever the id is.
+  tables.base.table(table);
+  const key = asKey(id);
+  const record = key === null ? undefined : tables.read(table, key);
+  return key === null || record === undefined ? null : { table, id: key, record };
+}
+
+/** The tool that answers with a record, and raises `missing` when there is none. */
+export function showTool(
+  name: string,
+  [parameter, table]: readonly [parameter: string, table: string],
+  missing: (id: JsonValue) => PythonError,
+): TableTool {
+  return {
+    name,
+    parameters: [parameter],
+    run: (tables, args) => {
+      const found = findRecord(tables, table, args[parameter]!);
+      if (found === null) throw missing(args[parameter]!);
+      return found;
+    },
+  };
+}
+
+/** A parameter without or with a default. */
+export type Parameter = string | readonly [name: string, value: JsonValue];
+
+/**
+ * The arguments by parameter, copied: tools store them and change them there. `callable`: as Python names it. Throws a `PythonError`
+ * for keywords that it does not take, and for those that are missing.
+ */
+export function bindArguments(
+  callable: string,
+  parameters: readonly Parameter[],
+  given: JsonObject,
+): Record<string, JsonValue> {
+  const names = parameters.map((parameter) => (typeof parameter === "string" ? parameter : parameter[0]));
+  const bound: Record<string, JsonValue> = {};
+  for (const [key, value] of given) {
+    if (!names.includes(key)) throw typeError(`${callable} got an unexpected keyword argument '${key}'`);
+    bound[key] = cloneJson(value);
+  }
+  const missing: string[] = [];
+  for (const parameter of parameters) {
+    const [name, value] = typeof parameter === "string" ? [parameter] : parameter;
+    if (Object.hasOwn(bound, name)) continue;
+    if (value === undefined) missing.push(`'${name}'`);
+    else bound[name] = cloneJson(value);
+  }
+  if (missing.length === 0) return bound;
+  const noun = missing.length === 1 ? "argument" : "arguments";
+  throw typeError(`${callable} missing ${missing.length} required positional ${noun}: ${enumerate(missing)}`);
+}
+
+/** `a`, `a and b`, `a, b, and c`. */
+function enumerate(names: readonly string[]): string {
+  const last = names.at(-1)!;
+  if (names.length === 1) return last;
+  return `${names.slice(0, -1).join(", ")}${names.length > 2 ? "," : ""} and ${last}`;
+}
