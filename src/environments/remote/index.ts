@@ -4,7 +4,6 @@
 export { blockText } from "./read-message.ts";
 export * from "./read-message.ts";
 export { faultOfHttp, RemoteHttp, type RemoteRequest, type RemoteRequestOptions } from "./remote-http.ts";
-export { type RewardRule, rewardRules, StepRewards } from "./step-rewards.ts";
 export {
   type RemoteCallOptions,
   remoteFault,
@@ -12,7 +11,11 @@ export {
   remoteFaultCodes,
   type RemoteService,
   type RemoteSession,
+  type RewardRule,
+  rewardRules,
+  StepRewards,
 } from "./remote-service.ts";
+export { type OwnTasks, readOwnTasks } from "./own-tasks.ts";
 export {
   defaultRemoteLimits,
   type RemoteLimits,

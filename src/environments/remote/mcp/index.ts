@@ -2,12 +2,12 @@
 
 import { ConfigurationError } from "../../../core/failure.ts";
 import { type RemoteLimits, type RemoteSource, remoteSource } from "../index.ts";
-import type { ElicitationPolicy } from "./elicitation.ts";
+import type { ElicitationPolicy } from "./mcp-connection.ts";
 import { loadMcpLibrary } from "./mcp-library.ts";
 import { createMcpService } from "./mcp-service.ts";
 import type { McpTask } from "./mcp-tasks.ts";
 
-export type { ElicitationPolicy } from "./elicitation.ts";
+export type { ElicitationPolicy } from "./mcp-connection.ts";
 export {
   type McpCallRecord,
   type McpGrader,

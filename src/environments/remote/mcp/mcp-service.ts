@@ -15,13 +15,11 @@ import { createTaskset } from "../../../core/taskset.ts";
 import { fromPlain, toPlain } from "../../../python-semantics/json/plain.ts";
 import type { JsonObject, JsonValue } from "../../../python-semantics/json/value.ts";
 import { remoteFault, type RemoteService, type RemoteSession } from "../index.ts";
-import type { ElicitationPolicy } from "./elicitation.ts";
+import { type ElicitationPolicy, McpConnection, type McpLimits, RefusedCall } from "./mcp-connection.ts";
 import { boundedFetch, type McpLibrary } from "./mcp-library.ts";
-import { folderMark, type McpCommand, parseMcpCommand, McpProcess } from "./mcp-process.ts";
-import { McpConnection, type McpLimits, RefusedCall } from "./mcp-connection.ts";
+import { folderMark, type McpCommand, McpProcess, parseMcpCommand, WarmPool } from "./mcp-process.ts";
 import { type McpCallRecord, type McpTask, gradeOf } from "./mcp-tasks.ts";
-import { WarmPool } from "./mcp-pool.ts";
-import { openOwnSession, readOwnTasks } from "./own-server.ts";
+import { openOwnSession, ownTasks } from "./own-server.ts";
 import { readToolResult, type ReadResult } from "./result-text.ts";
 
 export type McpServiceOptions = {
@@ -327,11 +325,11 @@ async function ownService(
   open: (signal: AbortSignal, own?: OwnRequest) => Promise<Opened>,
 ): Promise<RemoteService> {
   const { address } = options;
-  let described: Awaited<ReturnType<typeof readOwnTasks>>;
+  let described: Awaited<ReturnType<typeof ownTasks>>;
   try {
     const { connection, close } = await open(AbortSignal.timeout(60_000));
     try {
-      described = await readOwnTasks(connection, address);
+      described = await ownTasks(connection, address);
     } finally {
       await close();
     }
@@ -339,14 +337,9 @@ async function ownService(
     if (error instanceof ConfigurationError) throw error;
     throw new ConfigurationError(`Cannot use "mcp:${address}": ${messageOf(error)}`, { cause: error });
   }
-  const { name, splits, users, argumentErrors, isDeterministic, tasks } = described;
   return {
-    ...{ name, splits, users, argumentErrors, isDeterministic, capacity: null },
-    taskset: (split) =>
-      createTaskset(name, split, {
-        sizes: Object.fromEntries(splits.map((one) => [one, tasks.get(one)?.length ?? 0])),
-        task: (index) => tasks.get(split)![index]!,
-      }),
+    ...described,
+    capacity: null,
     open: async (task, { signal, seed }) => {
       const { connection, close } = await open(signal, { task: task.id, seed });
       if (connection.own !== null) return openOwnSession(connection, close);

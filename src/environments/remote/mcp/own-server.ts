@@ -3,71 +3,30 @@
 // opening (with the server's), arguments and results that plain JSON would change (`_meta`), and four methods whose names begin
 // with `trainable-agents/`: describe, tasks, hear and grade. The other side is `service/env-server`.
 
-import type { Grade, Task, ToolResult } from "../../../core/environment.ts";
+import type { Grade, ToolResult } from "../../../core/environment.ts";
 import { ConfigurationError, messageOf } from "../../../core/failure.ts";
 import { dumpJson } from "../../../python-semantics/json/dump-json.ts";
 import { fromForeign, toPlain } from "../../../python-semantics/json/plain.ts";
 import { parseJson } from "../../../python-semantics/json/parse-json.ts";
 import type { JsonObject } from "../../../python-semantics/json/value.ts";
-import { remoteFault, type RemoteService, type RemoteSession } from "../index.ts";
+import { type OwnTasks, readOwnTasks, remoteFault, type RemoteSession } from "../index.ts";
 import { type McpConnection, ownExtension, RefusedCall } from "./mcp-connection.ts";
 import { asRecord } from "./result-text.ts";
 
-/** Of each split; more are not fetched. */
-const mostTasks = 2_000;
-const pageSize = 100;
-
-export type OwnTasks = Pick<RemoteService, "name" | "splits" | "users" | "argumentErrors" | "isDeterministic"> & {
-  readonly tasks: ReadonlyMap<string, readonly Task[]>;
-};
-
 /** Rejects with a `ConfigurationError` when the server is another, and has no tasks. */
-export async function readOwnTasks(connection: McpConnection, address: string): Promise<OwnTasks> {
+export async function ownTasks(connection: McpConnection, address: string): Promise<OwnTasks> {
   if (connection.own === null) {
     throw new ConfigurationError(
       `Cannot use "mcp:${address}": a server of tools has no tasks; give them with --env-tasks <file>.`,
     );
   }
   const signal = AbortSignal.timeout(120_000);
-  const ask = async (method: string, params: object): Promise<Readonly<Record<string, unknown>>> =>
-    asRecord(await connection.request(`${ownExtension}/${method}`, params, { signal })) ?? {};
-  const { name, sizes, users, argumentErrors, resume } = await ask("describe", {});
-  const counts = Object.entries(asRecord(sizes) ?? {});
-  const areTexts = (value: unknown): value is readonly string[] =>
-    Array.isArray(value) && value.every((one) => typeof one === "string");
-  if (typeof name !== "string" || counts.length === 0 || !areTexts(users)) {
-    throw new ConfigurationError(`Cannot use "mcp:${address}": it does not say what it serves; see its version.`);
-  }
-  const tasks = new Map<string, readonly Task[]>();
-  for (const [split, size] of counts) {
-    const found: Task[] = [];
-    const wanted = Math.min(typeof size === "number" ? size : 0, mostTasks);
-    while (found.length < wanted) {
-      const { tasks: page } = await ask("tasks", { split, from: found.length, count: pageSize });
-      if (!Array.isArray(page) || page.length === 0) break;
-      found.push(...page.map((task: unknown) => readTask(task, { name, split, address })));
-    }
-    tasks.set(split, found);
-  }
-  const isDeterministic = resume !== "restart";
-  const errors = argumentErrors === "environment" ? "environment" : "loop";
-  return { name, splits: [...tasks.keys()], users, argumentErrors: errors, isDeterministic, tasks };
-}
-
-function readTask(
-  value: unknown,
-  { name, split, address }: { readonly name: string; readonly split: string; readonly address: string },
-): Task {
-  const { id, index, contentHash, instruction, agenda } = asRecord(value) ?? {};
-  const isTask =
-    typeof id === "string" &&
-    Number.isSafeInteger(index) &&
-    typeof contentHash === "string" &&
-    (instruction === null || typeof instruction === "string") &&
-    (agenda === null || asRecord(agenda) !== null);
-  if (!isTask)
-    throw new ConfigurationError(`Cannot use "mcp:${address}": it has a malformed task of split "${split}".`);
-  return { ...(value as Task), environment: name, split };
+  const request = async (method: string, params: object): Promise<JsonObject> =>
+    exactObject(await connection.request(`${ownExtension}/${method}`, params, { signal }), {
+      what: "tasks",
+      maxSize: 10_000_000,
+    });
+  return readOwnTasks(await request("describe", {}), (query) => request("tasks", query));
 }
 
 /** `close` ends the connection. */
@@ -123,13 +82,13 @@ function readResult(name: string, value: unknown): ToolResult {
 }
 
 /** JSON as text, which nothing on the way changes. */
-function exactObject(text: unknown): JsonObject {
+function exactObject(text: unknown, { what = "an info", maxSize = 1_000_000 } = {}): JsonObject {
   if (text === undefined) return new Map();
   try {
-    const value = typeof text === "string" ? parseJson(text) : fromForeign(text, { maxSize: 1_000_000 });
+    const value = typeof text === "string" ? parseJson(text) : fromForeign(text, { maxSize });
     if (value instanceof Map) return value;
   } catch (error) {
-    throw remoteFault("remote-invalid", `Cannot read an info: ${messageOf(error)}`, { cause: error });
+    throw remoteFault("remote-invalid", `Cannot read ${what}: ${messageOf(error)}`, { cause: error });
   }
-  throw remoteFault("remote-invalid", "Cannot read an info: it is no object.");
+  throw remoteFault("remote-invalid", `Cannot read ${what}: it is no object.`);
 }

@@ -1,6 +1,7 @@
 // The messages of OpenEnv's WebSocket, of openenv-core 0.3.0. Without request ids: each is answered by one, in order. The server
 // cuts `metadata` out of an observation, so what stands there never arrives.
 
+import { type AnsweringSocket, type BaseUrl, openSocket } from "../../../http/index.ts";
 import { dumpJson } from "../../../python-semantics/json/dump-json.ts";
 import type { JsonObject, JsonValue } from "../../../python-semantics/json/value.ts";
 import {
@@ -9,11 +10,12 @@ import {
   asObject,
   asReward,
   asText,
+  faultOfHttp,
   fieldOf,
   orNull,
   parseMessage,
-  type RemoteFaultCode,
   remoteFault,
+  type RemoteFaultCode,
 } from "../index.ts";
 
 /** What the server makes of a step or a reset. */
@@ -32,7 +34,7 @@ export type Frame =
 const where = "a message of the OpenEnv server";
 
 /** Throws the fault "remote-invalid" for anything else. */
-export function readFrame(text: string): Frame {
+function readFrame(text: string): Frame {
   const message = asObject.read(parseMessage(text, where));
   if (message === undefined) throw remoteFault("remote-invalid", `Cannot read ${where}: it is no object.`);
   const type = fieldOf(message, "type", asText, where);
@@ -83,4 +85,50 @@ export function faultOfFrame(frame: Extract<Frame, { type: "error" }>, what: str
   const code = Object.hasOwn(faultCodes, frame.code) ? faultCodes[frame.code]! : "remote-error";
   const problems = frame.problems.length === 0 ? "" : ` (${frame.problems.join("; ")})`;
   return remoteFault(code, `Cannot ${what}: the OpenEnv server says ${frame.code}, ${frame.message}${problems}`);
+}
+
+// One question over the socket of an OpenEnv server, and its answer: an observation or an error. Anything else that comes is the
+// server's fault, and so is a message that came before it was asked for: it could be taken for the answer to the next step.
+
+/** Where a server is, and how it is spoken to. */
+export type Place = {
+  readonly base: BaseUrl;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Of one message. */
+  readonly maxBytes: number;
+};
+
+/** Connects; every fault is one of a remote environment. */
+export async function connectTo({ base, headers, maxBytes }: Place, signal: AbortSignal): Promise<AnsweringSocket> {
+  const options = { boundary: "environment", signal, maxBytes, headers } as const;
+  return openSocket(base, "/ws", options).catch((error: unknown) => {
+    throw faultOfHttp(error);
+  });
+}
+
+export const farewell = '{"type": "close"}';
+
+export type Answer = Exclude<Frame, { type: "other" }>;
+
+/** `action`: the fields of a step. */
+export function steps(socket: AnsweringSocket, action: JsonObject, what: string, signal: AbortSignal): Promise<Answer> {
+  return ask(socket, { type: "step", data: action }, what, signal);
+}
+
+export async function ask(
+  socket: AnsweringSocket,
+  { type, data }: { readonly type: "reset" | "step"; readonly data: JsonObject },
+  what: string,
+  signal: AbortSignal,
+): Promise<Answer> {
+  const message = dumpJson(new Map<string, JsonValue>([["type", type], ["data", data]])); // prettier-ignore
+  const { text, isAnswer } = await socket.ask(message, { signal }).catch((error: unknown) => {
+    throw faultOfHttp(error);
+  });
+  const frame = readFrame(text);
+  if (frame.type === "error" || (isAnswer && frame.type === "observation")) return frame;
+  const state = isAnswer
+    ? `"${frame.type === "other" ? frame.name : frame.type}" came`
+    : "a message came before it was asked";
+  throw remoteFault("remote-invalid", `Cannot ${what}: ${state}, an observation is expected.`);
 }

@@ -25,9 +25,8 @@ import {
   type RewardRule,
   StepRewards,
 } from "../index.ts";
-import { ask, connectTo, farewell, type Place, steps } from "./dialogue.ts";
-import { faultOfFrame } from "./frames.ts";
-import { openOwnSession, readOwnTasks } from "./own-server.ts";
+import { ask, connectTo, farewell, faultOfFrame, type Place, steps } from "./frames.ts";
+import { openOwnSession, ownTasks } from "./own-server.ts";
 import { flavourOf, observationText, readTools, type WorldFlavour } from "./world.ts";
 
 /** A task is what the world is reset with. */
@@ -110,18 +109,15 @@ export async function openEnvService(options: OpenEnvOptions): Promise<RemoteSer
 }
 
 async function ownService(http: RemoteHttp, place: Place, capacity: number | null): Promise<RemoteService> {
-  const own = await readOwnTasks(http, place.headers);
+  const own = await ownTasks(http, place.headers);
   if (own === null) {
     throw new ConfigurationError(
       `Cannot play the OpenEnv server at ${place.base.origin}: it has no tasks of its own, and none are given; give seeds, as --env-tasks seeds:100, or a file with a task in each line.`,
     );
   }
-  const { name, tasks } = own;
-  const sizes = Object.fromEntries(Object.entries(tasks).map(([split, { length }]) => [split, length]));
   return {
-    ...{ name, splits: Object.keys(tasks), users: own.users, argumentErrors: own.argumentErrors },
-    ...{ capacity, isDeterministic: own.isDeterministic },
-    taskset: (split) => createTaskset(name, split, { sizes, task: (index) => tasks[split]![index]! }),
+    ...own,
+    capacity,
     open: (task, { signal, seed }) => openOwnSession(task, { place, signal, seed }),
     close: () => Promise.resolve(),
   };

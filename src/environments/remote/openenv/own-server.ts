@@ -8,7 +8,6 @@ import { type Tool, toolFromDefinition } from "../../../core/message.ts";
 import { toPlain } from "../../../python-semantics/json/plain.ts";
 import type { JsonObject, JsonValue } from "../../../python-semantics/json/value.ts";
 import {
-  asCount,
   asList,
   asObject,
   asText,
@@ -16,27 +15,17 @@ import {
   orNull,
   parseMessage,
   remoteFault,
+  type OwnTasks,
+  readOwnTasks,
   type RemoteHttp,
-  type RemoteService,
   type RemoteSession,
 } from "../index.ts";
-import { ask, connectTo, farewell, type Place, steps } from "./dialogue.ts";
-import { faultOfFrame, type StepAnswer } from "./frames.ts";
+import { ask, connectTo, farewell, faultOfFrame, type Place, type StepAnswer, steps } from "./frames.ts";
 
-/** Of each split; more are not fetched. */
-const mostTasks = 2000;
-const pageSize = 100;
 const where = "what a server of ours says";
 
-export type OwnTasks = Pick<RemoteService, "name" | "users" | "argumentErrors" | "isDeterministic"> & {
-  readonly tasks: Readonly<Record<string, readonly Task[]>>;
-};
-
 /** `null`: the server is another. */
-export async function readOwnTasks(
-  http: RemoteHttp,
-  headers: Readonly<Record<string, string>>,
-): Promise<OwnTasks | null> {
+export async function ownTasks(http: RemoteHttp, headers: Readonly<Record<string, string>>): Promise<OwnTasks | null> {
   const get = async (path: string): Promise<JsonObject> => {
     const answer = asObject.read(await http.json({ method: "GET", path, headers }));
     if (answer === undefined) throw remoteFault("remote-invalid", `Cannot read ${where}: its tasks are no object.`);
@@ -47,40 +36,9 @@ export async function readOwnTasks(
     throw error;
   });
   if (about === null) return null;
-  const name = fieldOf(about, "name", asText, where);
-  const tasks: Record<string, Task[]> = {};
-  for (const [split, size] of fieldOf(about, "sizes", asObject, where)) {
-    const found: Task[] = [];
-    const wanted = Math.min(asCount.read(size) ?? 0, mostTasks);
-    while (found.length < wanted) {
-      const page = await get(`/tasks?split=${encodeURIComponent(split)}&from=${found.length}&count=${pageSize}`);
-      const rows = fieldOf(page, "tasks", asList, where);
-      if (rows.length === 0) break;
-      found.push(...rows.map((row) => readTask(row, { name, split })));
-    }
-    tasks[split] = found;
-  }
-  return {
-    name,
-    tasks,
-    users: fieldOf(about, "users", asList, where).filter((user) => typeof user === "string"),
-    argumentErrors: about.get("argument_errors") === "environment" ? "environment" : "loop",
-    isDeterministic: about.get("resume") !== "restart",
-  };
-}
-
-function readTask(row: JsonValue, { name, split }: { readonly name: string; readonly split: string }): Task {
-  const record = asObject.read(row) ?? new Map<string, JsonValue>();
-  const agenda = fieldOf(record, "agenda", orNull(asObject), where);
-  return {
-    id: fieldOf(record, "id", asText, where),
-    ...{ environment: name, split },
-    index: fieldOf(record, "index", asCount, where),
-    contentHash: fieldOf(record, "contentHash", asText, where),
-    instruction: fieldOf(record, "instruction", orNull(asText), where),
-    // Its shape is checked where every task is.
-    agenda: agenda === null ? null : (toPlain(agenda) as Task["agenda"]),
-  };
+  return readOwnTasks(about, ({ split, from, count }) =>
+    get(`/tasks?split=${encodeURIComponent(split)}&from=${from}&count=${count}`),
+  );
 }
 
 /** Its user is the client's; of the environment nothing is missing. */

@@ -1,0 +1,63 @@
+// The tasks of a server of ours (`trainable-agents env-server`), whichever protocol it speaks: it says what it serves, and gives its
+// tasks page by page. How it is asked, and how an episode of one of them is opened, is the protocol's.
+
+import type { Task } from "../../core/environment.ts";
+import { createTaskset } from "../../core/taskset.ts";
+import { toPlain } from "../../python-semantics/json/plain.ts";
+import type { JsonObject, JsonValue } from "../../python-semantics/json/value.ts";
+import { asCount, asList, asObject, asText, fieldOf, orNull } from "./read-message.ts";
+import { remoteFault, type RemoteService } from "./remote-service.ts";
+
+/** Of each split; more are not fetched. */
+const mostTasks = 2000;
+const pageSize = 100;
+const where = "what a server of ours says";
+
+export type OwnTasks = Pick<
+  RemoteService,
+  "name" | "splits" | "users" | "argumentErrors" | "isDeterministic" | "taskset"
+>;
+
+/** `about`: what it says it serves. `page`: some tasks of a split, from a number on. Rejects with a `remoteFault` for what is neither. */
+export async function readOwnTasks(
+  about: JsonObject,
+  page: (query: { readonly split: string; readonly from: number; readonly count: number }) => Promise<JsonObject>,
+): Promise<OwnTasks> {
+  const name = fieldOf(about, "name", asText, where);
+  const tasks = new Map<string, readonly Task[]>();
+  for (const [split, size] of fieldOf(about, "sizes", asObject, where)) {
+    const found: Task[] = [];
+    const most = Math.min(asCount.read(size) ?? 0, mostTasks);
+    while (found.length < most) {
+      const rows = fieldOf(await page({ split, from: found.length, count: pageSize }), "tasks", asList, where);
+      if (rows.length === 0) break;
+      found.push(...rows.map((row) => readTask(row, { name, split })));
+    }
+    tasks.set(split, found);
+  }
+  if (tasks.size === 0) throw remoteFault("remote-invalid", `Cannot read ${where}: it serves no split.`);
+  const sizes = Object.fromEntries([...tasks].map(([split, { length }]) => [split, length]));
+  return {
+    name,
+    splits: [...tasks.keys()],
+    users: fieldOf(about, "users", asList, where).filter((user) => typeof user === "string"),
+    argumentErrors:
+      (about.get("argument_errors") ?? about.get("argumentErrors")) === "environment" ? "environment" : "loop",
+    isDeterministic: about.get("resume") !== "restart",
+    taskset: (split) => createTaskset(name, split, { sizes, task: (index) => tasks.get(split)![index]! }),
+  };
+}
+
+function readTask(row: JsonValue, { name, split }: { readonly name: string; readonly split: string }): Task {
+  const record = asObject.read(row) ?? new Map<string, JsonValue>();
+  const agenda = fieldOf(record, "agenda", orNull(asObject), where);
+  return {
+    id: fieldOf(record, "id", asText, where),
+    ...{ environment: name, split },
+    index: fieldOf(record, "index", asCount, where),
+    contentHash: fieldOf(record, "contentHash", asText, where),
+    instruction: fieldOf(record, "instruction", orNull(asText), where),
+    // Its shape is checked where every task is.
+    agenda: agenda === null ? null : (toPlain(agenda) as Task["agenda"]),
+  };
+}
