@@ -4,13 +4,18 @@
 import { hash, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
 import { type Episode, messageOf } from "../core/index.ts";
-import { chatDialect } from "./dialects/chat.ts";
-import { completionsDialect } from "./dialects/completions.ts";
-import type { AnswerStream, Dialect } from "./dialects/dialect.ts";
+import { chatDialect, completionsDialect } from "./dialects/chat.ts";
+import {
+  type AnswerDelta,
+  type AnswerStream,
+  type Dialect,
+  type GatewayAnswer,
+  GatewayError,
+  type GatewayRequest,
+} from "./request.ts";
 import { readBody, samplingShape } from "./dialects/fields.ts";
 import { messagesDialect } from "./dialects/messages.ts";
 import { responsesDialect } from "./dialects/responses.ts";
-import { type AnswerDelta, type GatewayAnswer, GatewayError, type GatewayRequest } from "./request.ts";
 import type { Session, SessionCall } from "./session.ts";
 import type { Sessions } from "./sessions.ts";
 

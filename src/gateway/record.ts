@@ -7,14 +7,17 @@ import {
   attribute,
   AttributedError,
   type BridgeResult,
+  type Episode,
+  type Grade,
   type Message,
+  messageOf,
   type ParsedAction,
   type RenderedPrompt,
   type Renderer,
   TokenBuffer,
   type Turn,
 } from "../core/index.ts";
-import { turnSequence } from "../trajectories/index.ts";
+import { alignTurnRewards, completeTurnRewards, discardedTurns, turnSequence } from "../trajectories/index.ts";
 import {
   conversationOf,
   History,
@@ -359,4 +362,32 @@ function sentenceOf(reason: BranchReason, known: number): string {
 function asActionProblem({ code, toolName, detail }: ParsedAction["problems"][number]): ActionProblem {
   if (code === "not-an-object") return { code: "not-json", toolName, detail };
   return { code: code === "no-name" ? "unknown-tool" : code, toolName, detail };
+}
+
+// What a program says that the turns of its session earned, aligned with the record: when it says it, and once the session has
+// ended. A grade may come before the last call, and an answer that was sampled may never arrive.
+
+/**
+ * Throws a `GatewayError` for rewards of turns that are not one for each turn so far, or do not add up. A turn that was sampled
+ * and not read is none that the program knows.
+ */
+export function gradeSoFar(grade: Grade, record: Pick<SessionRecord, "turns" | "ofTurn">): Grade {
+  const given = grade.turnRewards ?? null;
+  if (given === null) return grade;
+  const counts = record.turns.map(({ index }) => record.ofTurn(index) !== null);
+  try {
+    return { ...grade, turnRewards: alignTurnRewards(given, grade.reward, counts) };
+  } catch (cause) {
+    const message = `Cannot grade the session: ${messageOf(cause)}`;
+    throw new GatewayError("invalid-request", message, { param: "turn_rewards", cause });
+  }
+}
+
+/** What was known when the grade came, for the turns as they are now: those that nobody read are left out. */
+export function gradeAtEnd(grade: Grade | null, record: Pick<Episode, "trajectory" | "events">): Grade | null {
+  const given = grade?.turnRewards ?? null;
+  if (grade === null || given === null) return grade;
+  const discarded = discardedTurns(record);
+  const counts = record.trajectory.turns.map(({ index }) => !discarded.has(index));
+  return { ...grade, turnRewards: completeTurnRewards(given, grade.reward, counts) };
 }

@@ -28,9 +28,8 @@ import type { JsonObject } from "../python-semantics/json/index.ts";
 import { type EpisodeOptions, resolveOptions, sampleTurn } from "../rollout/index.ts";
 import { makeTurn } from "../trajectories/index.ts";
 import { Deltas, answerReader } from "./streaming.ts";
-import { gradeAtEnd, gradeSoFar } from "./session-grade.ts";
+import { gradeAtEnd, gradeSoFar, type Prompt, type PromptCounters, SessionRecord } from "./record.ts";
 import { conversationOf, type SampledTurn } from "./history.ts";
-import { type Prompt, type PromptCounters, SessionRecord } from "./record.ts";
 import {
   type DialectName,
   type GatewayAnswer,

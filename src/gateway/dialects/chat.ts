@@ -1,19 +1,25 @@
 // OpenAI's Chat Completions: POST /v1/chat/completions, whole and streamed. Shapes as clients sent them over the wire (OpenAI
-// Agents, AI SDK, LangGraph, qwen-code, pi) and as openai 6 reads answers.
+// Agents, AI SDK, LangGraph, qwen-code, pi) and as openai 6 reads answers. And completions of token ids, which share its fields.
 
 import { z } from "zod";
 import type { Message } from "../../core/index.ts";
-import { endingOf, type GatewayAnswer, type GatewayError } from "../request.ts";
-import type { AnswerStream, Dialect } from "./dialect.ts";
+import {
+  type AnswerHead,
+  type AnswerStream,
+  type Dialect,
+  endingOf,
+  type GatewayAnswer,
+  type GatewayError,
+} from "../request.ts";
 import {
   callNames,
+  commonShape,
   contentSchema,
   limitSchema,
   makeTool,
   readBody,
-  readSampling,
   readText,
-  samplingShape,
+  requestOf,
   sse,
   stopSchema,
   unsupported,
@@ -40,26 +46,35 @@ const toolSchema = z.looseObject({
     .optional(),
 });
 
-const bodySchema = z.looseObject({
-  model: z.string().default(""),
+/** Of both. */
+const openAiShape = {
+  n: z.int().nullish(),
+  max_tokens: limitSchema,
+  stop: stopSchema,
+  stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
+  ...commonShape,
+};
+
+const chatSchema = z.looseObject({
   messages: z.array(messageSchema).min(1),
   tools: z.array(toolSchema).nullish(),
   tool_choice: z.unknown().optional(),
   response_format: z.looseObject({ type: z.string() }).nullish(),
-  n: z.int().nullish(),
-  max_tokens: limitSchema,
   max_completion_tokens: limitSchema,
-  stop: stopSchema,
-  stream: z.boolean().nullish(),
-  stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
-  ...samplingShape,
+  ...openAiShape,
 });
+
+/** Throws for what asks for more than one answer. */
+function readOne<Body extends { readonly n?: number | null | undefined }>(schema: z.ZodType<Body>, raw: unknown): Body {
+  const body = readBody(schema, raw);
+  if ((body.n ?? 1) !== 1) throw unsupported("n is more than 1; one answer is sampled a call", "n");
+  return body;
+}
 
 export const chatDialect: Dialect = {
   name: "chat",
   read: (raw) => {
-    const body = readBody(bodySchema, raw);
-    if ((body.n ?? 1) !== 1) throw unsupported("n is more than 1; one answer is sampled a call", "n");
+    const body = readOne(chatSchema, raw);
     const { type = "text" } = body.response_format ?? {};
     for (const name of ["functions", "function_call"]) {
       if (body[name] !== undefined) throw unsupported(`${name} is the form before tools; send tools`, name);
@@ -70,21 +85,15 @@ export const chatDialect: Dialect = {
     if (type !== "text")
       throw unsupported(`response_format "${type}" needs an engine with a grammar`, "response_format");
     const tools = body.tools ?? [];
-    return {
-      promptTokens: null,
+    return requestOf(body, {
       messages: readMessages(body.messages),
       tools: tools.flatMap((tool) => (tool.function === undefined ? [] : makeTool(tool.function))),
       mayCall: readToolChoice(body.tool_choice),
       maxTokens: body.max_completion_tokens ?? body.max_tokens ?? null,
       stop: body.stop,
-      isStreamed: body.stream ?? false,
-      model: body.model,
-      ...readSampling(body),
       ignoredTools: tools.filter((tool) => tool.function === undefined).length,
       includesUsage: body.stream_options?.include_usage ?? false,
-      response: null,
-      previousResponseId: null,
-    };
+    });
   },
   whole: (answer, { model }) => ({
     id: idOf(answer),
@@ -108,11 +117,9 @@ export const chatDialect: Dialect = {
     usage: usageOf(answer),
   }),
   stream: (head, { model, includesUsage }): AnswerStream => {
+    const about = { id: idOf(head), object: "chat.completion.chunk", created: head.createdAt, model };
     const chunk = (choices: readonly unknown[], usage: unknown = null): string =>
-      sse({
-        ...{ id: idOf(head), object: "chat.completion.chunk", created: head.createdAt, model, choices },
-        ...(includesUsage ? { usage } : {}),
-      });
+      sse({ ...about, choices, ...(includesUsage ? { usage } : {}) });
     const delta = (fields: object, reason: string | null = null): string =>
       chunk([{ index: 0, delta: fields, logprobs: null, finish_reason: reason }]);
     return {
@@ -192,13 +199,13 @@ function finishReasonOf(answer: GatewayAnswer): string {
   return { calls: "tool_calls", length: "length", stop: "stop" }[endingOf(answer)];
 }
 
-function usageOf({ usage }: GatewayAnswer): unknown {
-  return {
-    prompt_tokens: usage.promptTokens,
-    completion_tokens: usage.sampledTokens,
-    total_tokens: usage.promptTokens + usage.sampledTokens,
-    prompt_tokens_details: { cached_tokens: usage.cachedTokens ?? 0 },
-  };
+function usageOf({ usage }: GatewayAnswer): object {
+  return { ...countsOf(usage), prompt_tokens_details: { cached_tokens: usage.cachedTokens ?? 0 } };
+}
+
+function countsOf({ promptTokens, sampledTokens }: GatewayAnswer["usage"]): object {
+  const [prompt_tokens, completion_tokens] = [promptTokens, sampledTokens];
+  return { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens };
 }
 
 /** As OpenAI's clients read errors; Codex stops, and does not try again, at "context_length_exceeded". */
@@ -213,5 +220,65 @@ export function errorBody(error: GatewayError): { readonly error: unknown } {
       param,
       code: code === "context-length" ? "context_length_exceeded" : code.replaceAll("-", "_"),
     },
+  };
+}
+
+// Completions of token ids: POST /v1/completions, whole and streamed, for programs that render for themselves. Ids come back as
+// vLLM returns them (`return_token_ids`): `token_ids`, and `token_logprobs` in the OpenAI form. A prompt that begins as the record
+// of its session does continues it.
+
+const completionsSchema = z.looseObject({ prompt: z.union([z.string(), z.array(z.unknown())]), ...openAiShape });
+
+export const completionsDialect: Dialect = {
+  name: "completions",
+  read: (raw) => {
+    const body = readOne(completionsSchema, raw);
+    const { prompt } = body;
+    const isIds = Array.isArray(prompt) && prompt.length > 0 && prompt.every(isTokenId);
+    if (!isIds) {
+      throw unsupported("its prompt is no list of token ids; render it, or use /v1/chat/completions", "prompt");
+    }
+    return requestOf(body, {
+      promptTokens: Uint32Array.from(prompt as readonly number[]),
+      messages: [],
+      maxTokens: body.max_tokens ?? null,
+      stop: body.stop,
+      includesUsage: body.stream_options?.include_usage ?? false,
+    });
+  },
+  whole: (answer, { model }) => ({
+    ...headOf(answer, model),
+    choices: [{ ...choiceOf(answer), text: answer.action.text }],
+    usage: countsOf(answer.usage),
+  }),
+  stream: (head, { model, includesUsage }): AnswerStream => ({
+    start: () => "",
+    // Ids and logprobs of a part are known with the whole alone, so it is told at once.
+    delta: () => "",
+    end: (answer) => {
+      const choice = { ...choiceOf(answer), text: answer.action.text };
+      const usage = includesUsage ? sse({ ...headOf(head, model), choices: [], usage: countsOf(answer.usage) }) : "";
+      return { rest: "", terminal: `${sse({ ...headOf(head, model), choices: [choice] })}${usage}data: [DONE]\n\n` };
+    },
+    error: (error) => sse(errorBody(error)),
+  }),
+  error: errorBody,
+};
+
+function isTokenId(id: unknown): boolean {
+  return Number.isInteger(id) && Number(id) >= 0 && Number(id) <= 0xffff_ffff;
+}
+
+function headOf({ idPrefix, call, createdAt }: AnswerHead, model: string): object {
+  return { id: `cmpl-${idPrefix}-${call}`, object: "text_completion", created: createdAt, model };
+}
+
+function choiceOf(answer: GatewayAnswer): object {
+  const { sampledTokens, logprobs } = answer;
+  return {
+    index: 0,
+    token_ids: [...sampledTokens],
+    logprobs: logprobs === null ? null : { token_logprobs: [...logprobs] },
+    finish_reason: endingOf(answer) === "length" ? "length" : "stop",
   };
 }

@@ -4,7 +4,7 @@
 import { z } from "zod";
 import { type AssistantMessage, type SamplingParams, type Tool, toolFromDefinition } from "../../core/index.ts";
 import { fromPlain, type JsonObject } from "../../python-semantics/json/index.ts";
-import { GatewayError } from "../request.ts";
+import { GatewayError, type GatewayRequest } from "../request.ts";
 
 /** Throws a `GatewayError` that names the first field that does not fit. */
 export function readBody<T>(schema: z.ZodType<T>, body: unknown): T {
@@ -58,7 +58,7 @@ export function makeTool(fields: {
 }
 
 /** The sampling parameters that a body sets, under the names of its dialect. */
-export function readSampling(body: Readonly<Record<string, unknown>>): {
+function readSampling(body: Readonly<Record<string, unknown>>): {
   readonly sampling: Partial<SamplingParams>;
   readonly samplingNames: readonly string[];
 } {
@@ -93,6 +93,30 @@ export const samplingShape = {
   presence_penalty: number,
   frequency_penalty: number,
 };
+
+/** Of every body. */
+export const commonShape = { model: z.string().default(""), stream: z.boolean().nullish(), ...samplingShape };
+
+/** A request out of a body: what its dialect does not have is as if its client had not said it. */
+export function requestOf(
+  body: { readonly model: string; readonly stream?: boolean | null | undefined },
+  parts: Partial<GatewayRequest> & Pick<GatewayRequest, "messages" | "maxTokens">,
+): GatewayRequest {
+  return {
+    promptTokens: null,
+    tools: [],
+    mayCall: false,
+    stop: [],
+    isStreamed: body.stream ?? false,
+    model: body.model,
+    ...readSampling(body),
+    ignoredTools: 0,
+    includesUsage: true,
+    response: null,
+    previousResponseId: null,
+    ...parts,
+  };
+}
 
 export const stopSchema = z
   .union([z.string(), z.array(z.string()).max(16)])

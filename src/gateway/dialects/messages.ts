@@ -4,19 +4,26 @@
 import { z } from "zod";
 import type { Message, ToolCall } from "../../core/index.ts";
 import { JsonFloat, type JsonValue, parseJson, toPlain } from "../../python-semantics/json/index.ts";
-import { endingOf, type GatewayAnswer, type GatewayError, type GatewayErrorStatus } from "../request.ts";
+import {
+  type AnswerStream,
+  type Dialect,
+  endingOf,
+  type GatewayAnswer,
+  type GatewayError,
+  type GatewayErrorStatus,
+} from "../request.ts";
 import { readToolChoice } from "./chat.ts";
-import type { AnswerStream, Dialect } from "./dialect.ts";
 import {
   AssistantBuilder,
   callNames,
+  commonShape,
   contentSchema,
+  limitSchema,
   makeTool,
   partSchema,
   readBody,
-  readSampling,
   readText,
-  samplingShape,
+  requestOf,
   sse,
   stopSchema,
 } from "./fields.ts";
@@ -44,15 +51,13 @@ const toolSchema = z.looseObject({
 });
 
 const bodySchema = z.looseObject({
-  model: z.string().default(""),
-  max_tokens: z.int().min(1).nullish(),
+  max_tokens: limitSchema,
   system: contentSchema.nullish(),
   messages: z.array(messageSchema).min(1),
   tools: z.array(toolSchema).nullish(),
   tool_choice: z.unknown().optional(),
   stop_sequences: stopSchema,
-  stream: z.boolean().nullish(),
-  ...samplingShape,
+  ...commonShape,
 });
 
 /** What thinking blocks are signed with: clients drop a streamed block without one. */
@@ -64,21 +69,14 @@ export const messagesDialect: Dialect = {
     const body = readBody(bodySchema, raw);
     const tools = body.tools ?? [];
     const isFunction = ({ type }: z.infer<typeof toolSchema>): boolean => (type ?? "custom") === "custom";
-    return {
-      promptTokens: null,
+    return requestOf(body, {
       messages: [...readSystem(body.system), ...readMessages(body.messages)],
       tools: tools.filter(isFunction).map((tool) => makeTool({ ...tool, parameters: tool.input_schema })),
       mayCall: readToolChoice(body.tool_choice),
       maxTokens: body.max_tokens ?? null,
       stop: body.stop_sequences,
-      isStreamed: body.stream ?? false,
-      model: body.model,
-      ...readSampling(body),
       ignoredTools: tools.filter((tool) => !isFunction(tool)).length,
-      includesUsage: true,
-      response: null,
-      previousResponseId: null,
-    };
+    });
   },
   whole: (answer, { model }) => ({
     id: `msg_${answer.idPrefix}_${answer.call}`,

@@ -4,19 +4,27 @@
 
 import { z } from "zod";
 import type { AssistantMessage, Message } from "../../core/index.ts";
-import { endingOf, type GatewayAnswer, type GatewayRequest, GatewayError, type SampledItems } from "../request.ts";
+import {
+  type AnswerHead,
+  type AnswerStream,
+  type Dialect,
+  endingOf,
+  type GatewayAnswer,
+  GatewayError,
+  type GatewayRequest,
+  type SampledItems,
+} from "../request.ts";
 import { errorBody, readToolChoice } from "./chat.ts";
-import type { AnswerHead, AnswerStream, Dialect } from "./dialect.ts";
 import {
   AssistantBuilder,
   callNames,
+  commonShape,
   contentSchema,
   limitSchema,
   makeTool,
   readBody,
-  readSampling,
   readText,
-  samplingShape,
+  requestOf,
   sse,
   unsupported,
 } from "./fields.ts";
@@ -42,7 +50,6 @@ const toolSchema = z.looseObject({
 });
 
 const bodySchema = z.looseObject({
-  model: z.string().default(""),
   instructions: z.string().nullish(),
   input: z.union([z.string(), z.array(itemSchema)]).default([]),
   previous_response_id: z.string().nullish(),
@@ -51,9 +58,8 @@ const bodySchema = z.looseObject({
   text: z.looseObject({ format: z.looseObject({ type: z.string() }).nullish() }).nullish(),
   max_output_tokens: limitSchema,
   store: z.boolean().nullish(),
-  stream: z.boolean().nullish(),
   background: z.boolean().nullish(),
-  ...samplingShape,
+  ...commonShape,
 });
 
 export const responsesDialect: Dialect = {
@@ -70,21 +76,15 @@ export const responsesDialect: Dialect = {
     const input: Item[] = typeof body.input === "string" ? [{ role: "user", content: body.input }] : body.input;
     const tools = body.tools ?? [];
     const functions = tools.filter(({ type, name }) => type === "function" && name !== undefined);
-    return {
-      promptTokens: null,
+    return requestOf(body, {
       messages: [...instructions, ...before, ...readItems(input, { items, before })],
       tools: functions.map(({ name = "", ...tool }) => makeTool({ ...tool, name })),
       mayCall: readToolChoice(body.tool_choice),
       maxTokens: body.max_output_tokens ?? null,
-      stop: [],
-      isStreamed: body.stream ?? false,
-      model: body.model,
-      ...readSampling(body),
       ignoredTools: tools.length - functions.length,
-      includesUsage: true,
       response: { hasInstructions: instructions.length > 0, isStored: body.store ?? true },
       previousResponseId: body.previous_response_id ?? null,
-    };
+    });
   },
   whole: (answer, request) => responseOf(answer, request, answer),
   stream: (head, request): AnswerStream => new ResponseStream(head, request),
