@@ -4,7 +4,7 @@ import { ConfigurationError } from "../core/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
 import { publishedRenderer, testedFamilies } from "../renderers/published-templates.test-helper.ts";
 import { agentFactory, strategyNames } from "./agent-factory.ts";
-import { createProblemPolicy } from "./problem-policy.ts";
+import { createProblemPolicy } from "./decide-action.ts";
 import { defaultToolInstruction, toolInstructionEdit } from "./tool-calling.ts";
 
 describe("agentFactory()", () => {

@@ -4,7 +4,7 @@
 import { type AgentStrategy, ConfigurationError } from "../core/index.ts";
 import { createAct, createReact } from "./text-strategy.ts";
 import { createFewShot, createToolCalling } from "./tool-calling.ts";
-import type { ProblemPolicy } from "./problem-policy.ts";
+import type { ProblemPolicy } from "./decide-action.ts";
 
 /** What each strategy needs; only what the chosen one knows is read. */
 export type AgentFactoryOptions = {

@@ -9,8 +9,7 @@ import {
   toolFromDefinition,
 } from "../core/index.ts";
 import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
-import { decideAction } from "./decide-action.ts";
-import { createProblemPolicy, type ProblemPolicy } from "./problem-policy.ts";
+import { createProblemPolicy, decideAction, type ProblemPolicy } from "./decide-action.ts";
 
 const parameters = { type: "object", properties: { id: { type: "string" } }, required: ["id"] };
 const tools: readonly Tool[] = ["get_order", "cancel_order"].map((name) =>

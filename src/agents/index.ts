@@ -16,5 +16,5 @@ export {
   defaultProblemPolicy,
   type ProblemDisposition,
   type ProblemPolicy,
-} from "./problem-policy.ts";
+} from "./decide-action.ts";
 export { createAct, createReact, type TextStrategyOptions } from "./text-strategy.ts";

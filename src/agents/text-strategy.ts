@@ -12,8 +12,7 @@ import {
 } from "../core/index.ts";
 import { pythonStrip, unlessRaised } from "../python-semantics/index.ts";
 import { dumpJson, fromPlain, type JsonObject, parseJson } from "../python-semantics/json/index.ts";
-import { decideAction } from "./decide-action.ts";
-import { createProblemPolicy, type ProblemPolicy } from "./problem-policy.ts";
+import { createProblemPolicy, decideAction, type ProblemPolicy } from "./decide-action.ts";
 
 export type TextStrategyOptions = {
   /** Changes to the default problem policy; arguments that are no object are observed here unless it says otherwise. */

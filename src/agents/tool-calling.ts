@@ -6,8 +6,7 @@ import { type AgentStrategy, callsOf, type Message, ConfigurationError } from ".
 import { createRandom } from "../lib/random.ts";
 import { unlessRaised } from "../python-semantics/index.ts";
 import { parseJson } from "../python-semantics/json/index.ts";
-import { decideAction } from "./decide-action.ts";
-import { createProblemPolicy, type ProblemPolicy } from "./problem-policy.ts";
+import { createProblemPolicy, decideAction, type ProblemPolicy } from "./decide-action.ts";
 
 export type ToolCallingOptions = {
   /** Changes to the default problem policy. */

@@ -29,15 +29,21 @@ export {
   faults,
   isForeignFault,
 } from "./fault-attribution.ts";
-export { createJudge, type JudgeModelOptions, replayingJudge } from "./judge.ts";
-export { type CachedAnswer, type JudgeCache, openJudgeCache } from "./judge-cache.ts";
+export {
+  type CachedAnswer,
+  createJudge,
+  type JudgeCache,
+  type JudgeModelOptions,
+  openJudgeCache,
+  replayingJudge,
+} from "./judge.ts";
 export { type Agreement, agreementOf, type LabelFile, readLabels } from "./labels.ts";
 export { createFaultGrader, type FaultGrader, judgeFault, type JudgeModel, type JudgeOptions } from "./model-judge.ts";
-export { groupRanker } from "./ranking.ts";
 export {
   type CriterionDefinition,
   defineRanking,
   defineRubric,
+  groupRanker,
   type JudgedDefinition,
   type RubricDefinition,
   rubricGrader,
