@@ -8,7 +8,6 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
 import { committedGoldens, sharedFolder } from "./conformance/shared-folder.ts";
 import { loadEmbeddedEngine, type EmbeddedEngine } from "../src/engines/embedded/index.ts";
-import { shippedCheckpoint } from "../src/learner/model/index.ts";
 import { createSglangFront, createVllmFront } from "../src/testing/index.ts";
 import { loadTokenizer } from "../src/tokenizers/index.ts";
 import type { Tokenizer } from "../src/core/index.ts";
@@ -30,7 +29,7 @@ type Handle = (request: Request) => Promise<Response>;
 /** What differs, in words; empty when nothing does. */
 type Differences = string[];
 
-const folder = shippedCheckpoint("bookshop-1m");
+const folder = join(committedGoldens("servers"), "model");
 const endTokenId = 1529;
 /** Float32 sums in another order; the largest difference that was measured is 2.7e-5. */
 const logprobTolerance = 1e-3;

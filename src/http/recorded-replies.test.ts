@@ -1,4 +1,4 @@
-// Replies of real servers (SGLang 0.5.23, vLLM 0.32.0, both with models/bookshop-1m on a CPU), read by the engines: each comes to
+// Replies of real servers (SGLang 0.5.23, vLLM 0.32.0, both with a model of ours on a CPU), read by the engines: each comes to
 // the tokens that it holds, or to the code that its status and words mean. A few are in tests/goldens/servers; all that were recorded
 // are read where ../shared is.
 
