@@ -1,9 +1,10 @@
-"""Records what transformers makes of a model's chat template and tokenizer, as golden files for a model family.
+"""Records what transformers makes of models' chat templates and tokenizers, as golden files.
 
-Run: python record-goldens.py <folder of the model> <name> <folder for the files>
-Needs Python with transformers and jinja2. Writes render.<name>.jsonl and prefix.<name>.jsonl, and where the model has a
-tokenizer.json encode.<name>.jsonl, decode.<name>.jsonl and drift.<name>.jsonl; what `npm run conformance -- models <folder>`
-does with them is in docs/models.md. Not a test of ours: it never asks our code anything.
+Run: python record-goldens.py <folder for the files> <folder of a model>...
+Needs Python with transformers and jinja2; tests/goldens/README.md has the versions and the whole command for our own models.
+Writes render.<name>.jsonl and prefix.<name>.jsonl, named after the model's folder, and where the model has a tokenizer.json
+encode.<name>.jsonl, decode.<name>.jsonl and drift.<name>.jsonl, for `npm run conformance -- models <folder>`.
+Not a test of ours: it never asks our code anything.
 """
 
 import datetime
@@ -194,10 +195,8 @@ def tokenizer_records(folder, name, rendered):
     return {"encode": encode, "decode": decode, "drift": drift}
 
 
-def main():
-    if len(sys.argv) != 4:
-        sys.exit("Cannot record goldens: give <folder of the model> <name> <folder for the files>.")
-    folder, name, target = pathlib.Path(sys.argv[1]), sys.argv[2], pathlib.Path(sys.argv[3])
+def record(folder, target):
+    name = folder.resolve().name
     text = read_template(folder)
     template = compiled(text)
     context = {**special_tokens(folder), "now": NOW}
@@ -225,6 +224,14 @@ def main():
         file = target / f"{kind}.{name}.jsonl"
         file.write_text("".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records), "utf8")
         print(f"{len(records)} records in {file}")
+
+
+def main():
+    if len(sys.argv) < 3:
+        sys.exit("Cannot record goldens: give <folder for the files> <folder of a model>...")
+    target, *folders = map(pathlib.Path, sys.argv[1:])
+    for folder in folders:
+        record(folder, target)
 
 
 main()
