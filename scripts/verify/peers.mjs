@@ -1,7 +1,8 @@
 // `npm run verify -- transformers|llama-cpp`: another program reads a model of ours, and must say the same of real prompts.
-// With --write the outcome is put into the model's folder.
+// With --write the outcome is put into the model's folder, with the SHA-256 of the weights that it is true of.
 
 import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { basename, join } from "node:path";
@@ -34,7 +35,10 @@ export async function verifyPeer(peer, { model, prompts, write }) {
   if (write) {
     const path = join(model, "verification.json");
     const known = /** @type {object} */ (existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : {});
-    writeFileSync(path, `${JSON.stringify({ ...known, [peer]: outcome }, null, 2)}\n`);
+    const weights = createHash("sha256")
+      .update(readFileSync(join(model, "model.safetensors")))
+      .digest("hex");
+    writeFileSync(path, `${JSON.stringify({ ...known, [peer]: { ...outcome, weights } }, null, 2)}\n`);
   }
   if (engines !== null) process.stdout.write(`${JSON.stringify(engines, null, 2)}\n`);
   return outcome.passed && engines?.passed !== false ? 0 : 1;
