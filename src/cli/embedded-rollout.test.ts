@@ -14,7 +14,7 @@ describe("--engine embedded", () => {
       "--env",
       "bookshop",
       "--split",
-      "test",
+      "validation",
       "--tasks",
       "0-13",
       "--seed",
