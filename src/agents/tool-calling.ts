@@ -58,12 +58,18 @@ export const defaultToolInstruction =
   "The result of a call is shown to you before your next turn; " +
   "never tell the user that something is done before a result says so.";
 
-/** The edit for a renderer's `promptEdits` that puts an instruction in place. */
-export function toolInstructionEdit(instruction: string = defaultToolInstruction): {
+/**
+ * The edit for a renderer's `promptEdits` that puts an instruction in place of a sentence of the template. Default of `replace`: that of
+ * Qwen's templates.
+ */
+export function toolInstructionEdit(
+  instruction: string = defaultToolInstruction,
+  replace: string = replacedSentence,
+): {
   readonly replace: string;
   readonly with: string;
 } {
-  return { replace: replacedSentence, with: instruction };
+  return { replace, with: instruction };
 }
 
 export type FewShotOptions = ToolCallingOptions & {

@@ -8,7 +8,7 @@ import { resolve, join } from "node:path";
 import { defaultToolInstruction, toolInstructionEdit } from "../agents/index.ts";
 import { ConfigurationError, type Renderer, type Tokenizer } from "../core/index.ts";
 import { type ShippedCheckpoint, shippedCheckpoint, shippedCheckpoints } from "../learner/model/index.ts";
-import { bundledChatTemplate, chooseRenderer, rendererFor } from "../renderers/index.ts";
+import { bundledChatTemplate, bundledToolSentence, chooseRenderer, rendererFor } from "../renderers/index.ts";
 import { createReadableTokenizer, loadModelFolder } from "../tokenizers/index.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import { readNamedFile } from "./surroundings.ts";
@@ -102,7 +102,10 @@ export async function chooseModel(settings: RolloutSettings, cwd: string): Promi
         ? []
         : [
             {
-              ...toolInstructionEdit(instruction),
+              // Without a folder the template is the bundled one.
+              ...(template === null || template === bundledChatTemplate
+                ? toolInstructionEdit(instruction, bundledToolSentence)
+                : toolInstructionEdit(instruction)),
               whenMissing: settings.toolInstruction === null ? ("skip" as const) : ("refuse" as const),
             },
           ],

@@ -92,8 +92,8 @@ const rows: readonly RendererFamily[] = [
   {
     ...appending,
     name: "qwen3-instruct-2507",
-    // The second one is the bundled template.
-    fingerprints: ["65b40f304f91638b", "1c4c6e4edbaaeec9"],
+    // The last one is the bundled template, the one before it what it was before it had sentences of its own.
+    fingerprints: ["65b40f304f91638b", "1c4c6e4edbaaeec9", "0328c6e75fb83faa"],
     isBundledFormat: true,
   },
   { ...hybrid, name: "qwen3", fingerprints: ["6668575de86e1aae"] },

@@ -31,4 +31,4 @@ export { compileChatTemplate } from "./jinja/compile-chat-template.ts";
 export type { PromptEdit } from "./prompt-edit.ts";
 export { type RendererFamily, wireMessages } from "./renderer-family.ts";
 export { createTemplateRenderer, type RendererOptions } from "./template-renderer.ts";
-export { bundledChatTemplate } from "./template-text.ts";
+export { bundledChatTemplate, bundledToolSentence } from "./template-text.ts";

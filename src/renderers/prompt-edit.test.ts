@@ -3,9 +3,11 @@ import { describe, expect, test } from "vitest";
 import { ConfigurationError, type Message, type Tool, toolFromDefinition } from "../core/index.ts";
 import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
-import { publishedRenderer, testedFamilies } from "./published-templates.test-helper.ts";
+import { models, publishedRenderer, testedFamilies } from "./published-templates.test-helper.ts";
+import { bundledToolSentence } from "./template-text.ts";
 
-const sentence = "You may call one or more functions to assist with the user query.";
+const sentence =
+  models === null ? bundledToolSentence : "You may call one or more functions to assist with the user query.";
 const edit = { replace: sentence, with: "One call at most: $& $1." };
 const tokenizer = createReadableTokenizer();
 const tool = (description: string): Tool =>
@@ -27,7 +29,7 @@ describe("prompt edits", () => {
     const { text } = renderer.renderPrompt(messages, [tool(sentence)]);
     expect(text.split(sentence)).toHaveLength(messages.length + 2);
     expect(text.split(edit.with)).toHaveLength(2);
-    expect(text).toContain(`# Tools\n\n${edit.with}\n\nYou are provided`);
+    expect(text).toMatch(/# Tools\n\nOne call at most: \$& \$1\.\n\n(?:You are provided|The tools:)/);
   });
 
   test("apply in order, each to what the one before left", () => {

@@ -5,9 +5,12 @@ import { ConfigurationError } from "../core/index.ts";
 import { type ChatTemplate, ChatTemplateError } from "./chat-template.ts";
 import { compileChatTemplate } from "./jinja/compile-chat-template.ts";
 
+/** The sentence of the bundled template in whose place an instruction on tools goes. */
+export const bundledToolSentence = "Use a tool when it helps.";
+
 /**
  * The chat template of the models that this package trains, as it goes into their tokenizer_config.json: ChatML with tools, in
- * the format of the family "qwen3-instruct-2507".
+ * the format of the family "qwen3-instruct-2507" but for its sentences, which are our own.
  */
 export const bundledChatTemplate = `
 {%- set first = messages[0] if messages else none -%}
@@ -15,12 +18,10 @@ export const bundledChatTemplate = `
 {%- if tools -%}
   {{- '<|im_start|>system\\n' -}}
   {%- if has_system -%}{{- first.content + '\\n\\n' -}}{%- endif -%}
-  {{- '# Tools\\n\\nYou may call one or more functions to assist with the user query.\\n\\n' -}}
-  {{- 'You are provided with function signatures within <tools></tools> XML tags:\\n<tools>' -}}
+  {{- '# Tools\\n\\n${bundledToolSentence}\\n\\nThe tools:\\n<tools>' -}}
   {%- for tool in tools -%}{{- '\\n' + (tool | tojson) -}}{%- endfor -%}
-  {{- '\\n</tools>\\n\\nFor each function call, return a json object with function name and arguments ' -}}
-  {{- 'within <tool_call></tool_call> XML tags:\\n<tool_call>\\n' -}}
-  {{- '{"name": <function-name>, "arguments": <args-json-object>}\\n</tool_call><|im_end|>\\n' -}}
+  {{- '\\n</tools>\\n\\nA call is written like this:\\n<tool_call>\\n' -}}
+  {{- '{"name": "some_tool", "arguments": {}}\\n</tool_call><|im_end|>\\n' -}}
 {%- elif has_system -%}
   {{- '<|im_start|>system\\n' + first.content + '<|im_end|>\\n' -}}
 {%- endif -%}
