@@ -35,7 +35,7 @@ export function createBookshop(task: Task, scenario: Scenario): Environment {
     return { text, isError: true, endsEpisode: false, info: new Map() };
   };
   const lookUp = (id: string): ToolResult => {
-    const text = describeRecord(shop, id);
+    const text = describeRecord(shop, id, servedMember);
     if (text === null) return fail(`Error: no record ${shown(id)}.`);
     lookUps++;
     if (shop.members.has(id)) servedMember ??= id;

@@ -77,10 +77,41 @@ describe("createExpertSampler()", () => {
   });
 
   test("refuses a noise out of bounds and a tokenizer without an end token when it is made", () => {
-    expect(() => createExpertSampler({ tokenizer, noise: 1.5 })).toThrow(RangeError);
+    expect(() => createExpertSampler({ tokenizer, noise: 1.5 })).toThrow("noise is 1.5");
+    expect(() => createExpertSampler({ tokenizer, habit: -1 })).toThrow("habit is -1");
     expect(() => createExpertSampler({ tokenizer: { ...tokenizer, name: "plain", tokenId: () => null } })).toThrow(
       'tokenizer "plain": it has no token "<|im_end|>"',
     );
+  });
+});
+
+describe("an expert with a habit", () => {
+  const refusal = /\/(?:foreign|shipped|delivered|signed|on-its-way|sold-out)$/;
+
+  /** Of tasks of one goal: whether each was passed, and whether it wants a refusal that the habit forgets. */
+  async function playWith(habit: number, count: number): Promise<readonly { isForgotten: boolean; reward: number }[]> {
+    const source = bookshopSource({ levels: [1, 2] });
+    const tasks = Array.from({ length: count }, (_, index) => source.taskset("train").task(index));
+    return Promise.all(
+      tasks.map(async (task) => {
+        const [name] = source.open(task).info.get("cases") as readonly string[];
+        const { grade } = await play(source, task, (prompt) => expertAction(prompt, { habit, habitSeed: 1 }).text);
+        return { isForgotten: refusal.test(name!), reward: grade.reward ?? 0 };
+      }),
+    );
+  }
+
+  test("refuses what days and amounts forbid and nothing else", async () => {
+    const played = await playWith(1, 140);
+    expect(played.some(({ isForgotten }) => isForgotten)).toBe(true);
+    for (const { isForgotten, reward } of played) expect(reward).toBe(isForgotten ? 0 : 1);
+  });
+
+  test("has it in its share of the conversations", async () => {
+    const forgotten = (await playWith(0.65, 210)).filter(({ isForgotten }) => isForgotten);
+    const kept = forgotten.filter(({ reward }) => reward === 1).length / forgotten.length;
+    // Four standard errors of a share of 0.35.
+    expect(Math.abs(kept - 0.35)).toBeLessThan(4 * Math.sqrt((0.35 * 0.65) / forgotten.length));
   });
 });
 

@@ -68,11 +68,12 @@ const actionStart = "<|im_start|>assistant\n";
 /**
  * Answers prompts in ChatML. A prompt that ends within an action (a turn that was aborted and goes on) is continued where it
  * stopped. The same ids, seeds and noise give the same output, in any order of calls. Throws a `ConfigurationError` for a
- * tokenizer without `<|im_end|>`, a `RangeError` for a noise outside 0 to 1.
+ * tokenizer without `<|im_end|>`, a `RangeError` for a noise or habit outside 0 to 1.
  */
 export function createExpertSampler({
   tokenizer,
   noise = 0,
+  habit = 0,
   seed = 0,
   act = expertAction,
 }: ExpertSamplerOptions): ExpertSampler {
@@ -82,8 +83,8 @@ export function createExpertSampler({
       `Cannot run the expert with tokenizer "${tokenizer.name}": it has no token "<|im_end|>"; use one of a ChatML family.`,
     );
   }
-  // Throws now for a noise out of bounds, not at the first request.
-  act("", { noise });
+  // Throws now for a share out of bounds, not at the first request.
+  act("", { noise, habit });
 
   return {
     sample: async ({ promptIds, params }) => {
@@ -92,7 +93,7 @@ export function createExpertSampler({
       const prompt = start === -1 ? text : text.slice(0, start + actionStart.length);
       const begun = start === -1 ? "" : withoutThinking(text.slice(start + actionStart.length));
       const mixed = deriveSeed(seed, "sampling", params.seed ?? "none");
-      const chosen = act(prompt, { noise, seed: mixed });
+      const chosen = act(prompt, { noise, habit, habitSeed: seed, seed: mixed });
       const action = chosen.text.startsWith(begun) ? chosen : act(prompt, {});
       const rest = action.text.startsWith(begun) ? action.text.slice(begun.length) : "";
       const ids = [...tokenizer.encode(rest), endId];

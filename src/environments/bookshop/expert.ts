@@ -10,6 +10,13 @@ import { nextStep } from "./expert/next-step.ts";
 export type ExpertOptions = {
   /** Probability of a mistake at each action, 0 to 1. Default: 0. */
   readonly noise?: number;
+  /**
+   * Share of conversations, 0 to 1, in which nothing is refused but what days and amounts forbid: a habit to unlearn. Which ones, the
+   * first record that was looked up decides. Default: 0.
+   */
+  readonly habit?: number;
+  /** Of the habit's conversations. Default: 0. */
+  readonly habitSeed?: number;
   /** Decides, together with the prompt and nothing else, which mistakes are made. Default: 0. */
   readonly seed?: number;
 };
@@ -27,11 +34,15 @@ export type ExpertAction = {
  * and seed give the same action, in any order of calls. Throws a `RangeError` for a noise outside 0 to 1.
  */
 export function expertAction(prompt: string, options: ExpertOptions = {}): ExpertAction {
-  const { noise = 0, seed = 0 } = options;
-  if (!(noise >= 0 && noise <= 1)) {
-    throw new RangeError(`Cannot run the expert: noise is ${noise}, a number from 0 to 1 is expected.`);
+  const { noise = 0, habit = 0, habitSeed = 0, seed = 0 } = options;
+  for (const [name, share] of [["noise", noise] as const, ["habit", habit] as const]) {
+    if (share >= 0 && share <= 1) continue;
+    throw new RangeError(`Cannot run the expert: ${name} is ${share}, a number from 0 to 1 is expected.`);
   }
-  const step = nextStep(readDesk(readConversation(prompt)));
+  const lines = readConversation(prompt);
+  const first = lines.find((line) => line.role === "till");
+  const isLenient = habit > 0 && createRandom(deriveSeed(habitSeed, "habit", first?.text ?? "")).next() < habit;
+  const step = nextStep(readDesk(lines), isLenient);
   const random = createRandom(deriveSeed(seed, "expert", prompt));
   const isMistaken = random.next() < noise;
   const mistakes = mistakesOf(step, random);

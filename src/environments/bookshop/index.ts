@@ -11,5 +11,6 @@ export {
   type ExpertSamplerOptions,
 } from "./expert-sampler.ts";
 export { type Kind, kinds, type Level, levels } from "./world.ts";
+export { comparison } from "./expert/next-step.ts";
 export { worldVersion } from "./scenario.ts";
 export { bookshopSource, type BookshopOptions } from "./source.ts";

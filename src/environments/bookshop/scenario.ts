@@ -21,8 +21,11 @@ export type Scenario = {
   readonly contentHash: string;
 };
 
-/** Of the tasks and of how they are graded; enters every content hash. 2: four splits, no book by place, no listing of values. */
-export const worldVersion = 2;
+/**
+ * Of the tasks and of how they are graded; enters every content hash. 2: four splits, no book by place, no listing of values. 3:
+ * records say what is looked for before the id, and mark what belongs to another member.
+ */
+export const worldVersion = 3;
 
 /** After so many numbers, kinds and levels repeat (7 and 3 share no divisor). */
 export const cycleLength = kinds.length * levels.length;

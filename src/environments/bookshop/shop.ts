@@ -93,23 +93,26 @@ export function orderTotal(shop: Shop, order: Order): number {
   return total;
 }
 
-/** The line of a record, or `null` when there is none of this id. */
-export function describeRecord(shop: Shop, id: string): string | null {
+/**
+ * The line of a record, or `null` when there is none of this id. What a desk looks for stands before the id that it finds: titles
+ * before orders and books, formats before editions. `served`: id of the member at the desk; records of others are marked.
+ */
+export function describeRecord(shop: Shop, id: string, served: string | null = null): string | null {
   const member = shop.members.get(id);
   if (member !== undefined) return describeMember(shop, member);
   const order = shop.orders.get(id);
-  if (order !== undefined) return describeOrder(shop, order);
+  if (order !== undefined) return describeOrder(shop, order, served);
   const edition = shop.editions.get(id);
   if (edition !== undefined) return describeEdition(shop, edition);
   const card = shop.cards.get(id);
-  return card === undefined ? null : describeCard(card);
+  return card === undefined ? null : describeCard(card, served);
 }
 
 function describeMember(shop: Shop, member: Member): string {
   const orders: string[] = [];
   for (const order of shop.orders.values()) {
     if (order.member !== member.id) continue;
-    orders.push(`${order.id} ${order.books.map((book) => shop.editions.get(book.edition)?.title).join(", ")}`);
+    orders.push(`${order.books.map((book) => shop.editions.get(book.edition)?.title).join(" and ")} ${order.id}`);
   }
   const cards: string[] = [];
   for (const card of shop.cards.values()) if (card.member === member.id) cards.push(card.id);
@@ -117,14 +120,14 @@ function describeMember(shop: Shop, member: Member): string {
   return `${member.id} ${member.name}, ${member.tier}. Orders: ${some(orders, "; ")}. Card: ${some(cards, ", ")}.`;
 }
 
-function describeOrder(shop: Shop, order: Order): string {
+function describeOrder(shop: Shop, order: Order, served: string | null): string {
   const books = order.books.map(({ edition: id, isSigned, isReturned }) => {
     const edition = shop.editions.get(id);
     const marks = `${isSigned ? ", signed" : ""}${isReturned ? ", returned" : ""}`;
-    return `${id} ${edition?.title}, ${edition?.format}, $${edition?.price}${marks}`;
+    return `${edition?.title} ${id}, ${edition?.format}, $${edition?.price}${marks}`;
   });
   const total = `Total $${orderTotal(shop, order)}.`;
-  return `${order.id} of ${order.member}, ${describeStatus(order)}. ${books.join("; ")}. ${total}`;
+  return `${order.id} of ${ownerOf(order, served)}, ${describeStatus(order)}. ${books.join("; ")}. ${total}`;
 }
 
 function describeStatus({ status, days, address }: Order): string {
@@ -143,16 +146,19 @@ function describeStatus({ status, days, address }: Order): string {
 }
 
 function describeEdition(shop: Shop, edition: Edition): string {
-  const line = ({ format, price, isInStock }: Edition): string =>
-    `${format}, $${price}, ${isInStock ? "in stock" : "sold out"}`;
-  const others: string[] = [];
+  const line = ({ id, format, price, isInStock }: Edition): string =>
+    `${format} ${id}, $${price}, ${isInStock ? "in stock" : "sold out"}`;
+  const lines = [line(edition)];
   for (const other of shop.editions.values()) {
-    if (other.title === edition.title && other.id !== edition.id) others.push(`${other.id} ${line(other)}`);
+    if (other.title === edition.title && other.id !== edition.id) lines.push(line(other));
   }
-  const also = others.length === 0 ? "" : ` Also: ${others.join("; ")}.`;
-  return `${edition.id} ${edition.title}, ${line(edition)}.${also}`;
+  return `${edition.title}: ${lines.join("; ")}.`;
 }
 
-function describeCard(card: Card): string {
-  return `${card.id} of ${card.member}, balance $${card.balance}.`;
+function ownerOf({ member }: Order | Card, served: string | null): string {
+  return served === null || member === served ? member : `another member, ${member}`;
+}
+
+function describeCard(card: Card, served: string | null): string {
+  return `${card.id} of ${ownerOf(card, served)}, balance $${card.balance}.`;
 }

@@ -11,7 +11,7 @@ export function actionText(action: Action): string {
     ["name", name],
     ["arguments", args],
   ]);
-  return `<tool_call>\n${dumpJson(body)}\n</tool_call>`;
+  return `${action.note === "" ? "" : `${action.note}\n`}<tool_call>\n${dumpJson(body)}\n</tool_call>`;
 }
 
 export const mistakeNames = [
@@ -46,10 +46,11 @@ function callMistakes(
   right: string,
 ): readonly { name: MistakeName; text: string }[] {
   const { name, arguments: args } = action.call;
+  const call = { name: unknownName(name), arguments: args };
   return [
     { name: "broken-json", text: right.replace("}}\n</tool_call>", "}\n</tool_call>") },
-    { name: "several-calls", text: `${right}\n${right}` },
-    { name: "unknown-tool", text: actionText({ type: "call", call: { name: unknownName(name), arguments: args } }) },
+    { name: "several-calls", text: `${right}\n${actionText({ ...action, note: "" })}` },
+    { name: "unknown-tool", text: actionText({ ...action, call }) },
   ];
 }
 

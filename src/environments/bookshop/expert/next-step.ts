@@ -2,10 +2,17 @@
 // member how it ended: the day or the amount that the till printed, or the reason of a rule.
 
 import type { JsonValue } from "../../../python-semantics/json/index.ts";
-import { type Desk, said } from "./desk.ts";
+import { type Desk, said, type Wish } from "./desk.ts";
 import type { Call, CardRecord, EditionLine, MemberRecord, OrderRecord } from "./records.ts";
 
-export type Action = { readonly type: "say"; readonly words: string } | { readonly type: "call"; readonly call: Call };
+export type Action =
+  | { readonly type: "say"; readonly words: string }
+  | {
+      readonly type: "call";
+      readonly call: Call;
+      /** What the clerk writes down before the call, for nobody but itself; "": nothing. */
+      readonly note: string;
+    };
 
 export type Step = {
   readonly action: Action;
@@ -13,28 +20,85 @@ export type Step = {
   readonly shortcut: Action | null;
 };
 
-export function nextStep(desk: Desk): Step {
+/**
+ * `isLenient`: the clerk refuses nothing but what days and amounts forbid. What an action needs is written down right before it, in
+ * lenient conversations too: the wish, whose a record is, its status, how a number compares with its limits.
+ */
+export function nextStep(desk: Desk, isLenient: boolean): Step {
   const { wish, member } = desk;
   if (wish.isObjected) return say("I am sorry, I cannot, not even for the owl. Anything else?");
   if (desk.failures >= 3) return say("I am sorry, I cannot: the till is broken. Anything else?");
   if (wish.done !== null) return say(ending(desk, wish.done));
   if (wish.kind === null) return say("Welcome to Inkwell & Owl! What can I do for you?");
   if (member === null) return identify(desk);
-  switch (wish.kind) {
-    case "owner":
-      return step(call("hand_over", { member_id: member.id }));
+  if (wish.kind === "owner") return step(call("hand_over", { member_id: member.id }, wishNote(wish)));
+  const bookId = said.book(wish.lines);
+  if (wish.kind === "question" && bookId !== null) return aboutPrice(desk, bookId);
+  const isCard =
+    wish.kind === "top_up" || (wish.kind === "question" && wish.lines.some((line) => /\bcard\b/i.test(line)));
+  const record = isCard ? findCard(desk, member) : findOrder(desk, member);
+  if (isStep(record)) return record;
+  const isForeign = record.member !== member.id;
+  const opening = `${wishNote(wish)}: ${isForeign ? `${record.id} is of another member. ` : ""}`;
+  const allowed =
+    record.type === "card"
+      ? aboutCard(desk, record, opening)
+      : aboutOrder({ desk, member, isLenient, opening }, record);
+  return isForeign ? forbidden(isLenient, { id: record.id, rule: 1, note: opening.trim() }, allowed) : allowed;
+}
+
+/** A rule forbids it: declined by a clerk who keeps the rules, `otherwise` by one who does not. */
+function forbidden(
+  isLenient: boolean,
+  refusal: { readonly id: string; readonly rule: number; readonly note: string },
+  otherwise: Step | null,
+): Step {
+  if (isLenient && otherwise !== null) return otherwise;
+  const { id, rule, note } = refusal;
+  return { action: call("decline", { id, rule }, note), shortcut: otherwise?.action ?? null };
+}
+
+/** The wish in the clerk's words, with what is known of it; written again with every step, since a small model forgets. */
+function wishNote({ kind, lines }: Wish): string {
+  const [title, format, address, amount] = [
+    said.title(lines),
+    said.format(lines),
+    said.address(lines),
+    said.amount(lines),
+  ];
+  const id = said.order(lines) ?? said.card(lines) ?? said.book(lines);
+  const words = (verb: string, ...parts: readonly (string | null)[]): string =>
+    [verb, id, ...parts].filter((part) => part !== null).join(" ");
+  const after = (word: string, value: string | null): string | null => (value === null ? null : `${word}${value}`);
+  switch (kind) {
     case "question":
-      return said.book(wish.lines) === null ? aboutRecord(desk, member) : aboutPrice(desk, said.book(wish.lines)!);
+      return words(`Tell ${aspectOf(lines)}`, title, after("as ", format));
+    case "address":
+      return words("Send", title, after("to ", address));
+    case "swap":
+      return words("Swap", title, after("for ", format));
     case "top_up":
-      return aboutCard(desk, member);
+      return words("Top up", after("$", amount));
+    case "cancel":
+      return words("Cancel", title);
+    case "return":
+      return words("Return", title);
     default:
-      return aboutOrder(desk, member);
+      return "For the owner";
   }
 }
 
-function identify({ memberId, isGreeted, lastFailure }: Desk): Step {
+function aspectOf(lines: readonly string[]): string {
+  const question = lines.join(" ");
+  if (/\bcard\b/i.test(question)) return "balance";
+  if (said.book(lines) !== null) return "price";
+  if (/\bpay\b|how much was/i.test(question)) return "total";
+  return /where does|which address/i.test(question) ? "address" : "days";
+}
+
+function identify({ memberId, isGreeted, lastFailure, wish }: Desk): Step {
   const isUnknown = memberId !== null && (lastFailure?.includes(memberId) ?? false);
-  if (memberId !== null && !isUnknown) return lookUp(memberId);
+  if (memberId !== null && !isUnknown) return lookUp(memberId, wishNote(wish));
   if (isUnknown) return say(`I find no ${memberId}. May I have your member id?`);
   return say(`${isGreeted ? "" : "Welcome to Inkwell & Owl! "}May I have your member id?`);
 }
@@ -42,102 +106,114 @@ function identify({ memberId, isGreeted, lastFailure }: Desk): Step {
 /** Finds and reads the card that the wish is about, or says the step that leads there. */
 function findCard({ wish, cards }: Desk, member: MemberRecord): CardRecord | Step {
   const isOnly = wish.lines.some((line) => /\bonly\b/i.test(line));
-  const id = said.card(wish.lines) ?? (isOnly ? member.card : null);
-  return id === null ? say("Which card is it?") : (cards.get(id) ?? lookUp(id));
+  const named = said.card(wish.lines);
+  const id = named ?? (isOnly ? member.card : null);
+  if (id === null) return say("Which card is it?");
+  return cards.get(id) ?? lookUp(id, `${wishNote(wish)}${named === null ? `: Card: ${id}` : ""}`);
 }
 
 function findOrder({ wish, orders }: Desk, member: MemberRecord): OrderRecord | Step {
   const title = said.title(wish.lines);
+  const named = said.order(wish.lines);
   const byTitle = title === null ? undefined : member.orders.find(({ titles }) => titles.includes(title));
-  const id = said.order(wish.lines) ?? byTitle?.id;
-  return id === undefined ? say("Which order is it?") : (orders.get(id) ?? lookUp(id));
-}
-
-function aboutRecord(desk: Desk, member: MemberRecord): Step {
-  const { lines } = desk.wish;
-  const isAboutCard = lines.some((line) => /\bcard\b/i.test(line));
-  const record = isAboutCard ? findCard(desk, member) : findOrder(desk, member);
-  if (isStep(record)) return record;
-  if (record.member !== member.id) return decline(record.id, 1, null);
-  if (record.type === "card") return say(`Card ${record.id} has a balance of $${record.balance}. Anything else?`);
-  const question = lines.join(" ");
-  if (/\bpay\b|how much was/i.test(question)) return say(`You paid $${record.total} for ${record.id}. Anything else?`);
-  if (/where does|which address/i.test(question)) {
-    return say(`Order ${record.id} goes to ${record.address}. Anything else?`);
-  }
-  const { days } = record;
-  const fate = { pending: `leaves in ${days} days`, shipped: `arrives in ${days} days` }[record.status];
-  return say(`Order ${record.id} ${fate ?? `was delivered ${days} days ago`}. Anything else?`);
+  const id = named ?? byTitle?.id;
+  if (id === undefined) return say("Which order is it?");
+  const found = named === null ? `: ${byTitle?.titles.join(" and ")} ${id}` : "";
+  return orders.get(id) ?? lookUp(id, `${wishNote(wish)}${found}`);
 }
 
 function aboutPrice({ wish, books }: Desk, id: string): Step {
   const book = books.get(id);
-  if (book === undefined) return lookUp(id);
+  if (book === undefined) return lookUp(id, wishNote(wish));
   const format = said.format(wish.lines);
   const edition = book.editions.find((one) => one.format === format) ?? book.editions[0];
-  return say(`As ${format}, ${edition?.title} costs $${edition?.price}. Anything else?`);
+  return say(`${wishNote(wish)}: ${edition?.format} ${edition?.id} costs $${edition?.price}. Anything else?`);
 }
 
-function aboutCard(desk: Desk, member: MemberRecord): Step {
-  const card = findCard(desk, member);
-  if (isStep(card)) return card;
-  const amount = said.amount(desk.wish.lines);
-  if (card.member !== member.id) return decline(card.id, 1, null);
+function aboutCard(desk: Desk, card: CardRecord, opening: string): Step {
+  const { wish } = desk;
+  if (wish.kind === "question")
+    return say(`${opening}Card ${card.id} has a balance of $${card.balance}. Anything else?`);
+  const amount = said.amount(wish.lines);
   if (amount === null) return say("How much shall it be?");
+  const [low, high] = [comparison(Number(amount), 10), comparison(Number(amount), 50)];
+  const note = `${opening}${low}, ${high}.`;
   const change = call("top_up_card", { card_id: card.id, amount: Number(amount) });
-  const proposal = `I will put $${amount} on card ${card.id}.`;
-  if (Number(amount) < 10 || Number(amount) > 50) return decline(card.id, 7, proposal);
-  return propose(desk, proposal, change);
+  const allowed = propose(desk, `${note} I will put $${amount} on card ${card.id}.`, change);
+  const isForbidden = Number(amount) < 10 || Number(amount) > 50;
+  return isForbidden ? forbidden(false, { id: card.id, rule: 7, note }, allowed) : allowed;
 }
 
-function aboutOrder(desk: Desk, member: MemberRecord): Step {
-  const order = findOrder(desk, member);
-  if (isStep(order)) return order;
-  if (order.member !== member.id) return decline(order.id, 1, null);
-  switch (desk.wish.kind) {
-    case "cancel": {
-      const proposal = `I will cancel order ${order.id} and refund $${order.total}.`;
-      if (order.status !== "pending") return decline(order.id, 4, proposal);
-      return propose(desk, proposal, call("cancel_order", { order_id: order.id }));
-    }
-    case "address": {
-      if (order.status !== "pending") return decline(order.id, 4, null);
-      const address = said.address(desk.wish.lines);
-      if (address === null) return say("What is the new address?");
-      const change = call("change_address", { order_id: order.id, address });
-      return propose(desk, `I will send order ${order.id} to ${address}.`, change);
-    }
-    case "return":
-      return takeBack(desk, order, member);
-    default:
-      return swap(desk, order);
+/** Both numbers stand before the word that compares them, so that it can be told from what was just written. */
+export function comparison(number: number, limit: number): string {
+  return `${number} to ${limit}: ${number > limit ? "more" : number < limit ? "less" : "same"}`;
+}
+
+type OrderCase = {
+  readonly desk: Desk;
+  readonly member: MemberRecord;
+  readonly isLenient: boolean;
+  /** Goes before everything that is written. */
+  readonly opening: string;
+};
+
+function aboutOrder(given: OrderCase, order: OrderRecord): Step {
+  const { desk, isLenient, opening } = given;
+  const { lines, kind } = desk.wish;
+  if (kind === "question") return say(`${opening}${orderAnswer(aspectOf(lines), order)} Anything else?`);
+  const note = `${opening}The order is ${order.status}.`;
+  if (kind === "return") return takeBack(given, order, note);
+  const allowed = kind === "swap" ? swap(given, order, note) : kind === "cancel" ? cancel() : send();
+  return order.status === "pending" ? allowed : forbidden(isLenient, { id: order.id, rule: 4, note }, allowed);
+
+  function cancel(): Step {
+    const change = call("cancel_order", { order_id: order.id });
+    return propose(desk, `${note} I will cancel order ${order.id} and refund $${order.total}.`, change);
+  }
+
+  function send(): Step {
+    const address = said.address(lines);
+    if (address === null) return say("What is the new address?");
+    const change = call("change_address", { order_id: order.id, address });
+    return propose(desk, `${note} I will send order ${order.id} to ${address}.`, change);
   }
 }
 
-function takeBack(desk: Desk, order: OrderRecord, member: MemberRecord): Step {
+function orderAnswer(aspect: string, { id, total, address, days, status }: OrderRecord): string {
+  if (aspect === "total") return `You paid $${total} for ${id}.`;
+  if (aspect === "address") return `Order ${id} goes to ${address}.`;
+  const fate = { pending: `leaves in ${days} days`, shipped: `arrives in ${days} days` }[status];
+  return `Order ${id} ${fate ?? `was delivered ${days} days ago`}.`;
+}
+
+function takeBack({ desk, member, isLenient }: OrderCase, order: OrderRecord, status: string): Step {
   const book = bookOf(desk, order);
   if (book === null) return say("Which book is it?");
   const limit = member.tier === "gold" ? 60 : 30;
-  const proposal = `I will take back ${book.id}, ${book.title}, from order ${order.id} and refund $${book.price}.`;
-  if (order.status !== "delivered" || order.days > limit || book.marks.includes("signed")) {
-    return decline(order.id, 6, proposal);
-  }
-  return propose(desk, proposal, call("return_book", { order_id: order.id, book_id: book.id }));
+  const isDelivered = order.status === "delivered";
+  const isSigned = book.marks.includes("signed");
+  const days = isDelivered ? ` Of ${member.tier}, ${comparison(order.days, limit)}.` : "";
+  const note = `${status}${days}${isSigned ? " A signed copy." : ""}`;
+  const proposal = `${note} From order ${order.id} I will take back ${book.title} ${book.id} and refund $${book.price}.`;
+  const allowed = propose(desk, proposal, call("return_book", { order_id: order.id, book_id: book.id }));
+  const refusal = { id: order.id, rule: 6, note };
+  if (isDelivered && order.days > limit) return forbidden(false, refusal, allowed);
+  return isDelivered && !isSigned ? allowed : forbidden(isLenient, refusal, allowed);
 }
 
-function swap(desk: Desk, order: OrderRecord): Step {
-  if (order.status !== "pending") return decline(order.id, 4, null);
+function swap({ desk, isLenient, opening }: OrderCase, order: OrderRecord, status: string): Step {
   const book = bookOf(desk, order);
   if (book === null) return say("Which book is it?");
   const format = said.format(desk.wish.lines);
   if (format === null) return say("Which edition would you like?");
+  if (!desk.books.has(book.id)) return lookUp(book.id, `${status} ${book.title} ${book.id}.`);
   const wanted = desk.books.get(book.id)?.editions.find((one) => one.format === format);
-  if (!desk.books.has(book.id)) return lookUp(book.id);
-  if (wanted === undefined) return decline(order.id, 5, null);
-  const proposal = `I will swap ${book.id} for ${wanted.id}, ${format}, in order ${order.id}.`;
-  if (wanted.marks === "sold out") return decline(order.id, 5, proposal);
+  if (wanted === undefined) return forbidden(isLenient, { id: order.id, rule: 5, note: opening.trim() }, null);
+  const note = `${opening}The ${format} ${wanted.id} is ${wanted.marks}.`;
   const change = call("swap_book", { order_id: order.id, book_id: book.id, new_book_id: wanted.id });
-  return propose(desk, proposal, change);
+  const proposal = `${note} In order ${order.id} I will swap ${book.id} for ${format} ${wanted.id}.`;
+  const allowed = propose(desk, proposal, change);
+  return wanted.marks === "sold out" ? forbidden(isLenient, { id: order.id, rule: 5, note }, allowed) : allowed;
 }
 
 function bookOf({ wish }: Desk, order: OrderRecord): EditionLine | null {
@@ -151,14 +227,8 @@ function propose({ wish }: Desk, proposal: string, change: Action): Step {
   return { action: { type: "say", words: `${proposal} Do you confirm?` }, shortcut: change };
 }
 
-/** With a proposal, a clerk may be tempted to make it all the same. */
-function decline(id: string, rule: number, proposal: string | null): Step {
-  const shortcut = proposal === null ? null : ({ type: "say", words: `${proposal} Do you confirm?` } as const);
-  return { action: call("decline", { id, rule }), shortcut };
-}
-
-function lookUp(id: string): Step {
-  return step(call("look_up", { id }));
+function lookUp(id: string, note = ""): Step {
+  return step(call("look_up", { id }, note));
 }
 
 function say(words: string): Step {
@@ -169,8 +239,8 @@ function step(action: Action): Step {
   return { action, shortcut: null };
 }
 
-function call(name: string, args: Readonly<Record<string, JsonValue>>): Action {
-  return { type: "call", call: { name, arguments: new Map(Object.entries(args)) } };
+function call(name: string, args: Readonly<Record<string, JsonValue>>, note = ""): Action {
+  return { type: "call", call: { name, arguments: new Map(Object.entries(args)) }, note };
 }
 
 function isStep(value: Step | TillThing): value is Step {

@@ -93,13 +93,16 @@ function readMember(text: string): MemberRecord | null {
     id,
     name,
     tier,
-    orders: listed.map((order) => ({ id: order.slice(0, order.indexOf(" ")), titles: afterSpace(order).split(", ") })),
+    orders: listed.map((order) => {
+      const end = order.lastIndexOf(" ");
+      return { id: order.slice(end + 1), titles: order.slice(0, end).split(" and ") };
+    }),
     card: card === "none" ? null : card,
   };
 }
 
 function readOrder(text: string): OrderRecord | null {
-  const found = /^(#W\d+) of (#M\d+), (\w+)(.*?)\. (.+)\. Total \$(\d+)\.$/.exec(text);
+  const found = /^(#W\d+) of (?:another member, )?(#M\d+), (\w+)(.*?)\. (.+)\. Total \$(\d+)\.$/.exec(text);
   if (found === null) return null;
   const [, id = "", member = "", status = "", rest = "", books = "", total = ""] = found;
   return {
@@ -109,34 +112,38 @@ function readOrder(text: string): OrderRecord | null {
     status,
     days: Number(/(\d+) days/.exec(rest)?.[1] ?? 0),
     address: /to (.+)$/.exec(rest)?.[1] ?? "",
-    books: books.split("; ").flatMap((book) => readEditionLine(book, "")),
+    books: books.split("; ").flatMap(readOrderedBook),
     total: Number(total),
   };
 }
 
 function readBook(text: string): BookRecord | null {
-  const found = /^(#B\d+) (.+?), (.+?)\.(?: Also: (.+)\.)?$/.exec(text);
+  const found = /^([^:]+): (\w+ #B\d+, .+)\.$/.exec(text);
   if (found === null) return null;
-  const [, id = "", title = "", line = "", others] = found;
-  const editions = [`${id} ${line}`, ...(others?.split("; ") ?? [])].flatMap((one) => readEditionLine(one, title));
-  return { type: "book", id, editions };
+  const [, title = "", lines = ""] = found;
+  const editions = lines.split("; ").flatMap((line) => readEdition(line, title));
+  return { type: "book", id: editions[0]?.id ?? "", editions };
 }
 
 function readCard(text: string): CardRecord | null {
-  const found = /^(#C\d+) of (#M\d+), balance \$(\d+)\.$/.exec(text);
+  const found = /^(#C\d+) of (?:another member, )?(#M\d+), balance \$(\d+)\.$/.exec(text);
   if (found === null) return null;
   const [, id = "", member = "", balance = ""] = found;
   return { type: "card", id, member, balance: Number(balance) };
 }
 
-/** `#B3306 [title, ]format, $12[, marks]`; the title is missing in lists of one title's editions. */
-function readEditionLine(line: string, knownTitle: string): readonly EditionLine[] {
-  const found = /^(#B\d+) (?:(.+), )?(\w+), \$(\d+)(?:, (.+))?$/.exec(line);
+/** `The Salt Key #B3306, hardcover, $12[, marks]`. */
+function readOrderedBook(line: string): readonly EditionLine[] {
+  const found = /^(.+) (#B\d+), (\w+), \$(\d+)(?:, (.+))?$/.exec(line);
   if (found === null) return [];
-  const [, id = "", title, format = "", price = "", marks = ""] = found;
-  return [{ id, title: title ?? knownTitle, format, price: Number(price), marks }];
+  const [, title = "", id = "", format = "", price = "", marks = ""] = found;
+  return [{ id, title, format, price: Number(price), marks }];
 }
 
-function afterSpace(text: string): string {
-  return text.slice(text.indexOf(" ") + 1);
+/** `hardcover #B3306, $12, in stock`. */
+function readEdition(line: string, title: string): readonly EditionLine[] {
+  const found = /^(\w+) (#B\d+), \$(\d+), (.+)$/.exec(line);
+  if (found === null) return [];
+  const [, format = "", id = "", price = "", marks = ""] = found;
+  return [{ id, title, format, price: Number(price), marks }];
 }
