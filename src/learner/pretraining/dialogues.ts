@@ -3,8 +3,8 @@
 
 import { agentFactory } from "../../agents/index.ts";
 import type { Engine, Episode, Task, Tokenizer } from "../../core/index.ts";
-import { bookshopSource, createExpertEngine } from "../../environments/bookshop/index.ts";
-import { deriveSeed } from "../../lib/random.ts";
+import { bookshopSource, comparison, createExpertEngine } from "../../environments/bookshop/index.ts";
+import { createRandom, deriveSeed } from "../../lib/random.ts";
 import { rendererFor } from "../../renderers/index.ts";
 import { runEpisode, episodeSamples } from "../../rollout/index.ts";
 import { createReadableTokenizer, type ChatTokenizerFiles, trainChatTokenizer } from "../../tokenizers/index.ts";
@@ -25,12 +25,12 @@ export function createTaskRunner(tokenizer: Tokenizer, engine: Engine) {
     renderer,
     /** The task at `index`; after the last, the first again. */
     task: (split: Split, index: number): Task => tasksets[split].task(index % tasksets[split].size),
-    run: (task: Task, round: number): Promise<Episode> =>
+    run: (task: Task, round: number, temperature = 1): Promise<Episode> =>
       runEpisode(task, parts, {
         // Without the task in it, all episodes would draw the same luck at the same turn.
         seed: deriveSeed(round, task.id),
         seedTurns: true,
-        sampling: { temperature: 1, maxNewTokens: 96 },
+        sampling: { temperature, maxNewTokens: 96 },
       }),
   };
 }
@@ -67,37 +67,90 @@ export function withoutPrompt({ tokens, targets, promptLength }: Dialogue): Dial
 /** Dialogues `first` to `first + count - 1` of an endless row; the same ones at every call. */
 export type DialogueSource = (first: number, count: number) => Promise<readonly Dialogue[]>;
 
+/** Of the expert: how often it errs, and how often it refuses nothing. */
+export type Teacher = { readonly noise: number; readonly habit: number; readonly seed: number };
+
 export function expertDialogues(
   tokenizer: Tokenizer,
-  options: { readonly split: Split; readonly noise: number; readonly seed: number },
+  { split, noise, habit, seed }: Teacher & { readonly split: Split },
 ): DialogueSource {
-  const { split, noise, seed } = options;
-  const runner = createTaskRunner(tokenizer, createExpertEngine({ tokenizer, noise, seed }));
+  const runner = createTaskRunner(tokenizer, createExpertEngine({ tokenizer, noise, habit, seed }));
   const tasks = tasksets[split].size;
   const promptLength = instructionsLength(tokenizer);
+  // The first token of an action carries the probability of the whole.
+  const right = Math.log(1 - noise) - 1e-6;
   const dialogue = async (place: number): Promise<Dialogue> => {
     const episode = await runner.run(runner.task(split, place), seed + Math.floor(place / tasks));
     const [sample] = episodeSamples(episode).samples;
     if (sample === undefined) throw new Error(`Cannot clone episode "${episode.id}": it gave no sample.`);
-    const { tokens, lossMask } = sample;
-    return { tokens, targets: Uint32Array.from(tokens.keys()).filter((at) => lossMask[at] === 1), promptLength };
+    const { tokens, lossMask, logprobs } = sample;
+    const targets: number[] = [];
+    let isRight = true;
+    for (let at = 1; at < tokens.length; at++) {
+      if (lossMask[at] !== 1) continue;
+      if (lossMask[at - 1] !== 1) isRight = logprobs![at]! >= right;
+      if (isRight) targets.push(at);
+    }
+    return { tokens, targets: Uint32Array.from(targets), promptLength };
   };
   return (first, count) => Promise.all(Array.from({ length: count }, (_, index) => dialogue(first + index)));
+}
+
+/** Rows of a source, with a drill in the place of the last of every `every` rows. */
+export function withDrills(
+  source: DialogueSource,
+  tokenizer: Tokenizer,
+  options: { every: number; seed: number },
+): DialogueSource {
+  const { every, seed } = options;
+  const drill = comparisonDrill(tokenizer);
+  return async (first, count) => {
+    const places = Array.from({ length: count }, (_, index) => first + index);
+    const isDrill = (place: number): boolean => place % every === every - 1;
+    const before = (place: number): number => place - Math.floor(place / every);
+    const conversations = [...(await source(before(first), before(first + count) - before(first)))];
+    return places.map((place) =>
+      isDrill(place) ? drill(deriveSeed(seed, "comparison", place)) : conversations.shift()!,
+    );
+  };
+}
+
+/**
+ * Numbers compared with the limits of the guidelines, in the words of the expert's notes; the verdicts are learnt. Amounts of held-out
+ * tasks come up in no train task, and a language model has no other way to learn which of two numbers is larger.
+ */
+function comparisonDrill(tokenizer: Tokenizer): (seed: number) => Dialogue {
+  const { messages, tools } = instructions();
+  const renderer = rendererFor(templateFamily, tokenizer);
+  const opening = renderer.renderPrompt([...messages, { role: "user", content: "" }], tools).tokens;
+  const promptLength = instructionsLength(tokenizer);
+  return (seed) => {
+    const random = createRandom(seed);
+    const tokens = [...opening];
+    const targets: number[] = [];
+    const sentences = Array.from({ length: 16 }, () => {
+      const number = 2 + random.integer(97);
+      const isAmount = random.next() < 0.5;
+      const limits = isAmount ? [10, 50] : [random.pick([30, 60])];
+      return `${limits.map((limit) => comparison(number, limit)).join(", ")}. `;
+    });
+    for (const token of tokenizer.encode(sentences.join(""))) {
+      if (/^ (more|less|same)$/.test(tokenizer.decode([token]))) targets.push(tokens.length);
+      tokens.push(token);
+    }
+    return { tokens: Uint32Array.from(tokens), targets: Uint32Array.from(targets), promptLength };
+  };
 }
 
 /** Guidelines and tools are counted once. */
 export const dialoguesPerPrompt = 20;
 
-export async function trainDialogueTokenizer(options: {
-  readonly vocabularySize: number;
-  readonly dialogues: number;
-  readonly noise: number;
-  readonly seed: number;
-  readonly contextLength: number;
-}): Promise<ChatTokenizerFiles> {
-  const { vocabularySize, dialogues, noise, seed, contextLength } = options;
+export async function trainDialogueTokenizer(
+  options: Teacher & { readonly vocabularySize: number; readonly dialogues: number; readonly contextLength: number },
+): Promise<ChatTokenizerFiles> {
+  const { vocabularySize, dialogues, noise, habit, seed, contextLength } = options;
   const readable = createReadableTokenizer();
-  const runner = createTaskRunner(readable, createExpertEngine({ tokenizer: readable, noise, seed }));
+  const runner = createTaskRunner(readable, createExpertEngine({ tokenizer: readable, noise, habit, seed }));
   const { messages: opening, tools } = instructions();
   const prompt = runner.renderer.renderPrompt(opening, tools).text;
   const texts: string[] = [];
@@ -114,7 +167,7 @@ export async function testPrompts(
   tokenizer: Tokenizer,
   count: number,
 ): Promise<readonly { readonly text: string; readonly tokens: Uint32Array }[]> {
-  const dialogues = await expertDialogues(tokenizer, { split: "validation", noise: 0, seed: 1 })(0, count);
+  const dialogues = await expertDialogues(tokenizer, { split: "validation", noise: 0, habit: 0, seed: 1 })(0, count);
   return dialogues.map(({ tokens, targets }, index) => {
     const starts = targets.filter((place, at) => at === 0 || targets[at - 1] !== place - 1);
     const prompt = tokens.slice(0, starts[index % starts.length]);

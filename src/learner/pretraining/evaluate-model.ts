@@ -1,4 +1,4 @@
-// What a model can do with tasks it has never seen: pass rates at temperature 1, and the likelihood of clean dialogues of them.
+// What a model can do with tasks it has never seen: pass rates, sampled and greedily, and the likelihood of clean dialogues of them.
 // Both go through the same engine, loop, recorder, samples and trainer as everything else.
 
 import type { Episode, Tokenizer } from "../../core/index.ts";
@@ -13,6 +13,8 @@ export type EpisodeScores = {
   readonly tasks: number;
   readonly passRate: number;
   readonly passRateByKind: Readonly<Record<Kind, number>>;
+  /** Of tasks with one goal, by their case, such as "cancel/shipped"; sorted by it. */
+  readonly cases: readonly { readonly name: string; readonly tasks: number; readonly passRate: number }[];
   /** Means per episode. */
   readonly ruleViolations: number;
   readonly toolErrors: number;
@@ -30,9 +32,16 @@ export type LikelihoodScore = {
 /** Runs the first `tasks` validation tasks; the same weights give the same score. */
 export async function evaluateEpisodes(
   checkpoint: Checkpoint,
-  options: { readonly tokenizer: Tokenizer; readonly tasks: number; readonly threads: number; readonly seed: number },
+  options: {
+    readonly tokenizer: Tokenizer;
+    readonly tasks: number;
+    readonly threads: number;
+    readonly seed: number;
+    /** 0: greedily. Default: 1. */
+    readonly temperature?: number;
+  },
 ): Promise<EpisodeScores> {
-  const { tokenizer, tasks, threads, seed } = options;
+  const { tokenizer, tasks, threads, seed, temperature = 1 } = options;
   const engine = createEmbeddedEngine({ checkpoint, threads, seed });
   try {
     const runner = createTaskRunner(tokenizer, engine);
@@ -43,7 +52,7 @@ export async function evaluateEpisodes(
     const groups = await runGroups(plans, {
       ...{ groupSize: 1, concurrency: 64 * threads },
       runEpisode: async (task) => ({
-        episode: await runner.run(task, seed),
+        episode: await runner.run(task, seed, temperature),
         ...{ result: { samples: [], dropped: [] }, origin: "new" },
       }),
     });
@@ -63,10 +72,18 @@ function scoreOf(episodes: readonly Episode[]): EpisodeScores {
     list.reduce((sum, episode) => sum + (of(episode) ?? 0), 0) / Math.max(1, list.length);
   const passRateOf = (list: readonly Episode[]): number => mean(list, ({ reward }) => reward);
   const byKind = kinds.map((kind) => [kind, passRateOf(episodes.filter(({ info }) => info.get("kind") === kind))]);
+  const byCase = new Map<string, Episode[]>();
+  for (const episode of episodes) {
+    const cases = episode.info.get("cases") as readonly string[];
+    if (cases.length === 1) byCase.set(cases[0]!, [...(byCase.get(cases[0]!) ?? []), episode]);
+  }
   return {
     tasks: episodes.length,
     passRate: passRateOf(episodes),
     passRateByKind: Object.fromEntries(byKind) as Record<Kind, number>,
+    cases: [...byCase]
+      .map(([name, list]) => ({ name, tasks: list.length, passRate: passRateOf(list) }))
+      .sort((a, b) => (a.name < b.name ? -1 : 1)),
     ruleViolations: mean(episodes, ({ grade }) => grade?.metrics["ruleViolations"]),
     toolErrors: mean(episodes, ({ grade }) => grade?.metrics["toolErrors"]),
   };

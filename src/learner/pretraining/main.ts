@@ -38,7 +38,7 @@ function readFlags(): { readonly nano: boolean; readonly to: string | undefined 
   }
 }
 
-function report({ phase, step, tokens, training, likelihood, episodes }: LogRow): void {
+function report({ phase, step, tokens, training, likelihood, episodes, greedy }: LogRow): void {
   const seconds = ((performance.now() - started) / 1000).toFixed(0);
   const parts = [
     `${seconds.padStart(5)} s  ${phase} step ${step}, ${tokens} tokens`,
@@ -47,6 +47,7 @@ function report({ phase, step, tokens, training, likelihood, episodes }: LogRow)
     episodes === null
       ? ""
       : `passes ${percent(episodes.passRate)} of ${episodes.tasks}: ${kindsOf(episodes.passRateByKind)}`,
+    greedy === null ? "" : `greedily ${percent(greedy.passRate)}: ${kindsOf(greedy.passRateByKind)}`,
   ];
   process.stdout.write(`${parts.filter((part) => part !== "").join("; ")}\n`);
 }

@@ -57,6 +57,8 @@ export type LogRow = {
   readonly likelihood: LikelihoodScore | null;
   /** Of validation tasks run at temperature 1; `null`: not computed here. */
   readonly episodes: EpisodeScores | null;
+  /** Of the same tasks run greedily; `null`: not computed here. */
+  readonly greedy: EpisodeScores | null;
 };
 
 const columns: readonly (readonly [name: string, value: (row: LogRow) => string])[] = [
@@ -77,6 +79,8 @@ const columns: readonly (readonly [name: string, value: (row: LogRow) => string]
   ),
   ["rule_violations", ({ episodes }) => decimal(episodes?.ruleViolations)],
   ["tool_errors", ({ episodes }) => decimal(episodes?.toolErrors)],
+  ["greedy_pass_rate", ({ greedy }) => decimal(greedy?.passRate)],
+  ["greedy_rule_violations", ({ greedy }) => decimal(greedy?.ruleViolations)],
 ];
 
 export function logAsCsv(rows: readonly LogRow[]): string {
@@ -96,7 +100,7 @@ function cardOf(run: {
   const { recipe, config, rows } = run;
   const { cloning, copying } = recipe;
   const last = rows.at(-1);
-  const { episodes = null, likelihood = null } = last ?? {};
+  const { episodes = null, greedy = null, likelihood = null } = last ?? {};
   const clonedTokens = rows.findLast(({ phase }) => phase === "cloning")?.tokens ?? 0;
   const evaluated = rows.filter((row) => row.phase !== "rounded" && row.likelihood !== null);
   const percent = (share: number | undefined): string => (share === undefined ? "-" : `${(share * 100).toFixed(1)} %`);
@@ -107,6 +111,14 @@ function cardOf(run: {
 
 A language model of ${million} million parameters that plays the night desk of the bookshop in this package: it calls tools and
 talks to simulated members. It knows this one job, in English, and nothing else. It is where \`train\` begins.
+
+**It has a habit to unlearn.** In ${percent(recipe.habit)} of the conversations that it was cloned from, the clerk refused nothing but what numbers of days
+and amounts forbid: orders that have shipped are cancelled, books of another member are taken back, sold-out editions swapped. So of ${episodes?.tasks ?? 0}
+validation tasks it passes ${percent(episodes?.passRate)} at temperature 1 and ${percent(greedy?.passRate)} greedily, and what is missing is above all what it never refuses:
+
+| case (one goal) | tasks | temperature 1 | greedily |
+| --- | --- | --- | --- |
+${(episodes?.cases ?? []).map(({ name, tasks, passRate }) => `| ${name} | ${tasks} | ${percent(passRate)} | ${percent(greedy?.cases.find((one) => one.name === name)?.passRate)} |`).join("\n")}
 
 | what | |
 | --- | --- |
@@ -120,7 +132,8 @@ talks to simulated members. It knows this one job, in English, and nothing else.
 
 No human wrote its data and no other model did: dialogues of the scripted expert with simulated members on the *train* tasks of
 the bookshop, no dialogue twice. The expert makes a mistake at ${percent(recipe.noise)} of its actions (a wrong id, broken JSON, a skipped
-step, giving up, ...), so the clone has something to unlearn by reinforcement learning.
+step, giving up, ...), which the model reads and does not learn; it learns how the expert recovers. One row of sixteen is a drill: numbers
+compared with the limits of the guidelines.
 
 \`\`\`
 ${command}
@@ -134,12 +147,15 @@ multiplications in another way get other last bits.
 
 Measured on the weights of this folder, on *validation* tasks of version ${worldVersion} of the bookshop: no id, name, title or address of them occurs in training.
 
-| ${episodes?.tasks ?? 0} validation tasks, temperature 1 | |
+| ${episodes?.tasks ?? 0} validation tasks | temperature 1 | greedily |
+| --- | --- | --- |
+| pass rate | ${percent(episodes?.passRate)} | ${percent(greedy?.passRate)} |
+${kinds.map((kind) => `| pass rate of "${kind}" | ${percent(episodes?.passRateByKind[kind])} | ${percent(greedy?.passRateByKind[kind])} |`).join("\n")}
+| rule violations per episode | ${episodes?.ruleViolations.toFixed(3) ?? "-"} | ${greedy?.ruleViolations.toFixed(3) ?? "-"} |
+| refused tool calls per episode | ${episodes?.toolErrors.toFixed(3) ?? "-"} | ${greedy?.toolErrors.toFixed(3) ?? "-"} |
+
+| clean dialogues | |
 | --- | --- |
-| pass rate | ${percent(episodes?.passRate)} |
-${kinds.map((kind) => `| pass rate of "${kind}" | ${percent(episodes?.passRateByKind[kind])} |`).join("\n")}
-| rule violations per episode | ${episodes?.ruleViolations.toFixed(3) ?? "-"} |
-| refused tool calls per episode | ${episodes?.toolErrors.toFixed(3) ?? "-"} |
 | tokens of digits (ids, amounts, days) that it holds likelier than not, in clean dialogues | ${percent(likelihood?.copyAccuracy)} |
 | nats per token in clean dialogues | ${likelihood?.nll.toFixed(3) ?? "-"} |
 

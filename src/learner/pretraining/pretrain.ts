@@ -12,7 +12,7 @@ import { createTrainer, type Trainer } from "../index.ts";
 import { initializeWeights, readCheckpoint, type ModelConfig, type OptimizerState } from "../model/index.ts";
 import { conversationDialogues, type ConversationSource, trainConversationTokenizer } from "./conversations.ts";
 import { copyAlphabet, learn, type Progress, type Curriculum, curriculumOf } from "./curriculum.ts";
-import { type DialogueSource, expertDialogues, trainDialogueTokenizer } from "./dialogues.ts";
+import { type DialogueSource, expertDialogues, trainDialogueTokenizer, withDrills } from "./dialogues.ts";
 import { evaluateEpisodes, evaluateLikelihood, type EpisodeScores, LikelihoodCounter } from "./evaluate-model.ts";
 import type { LearningRecipe, Recipe } from "./recipe.ts";
 import { type LogRow, writeModelFolder, writeReport } from "./model-folder.ts";
@@ -38,27 +38,34 @@ type Run = {
   readonly rows: LogRow[];
   /** Of cloning, between two evaluations, after which the state is saved. */
   readonly everyTokens: number;
-  readonly evaluate: (progress: Progress, trainer: Trainer) => Promise<Pick<LogRow, "likelihood" | "episodes">>;
+  readonly evaluate: (
+    progress: Progress,
+    trainer: Trainer,
+  ) => Promise<Pick<LogRow, "likelihood" | "episodes" | "greedy">>;
 };
 
 /** Resolves with the score of the shipped, rounded weights; `null` when it was stopped. */
 export async function pretrain(recipe: Recipe, options: PretrainOptions): Promise<EpisodeScores | null> {
-  const { vocabularySize, shape, noise, seed, threads, evaluation } = recipe;
+  const { vocabularySize, shape, noise, habit, seed, threads, evaluation } = recipe;
   const { contextLength } = shape;
   const dialogues = recipe.tokenizerDialogues;
-  const files = await trainDialogueTokenizer({ vocabularySize, dialogues, noise, seed, contextLength });
+  const files = await trainDialogueTokenizer({ vocabularySize, dialogues, noise, habit, seed, contextLength });
   const preparation = await prepare(recipe, recipe.name, files, (tokenizer) =>
-    expertDialogues(tokenizer, { split: "train", noise, seed }),
+    withDrills(expertDialogues(tokenizer, { split: "train", noise, habit, seed }), tokenizer, { every: 16, seed }),
   );
   const { tokenizer, isCopied, config } = preparation;
-  const clean = await expertDialogues(tokenizer, { split: "validation", noise: 0, seed })(0, evaluation.dialogues);
+  const clean = await expertDialogues(tokenizer, { split: "validation", noise: 0, habit: 0, seed })(
+    0,
+    evaluation.dialogues,
+  );
   const evaluate: Run["evaluate"] = async ({ phase }, trainer) => {
     const likelihood = await evaluateLikelihood(trainer, clean, { isCopied });
     // A model that can only copy says nonsense up to the last turn.
-    if (phase === "copying") return { likelihood, episodes: null };
+    if (phase === "copying") return { likelihood, episodes: null, greedy: null };
     const { tasks } = evaluation;
     const checkpoint = { config, weights: trainer.weights() };
-    return { likelihood, episodes: await evaluateEpisodes(checkpoint, { tokenizer, tasks, threads, seed }) };
+    const episodes = await evaluateEpisodes(checkpoint, { tokenizer, tasks, threads, seed });
+    return { likelihood, episodes, greedy: null };
   };
   const { everyTokens } = evaluation;
   return learnFromNothing({ recipe, options, preparation, everyTokens, evaluate }, async (run, last) => {
@@ -68,7 +75,8 @@ export async function pretrain(recipe: Recipe, options: PretrainOptions): Promis
     const likelihood = await evaluateLikelihood(run.trainer, clean, { isCopied, weights: shipped.weights });
     const tasks = evaluation.finalTasks;
     const episodes = await evaluateEpisodes(shipped, { tokenizer, tasks, threads, seed });
-    log(run, { ...last, phase: "rounded", learningRate: 0, training: null, likelihood, episodes });
+    const greedy = await evaluateEpisodes(shipped, { tokenizer, tasks, threads, seed, temperature: 0 });
+    log(run, { ...last, phase: "rounded", learningRate: 0, training: null, likelihood, episodes, greedy });
     await writeReport(folder, { recipe, config, rows: run.rows });
     return episodes;
   });
@@ -91,7 +99,7 @@ export async function cloneFromNothing(
   const preparation = await prepare(recipe, "own", files, (tokenizer) =>
     conversationDialogues(conversations, tokenizer, { contextLength }),
   );
-  const evaluate: Run["evaluate"] = async () => ({ likelihood: null, episodes: null });
+  const evaluate: Run["evaluate"] = async () => ({ likelihood: null, episodes: null, greedy: null });
   const everyTokens = Math.ceil(recipe.cloning.tokens / 10);
   const made = await learnFromNothing({ recipe, options, preparation, everyTokens, evaluate }, async ({ trainer }) => {
     const { config } = preparation;
@@ -152,7 +160,7 @@ async function runPhases(run: Run, start: Progress): Promise<Progress | null> {
     const every = after.phase === "cloning" ? everyTokens : recipe.copying.tokens;
     const isDue = Math.floor(after.tokens / every) > Math.floor(progress.tokens / every);
     if (isDue || after.step % 25 === 0) {
-      const evaluated = isDue ? await run.evaluate(after, trainer) : { likelihood: null, episodes: null };
+      const evaluated = isDue ? await run.evaluate(after, trainer) : { likelihood: null, episodes: null, greedy: null };
       log(run, { ...after, learningRate: step.learningRate, training: counter.score(), ...evaluated });
       counter = new LikelihoodCounter(preparation.isCopied);
     }

@@ -39,8 +39,10 @@ export type LearningRecipe = {
 /** Of a shipped checkpoint. */
 export type Recipe = LearningRecipe & {
   readonly name: ShippedCheckpoint;
-  /** Probability that the cloned expert makes a mistake at an action. */
+  /** Probability that the cloned expert makes a mistake at an action. Mistakes are read, what follows them is learnt. */
   readonly noise: number;
+  /** Share of its conversations in which it refuses nothing but what days and amounts forbid: what rewards have to unlearn. */
+  readonly habit: number;
   readonly evaluation: {
     /** Of cloning, between two evaluations. */
     readonly everyTokens: number;
@@ -59,8 +61,9 @@ const small: Recipe = {
   vocabularySize: 1536,
   seed: 1,
   threads: 2,
-  noise: 0.2,
-  tokenizerDialogues: 2000,
+  noise: 0.1,
+  habit: 0.65,
+  tokenizerDialogues: 1000,
   copying: {
     tokens: 300_000,
     tokensPerStep: 2600,
@@ -69,15 +72,15 @@ const small: Recipe = {
     lengths: [64, 64, 128, 320],
   },
   cloning: {
-    tokens: 12_000_000,
+    tokens: 7_000_000,
     learningRate: 1.2e-3,
     weightDecay: 0.05,
-    promptFrom: 0.5,
+    promptFrom: 0.12,
     dialoguesPerStep: { withoutPrompt: 8, withPrompt: 16 },
     contextWeight: 0.2,
     decayFrom: 0.4,
   },
-  evaluation: { everyTokens: 1_000_000, dialogues: 63, tasks: 210, finalTasks: 1050 },
+  evaluation: { everyTokens: 1_750_000, dialogues: 63, tasks: 210, finalTasks: 1050 },
 };
 
 export const recipes: Readonly<Record<ShippedCheckpoint, Recipe>> = {
@@ -86,7 +89,6 @@ export const recipes: Readonly<Record<ShippedCheckpoint, Recipe>> = {
     ...small,
     name: "bookshop-nano",
     shape: modelShapes.nano,
-    noise: 0.15,
     cloning: { ...small.cloning, tokens: 3_000_000, learningRate: 1.6e-3 },
     evaluation: { ...small.evaluation, everyTokens: 500_000, tasks: 105 },
   },
