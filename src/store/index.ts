@@ -1,15 +1,7 @@
 // Stored runs: the contract, a store in memory, a store in files, the records.
 
-export {
-  episodeFromJson,
-  episodeLine,
-  recordReferences,
-  type RunFacts,
-  runFacts,
-  runManifest,
-  type TrainFacts,
-  trainManifest,
-} from "./records.ts";
+export { type RunFacts, runFacts, runManifest, type TrainFacts, trainManifest } from "./manifests.ts";
+export { episodeFromJson, episodeLine, recordReferences } from "./records.ts";
 export type { RecordReference } from "./schema.ts";
 export {
   type EpisodePlace,

@@ -36,7 +36,7 @@ import {
   stopReasons,
 } from "../core/index.ts";
 import { parseJson } from "../python-semantics/json/parse-json.ts";
-import type { JsonObject, JsonValue } from "../python-semantics/json/value.ts";
+import type { JsonValue } from "../python-semantics/json/value.ts";
 import { ByteWriter, type OutgoingLines } from "./byte-writer.ts";
 import { endLine } from "./lines.ts";
 import { storedSummary } from "./episode-index.ts";
@@ -55,13 +55,12 @@ import {
   packedTokens,
   plainObject,
   record,
-  type RecordOf,
   type RecordReference,
-  type Schema,
   tagged,
   text,
   withDefault,
 } from "./schema.ts";
+import { runManifest, trainManifest } from "./manifests.ts";
 
 const task = record<Task>("Task", {
   id: [text, "unique and stable"],
@@ -351,79 +350,6 @@ export const storedGroup = record<GroupRecord & { readonly samplesEnd: number }>
   rewards: [list(nullable(number)), "aligned with `episodeIds`"],
   samplesEnd: [number, "size of `samples.jsonl` with this group's rows"],
 });
-
-/**
- * As good as absent where it is not what we write: programs of others keep runs in such folders, too, and may say of themselves what
- * they like.
- */
-function ours<T>(schema: Schema<T>): Schema<T | null> {
-  const own = nullable(schema);
-  const read: (typeof own)["read"] = (...given) => {
-    try {
-      return own.read(...given);
-    } catch {
-      return null;
-    }
-  };
-  return { ...own, title: schema.title, read };
-}
-
-const runModel = record("RunModel", {
-  folder: [ours(nullable(text)), "null: the readable tokenizer of the demonstrations"],
-  tokenizer: ours(text),
-  vocabularySize: ours(number),
-  renderer: [ours(text), "model family"],
-  historyPolicy: ours(text),
-  parsers: ours(jsonObject),
-});
-
-/** `run.json` as commands write it. Readers of folders need its `format` alone. */
-export const runManifest = record("run.json", {
-  format: [number, "of the folder; this version writes 2, or 3 where episodes lie in shards, and reads 1 to 3"],
-  id: [ours(text), "the same after a resume and in a copy of the folder"],
-  status: ours(oneOf(["running", "done", "interrupted", "failed"])),
-  startedAt: ours(text),
-  finishedAt: ours(nullable(text)),
-  resumed: [ours(number), "how often it was resumed"],
-  versions: [ours(jsonObject), "of this package and of Node"],
-  seed: ours(number),
-  environment: ours(
-    record("RunEnvironment", { name: ours(text), split: ours(nullable(text)), tasks: [ours(number), "how many"] }),
-  ),
-  model: [ours(nullable(runModel)), "null: the agent is behind an API"],
-  engine: ours(
-    nullable(record("RunEngine", { name: ours(text), address: ours(text), weightVersion: ours(nullable(text)) })),
-  ),
-  agent: [ours(nullable(record("RunAgent", { name: ours(text), address: ours(text) }))), "behind an API"],
-  user: ours(text),
-  configuration: [ours(jsonObject), "every setting by its key in configuration files"],
-  totals: [ours(nullable(jsonObject)), "counts, once it is finished"],
-  error: [ours(nullable(text)), "why it failed"],
-});
-
-/** What a run is and what came of it; `null` also where an earlier version, or another program, did not write it. */
-export type RunFacts = RecordOf<typeof runManifest>;
-
-/** What `run.json` says, from its JSON. */
-export function runFacts(manifest: JsonObject): RunFacts {
-  return runManifest.read(manifest, "run.json");
-}
-
-/** `train.json`: what a training is, whose folder holds no episodes. */
-export const trainManifest = record("train.json", {
-  format: ours(number),
-  versions: [ours(jsonObject), "of this package and of Node"],
-  kernels: [ours(text), "the build of them that computed"],
-  threads: ours(number),
-  environment: ours(text),
-  split: ours(text),
-  model: [ours(text), "folder that it began with"],
-  learning: [ours(jsonObject), "every setting of the training by its name"],
-  configuration: [ours(jsonObject), "every setting of its rollouts by its key in configuration files"],
-});
-
-/** What a training is; otherwise as {@link RunFacts}. */
-export type TrainFacts = RecordOf<typeof trainManifest>;
 
 /** A line as JSON. Throws a `ConfigurationError` for one that is none. */
 export function parseRecord(line: Buffer | string, where: string): JsonValue {
