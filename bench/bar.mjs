@@ -2,28 +2,39 @@
 // (which reads train and validation alone), then runs the first model and each trained one on the test split, at temperature 1 and
 // greedily, and prints every gain by kind and by case with its interval by task. That the test split was read, and with what
 // result, is appended to bench/test-split-reads.jsonl, which is committed: a split that is read often is a validation split.
-// Runs that the folder already holds are not made again, so the bar can be interrupted.
+// Trainings and evaluations that the folder holds whole are not made again, so the bar can be interrupted; a folder of other
+// weights, flags or another world is refused.
 //
 // Options: --seeds 0,1,2  --masks none,shifted-mask,observations-too  --tasks 1050  --split test|fresh:<seed>|validation
-// --out runs/bar, and every flag of `train`. With a mask that is wrong on purpose nothing is checked.
+// --out runs/bar, and every flag of `train`. To tune anything: --split validation, which reads nothing of the test split.
+// With a mask that is wrong on purpose nothing is checked; those are the controls, which the default leaves out.
 
 import { execFileSync } from "node:child_process";
-import { appendFile, readdir } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { appendFile, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { existsSync } from "node:fs";
 import { cpus } from "node:os";
 import { join, resolve } from "node:path";
 
 import { root } from "../scripts/run-command.mjs";
-import { learningRun } from "./lib/learning-run.mjs";
+import { checkFlags, learningRun } from "./lib/learning-run.mjs";
 import { caseTable, comparisonTable } from "../dist/cli/display/training-display.js";
 import { modelPath } from "../dist/api/choose-model.js";
+import { rolloutDefaults, traitsIn } from "../dist/api/train.js";
+import { worldVersion } from "../dist/environments/bookshop/index.js";
 import { rollout } from "../dist/index.js";
-import { compare } from "../dist/learner/index.js";
+import { compare, fallenCases } from "../dist/learner/index.js";
 import { readEpisodes } from "../dist/store/index.js";
 
 /** What the bar asks for, as shares. `bestKnown`: greedily, of the first checkpoint that was shipped, on validation. */
-const bar = { greedy: 0.88, sampled: 0.84, gain: 0.15, gainLow: 0.1, bestKnown: 0.703, refusals: 0.7 };
-const refusals = /\/(?:shipped|delivered|foreign|late|signed|on-its-way|sold-out|too-much|too-little)$/;
+const bar = {
+  ...{ greedy: 0.88, sampled: 0.84, gain: 0.15, gainLow: 0.1, bestKnown: 0.703 },
+  refusals: { before: 0.15, after: 0.7 },
+};
+const readsFile = "bench/test-split-reads.jsonl";
+const knownMasks = ["none", "shifted-mask", "observations-too"];
+/** Cases in which the right answer is a refusal that the teacher, in most of its conversations, never made. */
+const refusals = /\/(?:shipped|delivered|foreign|signed|on-its-way|sold-out)$/;
 
 const [options, flags] = readArguments(process.argv.slice(2));
 const seeds = (options.seeds ?? "0,1,2").split(",").map(Number);
@@ -31,7 +42,10 @@ const masks = (options.masks ?? "none").split(",");
 const [split, tasks] = [options.split ?? "test", Number(options.tasks ?? 1050)];
 const out = resolve(options.out ?? join(root, "runs", "bar"));
 const base = modelPath(flags.model ?? "bookshop-1m", root);
+const trainFlags = { minutes: 15, threads: 2, ...flags, model: base };
 
+await checkArguments();
+await claimFolder();
 await logRead("begun");
 const before = await measure("base", base);
 const runs = [];
@@ -40,7 +54,9 @@ for (const mask of masks) {
     const folder = join(out, `${mask}-${seed}`);
     if (!existsSync(join(folder, "result.json"))) {
       process.stderr.write(`\n${mask}, seed ${seed}\n`);
-      await learningRun({ flags: { minutes: 15, threads: 2, ...flags, model: base, seed }, folder, sabotage: mask });
+      // Of one that was interrupted: minutes count only in one go.
+      await rm(folder, { recursive: true, force: true });
+      await learningRun({ flags: { ...trainFlags, seed }, folder, sabotage: mask });
     }
     const checkpoints = await readdir(join(folder, "checkpoints"));
     const last = checkpoints
@@ -55,6 +71,11 @@ for (const mask of masks) {
       `${comparisonTable(sampled).join("\n")}\n\ngreedily\n${comparisonTable(greedy).join("\n")}\n\n`,
     );
     process.stdout.write(`${caseTable(sampled, greedy).join("\n")}\n`);
+    for (const how of ["sampled", "greedy"]) {
+      for (const { kind, before: was, after: is } of fallenCases(before[how], after[how])) {
+        process.stdout.write(`ALARM: ${kind} fell from ${percent(was)} % to ${percent(is)} %, ${how}\n`);
+      }
+    }
   }
 }
 process.exitCode = verdicts() ? 0 : 1;
@@ -69,19 +90,17 @@ async function measure(name, model) {
   ]) {
     const folder = join(out, "evaluations", `${name}-${split.replace(":", "-")}-${tasks}-${how}`);
     process.stderr.write(`${name}, ${how}: ${tasks} tasks of ${split}\n`);
-    const sampling = { temperature, maxNewTokens: 96, maxTurns: 20 };
+    const sampling = { ...rolloutDefaults, temperature };
     const place = { split, tasks: `0-${tasks - 1}`, seed: 0, seedTurns: true, out: folder };
     // A run that is whole is not run again.
     if (existsSync(join(folder, "run.json"))) await rollout({ resume: folder });
     else await rollout({ env: "bookshop", engine: "embedded", model, ...sampling, ...place });
     outcomes[how] = [];
     for await (const { task, reward, grade, info } of readEpisodes(folder)) {
-      const cases = info.get("cases");
-      outcomes[how].push({
-        ...{ taskId: task.id, index: task.index, passed: reward === 1 ? 1 : 0, kind: info.get("kind") },
-        ...{ level: info.get("level"), case: cases.length === 1 ? cases[0] : `${cases.length} goals` },
-        ruleViolations: grade?.metrics["ruleViolations"] ?? null,
-      });
+      const { id: taskId, index } = task;
+      const passed = reward === 1 ? 1 : 0;
+      const ruleViolations = grade?.metrics["ruleViolations"] ?? null;
+      outcomes[how].push({ taskId, index, ...traitsIn(info), passed, ruleViolations });
     }
     outcomes[how].sort((a, b) => a.index - b.index);
     if (outcomes[how].length !== tasks)
@@ -93,7 +112,9 @@ async function measure(name, model) {
 /** True when all are met. */
 function verdicts() {
   const right = runs.filter(({ mask }) => mask === "none");
-  console.log(`\n${cpus().length} cores (${cpus()[0]?.model ?? "unknown"}), node ${process.versions.node}`);
+  console.log(
+    `\n${tasks} tasks of ${split}, seeds ${seeds.join(", ")}; ${cpus().length} cores (${cpus()[0]?.model ?? "unknown"}), node ${process.versions.node}`,
+  );
   if (right.length === 0) return true;
   let isMet = true;
   const verdict = (holds, text) => {
@@ -129,17 +150,19 @@ function verdicts() {
     return { before: of("before"), after: of("after") };
   });
   verdict(
-    refused.every(({ after }) => after >= bar.refusals),
-    `refusals, greedily, at least ${percent(bar.refusals)}: ${refused.map((one) => `${percent(one.before)} -> ${percent(one.after)}`).join(", ")}`,
+    refused.every(({ before: was, after }) => was < bar.refusals.before && after >= bar.refusals.after),
+    `refusals that the teacher forgot, greedily, from below ${percent(bar.refusals.before)} to at least ${percent(bar.refusals.after)}: ${refused.map((one) => `${percent(one.before)} -> ${percent(one.after)}`).join(", ")}`,
   );
-  const kindsHold = (rows) => rows.every(({ scope, gainInterval }) => scope !== "kind" || gainInterval.high >= 0);
+  const kindsHold = (rows) =>
+    rows.every(({ scope, gainInterval }) => scope !== "kind" || (gainInterval?.high ?? 0) >= 0);
   verdict(
     right.every(({ sampled, greedy }) => kindsHold(sampled) && kindsHold(greedy)),
     "no kind falls beyond its interval",
   );
+  const violations = (row) => `${row.violationsBefore.toFixed(3)} -> ${row.violationsAfter.toFixed(3)}`;
   verdict(
     every((greedy, one) => [greedy, one].every((row) => row.violationsAfter <= row.violationsBefore / 2)),
-    `violations an episode at most half: ${right.map(({ greedy: [all] }) => `${all.violationsBefore.toFixed(3)} -> ${all.violationsAfter.toFixed(3)}`).join(", ")} greedily`,
+    `violations an episode at most half: ${right.map(({ greedy, sampled }) => `${violations(greedy[0])} greedily and ${violations(sampled[0])} sampled`).join(", ")}`,
   );
   const meanGain = (list) => list.reduce((sum, { sampled }) => sum + sampled[0].gain, 0) / list.length;
   for (const mask of masks.filter((one) => one !== "none")) {
@@ -149,16 +172,55 @@ function verdicts() {
       `${mask} gains ${percent(gain)} points, less than half of ${percent(meanGain(right))}`,
     );
   }
+  if (masks.length === 1) console.log(`not measured: the controls (--masks ${knownMasks.join()})`);
   return isMet;
+}
+
+/** Whatever can be said before anything is run or read. */
+async function checkArguments() {
+  const unknown = masks.find((mask) => !knownMasks.includes(mask));
+  if (unknown !== undefined)
+    refuse(`Cannot use mask "${unknown}": there are ${knownMasks.join(", ")}; correct --masks.`);
+  if (!Number.isInteger(tasks) || tasks < 2) refuse(`Cannot run "${options.tasks}" tasks: give a whole number from 2.`);
+  for (const seed of seeds)
+    await checkFlags({ ...trainFlags, seed }).catch((/** @type {unknown} */ error) =>
+      refuse(error instanceof Error ? error.message : String(error)),
+    );
+}
+
+function refuse(message) {
+  process.stderr.write(`${message}\n`);
+  process.exit(2);
+}
+
+/** Of one base, one way of training and one world alone; `bar.json` says which. */
+async function claimFolder() {
+  const weights = createHash("sha256")
+    .update(await readFile(join(base, "model.safetensors")))
+    .digest("hex");
+  const settings = { ...trainFlags, model: undefined };
+  const facts = `${JSON.stringify({ weights, worldVersion, settings }, null, 2)}\n`;
+  const path = join(out, "bar.json");
+  await mkdir(out, { recursive: true });
+  const known = existsSync(path) ? await readFile(path, "utf8") : null;
+  if (known === facts) return;
+  if (known !== null || (await readdir(out)).length > 0) {
+    refuse(
+      `Cannot use "${out}": it holds runs of other weights or flags, or of another version of the bookshop; name another --out.`,
+    );
+  }
+  await writeFile(path, facts);
 }
 
 /** A line when the test split is about to be read, and one with what came out. */
 async function logRead(event, rates) {
   if (split !== "test") return;
-  const commit = execFileSync("git", ["rev-parse", "--short=12", "HEAD"], { cwd: root, encoding: "utf8" }).trim();
+  const git = (...words) => execFileSync("git", words, { cwd: root, encoding: "utf8" }).trim();
+  const isChanged = git("status", "--porcelain", "--", ".", `:!${readsFile}`) !== "";
+  const commit = `${git("rev-parse", "--short=12", "HEAD")}${isChanged ? " with changes" : ""}`;
   const facts = { date: new Date().toISOString().slice(0, 10), event, commit, model: flags.model ?? "bookshop-1m" };
   const line = JSON.stringify({ ...facts, flags, seeds, masks, tasks, ...(rates === undefined ? {} : { rates }) });
-  await appendFile(join(root, "bench", "test-split-reads.jsonl"), `${line}\n`);
+  await appendFile(join(root, readsFile), `${line}\n`);
 }
 
 function ratesOfRuns() {
@@ -175,8 +237,7 @@ function readArguments(words) {
     const name = words[at]?.replace(/^--/, "") ?? "";
     const value = words[at + 1];
     if (!words[at]?.startsWith("--") || value === undefined) {
-      process.stderr.write(`Cannot read "${words[at]}": flags come with a value, like --minutes 15.\n`);
-      process.exit(2);
+      refuse(`Cannot read "${words[at]}": flags come with a value, like --minutes 15.`);
     }
     if (["seeds", "masks", "out", "split", "tasks"].includes(name)) own[name] = value;
     else others[name.replaceAll(/-(\w)/g, (_, letter) => letter.toUpperCase())] = value;

@@ -23,10 +23,10 @@ process.exitCode = training in steps ? await train(chosenModel, training) : awai
 /** One of the trainings; the last line of its output is its comparison over all tasks. */
 async function train(model, sabotage) {
   const { learningRun } = await import("./lib/learning-run.mjs");
-  const { comparisonTable } = await import("../dist/cli/display/training-display.js");
+  const { caseTable, comparisonTable } = await import("../dist/cli/display/training-display.js");
   const flags = {
     model,
-    env: join(root, "bench", "lib", "plain-bookshop.mjs"),
+    env: join(root, "bench", "lib", "habit-bookshop.mjs"),
     tasks: "0-2099",
     steps: steps[sabotage],
     minutes: 20,
@@ -39,11 +39,14 @@ async function train(model, sabotage) {
     finalTasks,
   };
   const folder = await mkdtemp(join(tmpdir(), "verify-learning-"));
-  const { comparison, end } = await learningRun({ flags, folder, sabotage });
+  const { comparison, greedy, end } = await learningRun({ flags, folder, sabotage });
   const [names, ...rows] = (await readFile(join(folder, "metrics.csv"), "utf8")).trim().split("\n");
   await rm(folder, { recursive: true });
   if (end.type !== "steps") throw new Error(`The training ended by "${end.type}": ${end.reason}.`);
-  console.log(comparisonTable(comparison).join("\n"));
+  console.log(
+    ["at temperature 1", ...comparisonTable(comparison), "", "greedily", ...comparisonTable(greedy)].join("\n"),
+  );
+  console.log(["", ...caseTable(comparison, greedy)].join("\n"));
   const { before, gain, gainInterval } = comparison[0];
   const place = names.split(",").indexOf("held_out_pass_rate");
   const inBetween = rows.map((row) => row.split(",")[place]).find((rate) => rate !== "");

@@ -53,8 +53,16 @@ const best = rows.toSorted((a, b) => b.advantage - a.advantage)[0]!;
 const { tokens, lossMask } = best.sample;
 const trained = lossMask.reduce((sum, one) => sum + one, 0);
 console.log(`\n3. Sample ${best.sample.id}: ${tokens.length} tokens, ${trained} of them in the loss`);
+// Around the first token, and around the one that the model was least sure of: there the conversation was decided.
+const logprobAt = (place: number): number => (lossMask[place] === 1 ? (best.sample.logprobs?.[place] ?? 0) : 0);
 const first = lossMask.indexOf(1);
-for (let place = first - 3; place < first + 9; place++) {
+const decisive = [...tokens.keys()].reduce(
+  (least, place) => (logprobAt(place) < logprobAt(least) ? place : least),
+  first,
+);
+const shown = [-3, -2, -1, 0, 1].map((step) => first + step);
+shown.push(...Array.from({ length: 12 }, (_, step) => decisive - 8 + step).filter((place) => place > first + 1));
+for (const place of shown) {
   const logprob = best.sample.logprobs?.[place] ?? Number.NaN;
   const text = JSON.stringify(tokenizer.decode([tokens[place]!])).padEnd(16);
   console.log(

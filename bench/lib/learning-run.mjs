@@ -1,10 +1,22 @@
 // A training as `train` makes it, from a script: options by their names, the wrong masks of the controls, and what the run found
 // as its result.
 
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
 import { setUp } from "../../scripts/setup.mjs";
 
 await setUp();
 const { readTraining, trainFrom } = await import("../../dist/api/train.js");
+const { rolloutSettings } = await import("../../dist/api/rollout-settings.js");
+const { trainSettings } = await import("../../dist/api/train-settings.js");
+
+/** Throws for flags that `train` does not have or would refuse, before anything is run. */
+export async function checkFlags(flags) {
+  const unknown = Object.keys(flags).find((name) => !(name in trainSettings) && !(name in rolloutSettings));
+  if (unknown !== undefined) throw new Error(`Cannot use "${unknown}": train has no such flag; correct it.`);
+  await readTraining({ ...flags, out: join(tmpdir(), "never-written") });
+}
 
 /** `sabotage`: see `policySequences`. Notices and steps go to stderr. */
 export async function learningRun({ flags, folder, sabotage = "none" }) {

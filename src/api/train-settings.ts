@@ -17,10 +17,10 @@ export const trainSettings = section("Learning", {
   ),
   groupSize: whole(8, { min: 2 }).help("episodes of a group"),
   maxGroups: whole().help("groups of a step at most, those that teach nothing included (default: twice --groups)"),
-  order: choice("<how>", "kind", "live").help(
-    "of tasks: kind (all kinds in turn), or live (cases oftener the more of their recent groups taught something)",
+  order: choice("<how>", "live", "kind").help(
+    "of tasks: live (cases oftener the more of their recent groups taught something), or kind (all kinds in turn)",
   ),
-  penalty: number("<advantage>", 1, { min: 0 }).help(
+  penalty: number("<advantage>", 0.25, { min: 0 }).help(
     "taken off the advantage of an episode for each rule that it broke",
   ),
   lr: number("<rate>", null, { above: 0 }).help("learning rate (default: 3e-4; 1e-3 for sft)"),

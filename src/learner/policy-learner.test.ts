@@ -45,7 +45,7 @@ const algorithms = process.env["FULL"] === "1" ? [grpo, ...others] : [grpo];
 
 describe("a policy learner", () => {
   test.each(algorithms)("%s makes what is rewarded likelier", async (_, options) => {
-    const made = await steps(await learnerOf(options), 9);
+    const made = await steps(await learnerOf(options), 12);
     const [first, last] = [passRate(made.slice(0, 3)), passRate(made.slice(-3))];
     // A hundred episodes a side or more: by chance alone 0.2 would be three standard deviations.
     expect(last).toBeGreaterThan(first + 0.2);
