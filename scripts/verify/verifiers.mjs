@@ -50,7 +50,7 @@ export async function verifyVerifiers({ write }) {
         if (existsSync(one)) copyFileSync(one, join(work, name, one.slice(dirname(file).length + 1)));
       if (write) keep(join(work, name), join(root, "tests", "goldens", "foreign", name), work);
       const scored = ours("eval", "--from", name, "--json");
-      const found = scored.status === 0 ? JSON.parse(scored.stdout) : scored.stderr;
+      const found = /** @type {unknown} */ (scored.status === 0 ? JSON.parse(scored.stdout) : scored.stderr);
       check(`${release}: scored as verifiers scored it`, isAsExpected(found), found);
       const shown = ours("view", name, "--export", `${name}.html`);
       check(`${release}: shown`, shown.status === 0 && existsSync(join(work, `${name}.html`)), shown.stderr);
@@ -58,8 +58,9 @@ export async function verifyVerifiers({ write }) {
     // A trace has verifiers' own hash of the task, rows have none: releases before 0.4 compare with each other.
     const [first = "", second = ""] = releases.map((release) => `verifiers-${release}`);
     const compared = ours("compare", first, second, "--json");
-    /** @type {{ tasks: number, byId: number, reward: { mean: number } | null }[]} */
-    const pairs = compared.status === 0 ? JSON.parse(compared.stdout).pairs : [];
+    const { pairs } = /** @type {{ pairs: { tasks: number, byId: number, reward: { mean: number } | null }[] }} */ (
+      compared.status === 0 ? JSON.parse(compared.stdout) : { pairs: [] }
+    );
     const areSame = pairs.every(({ tasks, byId, reward }) => tasks === 2 && byId === 0 && reward?.mean === 0);
     check(`${first} and ${second} compared: the same tasks, none better`, pairs.length === 1 && areSame, compared);
     if (failures.length > 0) process.stdout.write(`\n${failures.join("\n\n")}\n`);
@@ -125,8 +126,13 @@ async function serveReplies() {
     let body = "";
     incoming.on("data", (text) => (body += String(text)));
     incoming.on("end", () => {
-      /** @type {{ messages?: { role: string }[], tools?: { function: { name: string } }[], stream?: boolean }} */
-      const { messages = [], tools = [], stream = false } = JSON.parse(body);
+      const {
+        messages = [],
+        tools = [],
+        stream = false,
+      } = /** @type {{ messages?: { role: string }[], tools?: { function: { name: string } }[], stream?: boolean }} */ (
+        JSON.parse(body)
+      );
       const send = (/** @type {number} */ status, /** @type {string} */ type, /** @type {string} */ text) =>
         outgoing.writeHead(status, { "content-type": type }).end(text);
       if (body.includes("broken"))

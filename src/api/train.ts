@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import { mkdir, writeFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
-import { join, resolve } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { dumpJson, fromPlain, type JsonObject, toPlain } from "../python-semantics/json/index.ts";
 import { ConfigurationError, type Grading, lookIntoEnvironment, type Taskset } from "../core/index.ts";
 import { createEmbeddedEngine } from "../engines/embedded/index.ts";
@@ -43,10 +43,11 @@ import { checkSplit, loadEnvironment } from "./load-environment.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions } from "./options.ts";
 import { packageVersions, type Surroundings } from "./surroundings.ts";
 import { type TrainFacts, trainManifest } from "../store/index.ts";
-import { type FlagValues, resolveSettings, settingsJson } from "./resolve-settings.ts";
+import { type FlagValues, resolveSettings, settingsJson, settingsRecord } from "./resolve-settings.ts";
 import { type RolloutSettings, rolloutSettings, readTaskList } from "./rollout-settings.ts";
 import { keyOf, readFlag, readFlags } from "./setting.ts";
 import { type TrainSettings, trainSettings } from "./train-settings.ts";
+import type { CurvePoint, CurveSink } from "../telemetry/index.ts";
 import { newFolder } from "./rollout.ts";
 import { redactorFor } from "./secrets.ts";
 import { checkCurves, openCurves } from "./watch-run.ts";
@@ -170,7 +171,7 @@ export async function trainFrom(
     curves = sink;
     if (saved === null) {
       const facts: TrainFacts = {
-        ...{ format: 1, versions: packageVersions(), kernels: loadKernels().build, threads },
+        ...{ format: 1, id, versions: packageVersions(), kernels: loadKernels().build, threads },
         ...{ environment: environment.name, split, model: modelFolder },
         ...{ learning: fromPlain(settings) as JsonObject, configuration: settingsJson(base) },
       };
@@ -375,7 +376,8 @@ async function prepareTraining(
   return { base, environment, split, modelFolder, checkpoint, renderer, user, strategy, grading, trainTasks, order, heldOut, endTokenId }; // prettier-ignore
 }
 
-function traitsIn(info: JsonObject): TaskTraits {
+/** What tables of cases need to know of a task, from what its environment says of it. */
+export function traitsIn(info: JsonObject): TaskTraits {
   const [kind, level, cases] = ["kind", "level", "cases"].map((key) => info.get(key));
   const [only, ...others] = Array.isArray(cases) ? cases : [];
   return {

@@ -16,7 +16,7 @@ import { linesOfEpisode, readTrainerLogprobs } from "./trainer-logprobs.ts";
 import { overlayOf } from "./wire/index.ts";
 
 let folder = "";
-let samples: Sample[] = [];
+const samples: Sample[] = [];
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "trainable-agents-overlay-"));
   const settings = { env: "bookshop", engine: "expert", tasks: "0-1", groupSize: 2, seed: 3 } as const;

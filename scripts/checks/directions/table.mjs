@@ -213,6 +213,7 @@ export const openToTests = [
   "queue/nats/broker.test-helper.ts",
   "queue/queue-conformance.test-helper.ts",
   "gateway/gateway-world.test-helper.ts",
+  "telemetry/metric-servers.test-helper.ts",
   "chat-models/fake-chat.test-helper.ts",
   "graders/fake-judge.test-helper.ts",
   "parsers/formats/function-tags.ts",

@@ -337,9 +337,9 @@ async function trainer(checks, { url, overlay, file }) {
   await page.context().close();
   await exportView({ ...overlay, episode: "2", file });
   await checks.page("trainer, exported", pathToFileURL(file).href, "", { see: "turn 0" });
-  const exported = await checks.open(`${pathToFileURL(file).href}#/0/episode/2?t=1`);
-  await until(exported, `${sentence}.includes('not recorded for 1 trained token')`);
-  await exported.context().close();
+  const opened = await checks.open(`${pathToFileURL(file).href}#/0/episode/2?t=1`);
+  await until(opened, `${sentence}.includes('not recorded for 1 trained token')`);
+  await opened.context().close();
 }
 
 /**

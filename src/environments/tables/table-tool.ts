@@ -25,10 +25,10 @@ export type TableTool = {
 };
 
 /** Types the arguments of `run` by the parameters. */
-export function defineTableTool<const Parameter extends string>(tool: {
+export function defineTableTool<const Name extends string>(tool: {
   readonly name: string;
-  readonly parameters: readonly Parameter[];
-  run(this: void, tables: Tables, args: Readonly<Record<Parameter, JsonValue>>): TableToolResult;
+  readonly parameters: readonly Name[];
+  run(this: void, tables: Tables, args: Readonly<Record<Name, JsonValue>>): TableToolResult;
 }): TableTool {
   return tool;
 }

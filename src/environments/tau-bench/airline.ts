@@ -29,7 +29,7 @@ const user: Shape = {
   fields: { payment_methods: { dictOf: { fields: { source: "text" } } }, reservations: { listOf: "any" } },
 };
 
-const flight: Shape = {
+const flightShape: Shape = {
   fields: {
     origin: "text",
     destination: "text",
@@ -124,7 +124,7 @@ const searchOnestopFlight = defineTableTool({
 
 export const airlineDomain: TauDomain = {
   name: "airline",
-  tables: { flights: flight, reservations: reservation, users: user },
+  tables: { flights: flightShape, reservations: reservation, users: user },
   splits: ["test"],
   tools: [
     ...commonTools,

@@ -78,7 +78,7 @@ const flightDate = unionOf(
 
 const flightBase = { flight_number: text, origin: text, destination: text } as const;
 
-const flight = defineModel("Flight", {
+const flightModel = defineModel("Flight", {
   ...flightBase,
   scheduled_departure_time_est: text,
   scheduled_arrival_time_est: text,
@@ -151,7 +151,7 @@ const reservation = defineModel("Reservation", {
 export const airlineDatabase: DatabaseSpec = {
   name: "FlightDB",
   tables: {
-    flights: { kind: "dict", model: flight },
+    flights: { kind: "dict", model: flightModel },
     users: { kind: "dict", model: user },
     reservations: { kind: "dict", model: reservation },
   },

@@ -7,9 +7,9 @@ import type { DatabaseSpec } from "./database.ts";
 import { boolean, defineModel, dictOf, float, listOf, oneOf, optional, text, unionOf } from "./schema.ts";
 import { agentTool, calculateTool, defineTool, defineToolkit, isOneOf, ModelResult, transferTool } from "./toolkit.ts";
 
-const variant = defineModel("Variant", { item_id: text, options: dictOf(text), available: boolean, price: float });
+const variantModel = defineModel("Variant", { item_id: text, options: dictOf(text), available: boolean, price: float });
 
-const product = defineModel("Product", { name: text, product_id: text, variants: dictOf(variant.read) });
+const productModel = defineModel("Product", { name: text, product_id: text, variants: dictOf(variantModel.read) });
 
 const addressParts = ["address1", "address2", "city", "country", "state", "zip"] as const;
 
@@ -67,7 +67,7 @@ const order = defineModel("Order", {
 export const retailDatabase: DatabaseSpec = {
   name: "RetailDB",
   tables: {
-    products: { kind: "dict", model: product },
+    products: { kind: "dict", model: productModel },
     users: { kind: "dict", model: user },
     orders: { kind: "dict", model: order },
   },
