@@ -16,7 +16,13 @@ import {
 import { createHttpPool, parseBaseUrl } from "../http/index.ts";
 import { deriveSeed } from "../lib/random.ts";
 import { toolCallParser } from "../parsers/index.ts";
-import { type ChatTemplate, compileChatTemplate, segmentsText } from "../renderers/index.ts";
+import {
+  bundledChatTemplate,
+  bundledToolSentence,
+  type ChatTemplate,
+  compileChatTemplate,
+  segmentsText,
+} from "../renderers/index.ts";
 import { checkedOpening, type EpisodeRequest, type FinishedEpisode, type RunEpisode } from "../rollout/index.ts";
 import {
   runSlimeTau,
@@ -141,8 +147,9 @@ function postTo({ address, apiKey }: PresetParts): Post {
 }
 
 /** The file's text to the last newline, as upstream's constant; our own wording without a file. */
-async function readToolInstruction({ settings, cwd }: PresetParts): Promise<SlimeTauOptions["toolInstruction"]> {
-  const { replace, with: own } = toolInstructionEdit();
+async function readToolInstruction({ settings, model, cwd }: PresetParts): Promise<SlimeTauOptions["toolInstruction"]> {
+  const sentence = model.chatTemplate === bundledChatTemplate ? bundledToolSentence : undefined;
+  const { replace, with: own } = toolInstructionEdit(undefined, sentence);
   const { toolInstruction: file } = settings;
   if (file === null) return { replaces: replace, instruction: own };
   if (file === "none") return { replaces: replace, instruction: replace };

@@ -444,7 +444,7 @@ export const rolloutSettings = {
         "a list of prometheus, prometheus:<port>, tensorboard, wandb, mlflow:<url>, trackio:<url>, traces and traces:messages, with commas between them,",
       schema: metricsList.nullable(),
     }).help(
-      "prometheus, prometheus:<port> (a page to scrape, port 9464), tensorboard (event files in the run folder), wandb (an offline run there, for wandb sync), mlflow:<url>, trackio:<url> (their servers), traces (OpenTelemetry spans, for a process started with an SDK; traces:messages: with what was said); several with commas",
+      "prometheus, prometheus:<port> (a page to scrape, port 9464), tensorboard (event files in the run folder), wandb (an offline run there, for wandb sync), mlflow:<url>, trackio:<url> (their servers), traces (OpenTelemetry spans, for a process started with an SDK; traces:messages: with what was said); several with commas; train, which has curves alone, takes tensorboard, wandb, mlflow and trackio",
       free,
     ),
     logJson: flag.help("log lines for machines on standard error: retries, failures, ends of episodes and groups", {

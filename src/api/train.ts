@@ -284,7 +284,10 @@ async function readTrainingToResume(folder: string, options: TrainOptions): Prom
   const values = Object.keys(rolloutSettings).map((name) => {
     return [name, toPlain(configuration.get(keyOf(name)) ?? null) ?? undefined];
   });
-  const base = resolveSettings(Object.fromEntries(values) as FlagValues, null);
+  const { metrics } = options;
+  const again = metrics === undefined ? {} : { metrics };
+  const base = resolveSettings({ ...(Object.fromEntries(values) as FlagValues), ...again }, null);
+  checkCurves(base);
   const settings = readFlags(trainSettings, {
     groupSize: learning.get("samples"),
     ...(toPlain(learning) as Readonly<Record<string, unknown>>),

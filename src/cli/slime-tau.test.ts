@@ -36,7 +36,7 @@ describe("rollout --preset slime-tau", () => {
     await writeFile(join(folder, "instruction.txt"), " One call a turn.\n");
     expect((await run(...rollout, "--tool-instruction", "instruction.txt")).code).toBe(0);
     const row = (await readFile(join(folder, "run/samples.jsonl"), "utf8")).split("\n")[0] ?? "{}";
-    expect((JSON.parse(row) as { prompt: string }).prompt).toContain("# Tools\n\n One call a turn.\n\n\nYou are");
+    expect((JSON.parse(row) as { prompt: string }).prompt).toContain("# Tools\n\n One call a turn.\n\n\nThe tools:");
     const missing = await run(...rollout, "--tool-instruction", "nowhere.txt");
     expect(missing.code).toBe(2);
     expect(missing.stderr).toContain("correct --tool-instruction");

@@ -3,6 +3,7 @@
 
 import { createWriteStream, type WriteStream } from "node:fs";
 import { mkdir } from "node:fs/promises";
+import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { finished } from "node:stream/promises";
@@ -38,7 +39,8 @@ export async function openCurveFile(
 export async function createTensorboard(folder: string, options: CurveSinkOptions = {}): Promise<CurveSink> {
   const { now = Date.now, onFault } = options;
   const begun = now();
-  const name = `events.out.tfevents.${Math.floor(begun / 1000)}.${hostname()}.${process.pid}`;
+  // A training that is resumed by the same process within a second has a file of its own, too.
+  const name = `events.out.tfevents.${Math.floor(begun / 1000)}.${hostname()}.${process.pid}.${randomUUID().slice(0, 8)}`;
   const file = await openCurveFile(join(folder, name), onFault);
   file.write(frame(Buffer.concat([doubleField(1, begun / 1000), bytesField(3, Buffer.from("brain.Event:2"))])));
   return {

@@ -25,7 +25,7 @@ import {
 import { commonTools, findBrokenMethod, refusal, type Shape, shapeProblem, type TauDomain } from "./domain.ts";
 import type { SharedBase } from "./world.ts";
 
-const user: Shape = {
+const userShape: Shape = {
   fields: { payment_methods: { dictOf: { fields: { source: "text" } } }, reservations: { listOf: "any" } },
 };
 
@@ -39,7 +39,7 @@ const flightShape: Shape = {
   },
 };
 
-const reservation: Shape = {
+const reservationShape: Shape = {
   fields: {
     user_id: "text",
     cabin: "any",
@@ -124,7 +124,7 @@ const searchOnestopFlight = defineTableTool({
 
 export const airlineDomain: TauDomain = {
   name: "airline",
-  tables: { flights: flightShape, reservations: reservation, users: user },
+  tables: { flights: flightShape, reservations: reservationShape, users: userShape },
   splits: ["test"],
   tools: [
     ...commonTools,

@@ -5,7 +5,7 @@ import { objectsField, shopTools, textField } from "../tables/index.ts";
 import { commonTools, findBrokenMethod, refusal, type Shape, type TauDomain } from "./domain.ts";
 import type { SharedBase } from "./world.ts";
 
-const user: Shape = {
+const userShape: Shape = {
   fields: {
     name: { fields: { first_name: "text", last_name: "text" } },
     email: "text",
@@ -14,7 +14,7 @@ const user: Shape = {
   },
 };
 
-const order: Shape = {
+const orderShape: Shape = {
   fields: {
     user_id: "text",
     status: "text",
@@ -25,7 +25,7 @@ const order: Shape = {
   },
 };
 
-const product: Shape = {
+const productShape: Shape = {
   fields: {
     name: "text",
     product_id: "any",
@@ -51,7 +51,7 @@ const { reads, writes } = shopTools({
 
 export const retailDomain: TauDomain = {
   name: "retail",
-  tables: { orders: order, products: product, users: user },
+  tables: { orders: orderShape, products: productShape, users: userShape },
   splits: ["train", "test", "dev"],
   tools: [...commonTools, ...reads, ...writes],
   terminating: new Set(["transfer_to_human_agents"]),

@@ -87,21 +87,21 @@ export function parseUserPrompts(text: string, file: string): TauUserPrompts {
     if (typeof template === "string") throw cannotRead(file, `in "${key}", ${template}`);
     return template;
   };
-  const systemOf = (key: string): ((instruction: string | null) => string) => {
+  const systemPrompt = (key: string): ((instruction: string | null) => string) => {
     const given = read(key, ["instruction"]);
     const absent = fillTemplate(read(`${key}_without_instruction`, []), {});
     return (instruction) => (instruction === null ? absent : fillTemplate(given, { instruction }));
   };
-  const reviewOf = (key: string): ((input: ReviewedLine) => string) => {
+  const reviewPrompt = (key: string): ((input: ReviewedLine) => string) => {
     const template = read(key, ["transcript", "response"]);
     return ({ transcript, response }) => fillTemplate(template, { transcript, response });
   };
   return {
     greeting: fillTemplate(read("greeting", []), {}),
-    system: systemOf("system"),
-    reactSystem: systemOf("react_system"),
-    check: reviewOf("check"),
-    reflect: reviewOf("reflect"),
+    system: systemPrompt("system"),
+    reactSystem: systemPrompt("react_system"),
+    check: reviewPrompt("check"),
+    reflect: reviewPrompt("reflect"),
   };
 }
 
