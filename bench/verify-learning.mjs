@@ -1,6 +1,6 @@
-// `npm run verify -- learning`: the nano model learns a reduced set of tasks, with a fixed seed and two threads, and its pass
-// rate on held-out tasks must rise by more than chance explains. Beside it the control: with a loss mask that is shifted by one
-// token and the checks switched off, it must rise by less than half as much in as many steps. Each is a process of its own, so
+// `npm run verify -- learning`: the nano model learns a reduced set of tasks, with a fixed seed and two threads, and its greedy
+// pass rate on held-out tasks must rise by more than chance explains. Beside it the control: with a loss mask that is shifted by one
+// token and the checks switched off, the rate at temperature 1 must rise by less than half as much in as many steps. Each is a process of its own, so
 // that one computes while the other waits for its threads; two minutes on two cores.
 
 import { mkdtemp, readFile, rm } from "node:fs/promises";
@@ -13,9 +13,9 @@ import { setUp } from "../scripts/setup.mjs";
 
 /** The least that the lower bound of the gain may be, as a share of the tasks. */
 const margin = 0.08;
-const finalTasks = 350;
+const finalTasks = 240;
 /** By the sabotage of the mask. The control is short: a policy that collapses rambles, and its last steps cost the most. */
-const steps = { none: 12, "shifted-mask": 8 };
+const steps = { none: 8, "shifted-mask": 6 };
 
 const [chosenModel, training] = process.argv.slice(2);
 process.exitCode = training in steps ? await train(chosenModel, training) : await verify(chosenModel);
@@ -30,7 +30,7 @@ async function train(model, sabotage) {
     tasks: "0-2099",
     steps: steps[sabotage],
     minutes: 20,
-    groups: 12,
+    groups: 8,
     threads: 2,
     seed: 1,
     warmUp: 2,
@@ -47,11 +47,12 @@ async function train(model, sabotage) {
     ["at temperature 1", ...comparisonTable(comparison), "", "greedily", ...comparisonTable(greedy)].join("\n"),
   );
   console.log(["", ...caseTable(comparison, greedy)].join("\n"));
-  const { before, gain, gainInterval } = comparison[0];
+  const { before, gain } = comparison[0];
   const place = names.split(",").indexOf("held_out_pass_rate");
   const inBetween = rows.map((row) => row.split(",")[place]).find((rate) => rate !== "");
   const earlyGain = inBetween === undefined ? gain : Number(inBetween) - before;
-  console.log(JSON.stringify({ gain, low: gainInterval.low, earlyGain }));
+  const [{ gain: greedyGain, gainInterval }] = greedy;
+  console.log(JSON.stringify({ gain, greedyGain, low: gainInterval.low, earlyGain }));
   return 0;
 }
 
@@ -78,8 +79,8 @@ async function verify(chosen) {
   const points = (share) => (share * 100).toFixed(1);
   const early = `after ${steps["shifted-mask"]} steps`;
   console.log(
-    `\nThe pass rate rose by ${points(right.gain)} points, at least ${points(right.low)} with 95 % confidence.`,
-    `\nWith a mask shifted by one token the gain ${early} is ${points(shifted.gain)} points, with the right one ${points(right.earlyGain)}.`,
+    `\nGreedily the pass rate rose by ${points(right.greedyGain)} points, at least ${points(right.low)} with 95 % confidence.`,
+    `\nAt temperature 1, with a mask shifted by one token, the gain ${early} is ${points(shifted.gain)} points, with the right one ${points(right.earlyGain)}.`,
   );
   const problems = [];
   if (right.low < margin) {

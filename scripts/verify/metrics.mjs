@@ -182,7 +182,7 @@ export async function serve(program, argv, { env, servers, until: pattern }) {
 
 /** @param {string} url */
 export async function untilAnswers(url) {
-  for (let tries = 0; tries < 600; tries++) {
+  for (let tries = 0; tries < 1200; tries++) {
     const reply = await fetch(url).catch(() => null);
     if (reply?.ok === true) return;
     await wait(500);

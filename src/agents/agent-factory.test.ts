@@ -2,7 +2,8 @@ import { describe, expect, test } from "vitest";
 
 import { ConfigurationError } from "../core/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
-import { publishedRenderer, testedFamilies } from "../renderers/published-templates.test-helper.ts";
+import { bundledToolSentence } from "../renderers/index.ts";
+import { models, publishedRenderer, testedFamilies } from "../renderers/published-templates.test-helper.ts";
 import { agentFactory, strategyNames } from "./agent-factory.ts";
 import { createProblemPolicy } from "./decide-action.ts";
 import { defaultToolInstruction, toolInstructionEdit } from "./tool-calling.ts";
@@ -79,9 +80,12 @@ describe("createProblemPolicy()", () => {
 test.each(
   ["qwen2.5-instruct", "qwen3", "qwen3-rev2", "qwen3-instruct-2507"].filter((name) => testedFamilies.includes(name)),
 )("the tool instruction takes the place of the template's own sentence in %s", (family) => {
-  const renderer = publishedRenderer(family, createReadableTokenizer(), { promptEdits: [toolInstructionEdit()] });
+  const edit = models === null ? toolInstructionEdit(undefined, bundledToolSentence) : toolInstructionEdit();
+  const renderer = publishedRenderer(family, createReadableTokenizer(), { promptEdits: [edit] });
   const tool = { name: "f", definition: new Map() };
   const { text } = renderer.renderPrompt([{ role: "user", content: "hi" }], [tool]);
-  expect(text).toContain(`# Tools\n\n${defaultToolInstruction}\n\nYou are provided`);
-  expect(text).not.toContain("one or more functions");
+  expect(text).toContain(
+    `# Tools\n\n${defaultToolInstruction}\n\n${models === null ? "The tools:" : "You are provided"}`,
+  );
+  expect(text).not.toContain(models === null ? bundledToolSentence : "one or more functions");
 });
