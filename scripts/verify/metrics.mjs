@@ -111,7 +111,7 @@ function verifyLogs(work, { env, check }) {
 }
 
 /** @param {string} text @returns {unknown} */
-function parsed(text) {
+export function parsed(text) {
   return JSON.parse(text);
 }
 

@@ -18,6 +18,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 
 import { root } from "../run-command.mjs";
+import { parsed } from "./metrics.mjs";
 import { findUv, makeEnvironment, outputOf } from "./python.mjs";
 
 const cli = join(root, "dist", "cli", "main.js");
@@ -50,7 +51,7 @@ export async function verifyVerifiers({ write }) {
         if (existsSync(one)) copyFileSync(one, join(work, name, one.slice(dirname(file).length + 1)));
       if (write) keep(join(work, name), join(root, "tests", "goldens", "foreign", name), work);
       const scored = ours("eval", "--from", name, "--json");
-      const found = /** @type {unknown} */ (scored.status === 0 ? JSON.parse(scored.stdout) : scored.stderr);
+      const found = scored.status === 0 ? parsed(scored.stdout) : scored.stderr;
       check(`${release}: scored as verifiers scored it`, isAsExpected(found), found);
       const shown = ours("view", name, "--export", `${name}.html`);
       check(`${release}: shown`, shown.status === 0 && existsSync(join(work, `${name}.html`)), shown.stderr);
@@ -58,8 +59,9 @@ export async function verifyVerifiers({ write }) {
     // A trace has verifiers' own hash of the task, rows have none: releases before 0.4 compare with each other.
     const [first = "", second = ""] = releases.map((release) => `verifiers-${release}`);
     const compared = ours("compare", first, second, "--json");
+    const text = compared.status === 0 ? compared.stdout : '{"pairs": []}';
     const { pairs } = /** @type {{ pairs: { tasks: number, byId: number, reward: { mean: number } | null }[] }} */ (
-      compared.status === 0 ? JSON.parse(compared.stdout) : { pairs: [] }
+      parsed(text)
     );
     const areSame = pairs.every(({ tasks, byId, reward }) => tasks === 2 && byId === 0 && reward?.mean === 0);
     check(`${first} and ${second} compared: the same tasks, none better`, pairs.length === 1 && areSame, compared);
@@ -116,7 +118,7 @@ function keep(from, to, work) {
   for (const file of readdirSync(from)) {
     const text = readFileSync(join(from, file), "utf8").replaceAll(work, "/home/user");
     const shared = text.replace(/"vf_commit": "\w+"/, '"vf_commit": null');
-    writeFileSync(join(to, file), file.endsWith(".json") ? `${JSON.stringify(JSON.parse(shared), null, 2)}\n` : shared);
+    writeFileSync(join(to, file), file.endsWith(".json") ? `${JSON.stringify(parsed(shared), null, 2)}\n` : shared);
   }
 }
 
@@ -131,7 +133,7 @@ async function serveReplies() {
         tools = [],
         stream = false,
       } = /** @type {{ messages?: { role: string }[], tools?: { function: { name: string } }[], stream?: boolean }} */ (
-        JSON.parse(body)
+        parsed(body)
       );
       const send = (/** @type {number} */ status, /** @type {string} */ type, /** @type {string} */ text) =>
         outgoing.writeHead(status, { "content-type": type }).end(text);
