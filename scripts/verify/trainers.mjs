@@ -1,6 +1,7 @@
 // `npm run verify -- trainers`: the plug-ins for trainers, each run by the trainer itself on the processor, with a model of ours
 // and the real service: TRL's GRPOTrainer, verl's agent loop, plain torch, and slime where SLIME_REPO names a checkout of it (it
-// is on no registry). With --full torch trains for 12 minutes and must pass 15 points more of the held-out tasks.
+// is on no registry); and the learner of `train` beside torch on the same rows. With --full torch trains for 12 minutes and must
+// pass more of the held-out tasks, and the learner makes twelve steps beside torch.
 
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
@@ -11,7 +12,9 @@ import { makeEnvironment, versionOf } from "./python.mjs";
 const pinned = { torch: "2.13.0", transformers: "5.23.0", trl: "1.16.0", verl: "0.9.1" };
 /** What verl imports and does not ask for. */
 const further = ["httpx==0.28.1", "cachetools==6.2.2", "fastapi==0.165.0", "uvicorn==0.38.0"];
-const checks = { trl: "check_trl", verl: "check_verl", torch: "check_torch", slime: "check_slime" };
+const checks = {
+  ...{ trl: "check_trl", verl: "check_verl", torch: "check_torch", learner: "check_learner", slime: "check_slime" },
+};
 
 /**
  * @param {{ readonly newest: boolean, readonly full: boolean }} options
@@ -50,6 +53,7 @@ export async function verifyTrainers({ newest, full }) {
         TQDM_DISABLE: "1",
         TRL_EXPERIMENTAL_SILENCE: "1",
         TRAINING_MINUTES: full ? "12" : "0",
+        LEARNER_STEPS: full ? "12" : "2",
       },
     });
     if (status !== 0) failed.push(name);

@@ -1,0 +1,53 @@
+// `node scripts/verify/trained-rows.mjs <model> <folder> <steps>`: trains the model as `train` does, and writes beside the training
+// what it learnt from: `<folder>/steps.jsonl`, a line for each step with its groups of slime rows, those without variance left
+// out. For `npm run verify -- trainers`, where torch learns from the same rows. Settings are those of
+// python/trainable_agents/torch_grpo.py: no price for broken rules, no warm-up, 12 groups of 8.
+
+import { createWriteStream } from "node:fs";
+import { join, resolve } from "node:path";
+
+import { readTraining, trainFrom } from "../../dist/api/train.js";
+import { toSlimeRow } from "../../dist/export/index.js";
+import { episodeRunner } from "../../dist/rollout/index.js";
+
+/** @import { FinishedEpisode } from "../../dist/rollout/index.js" */
+
+const [model = "", folder = "", steps = ""] = process.argv.slice(2);
+const flags = {
+  ...{ env: "bookshop", model: resolve(model), seed: 1, threads: 2, minutes: 600, steps: Number(steps) },
+  ...{ groups: 12, groupSize: 8, penalty: 0, warmUp: 0, lr: 4e-4, checkpointEvery: Number(steps) },
+  ...{ evalEvery: 0, finalTasks: 12 },
+};
+
+/** Of each step, by the weights that sampled it: its groups. @type {Map<string, Map<string, FinishedEpisode[]>>} */
+const trained = new Map();
+
+/** @type {typeof episodeRunner} */
+const recording = (parts, options) => {
+  const run = episodeRunner(parts, options);
+  return async (task, request) => {
+    const finished = await run(task, request);
+    // Evaluations teach nothing.
+    if (request.groupId.endsWith("@evaluation")) return finished;
+    const version = finished.result.samples[0]?.weightRanges[0]?.reply ?? "";
+    const groups = trained.get(version) ?? new Map();
+    trained.set(version, groups);
+    groups.set(request.groupId, [...(groups.get(request.groupId) ?? []), finished]);
+    return finished;
+  };
+};
+
+const settings = await readTraining({ ...flags, out: join(folder, "train") });
+const { checkpoint } = await trainFrom(settings, { makeRunner: recording });
+const file = createWriteStream(join(folder, "steps.jsonl"));
+for (const groups of trained.values()) {
+  const live = [...groups.values()].filter((members) => new Set(members.map(({ episode }) => episode.reward)).size > 1);
+  file.write(`${JSON.stringify(live.map((members) => members.flatMap(rowsOf)))}\n`);
+}
+file.end(() => process.stdout.write(`${checkpoint}\n`));
+
+/** @param {FinishedEpisode} finished */
+function rowsOf({ episode, result: { samples } }) {
+  const origin = { episode, index: episode.sampleIndex, groupIndex: 0, sampleCount: samples.length };
+  return samples.map((sample) => toSlimeRow(sample, origin, { decode: () => "" }));
+}
