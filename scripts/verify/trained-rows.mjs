@@ -1,7 +1,7 @@
 // `node scripts/verify/trained-rows.mjs <model> <folder> <steps>`: trains the model as `train` does, and writes beside the training
 // what it learnt from: `<folder>/steps.jsonl`, a line for each step with its groups of slime rows, those without variance left
-// out. For `npm run verify -- trainers`, where torch learns from the same rows. Settings are those of
-// python/trainable_agents/torch_grpo.py: no price for broken rules, no warm-up, 12 groups of 8.
+// out. For `npm run verify -- trainers`, where torch learns from the same rows with the loss of
+// python/trainable_agents/torch_grpo.py, which has no price for broken rules.
 
 import { createWriteStream } from "node:fs";
 import { join, resolve } from "node:path";
@@ -15,7 +15,7 @@ import { episodeRunner } from "../../dist/rollout/index.js";
 const [model = "", folder = "", steps = ""] = process.argv.slice(2);
 const flags = {
   ...{ env: "bookshop", model: resolve(model), seed: 1, threads: 2, minutes: 600, steps: Number(steps) },
-  ...{ groups: 12, groupSize: 8, penalty: 0, warmUp: 0, lr: 4e-4, checkpointEvery: Number(steps) },
+  ...{ groups: 12, groupSize: 8, penalty: 0, lr: 3e-4, warmUp: 5, checkpointEvery: Number(steps) },
   ...{ evalEvery: 0, finalTasks: 12 },
 };
 
@@ -30,9 +30,11 @@ const recording = (parts, options) => {
     // Evaluations teach nothing.
     if (request.groupId.endsWith("@evaluation")) return finished;
     const version = finished.result.samples[0]?.weightRanges[0]?.reply ?? "";
+    /** @type {Map<string, FinishedEpisode[]>} */
     const groups = trained.get(version) ?? new Map();
     trained.set(version, groups);
-    groups.set(request.groupId, [...(groups.get(request.groupId) ?? []), finished]);
+    const members = groups.get(request.groupId) ?? [];
+    groups.set(request.groupId, [...members, finished]);
     return finished;
   };
 };

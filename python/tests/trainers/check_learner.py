@@ -30,7 +30,7 @@ from trainable_agents.torch_grpo import group_advantages, group_loss  # noqa: E4
 MODEL = ROOT / "models" / "bookshop-1m"
 STEPS = int(os.environ.get("LEARNER_STEPS") or 2)
 TASKS = 420 if STEPS > 2 else 42
-LEARNING_RATE = 4e-4
+LEARNING_RATE, WARM_UP = 3e-4, 5
 
 
 def load(folder: Path) -> Any:
@@ -42,6 +42,7 @@ def torch_steps(model: Any, steps: list[list[list[dict[str, Any]]]]) -> float:
     optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.0)
     drift = 0.0
     for number, groups in enumerate(steps):
+        optimizer.param_groups[0]["lr"] = LEARNING_RATE * min(1, (number + 1) / WARM_UP)
         graded = [[row for row in rows if row["reward"] is not None] for rows in groups]
         tokens = sum(sum(row["loss_mask"]) for rows in graded for row in rows)
         largest = 0.0
@@ -86,8 +87,8 @@ class Learner(unittest.TestCase):
             f"learner: {STEPS} steps of {sum(map(len, steps))} groups, {torched - began:.0f} s with their episodes; torch "
             f"{torch.__version__} on the same rows {done - torched:.0f} s; logprobs within {drift:.1e}; cosine of the changes {alike:.4f}"
         )
-        # AdamW's first steps divide by noise where a gradient is hardly there; with one rounding less they turn, and no more than that.
-        self.assertGreater(alike, 0.98)
+        # AdamW divides by noise where a gradient is hardly there: a few weights turn with a rounding, and no more than that.
+        self.assertGreater(alike, 0.99)
         for how, temperature in (("at temperature 1", 1), ("greedily", 0)):
             was, mine, others = (
                 passed(weights, folder / f"{name}-{temperature}", temperature, TASKS)
