@@ -30,8 +30,7 @@ const recording = (parts, options) => {
     // Evaluations teach nothing.
     if (request.groupId.endsWith("@evaluation")) return finished;
     const version = finished.result.samples[0]?.weightRanges[0]?.reply ?? "";
-    /** @type {Map<string, FinishedEpisode[]>} */
-    const groups = trained.get(version) ?? new Map();
+    const groups = trained.get(version) ?? /** @type {Map<string, FinishedEpisode[]>} */ (new Map());
     trained.set(version, groups);
     const members = groups.get(request.groupId) ?? [];
     groups.set(request.groupId, [...members, finished]);
