@@ -1,5 +1,5 @@
-// `npm run verify -- metrics`: the curves of one run, killed in the middle and resumed, as W&B's own program, an MLflow server and a trackio
-// server have them; logs of inspect and ATIF as the programs of those formats read them. All from PyPI, on 127.0.0.1, with a home of
+// `npm run verify -- metrics`: the curves of a rollout, killed in the middle and resumed, and of a training, continued, as W&B's own program, an MLflow
+// server and a trackio server have them; logs of inspect and ATIF as the programs of those formats read them. All from PyPI, on 127.0.0.1, with a home of
 // their own and nothing of this shell's environment.
 
 import { spawn, spawnSync } from "node:child_process";
@@ -62,6 +62,35 @@ export async function verifyMetrics() {
     check("W&B's own program reads the offline run to its end", stepOf(last) === 128 && /state +finished/.test(last) && last.includes("reward/pass_rate"), last); // prettier-ignore
     const dry = spawnSync(wandb.bin("wandb"), ["sync", "--dry-run", join(work, "run", "wandb", files[0] ?? "")], { env, encoding: "utf8" }); // prettier-ignore
     check("wandb sync would upload it", dry.status === 0 && /run-\w+\.wandb/.test(dry.stdout + dry.stderr), dry);
+    const small = [
+      "--model",
+      "bookshop-nano",
+      "--threads",
+      "1",
+      "--groups",
+      "2",
+      "--final-tasks",
+      "14",
+      "--eval-every",
+      "0",
+    ];
+    const train = (/** @type {string[]} */ ...argv) =>
+      spawnSync(process.execPath, [cli, "train", ...argv], { cwd: work, env: { ...env, TRACKIO_WRITE_TOKEN: token }, encoding: "utf8" }); // prettier-ignore
+    const begun = train(...small, "--steps", "2", "--metrics", metrics, "--out", "training");
+    const continued = train("--resume", "training", "--steps", "3");
+    check("a training is watched, and continues", begun.status === 0 && continued.status === 0, [begun.stderr, continued.stderr]); // prettier-ignore
+    const trained = /** @type {{ runId: string }} */ (
+      parsed(readFileSync(join(work, "training", "mlflow.json"), "utf8"))
+    );
+    const rates = await mlflowHistory(url, trained.runId, "pass_rate");
+    const [header = "", ...rows] = readFileSync(join(work, "training", "metrics.csv"), "utf8")
+      .trim()
+      .split("\n");
+    const place = header.split(",").indexOf("pass_rate");
+    const written = rows.map((row) => Number(row.split(",")[place]));
+    check("MLflow has the steps of metrics.csv", String(rates.map(({ value }) => value)) === String(written) && rows.length === 3, { rates, written }); // prettier-ignore
+    const offline = readdirSync(join(work, "training", "wandb")).map((file) => spawnSync(wandb.bin("wandb"), ["leet", "inspect", "--summary", join(work, "training", "wandb", file)], { env, encoding: "utf8" }).stdout); // prettier-ignore
+    check("W&B's own program reads both parts of it", offline.length === 2 && offline.every((summary) => /state +finished/.test(summary) && summary.includes("pass_rate")), offline); // prettier-ignore
     verifyLogs(work, { env, check });
     if (failures.length > 0) process.stdout.write(`\n${failures.join("\n\n")}\n`);
     return failures.length === 0 ? 0 : 1;
@@ -147,8 +176,8 @@ function stepOf(text) {
 }
 
 /** @param {string} url @param {string} run @returns {Promise<{ step: number, value: number }[]>} */
-async function mlflowHistory(url, run) {
-  const reply = await fetch(`${url}/api/2.0/mlflow/metrics/get-history?run_id=${run}&metric_key=reward/mean`);
+async function mlflowHistory(url, run, key = "reward/mean") {
+  const reply = await fetch(`${url}/api/2.0/mlflow/metrics/get-history?run_id=${run}&metric_key=${key}`);
   return /** @type {{ metrics: { step: number, value: number }[] }} */ (await reply.json()).metrics;
 }
 
