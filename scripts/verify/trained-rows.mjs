@@ -1,7 +1,7 @@
 // `node scripts/verify/trained-rows.mjs <model> <folder> <steps>`: trains the model as `train` does, and writes beside the training
 // what it learnt from: `<folder>/steps.jsonl`, a line for each step with its groups of slime rows, those without variance left
 // out. For `npm run verify -- trainers`, where torch learns from the same rows with the loss of
-// python/trainable_agents/torch_grpo.py, which has no price for broken rules.
+// python/trainable_agents/torch_grpo.py, which has no price for broken rules and no distance.
 
 import { createWriteStream } from "node:fs";
 import { join, resolve } from "node:path";
@@ -15,7 +15,7 @@ import { episodeRunner } from "../../dist/rollout/index.js";
 const [model = "", folder = "", steps = ""] = process.argv.slice(2);
 const flags = {
   ...{ env: "bookshop", model: resolve(model), seed: 1, threads: 2, minutes: 600, steps: Number(steps) },
-  ...{ groups: 12, groupSize: 8, penalty: 0, lr: 3e-4, warmUp: 5, checkpointEvery: Number(steps) },
+  ...{ groups: 12, groupSize: 8, penalty: 0, kl: 0, lr: 3e-4, warmUp: 5, checkpointEvery: Number(steps) },
   ...{ evalEvery: 0, finalTasks: 12 },
 };
 

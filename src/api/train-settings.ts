@@ -37,7 +37,7 @@ export const trainSettings = section("Learning", {
   clip: custom("<share>", { default: null, expected: "a number above 0, or none", schema: switchable }).help(
     "how far the ratio to the sampling policy may leave 1, or none; on-policy steps need none",
   ),
-  kl: number("<weight>", 0, { min: 0 }).help("of the distance to the model that the training began with"),
+  kl: number("<weight>", 0.1, { min: 0 }).help("of the distance to the model that the training began with"),
   entropy: number("<weight>", 0, { min: 0 }).help("of a bonus for staying undecided"),
   maxGradNorm: custom<number | null>("<norm>", {
     default: 1,

@@ -49,7 +49,10 @@ export type LossSums = {
 export type LossOptions = {
   /** How far a ratio may leave 1 before it earns no more. Default `null`: no ratio. */
   readonly clip?: { readonly low: number; readonly high: number } | null;
-  /** Of the distance to the reference. Default 0. */
+  /**
+   * Of the distance to the reference: half the square of the difference of logprobs, whose gradient on tokens of the policy's own is
+   * that of KL(policy, reference). Default 0.
+   */
   readonly kl?: number;
   /** Of the entropy, which the loss rewards. Default 0. */
   readonly entropy?: number;
@@ -91,9 +94,9 @@ export function tokenLoss(logprob: number, entropyHere: number, terms: TokenTerm
   let distance = 0;
   if (kl !== 0) {
     const gap = terms.referenceLogprob - logprob;
-    distance = Math.exp(gap) - gap - 1;
+    distance = gap ** 2 / 2;
     loss += kl * distance;
-    slope += kl * (1 - Math.exp(gap));
+    slope -= kl * gap;
   }
   loss -= entropy * entropyHere;
   return { loss: weight * loss, slope: weight * slope, entropySlope: -weight * entropy, kl: distance, isClipped };

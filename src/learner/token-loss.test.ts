@@ -49,4 +49,32 @@ describe("tokenLoss()", () => {
     expect(distance(0.5)).toBeGreaterThan(0);
     expect(distance(-0.5)).toBeGreaterThan(0);
   });
+
+  test("over what a policy samples, the distance has the gradient of KL(policy, reference)", () => {
+    const [logits, reference] = [
+      [0.3, -1.2, 0.8],
+      [-0.5, 0.1, 0.4],
+    ];
+    const logprobs = (values: readonly number[]): readonly number[] => {
+      const total = Math.log(values.reduce((sum, value) => sum + Math.exp(value), 0));
+      return values.map((value) => value - total);
+    };
+    const [policy, base] = [logprobs(logits!), logprobs(reference!)];
+    const divergence = (values: readonly number[]): number =>
+      logprobs(values).reduce((sum, logprob, token) => sum + Math.exp(logprob) * (logprob - base[token]!), 0);
+    for (const [place, logit] of logits!.entries()) {
+      const moved = (by: number): number => divergence(logits!.with(place, logit + by));
+      // Of a logprob by the logit at `place`: 1 for that token itself, less its probability.
+      const expected = policy.reduce((sum, logprob, token) => {
+        const { slope } = tokenLoss(
+          logprob,
+          0,
+          { ...terms, weight: 1, advantage: 0, referenceLogprob: base[token]! },
+          { kl: 1 },
+        );
+        return sum + Math.exp(logprob) * slope * ((token === place ? 1 : 0) - Math.exp(policy[place]!));
+      }, 0);
+      expect(expected).toBeCloseTo((moved(1e-5) - moved(-1e-5)) / 2e-5, 6);
+    }
+  });
 });

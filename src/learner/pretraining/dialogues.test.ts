@@ -53,16 +53,18 @@ describe("withDrills()", () => {
     expect(new Set(drills.map(marked)).size).toBe(3);
   });
 
-  test("a drill compares numbers with the limits of the guidelines, and the verdicts alone are learnt", async () => {
+  test("a drill compares numbers with the limits of the guidelines; copies and verdicts are learnt", async () => {
     const [, , , drill] = await mixed(0, 4);
     const text = marked(drill!);
-    const sentences = [...text.matchAll(/(\d+) to (\d+):\[\[ (more|less|same)\]\]/g)];
-    expect(sentences.length).toBeGreaterThan(15);
+    const sentences = [...text.matchAll(/\[\[(\d+)\]\] to (\d+):\[\[ (more|less|same)\]\]/g)];
+    expect(sentences.length).toBeGreaterThan(13);
     for (const [, number, limit, verdict] of sentences) {
       expect(["10", "30", "50", "60"]).toContain(limit);
       const sign = Math.sign(Number(number) - Number(limit));
       expect(verdict).toBe(["less", "same", "more"][sign + 1]);
     }
-    expect(text.split("[[")).toHaveLength(sentences.length + 1);
+    expect(text.split("[[")).toHaveLength(2 * sentences.length + 1);
+    for (const [, days, copied] of text.matchAll(/delivered (\d+) days ago\. Of \w+, \[\[(\d+)\]\]/g))
+      expect(copied).toBe(days);
   });
 });

@@ -116,8 +116,9 @@ export function withDrills(
 }
 
 /**
- * Numbers compared with the limits of the guidelines, in the words of the expert's notes; the verdicts are learnt. Amounts of held-out
- * tasks come up in no train task, and a language model has no other way to learn which of two numbers is larger.
+ * Numbers copied and compared with the limits of the guidelines, in the words of the expert's notes; the copies and the verdicts are
+ * learnt. Amounts of held-out tasks come up in no train task, and a language model has no other way to learn which of two numbers
+ * is larger.
  */
 function comparisonDrill(tokenizer: Tokenizer): (seed: number) => Dialogue {
   const { messages, tools } = instructions();
@@ -126,17 +127,27 @@ function comparisonDrill(tokenizer: Tokenizer): (seed: number) => Dialogue {
   const promptLength = instructionsLength(tokenizer);
   return (seed) => {
     const random = createRandom(seed);
+    const sentences = Array.from({ length: 14 }, () => {
+      const number = 2 + random.integer(97);
+      if (random.next() < 0.5) {
+        const compared = [10, 50].map((limit) => comparison(number, limit)).join(", ");
+        return `Top up $${number}: ${compared}. `;
+      }
+      const [tier, limit] = random.pick([["silver", 30] as const, ["gold", 60] as const]);
+      return `The order is delivered ${number} days ago. Of ${tier}, ${comparison(number, limit)}. `;
+    });
+    const text = sentences.join("");
+    const learnt = [...text.matchAll(/\d+(?= to )| (?:more|less|same)/g)].map(({ 0: part, index }) => [
+      index,
+      index + part.length,
+    ]);
     const tokens = [...opening];
     const targets: number[] = [];
-    const sentences = Array.from({ length: 16 }, () => {
-      const number = 2 + random.integer(97);
-      const isAmount = random.next() < 0.5;
-      const limits = isAmount ? [10, 50] : [random.pick([30, 60])];
-      return `${limits.map((limit) => comparison(number, limit)).join(", ")}. `;
-    });
-    for (const token of tokenizer.encode(sentences.join(""))) {
-      if (/^ (more|less|same)$/.test(tokenizer.decode([token]))) targets.push(tokens.length);
+    let place = 0;
+    for (const token of tokenizer.encode(text)) {
+      if (learnt.some(([start, end]) => place >= start! && place < end!)) targets.push(tokens.length);
       tokens.push(token);
+      place += tokenizer.decode([token]).length;
     }
     return { tokens: Uint32Array.from(tokens), targets: Uint32Array.from(targets), promptLength };
   };

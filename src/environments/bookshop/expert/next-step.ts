@@ -161,7 +161,7 @@ function aboutOrder(given: OrderCase, order: OrderRecord): Step {
   const { desk, isLenient, opening } = given;
   const { lines, kind } = desk.wish;
   if (kind === "question") return say(`${opening}${orderAnswer(aspectOf(lines), order)} Anything else?`);
-  const note = `${opening}The order is ${order.status}.`;
+  const note = `${opening}The order is ${order.status}${order.status === "delivered" ? ` ${order.days} days ago` : ""}.`;
   if (kind === "return") return takeBack(given, order, note);
   const allowed = kind === "swap" ? swap(given, order, note) : kind === "cancel" ? cancel() : send();
   return order.status === "pending" ? allowed : forbidden(isLenient, { id: order.id, rule: 4, note }, allowed);
