@@ -89,7 +89,7 @@ export const recipes: Readonly<Record<ShippedCheckpoint, Recipe>> = {
     ...small,
     name: "bookshop-nano",
     shape: modelShapes.nano,
-    cloning: { ...small.cloning, tokens: 3_000_000, learningRate: 1.6e-3 },
+    cloning: { ...small.cloning, tokens: 4_000_000, learningRate: 1.6e-3 },
     evaluation: { ...small.evaluation, everyTokens: 500_000, tasks: 105 },
   },
 };
