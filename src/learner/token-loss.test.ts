@@ -59,11 +59,11 @@ describe("tokenLoss()", () => {
       const total = Math.log(values.reduce((sum, value) => sum + Math.exp(value), 0));
       return values.map((value) => value - total);
     };
-    const [policy, base] = [logprobs(logits!), logprobs(reference!)];
+    const [policy, base] = [logprobs(logits), logprobs(reference)];
     const divergence = (values: readonly number[]): number =>
       logprobs(values).reduce((sum, logprob, token) => sum + Math.exp(logprob) * (logprob - base[token]!), 0);
-    for (const [place, logit] of logits!.entries()) {
-      const moved = (by: number): number => divergence(logits!.with(place, logit + by));
+    for (const [place, logit] of logits.entries()) {
+      const moved = (by: number): number => divergence(logits.with(place, logit + by));
       // Of a logprob by the logit at `place`: 1 for that token itself, less its probability.
       const expected = policy.reduce((sum, logprob, token) => {
         const { slope } = tokenLoss(
