@@ -131,6 +131,25 @@ describe("compareTasks()", () => {
     expect(pairs[0]).toMatchObject({ tasks: 5, byId: 6, unmatched: { contentChanged: 0, ungraded: 1 } });
   });
 
+  it("is the same in whatever order the tasks of the runs ended", () => {
+    const random = createRandom(5);
+    const rewards = Array.from(
+      { length: 15 },
+      (_, at) => [at % 7 ? 1 : 0, at % 3 ? 0.3 : 0.1, at % 4 ? 1 : 0.7] as const,
+    );
+    const runOf = (name: string, list: typeof rewards) => ({
+      name,
+      tasks: list.map((three, at) => task(`t:${at}`, `h${at}`, ...(name === "one" ? three : [three[2], 0]))),
+    });
+    const compared = (shuffle: boolean) => {
+      const runs = [runOf("one", rewards), runOf("other", rewards)];
+      const { pairs } = compareTasks(runs.map((run) => (shuffle ? { ...run, tasks: random.shuffle(run.tasks) } : run)));
+      return pairs;
+    };
+    const ordered = compared(false);
+    for (let time = 0; time < 10; time++) expect(compared(true)).toEqual(ordered);
+  });
+
   it("compares each later run with the first", () => {
     const { pairs, rows } = compareTasks([before, after, before]);
     expect(pairs.map(({ baseline, other }) => `${baseline} ${other}`)).toEqual(["before after", "before before"]);

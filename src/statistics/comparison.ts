@@ -237,7 +237,10 @@ function differenceOf(
   options: PairedOptions,
 ): MeanDifference | null {
   if (tasks.length === 0) return null;
-  const values = tasks.map(([mine, theirs]) => [valueOf(mine), valueOf(theirs)] as const);
+  // Episodes end in another order each time, and resampling must not depend on it.
+  const values = tasks
+    .map(([mine, theirs]) => [valueOf(mine), valueOf(theirs)] as const)
+    .toSorted((one, other) => one[0] - other[0] || one[1] - other[1]);
   const differences = values.map(([mine, theirs]) => theirs - mine);
   const all = values.flat();
   const least = all.reduce((a, b) => Math.min(a, b), 0);
