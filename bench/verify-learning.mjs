@@ -34,7 +34,7 @@ async function train(model, sabotage) {
     threads: 2,
     seed: 1,
     warmUp: 2,
-    // Without it the control shows what a wrong mask does by itself.
+    // No distance to the first model, which would hold back what a wrong mask does.
     kl: 0,
     evalEvery: sabotage === "none" ? steps["shifted-mask"] : 0,
     evalTasks: finalTasks,

@@ -50,7 +50,7 @@ export type LossOptions = {
   /** How far a ratio may leave 1 before it earns no more. Default `null`: no ratio. */
   readonly clip?: { readonly low: number; readonly high: number } | null;
   /**
-   * Of the distance to the reference: half the square of the difference of logprobs, whose gradient on tokens of the policy's own is
+   * Of the distance to the reference: half the squared difference of logprobs. Over tokens that the policy sampled, its gradient is
    * that of KL(policy, reference). Default 0.
    */
   readonly kl?: number;

@@ -64,7 +64,8 @@ describe("withDrills()", () => {
       expect(verdict).toBe(["less", "same", "more"][sign + 1]);
     }
     expect(text.split("[[")).toHaveLength(2 * sentences.length + 1);
-    for (const [, days, copied] of text.matchAll(/delivered (\d+) days ago\. Of \w+, \[\[(\d+)\]\]/g))
-      expect(copied).toBe(days);
+    const copies = [...text.matchAll(/(?:\$(\d+):|delivered (\d+) days ago\. Of \w+,) \[\[(\d+)\]\]/g)];
+    expect(copies).toHaveLength(14);
+    for (const [, amount, days, copied] of copies) expect(copied).toBe(amount ?? days);
   });
 });
