@@ -86,7 +86,7 @@ function makeTask(split: Split, number: number) {
   if (kind === "fine") after.readers[reader]!.fine = 0;
   const told = {
     due: `${days} days`,
-    renew: isRefused ? "reserved" : `${days + 14} days`,
+    renew: isRefused ? "cannot" : `${days + 14} days`,
     reserve: `number ${queue.length + 1}`,
     fine: state.receipt,
   }[kind];
@@ -120,7 +120,7 @@ function makeTask(split: Split, number: number) {
         {
           ...{ name: kind, requests, slots: [], secondThought: null, objections: [] },
           confirmation: kind === "due" ? null : { mustName, corrections },
-          settledBy: ["days", "number", "receipt", "reserved"],
+          settledBy: ["days", "number", "receipt", "cannot"],
         },
       ],
       farewells: ["Thank you, goodbye.", "No, that is all."],
@@ -147,7 +147,7 @@ export default defineEnvironment<Library>({
   guidelines: `You are the desk of a library.
 1. Look up what a request is about. Never invent a number.
 2. Before a change say what will change and ask "Do you confirm?". Change it only after a yes.
-3. A book that is reserved for somebody else is not renewed: say so.
+3. Say whether a book is reserved or free. One that is reserved is not renewed.
 4. Tell the days, the place in the line or the receipt, and ask "Anything else?".`,
   tools: {
     find_loan: {

@@ -45,9 +45,10 @@ const expert: Expert = ({ messages, random }) => {
   if (record === undefined) return call("find_loan", { loan });
   const [, title, days, state] = record;
   if (/bring back|how long/i.test(request)) return `${title} is due in ${days} days. Anything else?`;
-  if (state === "reserved" && !forgets) return `I am sorry, I cannot: ${title} is reserved. Anything else?`;
   if (isAgreed) return call("renew", { loan });
-  return `I will renew ${title} ${loan}. Do you confirm?`;
+  // What it read comes before what it decides: a small model finds the reason of a decision right before it, or not at all.
+  if (state === "reserved" && !forgets) return `${title} is reserved: I am sorry, I cannot. Anything else?`;
+  return `${title} is ${state}: I will renew ${loan}. Do you confirm?`;
 };
 
 export default expert;
