@@ -40,11 +40,6 @@ const checks = [
     run: async () => (await import("./checks/files.mjs")).checkFiles(),
   },
   {
-    name: "size",
-    what: "each module against its entry",
-    run: async () => (await import("./checks/size.mjs")).checkSize(),
-  },
-  {
     name: "words",
     what: "the field's words",
     run: async () => (await import("./checks/words.mjs")).checkWords(),
