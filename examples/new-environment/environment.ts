@@ -1,5 +1,5 @@
-// A museum's tour desk: three tools, four tasks, a grader. Replace it piece by piece;
-// `npm test` says whether runs and rewards can rely on it.
+// NAME, which begins as a desk that moves bookings of tours: three tools, four tasks, a grader. Replace it piece by
+// piece; `npm test` says whether runs and rewards can rely on it.
 
 import { defineEnvironment } from "trainable-agents/environments";
 

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { auditEnvironment, loadEnvironmentSource } from "trainable-agents";
 
-const env = "./environment.ts";
+const env = "./NAME.ts";
 
 test("the environment keeps its contract, and nothing is earned by doing the same everywhere", async () => {
   const { findings } = await auditEnvironment({ env });

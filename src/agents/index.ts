@@ -17,4 +17,4 @@ export {
   type ProblemDisposition,
   type ProblemPolicy,
 } from "./decide-action.ts";
-export { createAct, createReact, type TextStrategyOptions } from "./text-strategy.ts";
+export { actionMarker, createAct, createReact, type TextStrategyOptions } from "./text-strategy.ts";

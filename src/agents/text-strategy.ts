@@ -131,7 +131,8 @@ const respondTool: Tool = toolFromDefinition(
   }) as JsonObject,
 );
 
-const marker = "Action:";
+/** What text strategies write before a call. */
+export const actionMarker = "Action:";
 
 /**
  * The action as read from its text: at most one call, and as `content` the part that was read. Never throws.
@@ -141,8 +142,8 @@ const marker = "Action:";
  */
 function readTextAction(action: ParsedAction, turn: number): ParsedAction {
   const text = spokenText(action);
-  const at = text.lastIndexOf(marker);
-  const content = pythonStrip(at < 0 ? text : text.slice(at + marker.length));
+  const at = text.lastIndexOf(actionMarker);
+  const content = pythonStrip(at < 0 ? text : text.slice(at + actionMarker.length));
   const read = (changes: Partial<ParsedAction>): ParsedAction => ({
     ...action,
     content,
@@ -156,7 +157,7 @@ function readTextAction(action: ParsedAction, turn: number): ParsedAction {
   const value = unlessRaised(null, () => parseJson(content));
   if (value === undefined) {
     if (action.toolCalls.length === 0) return read({});
-    return problem("not-json", `A call stands behind "${marker}", as one JSON object and in no other form.`);
+    return problem("not-json", `A call stands behind "${actionMarker}", as one JSON object and in no other form.`);
   }
   if (!(value instanceof Map)) {
     return problem("not-an-object", 'An action is one JSON object with "name" and "arguments".');

@@ -42,6 +42,7 @@ if (task.failsOnce) {
   if (isFirst) process.exit(3);
 }
 if (task.fails) { console.error("its world is gone, key " + process.env.TRAINABLE_AGENTS_SESSION); process.exit(3); }
+if (task.throws) throw new TypeError("no world for " + process.env.TRAINABLE_AGENTS_SESSION);
 if (!task.silent) console.log(JSON.stringify({ reward: task.reward ?? 1 }));
 `;
 
@@ -168,14 +169,15 @@ describe("serve() with an agent command", { timeout: 120_000 }, () => {
       { id: "hang", hangs },
       { id: "mute", silent: true },
       { id: "good" },
+      { id: "throw", throws: true },
     ]);
     const service = await open({ agentTimeout: 4 });
     const groups = await Promise.all(
-      [0, 1, 2, 3].map((task) =>
+      [0, 1, 2, 3, 4].map((task) =>
         ask<Group>(service, "/v1/groups", { task_index: task, group_size: 1, wait_seconds: 100 }),
       ),
     );
-    const [crash, hang, mute, good] = groups.map(({ episodes }) => episodes[0]!);
+    const [crash, hang, mute, good, thrown] = groups.map(({ episodes }) => episodes[0]!);
     expect(crash).toMatchObject({ outcome: "failed", reward: null });
     expect(good).toMatchObject({ outcome: "completed", reward: 1, failure: null });
     expect([crash, hang, mute].map((one) => [one?.failure?.boundary, one?.failure?.code])).toEqual([
@@ -183,7 +185,12 @@ describe("serve() with an agent command", { timeout: 120_000 }, () => {
       ["gateway", "timeout"],
       ["gateway", "no-reward"],
     ]);
-    expect(crash?.failure?.message).toContain("its world is gone, key [key]");
+    expect(crash?.failure?.message).toContain(
+      "code 3: its world is gone, key [key].\nThe end of its standard error:\nits world is gone, key [key]",
+    );
+    expect(thrown?.failure?.code).toBe("program-failed");
+    expect(thrown?.failure?.message).toContain("it ended with code 1: TypeError: no world for [key].\n");
+    expect(thrown?.failure?.message).toMatch(/\n {4}at file:.*agent.mjs:\d+:\d+\n/);
     const beats = await readFile(hangs, "utf8");
     expect(beats.length).toBeGreaterThan(0);
     await new Promise((done) => setTimeout(done, 300));

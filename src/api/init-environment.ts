@@ -1,8 +1,11 @@
 // initEnvironment(): a folder with an environment that runs, small enough to be read and replaced piece by piece: a copy of
-// examples/new-environment under another name. It writes files and nothing else: nothing is installed.
+// examples/new-environment under another name. Nothing is installed: where no node_modules above the folder has this package, as in
+// a clone or after a global installation, the folder gets a link to the copy that runs.
 
-import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { existsSync } from "node:fs";
+import { mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { dirname, join, relative, resolve, sep } from "node:path";
+import { fileURLToPath } from "node:url";
 import { ConfigurationError } from "../core/index.ts";
 import { packageVersion } from "./surroundings.ts";
 
@@ -21,6 +24,8 @@ export type InitEnvironmentResult = {
   readonly folder: string;
   /** Names of the files in it. */
   readonly files: readonly string[];
+  /** How its modules find this package: a node_modules above the folder has it, or one in the folder links to it. */
+  readonly package: "installed" | "linked";
 };
 
 /**
@@ -46,9 +51,11 @@ export async function initEnvironment(options: InitEnvironmentOptions): Promise<
     if (present.length > 0) {
       throw new ConfigurationError(`${cannot}: it holds "${present[0]}" and ${present.length - 1} more; ${remedy}.`);
     }
-    const files = await environmentFiles(name);
+    const isLinked = !isInstalledAbove(folder);
+    const files = await environmentFiles(name, isLinked ? linkedVersion(folder) : packageVersion());
     for (const [file, text] of files) await writeFile(join(folder, file), text, { flag: "wx" });
-    return { folder, files: files.map(([file]) => file) };
+    if (isLinked) await linkPackage(join(folder, "node_modules"));
+    return { folder, files: files.map(([file]) => file), package: isLinked ? "linked" : "installed" };
   } catch (cause) {
     if (cause instanceof ConfigurationError) throw cause;
     const { code = String(cause) } = cause as NodeJS.ErrnoException;
@@ -57,10 +64,43 @@ export async function initEnvironment(options: InitEnvironmentOptions): Promise<
   }
 }
 
+const packageFolder = fileURLToPath(new URL("../..", import.meta.url));
+
+/** Whether an import from a package in the folder finds this package. */
+function isInstalledAbove(folder: string): boolean {
+  const above = dirname(folder);
+  return (
+    existsSync(join(folder, "node_modules", "trainable-agents", "package.json")) ||
+    (above !== folder && isInstalledAbove(above))
+  );
+}
+
+/** What a manifest calls the copy that is linked to: the path of a clone, or the version of an installed one. */
+function linkedVersion(folder: string): string {
+  const isInstalled = packageFolder.split(sep).includes("node_modules");
+  return isInstalled ? packageVersion() : `file:${relative(folder, packageFolder).replaceAll(sep, "/")}`;
+}
+
+/** What npm makes of a dependency that is a folder: a link to it, and its program. */
+async function linkPackage(modules: string): Promise<void> {
+  await mkdir(join(modules, ".bin"), { recursive: true });
+  await symlink(packageFolder, join(modules, "trainable-agents"), "junction");
+  const program = join("..", "trainable-agents", "dist", "cli", "main.js");
+  if (process.platform !== "win32") return symlink(program, join(modules, ".bin", "trainable-agents"));
+  await writeFile(join(modules, ".bin", "trainable-agents.cmd"), `@node "%~dp0\\${program}" %*\r\n`);
+}
+
 const template = new URL("../../examples/new-environment/", import.meta.url);
 
-async function environmentFiles(name: string): Promise<readonly (readonly [file: string, text: string])[]> {
-  const copies = { "environment.ts": "environment.ts", "environment.test.mjs": "test.mjs", "README.md": "README.md" };
+async function environmentFiles(
+  name: string,
+  version: string,
+): Promise<readonly (readonly [file: string, text: string])[]> {
+  const copies = {
+    [`${name}.ts`]: "environment.ts",
+    [`${name}.test.mjs`]: "test.mjs",
+    "README.md": "README.md",
+  };
   const copied = Object.entries(copies).map(async ([file, from]) => {
     return [file, (await readFile(new URL(from, template), "utf8")).replaceAll("NAME", name)] as const;
   });
@@ -71,10 +111,10 @@ async function environmentFiles(name: string): Promise<readonly (readonly [file:
       ...{ name, private: true, type: "module" },
       scripts: {
         test: "node --test",
-        doctor: "trainable-agents doctor environment ./environment.ts",
-        rollout: "trainable-agents rollout --env ./environment.ts --user agenda --engine embedded --model bookshop-1m",
+        doctor: `trainable-agents doctor environment ./${name}.ts`,
+        rollout: `trainable-agents rollout --env ./${name}.ts --user agenda --engine embedded --model bookshop-1m`,
       },
-      dependencies: { "trainable-agents": packageVersion() },
+      dependencies: { "trainable-agents": version },
     }),
     "tsconfig.json": json({
       compilerOptions: {

@@ -170,7 +170,7 @@ function placeOfParser(error: unknown): string | null {
 
 /** In the module, or in those of the user's that it imports. */
 async function placeOfSyntaxError(first: string): Promise<string | null> {
-  const { parseProblem } = await import("./strip-types.ts");
+  const { parseProblem } = await import("./module-hooks.ts");
   const files = [first];
   for (let next = 0; next < Math.min(files.length, mostModules); next++) {
     const file = files[next]!;
@@ -349,7 +349,7 @@ export async function importDefault(
       `Cannot load ${options.what} "${name}": there is no file "${file}"; correct ${options.flag}.`,
     );
   }
-  if (/\.[cm]?ts$/.test(file)) stripTypesOfModules();
+  hookModules();
   return guarded(name, { ...options, file }, async () => {
     const module = (await import(pathToFileURL(file).href)) as { readonly default?: unknown };
     return module.default;
@@ -381,12 +381,11 @@ async function loadModule(env: string, cwd: string, limits: WatchLimits): Promis
   return { source, defaultSplit: source.splits[0] ?? "", defaultTasks: "all" };
 }
 
-let isStripping = false;
+let areHooksRegistered = false;
 
-/** Newer Nodes read TypeScript themselves; older ones get a hook, once. From its sources this program runs where types are read. */
-function stripTypesOfModules(): void {
-  const features: Readonly<Record<string, unknown>> = { ...process.features };
-  if (isStripping || Boolean(features["typescript"]) || !import.meta.url.endsWith(".js")) return;
-  isStripping = true;
-  register("./strip-types.js", import.meta.url);
+/** Registers the hooks of `module-hooks.ts`, once. Where this program runs from its sources, its runner reads TypeScript. */
+function hookModules(): void {
+  if (areHooksRegistered || !import.meta.url.endsWith(".js")) return;
+  areHooksRegistered = true;
+  register("./module-hooks.js", import.meta.url);
 }

@@ -2,7 +2,7 @@
 // users would.
 
 import { execFile } from "node:child_process";
-import { mkdir, readdir, symlink, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
@@ -108,21 +108,38 @@ describe("doctor environment", () => {
 });
 
 describe("init environment", () => {
-  it("writes a folder whose test, types and rollout work", async () => {
-    const cli = await withModule("");
-    const { code, stdout } = await cli.run("init", "environment", "museum-tours", "--to", "mine");
+  it.each([
+    ["museum-tours", "above the folder", "installed"],
+    ["pizza", "nowhere, as in a clone", "linked"],
+  ] as const)("writes a folder %s whose test, types and rollout work, with the package %s", async (name, _, found) => {
+    const cli = found === "installed" ? await withModule("") : await createTestCli();
+    const { code, stdout } = await cli.run("init", "environment", name, "--to", "mine");
     expect([code, stdout]).toEqual([0, expect.stringContaining("Next: cd mine && npm test && npm run rollout")]);
     const folder = join(cli.folder, "mine");
-    const files = await readAll(folder);
-    expect(files.get("README.md")!.trimEnd().split("\n").length).toBeLessThanOrEqual(10);
-    expect([...files.values()].join("\n")).not.toContain("NAME");
-    const node = (...argv: readonly string[]) => promisify(execFile)(process.execPath, argv, { cwd: folder });
-    expect((await node("--test", "--test-reporter", "tap")).stdout).toContain("# pass 3");
-    await node(join(root, "node_modules/typescript/bin/tsc"), "-p", ".");
-    const rollout =
-      "rollout --env ./environment.ts --user agenda --engine embedded --model bookshop-nano --tasks 0 --max-turns 2";
-    await node(join(root, "dist/cli/main.js"), ...rollout.split(" "), "--out", "run");
+    expect((await readdir(folder)).includes("node_modules")).toBe(found === "linked");
+    const listed = stdout.split(" in mine")[0]!.split(", ");
+    expect(listed).toEqual([
+      `${name}.ts`,
+      `${name}.test.mjs`,
+      "README.md",
+      "package.json",
+      "tsconfig.json",
+      ".gitignore",
+    ]);
+    const texts = await Promise.all(listed.map((file) => readFile(join(folder, file), "utf8")));
+    expect(texts[2]!.trimEnd().split("\n").length).toBeLessThanOrEqual(10);
+    expect(texts.join("\n")).not.toMatch(/NAME|environment\.ts/);
+    for (const text of texts.slice(0, 4)) expect(text).toContain(name);
+    const npm = (...argv: readonly string[]) => promisify(execFile)("npm", argv, { cwd: folder });
+    expect((await npm("test", "--", "--test-reporter=tap")).stdout).toContain("# pass 3");
+    await promisify(execFile)(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "-p", "."], {
+      cwd: folder,
+    });
+    const program = found === "linked" ? ["run", "rollout", "--"] : ["exec", "--no", "--", join(root, "dist/cli/main.js"), ...`rollout --env ./${name}.ts --user agenda --engine embedded`.split(" ")]; // prettier-ignore
+    await npm(...program, "--model", "bookshop-nano", "--tasks", "0", "--max-turns", "2", "--out", "run");
     expect(await readdir(join(folder, "run"))).toContain("episodes.jsonl");
+    const manifest = JSON.parse(await readFile(join(folder, "run", "run.json"), "utf8")) as object;
+    expect(manifest).toMatchObject({ environment: { name } });
   });
 
   it("leaves a folder that holds something as it is", async () => {

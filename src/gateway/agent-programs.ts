@@ -19,6 +19,7 @@ import {
 } from "../core/index.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createSemaphore } from "../lib/limits.ts";
+import { endOfText, programError } from "../lib/program-error.ts";
 import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
 import { episodeSamples, type RunEpisode } from "../rollout/index.ts";
 import { type AgentRun, runAgentCommand, sessionVariables } from "./agent-command.ts";
@@ -158,13 +159,14 @@ async function played(
   }
   // A limit that the program did not survive is no fault of it.
   if (session.limit !== null) return session.end(session.limit);
-  const last = stderr.trim().split("\n").at(-1)?.slice(0, 500) ?? "";
   const [code, state] = isTimedOut
     ? ["timeout", `it was killed after ${timeoutMs / 1000} s; raise --agent-timeout, or see why it takes so long`]
     : exitCode === 0
       ? ["no-reward", 'it printed no reward; print {"reward": 1} as its last line']
-      : ["program-failed", `it ended with ${exitCode === null ? "a signal" : `code ${exitCode}`}: ${last}`];
-  const error = faultAt("gateway", code, `Cannot finish episode "${id}" with its program: ${state}.`);
+      : ["program-failed", `it ended with ${exitCode === null ? "a signal" : `code ${exitCode}`}: ${programError(stderr) || "it said nothing"}`]; // prettier-ignore
+  const said = stderr.trim() === "" ? "" : `\nThe end of its standard error:\n${endOfText(stderr)}`;
+  const message = `Cannot finish episode "${id}" with its program: ${state.replace(/\.$/, "")}.${said}`;
+  const error = faultAt("gateway", code, message);
   return session.end("fault", attribute(error, "gateway").failure);
 }
 

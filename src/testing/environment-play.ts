@@ -79,8 +79,12 @@ export function randomSteps(
 
 /** What looks like an id or a number. */
 function namesIn(task: Task): readonly string[] {
-  const text = JSON.stringify([task.instruction, task.agenda]);
-  return [...new Set(text.match(/#?[\p{L}\p{N}_-]*\p{N}[\p{L}\p{N}_-]*/gu))].slice(0, 50);
+  return idsIn(JSON.stringify([task.instruction, task.agenda])).slice(0, 50);
+}
+
+/** Words of a text that hold a digit. */
+export function idsIn(text: string): string[] {
+  return [...new Set(text.match(/#?[\p{L}\p{N}_-]*\p{N}[\p{L}\p{N}_-]*/gu))];
 }
 
 type Choices = { readonly random: Random; readonly known: readonly string[] };
@@ -133,35 +137,42 @@ export function constantCalls(tool: Tool): readonly EnvironmentCall[] {
 /** Chooses where a schema allows several values. */
 type Chooser = {
   readonly pick: <T>(values: readonly T[]) => T;
-  readonly text: () => string;
+  /** `field`: the property that it is for; "" where it has no name. */
+  readonly text: (field: string) => string;
   readonly number: () => number;
 };
 
-function callOf(tool: Tool, chooser: Chooser): EnvironmentCall {
-  const value = valueFor(toolParameters(tool), chooser, 0);
+/** A call with every argument that the schema names. */
+export function callOf(tool: Tool, chooser: Chooser): EnvironmentCall {
+  const value = valueFor(toolParameters(tool), chooser);
   return { name: tool.name, arguments: value instanceof Map ? value : new Map() };
 }
 
 const deepest = 6;
 
 /** A value that the schema most likely allows; what it says in rarer words is not read. */
-function valueFor(schema: JsonValue | undefined, chooser: Chooser, depth: number): JsonValue {
-  if (!(schema instanceof Map) || depth > deepest) return depth === 0 ? new Map() : chooser.text();
+function valueFor(
+  schema: JsonValue | undefined,
+  chooser: Chooser,
+  { depth, field }: { readonly depth: number; readonly field: string } = { depth: 0, field: "" },
+): JsonValue {
+  const below = { depth: depth + 1, field };
+  if (!(schema instanceof Map) || depth > deepest) return depth === 0 ? new Map() : chooser.text(field);
   if (schema.has("const")) return schema.get("const")!;
   const fixed = schema.get("enum");
   if (Array.isArray(fixed) && fixed.length > 0) return chooser.pick(fixed);
   const branches = schema.get("anyOf") ?? schema.get("oneOf");
-  if (Array.isArray(branches) && branches.length > 0) return valueFor(chooser.pick(branches), chooser, depth + 1);
+  if (Array.isArray(branches) && branches.length > 0) return valueFor(chooser.pick(branches), chooser, below);
   const given = schema.get("type");
   const type = Array.isArray(given) ? given[0] : given;
   switch (type ?? (schema.has("properties") || depth === 0 ? "object" : "string")) {
     case "object": {
       const properties = schema.get("properties");
       const entries = properties instanceof Map ? [...properties] : [];
-      return new Map(entries.map(([name, part]) => [name, valueFor(part, chooser, depth + 1)]));
+      return new Map(entries.map(([name, part]) => [name, valueFor(part, chooser, { ...below, field: name })]));
     }
     case "array":
-      return [valueFor(schema.get("items"), chooser, depth + 1)];
+      return [valueFor(schema.get("items"), chooser, below)];
     case "boolean":
       return chooser.pick([true, false]);
     case "integer":
@@ -172,6 +183,6 @@ function valueFor(schema: JsonValue | undefined, chooser: Chooser, depth: number
     case "null":
       return null;
     default:
-      return chooser.text();
+      return chooser.text(field);
   }
 }

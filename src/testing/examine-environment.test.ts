@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 
 import { describe, expect, it } from "vitest";
@@ -40,7 +41,7 @@ describe("examineEnvironment()", () => {
     expect(findings.map(({ check, result }) => [check, result])).toEqual(
       [
         ...["tasks", "opening", "tools", "calls", "deadlines", "grading", "determinism", "isolation", "closing"],
-        ...["constant policy", "cancelled calls", "time", "result size"],
+        ...["constant policy", "failing tools", "cancelled calls", "time", "result size"],
       ].map((check) => [check, "ok"]),
     );
   });
@@ -93,6 +94,68 @@ describe("examineEnvironment()", () => {
     expect(warning!.text).toContain("earns 1 on average, more than 0 in 1 of 1 tasks");
     expect(await found(lamp({ grade: ({ said }) => said.length }))).toEqual(["warning constant policy"]);
     expect(await found(lamp({ grade: () => 1 }))).toEqual(["fault constant policy"]);
+  });
+
+  it.each<readonly [string, EnvironmentDefinition<Lamp, unknown>["tools"][string]["run"]]>([
+    ["a mistake", (_, state) => (state as unknown as { lamps: { on: boolean }[] }).lamps[0]!.on],
+    ["a mistake that names an argument", (args, state) => (state as never)[String(args["on"])]["x"]],
+    ["what was never written", () => { throw new Error("not written yet"); }], // prettier-ignore
+    ["what is not there", () => readFileSync("/nowhere/lamps.json", "utf8")],
+    ["a promise that is rejected", () => Promise.reject(new Error("the service is down"))],
+  ])("names a tool that throws in every call: %s", async (_, run) => {
+    const broken = { ...switchLamp, run };
+    const findings = await examineEnvironment(lamp({ tools: { switch_lamp: switchLamp, broken } }), { calls: 20 });
+    const { result, text, remedy } = findings.find(({ check }) => check === "failing tools")!;
+    expect([result, text, remedy]).toEqual([
+      "warning",
+      expect.stringMatching(/^Every one of \d+ calls of "broken" was answered by "Error: /),
+      expect.stringContaining("correct its code"),
+    ]);
+  });
+
+  it("does not take a refusal for a mistake, and finds ids by calling", async () => {
+    type Shelf = { books: string[]; sold: string[] };
+    const parameters = { type: "object", properties: { book: { type: "string" } }, required: ["book"] };
+    const shelf = defineEnvironment<Shelf>({
+      ...{ name: "shelf", guidelines: "Sell.", grade: () => 0 },
+      tasks: { test: [{ instruction: "Sell one.", state: { books: ["B-71", "B-72"], sold: [] } }] },
+      tools: {
+        sell: {
+          ...{ description: "Sells.", parameters },
+          run: ({ book }, { books, sold }) => {
+            if (!books.includes(String(book))) throw new Error("no book has that number");
+            return sold.push(String(book));
+          },
+        },
+        list: { description: "Lists.", parameters: { type: "object", properties: {} }, run: ({}, { books }) => books },
+        order: {
+          ...{ description: "Orders.", parameters },
+          run: ({ book }) => {
+            throw new Error(`there is no book ${String(book)}`);
+          },
+        },
+      },
+    });
+    const findings = await examineEnvironment(shelf, { calls: 20 });
+    expect(findings.filter(({ check }) => check === "failing tools")).toEqual([
+      {
+        ...{ check: "failing tools", result: "ok", remedy: null },
+        text: '2 of 3 tools succeeded; what was tried did not suit "order".',
+      },
+    ]);
+  });
+
+  it("names the first tools of many that fail, and lists the others", async () => {
+    const names = Array.from({ length: 8 }, (_, at) => `tool_${at}`);
+    const run = (): never => {
+      throw new TypeError("x is not a function");
+    };
+    const tools = Object.fromEntries(names.map((name) => [name, { ...switchLamp, run }]));
+    const findings = await examineEnvironment(lamp({ tools }), { calls: 20 });
+    const texts = findings.filter(({ check }) => check === "failing tools").map(({ text }) => text);
+    expect(texts).toHaveLength(7);
+    expect(texts[5]).toBe('The same holds for "tool_5", "tool_6", "tool_7", each with an answer of its own.');
+    expect(texts[6]).toBe("0 of 8 tools succeeded.");
   });
 
   it("finds what cannot be opened, and what cannot be closed", async () => {

@@ -8,6 +8,7 @@ import { messageOf } from "../core/failure.ts";
 import { constantPolicies, round } from "./constant-policies.ts";
 import type { EnvironmentFinding, EnvironmentExamination } from "./environment-finding.ts";
 import { inTime, LateError } from "./environment-play.ts";
+import { failingTools } from "./failing-tools.ts";
 
 /** A call that takes longer is tried with a signal that aborts. */
 const noticedMs = 200;
@@ -50,6 +51,7 @@ export async function examineEnvironment(
   const canPlay = violations.every(({ check }) => !["opening", "deadlines", "calls", "grading"].includes(check));
   const goesOn = (): boolean => canPlay && options.signal?.aborted !== true;
   if (goesOn()) add(await constantPolicies(observed, options));
+  if (goesOn()) for (const finding of await failingTools(observed, options)) add(finding);
   if (goesOn())
     add(
       await abortedCall(source, {

@@ -190,7 +190,7 @@ export const modules = {
   api: {
     imports: ["*"],
     except: ["cli"],
-    packages: { yaml: "*", zod: "*", "@swc/wasm-typescript": "api/strip-types.ts" },
+    packages: { yaml: "*", zod: "*", "@swc/wasm-typescript": "api/module-hooks.ts" },
     loads: "api/load-environment.ts",
     open: true,
     isInternal: true,

@@ -14,8 +14,8 @@ export function initCommand(run: RunCommand): Command {
   return new Command("init")
     .summary("write a folder with an environment of your own, which runs")
     .description(
-      "environment: writes tools, tasks with agendas, a grader, a test and a README into a folder. Nothing is installed: it uses the " +
-        "package that is there.",
+      "environment: writes tools, tasks with agendas, a grader, a test and a README into a folder. Nothing is installed: its modules use " +
+        "the package that is there, through a link where no node_modules above the folder has it.",
     )
     .argument("<what>", "environment")
     .argument("<name>", "small letters, digits and dashes")
@@ -42,9 +42,9 @@ async function init(
   if (what !== "environment") {
     throw new ConfigurationError(`Cannot make "${what}": there is environment; write "init environment <name>".`);
   }
-  const { folder, files } = await initEnvironment({ ...options, cwd });
+  const { folder, files, package: found } = await initEnvironment({ ...options, cwd });
   const shown = relative(cwd, folder) || ".";
-  if (json === true) return writeJson({ folder: shown, files }, context);
+  if (json === true) return writeJson({ folder: shown, files, package: found }, context);
   stdout.write(`${files.join(", ")} in ${shown}\nNext: cd ${quoted(shown)} && npm test && npm run rollout\n`);
   return exitCodes.done;
 }

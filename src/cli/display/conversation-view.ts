@@ -1,7 +1,15 @@
 // An episode as a conversation that people read: who said what, what was called, what was wrong, how it ended. Made of the
 // episode's events, so it shows what happened and not what the policy was shown.
 
-import { type Decision, endingOf, type Episode, type EpisodeEvent } from "../../core/index.ts";
+import { actionMarker } from "../../agents/index.ts";
+import {
+  type Decision,
+  endingOf,
+  type Episode,
+  type EpisodeEvent,
+  type ParsedAction,
+  type ToolCall,
+} from "../../core/index.ts";
 import { dumpJson } from "../../python-semantics/json/index.ts";
 import { type Colours, printable, shorten } from "./terminal-text.ts";
 
@@ -45,7 +53,7 @@ function eventLines(event: EpisodeEvent, view: View): string[] {
         labelled(isError ? colours.red("error") : colours.dim("result for the user"), text, view),
       );
     case "decision":
-      return decisionLines(event.action.reasoning, event.decision, view);
+      return decisionLines(event, view);
     case "tool-result": {
       const label = event.result.isError ? colours.red("error") : colours.dim("result");
       const which = event.call === undefined ? label : `${label} ${event.call + 1}`;
@@ -98,36 +106,66 @@ function exchangeLines(
   return lines;
 }
 
-function decisionLines(reasoning: string | null, decision: Decision, view: View): string[] {
+function decisionLines(
+  { action, decision }: Extract<EpisodeEvent, { readonly type: "decision" }>,
+  view: View,
+): string[] {
   const { colours } = view;
-  const lines = reasoning === null ? [] : labelled(colours.dim("thinks"), reasoning.trim(), view);
+  const lines = action.reasoning === null ? [] : labelled(colours.dim("thinks"), action.reasoning.trim(), view);
+  const isUnread = action.toolCalls.length === 0 && isWithoutCall(decision);
+  const text = isUnread ? action.content.trim() : textBeside(action, decision);
+  if (text !== "") lines.push(...labelled(isUnread ? colours.green("agent") : colours.dim("beside"), text, view));
   for (const { code, detail } of decision.problems) {
     lines.push(colours.yellow(indent(`problem: ${code} (${printable(shorten(detail, 300))})`)));
   }
+  const called = ({ name, argumentsText }: ToolCall): string[] =>
+    labelled(colours.green("agent calls"), `${name} ${argumentsText}`, view);
   switch (decision.type) {
     case "call":
-      return [
-        ...lines,
-        ...labelled(colours.green("agent calls"), `${decision.call.name} ${decision.call.argumentsText}`, view),
-      ];
+      return [...lines, ...called(decision.call)];
     case "calls":
       return [
         ...lines,
         ...decision.calls.flatMap(({ call, feedback }) => [
-          ...(call === null ? [] : labelled(colours.green("agent calls"), `${call.name} ${call.argumentsText}`, view)),
+          ...(call === null ? [] : called(call)),
           ...(feedback === null ? [] : labelled(colours.yellow("told"), feedback, view)),
         ]),
       ];
     case "say":
       return [...lines, ...labelled(colours.green("agent"), decision.words, view)];
     case "observe":
-      return [...lines, ...labelled(colours.yellow("told"), decision.feedback, view)];
+      return [
+        ...lines,
+        ...(decision.call === null ? [] : called(decision.call)),
+        ...labelled(colours.yellow("told"), decision.feedback, view),
+      ];
     case "end":
     case "abort":
-      return [...lines, colours.yellow(indent(decision.type === "end" ? "ends the episode" : "aborts the episode"))];
+      return [
+        ...lines,
+        ...action.toolCalls.flatMap(called),
+        colours.yellow(indent(decision.type === "end" ? "ends the episode" : "aborts the episode")),
+      ];
     default:
       return decision satisfies never;
   }
+}
+
+/** Nothing that the agent wrote was read as a call or heard by the user. */
+function isWithoutCall(decision: Decision): boolean {
+  return (
+    decision.type === "end" || decision.type === "abort" || (decision.type === "observe" && decision.call === null)
+  );
+}
+
+/**
+ * What the agent wrote beside its call, or beside the utterance that it marked as one; "" where there is none. A text strategy reads
+ * the call out of the content, after the last "Action:".
+ */
+function textBeside({ content, toolCalls }: ParsedAction, decision: Decision): string {
+  if (toolCalls.length > 0) return content.trim();
+  if (decision.type === "say" && decision.words === content) return "";
+  return content.slice(0, Math.max(0, content.lastIndexOf(actionMarker))).trim();
 }
 
 /** What failed, and what the grader said. */
