@@ -110,8 +110,11 @@ export class GatewayHandler {
         const key = prefixed?.[1] === undefined ? credentialIn(request) : decoded(prefixed[1]);
         return await this.#turn(dialect, request, { key, counts: model.endsWith("/count_tokens") });
       }
-      if (prefixed?.[1] !== undefined && path === "/mcp") return await this.#world(request, decoded(prefixed[1]));
-      return await this.#other(request, path, new URLSearchParams(query));
+      if (request.method === "GET" && /^\/v1\/models(\/.+)?$/.test(path)) return json(200, this.#models(path));
+      if (prefixed?.[1] === undefined) return await this.#other(request, path, new URLSearchParams(query));
+      // A session's key opens its model and its tools; everything else is at paths without a key.
+      if (path === "/mcp") return await this.#world(request, decoded(prefixed[1]));
+      throw noSuchPath(request.method, path);
     } catch (error) {
       return this.#failed(error, dialect ?? chatDialect);
     }
@@ -191,10 +194,7 @@ export class GatewayHandler {
     const { method } = request;
     if (method === "GET" && path === "/health")
       return json(200, { status: "ok", sessions: this.#sessions.open.length });
-    if (method === "GET" && /^\/v1\/models(\/.+)?$/.test(path)) return json(200, this.#models(path));
-    if (!/^\/v1\/sessions(\/|$)/.test(path)) {
-      throw new GatewayError("not-found", `Cannot ${method} ${path}: there is no such path.`);
-    }
+    if (!/^\/v1\/sessions(\/|$)/.test(path)) throw noSuchPath(method, path);
     this.#checkToken(credentialIn(request));
     const [id = null, action = null] = path.split("/").slice(3).map(decoded);
     const body = (): unknown =>
@@ -223,7 +223,7 @@ export class GatewayHandler {
       const episode = await this.#managed.ended(id);
       return json(200, { id, samples: this.#options.rowsOf(episode, query.get("format")) });
     }
-    throw new GatewayError("not-found", `Cannot ${method} ${path}: there is no such path.`);
+    throw noSuchPath(method, path);
   }
 
   async #create(body: unknown, headers: GatewayHttpRequest["headers"]): Promise<GatewayHttpResponse> {
@@ -357,6 +357,12 @@ function* restOf(
   }
   const { rest, terminal } = stream.end(answer);
   yield rest + terminal;
+}
+
+/** The path is shown without what may be a key in it. */
+function noSuchPath(method: string, path: string): GatewayError {
+  const shown = path.replace(/^\/s\/[^/]*/, "/s/<key>").slice(0, 200);
+  return new GatewayError("not-found", `Cannot ${method} ${shown}: there is no such path.`);
 }
 
 function endedView({ id, outcome, stopReason, reward, trajectory, groupId }: Episode): unknown {
