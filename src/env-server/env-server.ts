@@ -4,7 +4,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { timingSafeEqual } from "node:crypto";
 import { messageOf } from "../core/failure.ts";
-import { type Listener, listen } from "../http/index.ts";
+import { acceptedEncodings, BodyError, type Listener, listen, readBytes, unpackBody } from "../http/index.ts";
 import { EpisodeHost, type HostCounts, type HostOptions, checkUser } from "./episode-host.ts";
 import { type FaceAnswer, type FaceRequest, McpFace } from "./mcp-face.ts";
 import { OpenEnvFace } from "./openenv-face.ts";
@@ -107,11 +107,8 @@ async function serve(
       const headers = { "www-authenticate": "Bearer", connection: "close" };
       return send(outgoing, { status: 401, headers, body: { error: "The bearer token is another." } });
     }
-    const body = await readBody(incoming);
-    if (body === null) {
-      const error = `At most ${mostBodyBytes} bytes are read.`;
-      return send(outgoing, { status: 413, headers: { connection: "close" }, body: { error } });
-    }
+    const packed = await readBytes(incoming, mostBodyBytes);
+    const body = (await unpackBody(packed, incoming.headers["content-encoding"], mostBodyBytes)).toString("utf8");
     const headers = Object.fromEntries(
       Object.entries(incoming.headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : value]),
     );
@@ -121,21 +118,16 @@ async function serve(
     const { method = "GET" } = incoming;
     send(outgoing, await answer({ method, url, headers, body, isTrusted: trust === "all" }));
   } catch (error) {
+    if (error instanceof BodyError) {
+      const headers = {
+        connection: "close",
+        ...(error.status === 415 ? { "accept-encoding": acceptedEncodings } : {}),
+      };
+      return send(outgoing, { status: error.status, headers, body: { error: error.message } });
+    }
     // The client has gone, or a mistake of ours.
     if (!outgoing.headersSent) send(outgoing, { status: 500, headers: {}, body: { error: messageOf(error) } });
   }
-}
-
-/** `null`: it is too long. */
-async function readBody(incoming: IncomingMessage): Promise<string | null> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of incoming as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > mostBodyBytes) return null;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString("utf8");
 }
 
 function send(outgoing: ServerResponse, { status, headers, body }: FaceAnswer): void {

@@ -4,6 +4,7 @@
 import { hash, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
 import { type Episode, messageOf } from "../core/index.ts";
+import { acceptedEncodings, BodyError, unpackBody } from "../http/index.ts";
 import { chatDialect, completionsDialect } from "./dialects/chat.ts";
 import {
   type AnswerDelta,
@@ -41,6 +42,8 @@ export type GatewayHandlerOptions = {
   readonly token: string | null;
   /** What `/v1/models` lists. */
   readonly modelName: string;
+  /** Of a request, as it was sent and as it is decoded, in bytes. */
+  readonly maxBodyBytes: number;
   /** A stream without an event for so long gets a comment, in milliseconds. */
   readonly keepAliveMs: number;
   /** Takes secrets out of messages. */
@@ -57,6 +60,8 @@ const dialects: Readonly<Record<string, Dialect>> = {
   "/responses": responsesDialect,
   "/completions": completionsDialect,
 };
+
+const bodyErrorCodes = { 400: "invalid-request", 413: "too-large", 415: "unsupported-media-type" } as const;
 
 const newSessionSchema = z.strictObject({
   id: z
@@ -99,13 +104,16 @@ export class GatewayHandler {
   }
 
   /** Never rejects. */
-  async handle(request: GatewayHttpRequest): Promise<GatewayHttpResponse> {
-    const [whole = "", query = ""] = request.url.split("?", 2);
+  async handle(received: GatewayHttpRequest): Promise<GatewayHttpResponse> {
+    const [whole = "", query = ""] = received.url.split("?", 2);
     const prefixed = /^\/s\/([^/]+)(\/.*)$/.exec(whole);
     const path = prefixed?.[2] ?? whole;
     const model = path.startsWith("/v1/") ? path.slice(3) : path;
     const dialect = dialects[model.replace(/\/count_tokens$/, "")];
     try {
+      const encoding = received.headers["content-encoding"];
+      const body = await unpackBody(received.body, encoding, this.#options.maxBodyBytes);
+      const request = { ...received, body };
       if (dialect !== undefined && request.method === "POST") {
         const key = prefixed?.[1] === undefined ? credentialIn(request) : decoded(prefixed[1]);
         return await this.#turn(dialect, request, { key, counts: model.endsWith("/count_tokens") });
@@ -324,15 +332,18 @@ export class GatewayHandler {
         ...(retryAfterMs !== null && { retryAfterMs }),
       });
     }
+    if (error instanceof BodyError) return new GatewayError(bodyErrorCodes[error.status], error.message);
     return new GatewayError("internal", this.#options.redact(`Cannot serve the request: ${messageOf(error)}`));
   }
 
   #failed(cause: unknown, dialect: Dialect): GatewayHttpResponse {
     const error = this.#asGatewayError(cause);
     const { retryAfterMs } = error;
-    const headers = retryAfterMs === null ? {} : { "retry-after": String(Math.ceil(retryAfterMs / 1000)) };
     const answer = json(error.status, dialect.error(error));
-    return { ...answer, headers: { ...answer.headers, ...headers } };
+    const headers: Record<string, string> = { ...answer.headers };
+    if (retryAfterMs !== null) headers["retry-after"] = String(Math.ceil(retryAfterMs / 1000));
+    if (error.status === 415) headers["accept-encoding"] = acceptedEncodings;
+    return { ...answer, headers };
   }
 }
 
