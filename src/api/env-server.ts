@@ -1,5 +1,6 @@
 // serveEnvironment(): an environment for programs of others, over MCP and OpenEnv. Agents talk to the simulated user that the settings choose.
 
+import { ConfigurationError } from "../core/index.ts";
 import { createEnvServer, type EnvServer } from "../env-server/index.ts";
 import { chooseUser } from "./choose-user.ts";
 import { checkSplit, loadEnvironment } from "./load-environment.ts";
@@ -23,6 +24,9 @@ export const envServerSettings = section("The server", {
     "where requests come in; port 0 takes a free one",
   ),
   tokenEnv: variable.help("environment variable with the bearer token of clients; needed beyond this machine"),
+  agentTokenEnv: variable.help(
+    "environment variable with the bearer token of agents: tools and the reward of their episodes, neither tasks nor grades",
+  ),
   maxSessions: whole(1024, { max: 1_000_000 }).help("episodes at a time; more are refused with 503"),
   sessionIdle: seconds(900).help("an episode without a call for so long is closed"),
 });
@@ -57,9 +61,15 @@ export async function serveEnvironment(options: ServeEnvironmentOptions = {}): P
   const own = readFlags(envServerSettings, options);
   const { host, port } = readAddress(own.listen);
   const token = readKey(variables, own.tokenEnv, "--token-env");
+  const agentToken = readKey(variables, own.agentTokenEnv, "--agent-token-env");
+  if (agentToken !== null && agentToken === token) {
+    throw new ConfigurationError(
+      "Cannot serve an environment: --token-env and --agent-token-env hold the same token, so agents would read tasks and grades; use two tokens.",
+    );
+  }
   const { source, split, user, redact, callMs, openMs } = await readHostedEnvironment(options);
   const server = await createEnvServer({
-    ...{ source, split, user, host, port, token, redact, version: packageVersion() },
+    ...{ source, split, user, host, port, token, agentToken, redact, version: packageVersion() },
     ...{ maxSessions: own.maxSessions, idleMs: own.sessionIdle * 1000, callMs, openMs },
   });
   const close = async (): Promise<void> => {

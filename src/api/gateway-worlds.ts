@@ -43,7 +43,9 @@ export async function openWorlds(
     handle: async (id, { method, url, headers, body }) => {
       const world = worlds.get(id);
       if (world === undefined) return null;
-      const request = { method, url: new URL(url, "http://gateway.invalid"), headers, body };
+      // Whoever has a session's key is its agent.
+      const isTrusted = false;
+      const request = { method, url: new URL(url, "http://gateway.invalid"), headers, body, isTrusted };
       const answer = await world.face.handle(request);
       const text = answer.body === null ? "" : JSON.stringify(answer.body);
       const type = answer.body === null ? {} : { "content-type": "application/json" };

@@ -34,7 +34,7 @@ const shortestSecret = 8;
 
 /**
  * Takes secrets out of texts: the named keys, those that `readKey` has read until then, whatever else the environment holds
- * under the name of a key, and credentials in addresses; as they are, and as JSON and addresses spell them.
+ * under the name of a key, and credentials in addresses; in the spellings that `createRedactor` names.
  */
 export function redactorFor(
   env: Env,
@@ -62,16 +62,7 @@ function secretsIn(env: Env, options: Parameters<typeof redactorFor>[1]): readon
   for (const url of options.urls) {
     for (const part of new Set([url, ...(url?.split(",") ?? [])])) values.push(...credentialsOf(part));
   }
-  return values
-    .filter((value) => value.length >= shortestSecret)
-    .flatMap((value) => [...escapedForms(value), encodeURIComponent(value)]);
-}
-
-/** A value as it stands in JSON inside JSON: servers quote errors of servers, and we write what they said as JSON. */
-function escapedForms(value: string): string[] {
-  const forms = [value];
-  for (let depth = 1; depth <= 4; depth++) forms.push(JSON.stringify(forms.at(-1)).slice(1, -1));
-  return forms;
+  return values.filter((value) => value.length >= shortestSecret);
 }
 
 function credentialsOf(url: string | null): readonly string[] {

@@ -10,6 +10,11 @@ import { readKey, redactorFor } from "../api/secrets.ts";
 import { createTestCli, readAll, runServer, type TestCli } from "./cli.test-helper.ts";
 
 const canary = 'sk-canary/"7f3a+9"';
+const users = ["", "a:", "me:", "she:"];
+/** Those characters of base64 that the key alone decides, after so many others. */
+const base64Of = (user: string): string =>
+  btoa(user + canary).slice(Math.ceil((user.length * 8) / 6), Math.floor(((user + canary).length * 8) / 6));
+const hexOf = (text: string): string => Buffer.from(text).toString("hex");
 const env = { MY_KEY: canary, OPENAI_API_KEY: `other-${canary}` };
 
 /** Healthy, and answers every other request with `status` and all that it was told, the key in several spellings. */
@@ -26,7 +31,9 @@ async function withEchoServer<T>(
       if (request.url === "/health") return response.writeHead(200).end();
       if (request.method === "GET") return response.writeHead(200).end('{"model_path": "m", "weight_version": "1"}');
       authorizations.add(authorization);
-      const words = `${says}refused key ${authorization} (${encodeURIComponent(authorization)})`;
+      const key = authorization.replace("Bearer ", "");
+      const encodings = [encodeURIComponent(authorization), ...users.map((user) => btoa(user + key)), hexOf(key)];
+      const words = `${says}refused key ${authorization} (${encodings.join(", ")})`;
       return response
         .writeHead(status)
         .end(JSON.stringify({ error: { message: words, detail: JSON.stringify(words) } }));
@@ -48,7 +55,8 @@ async function expectNoCanary(cli: TestCli, ...argv: readonly string[]): Promise
   const { code, stdout, stderr } = await cli.run(...argv);
   const files = [...(await readAll(cli.folder))].filter(([path]) => path.startsWith("runs/"));
   for (const [where, text] of [["stdout", stdout], ["stderr", stderr], ...files] as const) {
-    for (const form of [canary, JSON.stringify(canary).slice(1, -1), encodeURIComponent(canary), "canary"]) {
+    const forms = [canary, JSON.stringify(canary).slice(1, -1), encodeURIComponent(canary), "canary"];
+    for (const form of [...forms, ...users.map(base64Of), hexOf(canary)]) {
       expect(text.includes(form), `${where} holds ${form}`).toBe(false);
     }
   }

@@ -4,7 +4,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { timingSafeEqual } from "node:crypto";
 import { messageOf } from "../core/failure.ts";
-import { type Listener, listen } from "../http/index.ts";
+import { acceptedEncodings, BodyError, type Listener, listen, readBytes, unpackBody } from "../http/index.ts";
 import { EpisodeHost, type HostCounts, type HostOptions, checkUser } from "./episode-host.ts";
 import { type FaceAnswer, type FaceRequest, McpFace } from "./mcp-face.ts";
 import { OpenEnvFace } from "./openenv-face.ts";
@@ -13,8 +13,13 @@ export type EnvServerOptions = HostOptions & {
   readonly host: string;
   /** 0 takes a free one. */
   readonly port: number;
-  /** Expected as a bearer token; `null`: only programs of this machine are served. */
+  /** Bearer token of clients that may do everything; `null`: no client needs it. */
   readonly token: string | null;
+  /**
+   * Bearer token of agents, which get the tools of their episodes and a reward, and nothing of the private extension. With neither
+   * token only programs of this machine are served, and all of them may do everything. @default there is no such token
+   */
+  readonly agentToken?: string | null;
   /** Of this package, as the server introduces itself. */
   readonly version: string;
   /** Takes secrets out of what clients are told of faults. */
@@ -36,7 +41,7 @@ const base = "http://server.invalid";
 /** Rejects with a `ConfigurationError` when the address is not available or the user cannot take the tasks. */
 export async function createEnvServer(options: EnvServerOptions): Promise<EnvServer> {
   checkUser(options);
-  const { host, port, token, version, redact } = options;
+  const { host, port, token, agentToken = null, version, redact } = options;
   const episodes = new EpisodeHost(options);
   const mcp = new McpFace(episodes, { version, redact });
   const openEnv = new OpenEnvFace(episodes, { version, redact });
@@ -49,16 +54,23 @@ export async function createEnvServer(options: EnvServerOptions): Promise<EnvSer
     const nothing = `There is nothing at ${pathname.slice(0, 100)}; MCP is at /mcp, OpenEnv at /ws.`;
     return (await openEnv.handle(request)) ?? { status: 404, headers: {}, body: { error: nothing } };
   };
-  const listener: Listener = await listen((incoming, outgoing) => void serve(incoming, outgoing, { token, answer }), {
-    ...{ what: "environment server", host, port, hasToken: token !== null, requestTimeoutMs: 60_000 },
+  const hasToken = token !== null || agentToken !== null;
+  const trustOf = (incoming: IncomingMessage): Trust => {
+    const { authorization } = incoming.headers;
+    if (!hasToken || isToken(authorization, token)) return "all";
+    return isToken(authorization, agentToken) ? "agent" : "none";
+  };
+  const listener: Listener = await listen((incoming, outgoing) => void serve(incoming, outgoing, { trustOf, answer }), {
+    ...{ what: "environment server", host, port, hasToken, requestTimeoutMs: 60_000 },
     forbid: (outgoing, message) => send(outgoing, { status: 403, headers: {}, body: { error: message } }),
     upgrade: (incoming, socket, head) => {
       socket.on("error", () => socket.destroy());
-      const isAllowed = token === null || isToken(incoming.headers.authorization, token);
+      const trust = trustOf(incoming);
       // Not parsed as an address: there are paths that are none ("//"), and nobody here would catch that.
       const pathname = (incoming.url ?? "/").split("?", 1)[0];
-      const status = isAllowed ? (pathname === "/ws" ? null : "404 Not Found") : "401 Unauthorized";
-      if (status === null) sockets.handleUpgrade(incoming, socket, head, (opened) => openEnv.serve(opened));
+      const status = trust === "none" ? "401 Unauthorized" : pathname === "/ws" ? null : "404 Not Found";
+      const served = { isTrusted: trust === "all" };
+      if (status === null) sockets.handleUpgrade(incoming, socket, head, (opened) => openEnv.serve(opened, served));
       else socket.end(`HTTP/1.1 ${status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`);
     },
   });
@@ -74,45 +86,48 @@ export async function createEnvServer(options: EnvServerOptions): Promise<EnvSer
   };
 }
 
+/** What the bearer token of a request opens. */
+type Trust = "all" | "agent" | "none";
+
 async function serve(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
-  { token, answer }: { readonly token: string | null; readonly answer: (request: FaceRequest) => Promise<FaceAnswer> },
+  {
+    trustOf,
+    answer,
+  }: {
+    readonly trustOf: (incoming: IncomingMessage) => Trust;
+    readonly answer: (request: FaceRequest) => Promise<FaceAnswer>;
+  },
 ): Promise<void> {
   try {
+    const trust = trustOf(incoming);
     // Before its body is read.
-    if (token !== null && !isToken(incoming.headers.authorization, token)) {
+    if (trust === "none") {
       const headers = { "www-authenticate": "Bearer", connection: "close" };
       return send(outgoing, { status: 401, headers, body: { error: "The bearer token is another." } });
     }
-    const body = await readBody(incoming);
-    if (body === null) {
-      const error = `At most ${mostBodyBytes} bytes are read.`;
-      return send(outgoing, { status: 413, headers: { connection: "close" }, body: { error } });
-    }
+    const packed = await readBytes(incoming, mostBodyBytes);
+    const body = (await unpackBody(packed, incoming.headers["content-encoding"], mostBodyBytes)).toString("utf8");
     const headers = Object.fromEntries(
       Object.entries(incoming.headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : value]),
     );
     const target = incoming.url ?? "/";
     if (!URL.canParse(target, base)) return send(outgoing, { status: 400, headers: {}, body: { error: "The path is no address." } }); // prettier-ignore
     const url = new URL(target, base);
-    send(outgoing, await answer({ method: incoming.method ?? "GET", url, headers, body }));
+    const { method = "GET" } = incoming;
+    send(outgoing, await answer({ method, url, headers, body, isTrusted: trust === "all" }));
   } catch (error) {
+    if (error instanceof BodyError) {
+      const headers = {
+        connection: "close",
+        ...(error.status === 415 ? { "accept-encoding": acceptedEncodings } : {}),
+      };
+      return send(outgoing, { status: error.status, headers, body: { error: error.message } });
+    }
     // The client has gone, or a mistake of ours.
     if (!outgoing.headersSent) send(outgoing, { status: 500, headers: {}, body: { error: messageOf(error) } });
   }
-}
-
-/** `null`: it is too long. */
-async function readBody(incoming: IncomingMessage): Promise<string | null> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of incoming as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > mostBodyBytes) return null;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString("utf8");
 }
 
 function send(outgoing: ServerResponse, { status, headers, body }: FaceAnswer): void {
@@ -122,7 +137,9 @@ function send(outgoing: ServerResponse, { status, headers, body }: FaceAnswer): 
   outgoing.end(text);
 }
 
-function isToken(header: string | undefined, token: string): boolean {
+/** Compared in constant time. */
+function isToken(header: string | undefined, token: string | null): boolean {
+  if (token === null) return false;
   const [given, expected] = [Buffer.from(header ?? ""), Buffer.from(`Bearer ${token}`)];
   return given.length === expected.length && timingSafeEqual(given, expected);
 }

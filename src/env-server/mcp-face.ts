@@ -18,6 +18,11 @@ export type FaceRequest = {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly body: string;
+  /**
+   * True for a client that may use what this package adds to a protocol: tasks of every split, the user's side, the exact grade.
+   * False for an agent, which gets the tools of its episode and its reward, whatever it says of itself.
+   */
+  readonly isTrusted: boolean;
 };
 
 export type FaceAnswer = {
@@ -40,10 +45,13 @@ type Rpc = {
   readonly params: Readonly<Record<string, unknown>>;
 };
 
-/** A session without an episode only describes. `isOwn`: a client of ours. */
+/** A session without an episode only describes. */
 type Session = {
   readonly id: string;
   readonly episode: HostedEpisode | null;
+  /** As of the request that began it. */
+  readonly isTrusted: boolean;
+  /** A client of ours, which is trusted: only it has the methods and fields named after this package. */
   readonly isOwn: boolean;
   /** The session's own, or somebody else's. */
   readonly isShared: boolean;
@@ -96,7 +104,7 @@ export class McpFace {
         `Protocol version "${version.slice(0, 40)}" is not spoken here: ${versions.join(", ")}.`,
       );
     }
-    if (method === "DELETE") return this.#end(headers["mcp-session-id"]);
+    if (method === "DELETE") return this.#end(request);
     if (method !== "POST") {
       return {
         status: 405,
@@ -124,10 +132,17 @@ export class McpFace {
     await Promise.all(sessions.flatMap(({ episode, isShared }) => (isShared ? [] : (episode?.close() ?? []))));
   }
 
-  async #end(id: string | undefined): Promise<FaceAnswer> {
-    if (id === undefined) return plainError(400, -32600, "Mcp-Session-Id is missing.");
+  /** A session belongs to clients of the trust that began it. */
+  #session(id: string, isTrusted: boolean): Session | null {
     const session = this.#sessions.get(id);
-    if (session === undefined) return plainError(404, -32001, "There is no such session.");
+    return session?.isTrusted === isTrusted ? session : null;
+  }
+
+  async #end({ headers, isTrusted }: FaceRequest): Promise<FaceAnswer> {
+    const id = headers["mcp-session-id"];
+    if (id === undefined) return plainError(400, -32600, "Mcp-Session-Id is missing.");
+    const session = this.#session(id, isTrusted);
+    if (session === null) return plainError(404, -32001, "There is no such session.");
     this.#sessions.delete(id);
     if (!session.isShared) await session.episode?.close().catch(() => undefined);
     return { status: 200, headers: {}, body: null };
@@ -145,8 +160,8 @@ export class McpFace {
     if (method === "initialize") return this.#initialize(rpc, request);
     const sessionId = request.headers["mcp-session-id"];
     if (sessionId === undefined) return plainError(400, -32600, "Mcp-Session-Id is missing; begin with initialize.");
-    const session = this.#sessions.get(sessionId);
-    if (session === undefined) return plainError(404, -32001, "There is no such session; begin with initialize.");
+    const session = this.#session(sessionId, request.isTrusted);
+    if (session === null) return plainError(404, -32001, "There is no such session; begin with initialize.");
     if (isAnswer || id === undefined) return { status: 202, headers: {}, body: null };
     try {
       const result = await this.#carryOut(rpc, session);
@@ -156,17 +171,19 @@ export class McpFace {
     }
   }
 
-  async #initialize({ id, params }: Rpc, { url }: FaceRequest): Promise<FaceAnswer> {
+  async #initialize({ id, params }: Rpc, { url, isTrusted }: FaceRequest): Promise<FaceAnswer> {
     const offered = params["protocolVersion"];
     const protocolVersion = typeof offered === "string" && versions.includes(offered) ? offered : versions[0];
-    const extension = asRecord(asRecord(asRecord(params["capabilities"])?.["experimental"])?.[own]);
+    // Anybody can say so. From an agent it means nothing, as every capability that a server does not know.
+    const claimed = asRecord(asRecord(asRecord(params["capabilities"])?.["experimental"])?.[own]);
+    const extension = isTrusted ? claimed : null;
     const isOwn = extension !== null;
     this.#forgetClosed();
     let session: Session;
     try {
       const shared = this.#shared;
       const episode = shared ?? (await this.#open(extension, url));
-      session = { id: randomUUID(), episode, isOwn, isShared: shared !== null };
+      session = { id: randomUUID(), episode, isTrusted, isOwn, isShared: shared !== null };
     } catch (error) {
       if (error instanceof HostFullError) {
         return { ...plainError(503, -32000, error.message, id), headers: { "retry-after": "1" } };
@@ -181,8 +198,9 @@ export class McpFace {
       protocolVersion,
       capabilities: {
         tools: {},
-        ...(isOwn ? {} : { prompts: {} }),
-        experimental: { [own]: { ...about, opening: episode?.environment.opening ?? null } },
+        ...(isOwn
+          ? { experimental: { [own]: { ...about, opening: episode?.environment.opening ?? null } } }
+          : { prompts: {} }),
       },
       serverInfo: { name: `trainable-agents ${this.#host.source.name}`, version: this.#version },
       instructions: instructionsOf(session),
@@ -219,6 +237,7 @@ export class McpFace {
     const { episode, isOwn } = session;
     if (episode?.isClosed === true)
       throw new RpcError(-32001, "The episode is closed: a call of it failed, or it was idle too long.");
+    if (isOwn && method.startsWith(`${own}/`)) return this.#carryOutOwn({ method, params }, episode);
     switch (method) {
       case "ping":
         return {};
@@ -232,6 +251,17 @@ export class McpFace {
         if (params["name"] !== "task" || episode === null) throw new RpcError(-32602, "There is no such prompt.");
         return { messages: [{ role: "user", content: { type: "text", text: episode.firstUtterance } }] };
       }
+      default:
+        throw noMethod(method);
+    }
+  }
+
+  /** The methods of a client of ours. */
+  async #carryOutOwn(
+    { method, params }: Pick<Rpc, "method" | "params">,
+    episode: HostedEpisode | null,
+  ): Promise<unknown> {
+    switch (method) {
       case `${own}/describe`: {
         const { name, splits, users, argumentErrors, resume = "replay" } = this.#host.source;
         const sizes = Object.fromEntries(splits.map((split) => [split, this.#host.source.taskset(split).size]));
@@ -251,7 +281,7 @@ export class McpFace {
         return { ...grade, info: dumpJson(info) };
       }
       default:
-        throw new RpcError(-32601, `There is no method "${method.slice(0, 100)}".`);
+        throw noMethod(method);
     }
   }
 
@@ -263,7 +293,7 @@ export class McpFace {
     if (!session.isOwn) {
       const extra = extraNames(episode.environment.tools);
       if (name === extra.respond) return respond(episode, given);
-      if (name === extra.finish) return finish(episode);
+      if (name === extra.finish) return finish(episode, session.isTrusted);
       if (!episode.environment.tools.some((tool) => tool.name === name)) {
         throw new RpcError(-32602, `There is no tool "${name.slice(0, 100)}".`);
       }
@@ -274,9 +304,12 @@ export class McpFace {
     if (!(args instanceof Map)) throw new RpcError(-32602, "The arguments are no object.");
     const result = await episode.call(name, args, { isChecked: session.isOwn });
     const { text, isError, endsEpisode, info, reward } = result;
-    const said = endsEpisode && !session.isOwn ? `${text}\n[The episode is over; call finish.]` : text;
+    if (!session.isOwn) {
+      const said = endsEpisode ? `${text}\n[The episode is over; call finish.]` : text;
+      return { content: textContent(said), isError };
+    }
     const more = { endsEpisode, info: dumpJson(info), ...(reward === undefined ? {} : { reward }) };
-    return { content: textContent(said), isError, _meta: { [`${own}/result`]: more } };
+    return { content: textContent(text), isError, _meta: { [`${own}/result`]: more } };
   }
 }
 
@@ -295,11 +328,12 @@ async function respond(episode: HostedEpisode, given: Readonly<Record<string, un
   return { content: textContent(shown), isError: false, structuredContent: { text, isOver } };
 }
 
-async function finish(episode: HostedEpisode): Promise<object> {
+/** Metrics and log often name what was expected, which an agent could tell the next attempt at the task. */
+async function finish(episode: HostedEpisode, isTrusted: boolean): Promise<object> {
   const { reward, metrics, log } = await episode.grade("completed");
   return {
     content: textContent(`The episode is over. Reward: ${reward}`),
-    structuredContent: { reward, metrics, log },
+    structuredContent: isTrusted ? { reward, metrics, log } : { reward },
   };
 }
 
@@ -346,6 +380,10 @@ function instructionsOf({ episode, isOwn }: Session): string {
   if (isOwn) return guidelines;
   const { respond: talk, finish: end } = extraNames(tools);
   return `${guidelines}\n\nTalk to the user with the tool "${talk}"; end with the tool "${end}". The user begins: ${episode.firstUtterance}`;
+}
+
+function noMethod(method: string): RpcError {
+  return new RpcError(-32601, `There is no method "${method.slice(0, 100)}".`);
 }
 
 function needed(episode: HostedEpisode | null): HostedEpisode {

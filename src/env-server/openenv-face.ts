@@ -35,8 +35,12 @@ export class OpenEnvFace {
   }
 
   /** `null` for a path that is none of OpenEnv's. Never rejects. */
-  async handle({ method, url, body }: FaceRequest): Promise<FaceAnswer | null> {
+  async handle({ method, url, body, isTrusted }: FaceRequest): Promise<FaceAnswer | null> {
     try {
+      if (url.pathname === "/tasks" && !isTrusted) {
+        const detail = "Tasks are listed for clients with the server's token; an agent's opens episodes.";
+        return { status: 403, headers: {}, body: { detail } };
+      }
       switch (`${method} ${url.pathname}`) {
         case "GET /schema":
           return ok(openEnvSchema);
@@ -51,7 +55,9 @@ export class OpenEnvFace {
           return ok(this.#tasks(url.searchParams));
         case "POST /reset":
         case "POST /step":
-          return ok(frameBody(await this.#once(url.pathname, objectOf(body === "" ? "{}" : body))));
+          return ok(
+            frameBody(await this.#once(url.pathname, { body: objectOf(body === "" ? "{}" : body), isTrusted })),
+          );
         default:
           return null;
       }
@@ -63,8 +69,8 @@ export class OpenEnvFace {
   }
 
   /** Answers a socket until it closes. */
-  serve(socket: WebSocket): void {
-    const session = new OpenEnvSession(this.#host);
+  serve(socket: WebSocket, { isTrusted }: Pick<FaceRequest, "isTrusted">): void {
+    const session = new OpenEnvSession(this.#host, { isTrusted });
     let last = Promise.resolve();
     const end = async (): Promise<void> => {
       this.#closing.delete(close);
@@ -123,8 +129,11 @@ export class OpenEnvFace {
   }
 
   /** A call of HTTP: a world of its own, which nobody meets again. */
-  async #once(path: string, body: JsonObject): Promise<Shown> {
-    const session = new OpenEnvSession(this.#host);
+  async #once(
+    path: string,
+    { body, isTrusted }: { readonly body: JsonObject; readonly isTrusted: boolean },
+  ): Promise<Shown> {
+    const session = new OpenEnvSession(this.#host, { isTrusted });
     try {
       if (path === "/reset") return await session.reset(body);
       const action = body.get("action");

@@ -29,6 +29,8 @@ export class OpenEnvError extends Error {
 /** The episode of one socket; the next reset ends it and begins another. */
 export class OpenEnvSession {
   readonly #host: EpisodeHost;
+  /** As of a `FaceRequest`. */
+  readonly #isTrusted: boolean;
   #episode: HostedEpisode | null = null;
   #id: string | null = null;
   /** The client has the user: it hears, grades, and gets everything exactly. */
@@ -39,8 +41,9 @@ export class OpenEnvSession {
   /** Rewards that steps have had. */
   #given = 0;
 
-  constructor(host: EpisodeHost) {
+  constructor(host: EpisodeHost, { isTrusted }: { readonly isTrusted: boolean }) {
     this.#host = host;
+    this.#isTrusted = isTrusted;
   }
 
   /** `null`: the client is done. */
@@ -71,7 +74,9 @@ export class OpenEnvSession {
     const [task, seed, id] = [data.get("task") ?? null, data.get("seed") ?? 0, data.get("episode_id") ?? null];
     if (task !== null && typeof task !== "string" && typeof task !== "number") throw invalid("task is no number or id");
     if (typeof seed !== "number" || seed < 0) throw invalid("seed is no whole number from 0");
-    this.#isOwn = data.get("user") === "client";
+    const bringsUser = data.get("user") === "client";
+    if (bringsUser && !this.#isTrusted) throw invalid("only a client with the server's token brings a user of its own");
+    this.#isOwn = bringsUser;
     const named = task === null ? null : String(task);
     const episode = await this.#host.open({ task: named, seed, hasUser: !this.#isOwn });
     if (this.#isEnded) {

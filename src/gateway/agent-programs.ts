@@ -17,6 +17,7 @@ import {
   type SamplingParams,
   type Task,
 } from "../core/index.ts";
+import { createRedactor } from "../http/index.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createSemaphore } from "../lib/limits.ts";
 import { endOfText, programError } from "../lib/program-error.ts";
@@ -66,6 +67,8 @@ export interface AgentPrograms {
   close(): Promise<void>;
 }
 
+const maxBodyBytes = 32 * 2 ** 20;
+
 /** Opens a gateway on a free port of this machine, for programs that are started here. */
 export async function openAgentPrograms(options: AgentProgramsOptions): Promise<AgentPrograms> {
   const { modelName = "policy", redact = (text) => text } = options;
@@ -83,9 +86,9 @@ export async function openAgentPrograms(options: AgentProgramsOptions): Promise<
       find: async (key) => ofKey(key),
       counter: (key) => ofKey(key),
     },
-    { ...{ token: null, modelName, redact, keepAliveMs: 10_000, rowsOf: () => [] }, admin: null },
+    { ...{ token: null, modelName, redact, maxBodyBytes, keepAliveMs: 10_000, rowsOf: () => [] }, admin: null },
   );
-  const address = { host: "127.0.0.1", port: 0, hasToken: false, maxBodyBytes: 32 * 2 ** 20 };
+  const address = { host: "127.0.0.1", port: 0, hasToken: false, maxBodyBytes };
   const listener = await serveSocket(handler, address);
   const permits = createSemaphore(options.maxPrograms ?? 64);
   const runProgram = async (session: Session, key: string, signal: AbortSignal): Promise<AgentRun> => {
@@ -97,7 +100,7 @@ export async function openAgentPrograms(options: AgentProgramsOptions): Promise<
       const env = sessionVariables(variables, { url: listener.url, key, line, seed: session.settings.seed });
       const run = await runAgentCommand({ command, cwd, env, timeoutMs, maxOutputBytes, signal });
       // Clients of models say in errors which key was wrong.
-      return { ...run, stderr: redact(run.stderr.replaceAll(key, "[key]")) };
+      return { ...run, stderr: redact(createRedactor([key], "[key]")(run.stderr)) };
     } finally {
       sessions.delete(hashOf(key));
       release();

@@ -4,6 +4,7 @@
 import { hash, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
 import { type Episode, messageOf } from "../core/index.ts";
+import { acceptedEncodings, BodyError, unpackBody } from "../http/index.ts";
 import { chatDialect, completionsDialect } from "./dialects/chat.ts";
 import {
   type AnswerDelta,
@@ -41,6 +42,8 @@ export type GatewayHandlerOptions = {
   readonly token: string | null;
   /** What `/v1/models` lists. */
   readonly modelName: string;
+  /** Of a request, as it was sent and as it is decoded, in bytes. */
+  readonly maxBodyBytes: number;
   /** A stream without an event for so long gets a comment, in milliseconds. */
   readonly keepAliveMs: number;
   /** Takes secrets out of messages. */
@@ -57,6 +60,8 @@ const dialects: Readonly<Record<string, Dialect>> = {
   "/responses": responsesDialect,
   "/completions": completionsDialect,
 };
+
+const bodyErrorCodes = { 400: "invalid-request", 413: "too-large", 415: "unsupported-media-type" } as const;
 
 const newSessionSchema = z.strictObject({
   id: z
@@ -99,19 +104,25 @@ export class GatewayHandler {
   }
 
   /** Never rejects. */
-  async handle(request: GatewayHttpRequest): Promise<GatewayHttpResponse> {
-    const [whole = "", query = ""] = request.url.split("?", 2);
+  async handle(received: GatewayHttpRequest): Promise<GatewayHttpResponse> {
+    const [whole = "", query = ""] = received.url.split("?", 2);
     const prefixed = /^\/s\/([^/]+)(\/.*)$/.exec(whole);
     const path = prefixed?.[2] ?? whole;
     const model = path.startsWith("/v1/") ? path.slice(3) : path;
     const dialect = dialects[model.replace(/\/count_tokens$/, "")];
     try {
+      const encoding = received.headers["content-encoding"];
+      const body = await unpackBody(received.body, encoding, this.#options.maxBodyBytes);
+      const request = { ...received, body };
       if (dialect !== undefined && request.method === "POST") {
         const key = prefixed?.[1] === undefined ? credentialIn(request) : decoded(prefixed[1]);
         return await this.#turn(dialect, request, { key, counts: model.endsWith("/count_tokens") });
       }
-      if (prefixed?.[1] !== undefined && path === "/mcp") return await this.#world(request, decoded(prefixed[1]));
-      return await this.#other(request, path, new URLSearchParams(query));
+      if (request.method === "GET" && /^\/v1\/models(\/.+)?$/.test(path)) return json(200, this.#models(path));
+      if (prefixed?.[1] === undefined) return await this.#other(request, path, new URLSearchParams(query));
+      // A session's key opens its model and its tools; everything else is at paths without a key.
+      if (path === "/mcp") return await this.#world(request, decoded(prefixed[1]));
+      throw noSuchPath(request.method, path);
     } catch (error) {
       return this.#failed(error, dialect ?? chatDialect);
     }
@@ -191,10 +202,7 @@ export class GatewayHandler {
     const { method } = request;
     if (method === "GET" && path === "/health")
       return json(200, { status: "ok", sessions: this.#sessions.open.length });
-    if (method === "GET" && /^\/v1\/models(\/.+)?$/.test(path)) return json(200, this.#models(path));
-    if (!/^\/v1\/sessions(\/|$)/.test(path)) {
-      throw new GatewayError("not-found", `Cannot ${method} ${path}: there is no such path.`);
-    }
+    if (!/^\/v1\/sessions(\/|$)/.test(path)) throw noSuchPath(method, path);
     this.#checkToken(credentialIn(request));
     const [id = null, action = null] = path.split("/").slice(3).map(decoded);
     const body = (): unknown =>
@@ -223,7 +231,7 @@ export class GatewayHandler {
       const episode = await this.#managed.ended(id);
       return json(200, { id, samples: this.#options.rowsOf(episode, query.get("format")) });
     }
-    throw new GatewayError("not-found", `Cannot ${method} ${path}: there is no such path.`);
+    throw noSuchPath(method, path);
   }
 
   async #create(body: unknown, headers: GatewayHttpRequest["headers"]): Promise<GatewayHttpResponse> {
@@ -324,15 +332,18 @@ export class GatewayHandler {
         ...(retryAfterMs !== null && { retryAfterMs }),
       });
     }
+    if (error instanceof BodyError) return new GatewayError(bodyErrorCodes[error.status], error.message);
     return new GatewayError("internal", this.#options.redact(`Cannot serve the request: ${messageOf(error)}`));
   }
 
   #failed(cause: unknown, dialect: Dialect): GatewayHttpResponse {
     const error = this.#asGatewayError(cause);
     const { retryAfterMs } = error;
-    const headers = retryAfterMs === null ? {} : { "retry-after": String(Math.ceil(retryAfterMs / 1000)) };
     const answer = json(error.status, dialect.error(error));
-    return { ...answer, headers: { ...answer.headers, ...headers } };
+    const headers: Record<string, string> = { ...answer.headers };
+    if (retryAfterMs !== null) headers["retry-after"] = String(Math.ceil(retryAfterMs / 1000));
+    if (error.status === 415) headers["accept-encoding"] = acceptedEncodings;
+    return { ...answer, headers };
   }
 }
 
@@ -357,6 +368,12 @@ function* restOf(
   }
   const { rest, terminal } = stream.end(answer);
   yield rest + terminal;
+}
+
+/** The path is shown without what may be a key in it. */
+function noSuchPath(method: string, path: string): GatewayError {
+  const shown = path.replace(/^\/s\/[^/]*/, "/s/<key>").slice(0, 200);
+  return new GatewayError("not-found", `Cannot ${method} ${shown}: there is no such path.`);
 }
 
 function endedView({ id, outcome, stopReason, reward, trajectory, groupId }: Episode): unknown {

@@ -63,7 +63,7 @@ export type GatewayOptions = {
   readonly modelName?: string;
   /** A streamed answer without an event for so long gets a comment, in milliseconds. @default 10,000 */
   readonly keepAliveMs?: number;
-  /** Of a request, in bytes. @default 32 MiB */
+  /** Of a request, as it was sent and as it is decoded, in bytes. @default 32 MiB */
   readonly maxBodyBytes?: number;
   /** Takes secrets out of errors. @default nothing is taken out */
   readonly redact?: (text: string) => string;
@@ -132,7 +132,10 @@ export function createGateway(parts: GatewayParts, options: GatewayOptions = {})
     },
   );
   const { modelName = "policy", keepAliveMs = 10_000 } = options;
-  const handler = new GatewayHandler(sessions, { token, modelName, keepAliveMs, redact, rowsOf, admin: sessions });
+  const handler = new GatewayHandler(sessions, {
+    ...{ token, modelName, maxBodyBytes, keepAliveMs, redact, rowsOf },
+    admin: sessions,
+  });
   return {
     get sessions() {
       return sessions.open.map(({ settings: { id }, turns, running, counters }) => ({ id, turns, running, counters }));

@@ -93,6 +93,7 @@ const statuses = {
   forbidden: 403,
   "not-found": 404,
   "too-large": 413,
+  "unsupported-media-type": 415,
   "rate-limited": 429,
   "engine-failed": 500,
   internal: 500,

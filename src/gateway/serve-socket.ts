@@ -2,7 +2,7 @@
 // whole decides whether a repeated request is answered from the record, and only the socket says so.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { type Listener, listen } from "../http/index.ts";
+import { BodyError, type Listener, listen, readBytes } from "../http/index.ts";
 import type { GatewayHandler, GatewayHttpResponse } from "./gateway.ts";
 
 export type SocketOptions = {
@@ -17,10 +17,11 @@ export type SocketOptions = {
 export function serveSocket(handler: GatewayHandler, { maxBodyBytes, ...address }: SocketOptions): Promise<Listener> {
   const serve = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
     const { headers, method = "GET", url = "/" } = incoming;
-    const body = await readBytes(incoming, maxBodyBytes);
-    if (body === null) {
-      return refuse(outgoing, 413, `Cannot serve the request: the body has more than ${maxBodyBytes} bytes.`);
-    }
+    const body = await readBytes(incoming, maxBodyBytes).catch((error: unknown) => {
+      if (error instanceof BodyError) return error;
+      throw error;
+    });
+    if (body instanceof BodyError) return refuse(outgoing, body.status, body.message);
     await send(outgoing, await handler.handle({ method, url, headers, body }));
   };
   return listen((incoming, outgoing) => void serve(incoming, outgoing).catch(() => outgoing.destroy()), {
@@ -67,23 +68,5 @@ function drained(outgoing: ServerResponse): Promise<void> {
     };
     outgoing.on("drain", done);
     outgoing.on("close", done);
-  });
-}
-
-/** `null`: there are too many. By events: an iterator over a stream costs as much as a small answer. */
-function readBytes(incoming: IncomingMessage, most: number): Promise<Buffer | null> {
-  return new Promise((resolve, reject) => {
-    const parts: Buffer[] = [];
-    let size = 0;
-    incoming.on("data", (part: Buffer) => {
-      size += part.length;
-      if (size > most) {
-        incoming.pause();
-        resolve(null);
-      } else parts.push(part);
-    });
-    incoming.on("end", () => resolve(parts.length === 1 ? parts[0]! : Buffer.concat(parts)));
-    incoming.on("error", reject);
-    incoming.on("close", () => reject(new Error("The client disconnected.")));
   });
 }

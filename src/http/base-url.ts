@@ -3,7 +3,6 @@
 
 import { ConfigurationError } from "../core/failure.ts";
 import { httpAddress } from "../lib/address.ts";
-import { unchanged } from "../lib/text.ts";
 
 /** Where a server is. `origin + path` is safe to show. */
 export type BaseUrl = {
@@ -122,17 +121,4 @@ function addressOf(host: string, port: number, product: string): string {
     );
   }
   return httpAddress(host, port);
-}
-
-/**
- * Makes a function that replaces each secret by `***`: servers like to quote the key they refuse. Empty and absent secrets
- * are left out. Not a search for unknown secrets: what is not listed passes.
- */
-export function createRedactor(secrets: readonly (string | null)[]): (text: string) => string {
-  // Longest first, so that a secret that contains another leaves no rest.
-  const known = [...new Set(secrets)]
-    .filter((secret): secret is string => secret !== null && secret !== "")
-    .toSorted((left, right) => right.length - left.length);
-  if (known.length === 0) return unchanged;
-  return (text) => known.reduce((rest, secret) => rest.replaceAll(secret, "***"), text);
 }

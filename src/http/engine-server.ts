@@ -5,7 +5,7 @@ import { createHash } from "node:crypto";
 import { type AttributedError, ConfigurationError } from "../core/failure.ts";
 import type { TokenBuffer } from "../core/token-buffer.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
-import { type BaseUrl, createRedactor, type EngineAddress, requireDuration, resolveAddress } from "./base-url.ts";
+import { type BaseUrl, type EngineAddress, requireDuration, resolveAddress } from "./base-url.ts";
 import {
   badReply,
   codeOf,
@@ -26,6 +26,7 @@ import {
   headerValue,
 } from "./http-client.ts";
 import { createHttpPool } from "./http-pool.ts";
+import { createRedactor } from "./redactor.ts";
 import { asFields, isTokenId, readCount } from "./reply.ts";
 import type { RequestBody } from "./request-body.ts";
 

@@ -46,7 +46,7 @@ export async function listen(
     if (hasToken || isFromThisMachine({ host: named, origin })) return serve(incoming, outgoing);
     forbid(
       outgoing,
-      `Cannot serve the request: without a token only programs of this machine are served, under the name localhost; give the ${what} a token.`,
+      `Cannot serve the request: without a token only programs of this machine are served, under the name localhost, and no page of another server; give the ${what} a token.`,
     );
   });
   if (upgrade !== undefined) {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { isLoopback } from "./address.ts";
+import { isFromThisMachine, isLoopback } from "./address.ts";
 
 test.each([
   ["localhost", true],
@@ -14,4 +14,35 @@ test.each([
   ["", false],
 ])("isLoopback(%j) is %s", (host, expected) => {
   expect(isLoopback(host)).toBe(expected);
+});
+
+test.each([
+  ["localhost:8900", null, true],
+  ["localhost", "http://localhost", true],
+  ["127.0.0.1:8900", "http://127.0.0.1:8900", true],
+  ["LOCALHOST:8900", "http://localhost:8900", true],
+  ["[::1]:8900", "http://[::1]:8900", true],
+  // A page of another server of this machine.
+  ["127.0.0.1:8900", "http://127.0.0.1:3000", false],
+  ["localhost:8900", "http://localhost", false],
+  ["localhost:8900", "https://localhost", false],
+  ["localhost:8900", "http://127.0.0.1:8900", false],
+  ["127.0.0.1:8900", "http://127.0.0.2:8900", false],
+  ["[::1]:8900", "http://[::1]:8901", false],
+  // A page of another machine, a page without an origin, and what is none.
+  ["127.0.0.1:8900", "https://example.com", false],
+  ["127.0.0.1:8900", "null", false],
+  ["127.0.0.1:8900", "", false],
+  ["127.0.0.1:8900", "127.0.0.1:8900", false],
+  ["127.0.0.1:8900", "file://127.0.0.1:8900", false],
+  ["127.0.0.1:8900", "http://127.0.0.1:8900, http://127.0.0.1:3000", false],
+  // A name that somebody pointed here.
+  ["evil.example:8900", null, false],
+  ["evil.example:8900", "http://evil.example:8900", false],
+  ["localhost@evil.example", null, false],
+  ["localhost.evil.example", null, false],
+  ["", null, false],
+  [null, null, false],
+])("isFromThisMachine() of host %j and origin %j is %s", (host, origin, expected) => {
+  expect(isFromThisMachine({ host, origin })).toBe(expected);
 });

@@ -1,22 +1,23 @@
 // Addresses of servers: a host and a port as one address, and whether an address or a request is of this machine alone.
 
 /**
- * False for a request that a page of another site sent: under its own name, which it had pointed at this machine, or from
- * its own origin. Requests without a body would otherwise need no permission. A browser is a program of
- * this machine that does what pages say, so pages count by where they come from.
+ * The rule of every server of ours that needs no token. False for a request that a page of another server made a browser send: under a
+ * name that is not this machine's, which its owner had pointed here, or from another origin. Another port of this machine is another
+ * origin: what is served there is not ours. A browser is a program of this machine that does what pages say, so pages count by where
+ * they come from; other programs send no origin.
  */
-export function isFromThisMachine({
-  host,
-  origin,
-}: {
-  readonly host: string | null;
-  readonly origin: string | null;
-}): boolean {
-  return isLocalAddress(`http://${host ?? ""}`) && (origin === null || isLocalAddress(origin));
+export function isFromThisMachine(request: { readonly host: string | null; readonly origin: string | null }): boolean {
+  const { host, origin } = request;
+  const address = `http://${host ?? ""}`;
+  const isLocal = URL.canParse(address) && isLoopback(new URL(address).hostname);
+  return isLocal && (origin === null || isOwnOrigin({ host, origin }));
 }
 
-function isLocalAddress(address: string): boolean {
-  return URL.canParse(address) && isLoopback(new URL(address).hostname);
+/** True for the origin of pages that the server itself sends: the host and port that the request names. */
+export function isOwnOrigin({ host, origin }: { readonly host: string | null; readonly origin: string }): boolean {
+  const address = `http://${host ?? ""}`;
+  if (!URL.canParse(address) || !/^https?:/i.test(origin) || !URL.canParse(origin)) return false;
+  return new URL(origin).host === new URL(address).host;
 }
 
 /** IPv6 with or without brackets. Checks nothing. */

@@ -5,7 +5,7 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { getRequestListener } from "@hono/node-server";
 import { Hono } from "hono";
 import type { GroupRecord } from "../core/index.ts";
-import { type Listener, listen } from "../http/index.ts";
+import { BodyError, type Listener, listen, readStream, unpackBody } from "../http/index.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { EpisodePool } from "./episode-pool.ts";
 import { GroupRequests } from "./group-requests.ts";
@@ -145,7 +145,7 @@ async function readJson(request: Request, maxBytes: number): Promise<unknown> {
       `Cannot read the request: its content-type is ${type === undefined || type === "" ? "missing" : JSON.stringify(type.slice(0, 60))}; send application/json.`,
     );
   }
-  const bytes = await readBytes(request, maxBytes);
+  const bytes = await readBody(request, maxBytes);
   try {
     return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) as unknown;
   } catch {
@@ -153,20 +153,16 @@ async function readJson(request: Request, maxBytes: number): Promise<unknown> {
   }
 }
 
-async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
-  const tooLarge = (): ServiceError =>
-    new ServiceError("too-large", `Cannot read the request: its body has more than ${maxBytes} bytes.`);
-  if (Number(request.headers.get("content-length") ?? 0) > maxBytes) throw tooLarge();
-  const parts: Uint8Array[] = [];
-  let size = 0;
-  const body: AsyncIterable<Uint8Array> | null = request.body;
-  for await (const part of body ?? []) {
-    size += part.length;
-    if (size > maxBytes) throw tooLarge();
-    parts.push(part);
+async function readBody({ headers, body }: Request, maxBytes: number): Promise<Uint8Array> {
+  try {
+    return await unpackBody(await readStream(body, maxBytes), headers.get("content-encoding"), maxBytes);
+  } catch (error) {
+    if (error instanceof BodyError) throw new ServiceError(bodyErrorCodes[error.status], error.message);
+    throw error;
   }
-  return Buffer.concat(parts);
 }
+
+const bodyErrorCodes = { 400: "bad-request", 413: "too-large", 415: "unsupported-media-type" } as const;
 
 /** True when no token is required or the header has it; compared in constant time. */
 function isAllowed(authorization: string | null, token: string | null): boolean {

@@ -75,7 +75,8 @@ describe("hostile clients", () => {
   test.each([
     ["a program of this machine", {}, 200],
     ["one that names it", { host: "localhost:8800" }, 200],
-    ["a page of this machine", { origin: "http://127.0.0.1:3000" }, 200],
+    ["a page of its own", { host: "localhost:8800", origin: "http://localhost:8800" }, 200],
+    ["a page of another server of this machine", { origin: "http://127.0.0.1:3000" }, 403],
     ["a page of another site", { origin: "https://example.com" }, 403],
     ["a page without an origin of its own", { origin: "null" }, 403],
     ["a site that points its name here", { host: "rebound.example.com:8800" }, 403],

@@ -5,6 +5,7 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { ConfigurationError } from "../core/index.ts";
 import { type Listener, listen } from "../http/index.ts";
+import { isOwnOrigin } from "../lib/address.ts";
 import { answer, runOf, type ViewerParts } from "./answers.ts";
 import { readPageParts, safeHeaders, servedPage } from "./page.ts";
 
@@ -62,7 +63,7 @@ function isToken({ headers }: IncomingMessage, query: URLSearchParams, token: st
   const given = headers["x-viewer-token"] ?? query.get("token") ?? "";
   const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
   const { host = "", origin } = headers;
-  if (origin !== undefined && (!URL.canParse(origin) || new URL(origin).host !== host)) return false;
+  if (origin !== undefined && !isOwnOrigin({ host, origin })) return false;
   return typeof given === "string" && timingSafeEqual(digest(given), digest(token));
 }
 

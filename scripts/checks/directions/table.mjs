@@ -50,6 +50,8 @@ export const modules = {
       "eventsource-parser": "http/event-stream.ts",
       ws: "http/web-socket.ts",
     },
+    // Servers that only receive load no client.
+    entries: ["received-body.ts"],
     isInternal: true,
   },
   "engines/*": { imports: ["core", "lib", "http"] },
@@ -175,7 +177,7 @@ export const modules = {
   // The local page over runs: its server, and what server and page have in common.
   viewer: {
     imports: [
-      ...["core", "python-semantics", "http", "statistics", "trajectories", "store", "foreign", "learner"],
+      ...["core", "lib", "python-semantics", "http", "statistics", "trajectories", "store", "foreign", "learner"],
       "viewer/wire",
     ],
     isInternal: true,
@@ -183,7 +185,7 @@ export const modules = {
   "viewer/wire": { imports: ["core", "statistics", "trajectories"], browser: true, isInternal: true },
 
   testing: {
-    imports: ["core", "lib", "python-semantics"],
+    imports: ["core", "lib", "python-semantics", "http"],
     packages: { hono: "*", "@hono/node-server": "*", zod: "*" },
   },
   // The public functions and the composition of parts from options: implementations are chosen here and nowhere below.

@@ -7,6 +7,7 @@ import type { AddressInfo } from "node:net";
 import { type HttpBindings, getRequestListener } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import type { Context, Hono } from "hono";
+import { BodyError, unpackedRequest } from "../../http/received-body.ts";
 import type { LiveRequest, RequestTable } from "./run-sequence.ts";
 import { WireFaultError } from "./sampler.ts";
 
@@ -227,15 +228,26 @@ export type Front = {
   load(): { readonly running: number; readonly waiting: number };
 };
 
+/** Of a body with a content-encoding, as it was sent and decoded. Servers of other makers decode none. */
+const mostEncodedBytes = 64 * 2 ** 20;
+
 /** `answerTo`: the answer for an error that a route threw; a refusal of the protocol, or any other. */
 export function frontOf(app: FrontApp, table: RequestTable, answerTo: (error: unknown) => WholeAnswer): Front {
   app.onError((error) => {
     const { status, headers, text } = answerTo(error);
     return new Response(text, { status, headers });
   });
+  const fetch = async (request: Request, bindings?: HttpBindings): Promise<Response> => {
+    try {
+      return await app.fetch(await unpackedRequest(request, mostEncodedBytes), bindings);
+    } catch (error) {
+      if (!(error instanceof BodyError)) throw error;
+      return Response.json({ error: { message: error.message } }, { status: error.status });
+    }
+  };
   return {
-    handle: async (request) => app.fetch(request),
-    listen: (options = {}) => listenOn((request, bindings) => app.fetch(request, bindings), options),
+    handle: (request) => fetch(request),
+    listen: (options = {}) => listenOn(fetch, options),
     load: () => ({ running: table.running, waiting: table.waiting }),
   };
 }

@@ -1,0 +1,139 @@
+import * as zlib from "node:zlib";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { acceptedEncodings, BodyError, readStream, unpackBody, unpackedRequest } from "./received-body.ts";
+
+const { zstdCompressSync } = zlib as { readonly zstdCompressSync?: (bytes: Uint8Array) => Buffer };
+/** A skippable frame, an empty one and ten zeros: what any zstd writes. */
+const someZstd = Buffer.from("28b52ffd040051000010000000000000000000000000", "hex");
+
+type Encoding = readonly [string, (bytes: Uint8Array) => Buffer];
+const encodings: readonly Encoding[] = [
+  ["gzip", (bytes) => zlib.gzipSync(bytes)],
+  ["x-gzip", (bytes) => zlib.gzipSync(bytes, { level: 0 })],
+  ["deflate", (bytes) => zlib.deflateSync(bytes)],
+  ["deflate", (bytes) => zlib.deflateRawSync(bytes)],
+  ["br", (bytes) => zlib.brotliCompressSync(bytes)],
+  ["identity", (bytes) => Buffer.from(bytes)],
+  ...(zstdCompressSync === undefined ? [] : [["zstd", zstdCompressSync] as const]),
+];
+
+const failure = async (unpacking: Promise<unknown>): Promise<BodyError> => {
+  const error = await unpacking.then(
+    () => new Error("It was unpacked."),
+    (caught: unknown) => caught,
+  );
+  if (error instanceof BodyError) return error;
+  throw error;
+};
+
+describe("unpackBody()", () => {
+  it("decodes every encoding and all lists of them, as long as what is unpacked has no byte too many", async () => {
+    const bodies = fc.oneof(
+      fc.uint8Array({ minLength: 2, maxLength: 3000 }),
+      fc.nat(3000).map((size) => new Uint8Array(size + 2)),
+    );
+    await fc.assert(
+      fc.asyncProperty(bodies, fc.array(fc.constantFrom(...encodings), { maxLength: 3 }), async (body, applied) => {
+        const packed = applied.reduce<Buffer>((bytes, [, pack]) => pack(bytes), Buffer.from(body));
+        const header = applied
+          .map(([name], at) => (at % 2 === 0 ? name : name.toUpperCase()))
+          .join(applied.length % 2 === 0 ? "," : ", ");
+        const room = Math.max(body.length, ...intermediate(body, applied));
+        expect(Buffer.compare(await unpackBody(packed, header, room), body)).toBe(0);
+        if (applied.every(([name]) => name === "identity")) return;
+        expect(await failure(unpackBody(packed, header, body.length - 1))).toMatchObject({ status: 413 });
+      }),
+    );
+  });
+
+  it("refuses an encoding that it does not know, and names those that it does", async () => {
+    for (const name of ["compress", "aws-chunked", "gzip2", "constructor", "gzip, lzma", "gzip;q=1", "*"]) {
+      const error = await failure(unpackBody(Buffer.from("{}"), name, 100));
+      expect(error).toMatchObject({ status: 415, message: expect.stringContaining(acceptedEncodings) as unknown });
+    }
+    const often = "gzip, gzip, gzip, gzip";
+    expect(await failure(unpackBody(Buffer.from("{}"), often, 100))).toMatchObject({ status: 415 });
+  });
+
+  it("says so where this Node has no zstd, and decodes it where it has", async () => {
+    const unpacking = unpackBody(someZstd, "zstd", 100);
+    if (zstdCompressSync === undefined) expect((await failure(unpacking)).message).toContain("22.15");
+    else expect(await failure(unpacking).catch(() => null)).not.toMatchObject({ status: 415 });
+  });
+
+  it("refuses a body that is not encoded as its header says, cut short or changed", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom(...encodings), fc.nat(), fc.nat(255), async ([name, pack], place, byte) => {
+        fc.pre(name !== "identity");
+        const body = Buffer.from(JSON.stringify({ messages: Array.from({ length: 20 }, (_, at) => `message ${at}`) }));
+        const packed = pack(body);
+        const cut = packed.subarray(0, 1 + (place % (packed.length - 1)));
+        const changed = Buffer.from(packed);
+        changed[place % packed.length] = byte;
+        for (const bytes of [cut, changed]) {
+          const unpacked = await unpackBody(bytes, name, 1000).catch((error: unknown) => error);
+          if (unpacked instanceof Error) expect(unpacked).toMatchObject({ status: 400 });
+          else expect((unpacked as Buffer).length).toBeLessThanOrEqual(1000);
+        }
+      }),
+    );
+    expect(await failure(unpackBody(Buffer.from('{"a": 1}'), "gzip", 100))).toMatchObject({ status: 400 });
+  });
+
+  it("stops at the bound of a body that unpacks to far more, in every encoding and packed twice", async () => {
+    // Members that follow one another are one body.
+    const member = zlib.gzipSync(Buffer.alloc(2 ** 24));
+    const quick = { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 1 } };
+    const bombs: readonly (readonly [string, Buffer])[] = [
+      ["gzip", Buffer.concat(Array.from({ length: 64 }, () => member))],
+      ["deflate", zlib.deflateRawSync(Buffer.alloc(2 ** 26), { level: 1 })],
+      ["br", zlib.brotliCompressSync(Buffer.alloc(2 ** 26), quick)],
+    ];
+    const twice = ["gzip, gzip", zlib.gzipSync(bombs[0]![1])] as const;
+    for (const [name, bytes] of [...bombs, twice]) {
+      const before = process.memoryUsage().rss;
+      expect(await failure(unpackBody(bytes, name, 2 ** 20))).toMatchObject({ status: 413 });
+      expect(process.memoryUsage().rss - before).toBeLessThan(64 * 2 ** 20);
+    }
+  });
+
+  it("leaves a body without an encoding, and an empty one, as they are", async () => {
+    const bytes = Buffer.from("{}");
+    for (const none of [undefined, null, "", "identity", " , "])
+      expect(await unpackBody(bytes, none, 1)).toEqual(bytes);
+    expect(await unpackBody(Buffer.alloc(0), "gzip", 1)).toHaveLength(0);
+  });
+});
+
+it("unpackedRequest() is the request decoded, or itself", async () => {
+  const url = "http://server.invalid/";
+  const plain = new Request(url, { method: "POST", body: "{}" });
+  expect(await unpackedRequest(plain, 10)).toBe(plain);
+  const headers = { "content-encoding": "gzip", "content-type": "application/json", "x-other": "1" };
+  const packed = new Request(url, { method: "POST", body: new Uint8Array(zlib.gzipSync('{"a": 1}')), headers });
+  const unpacked = await unpackedRequest(packed, 100);
+  expect([await unpacked.json(), unpacked.headers.get("content-encoding"), unpacked.headers.get("x-other")]).toEqual([
+    { a: 1 },
+    null,
+    "1",
+  ]);
+});
+
+it("readStream() reads no further than its bound", async () => {
+  let given = 0;
+  const stream = (async function* endless() {
+    for (;;) {
+      given++;
+      yield new Uint8Array(10);
+    }
+  })();
+  expect(await failure(readStream(stream, 35))).toMatchObject({ status: 413 });
+  expect(given).toBe(4);
+});
+
+/** Sizes between the steps of an unpacking: each is within the bound, too. */
+function intermediate(body: Uint8Array, applied: readonly Encoding[]): number[] {
+  let bytes: Uint8Array = body;
+  return applied.map(([, pack]) => (bytes = pack(bytes)).length);
+}
