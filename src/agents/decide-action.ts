@@ -251,7 +251,8 @@ export type ProblemPolicy = Readonly<Record<ActionProblemCode, ProblemDispositio
  *
  * - `not-an-object` and `several-calls` behave as τ-bench and its trainers do, so that numbers compare.
  * - `schema-violation`: "observe" means that the environment or the loop answers, whichever reports argument errors.
- * - `unknown-tool`: "forward" needs a renderer that lets unknown calls through; without one it is observed.
+ * - `unknown-tool`: "observe" likewise. "forward" reaches only calls that were read as such: those of models behind an API, and
+ *   sampled ones where the environment answers unknown tools.
  * - `repaired`: the call that repair mode made out of a near-miss is carried out; "end" and "abort" are the alternatives.
  * - `no-call`: "words" is ordinary speech and then not counted as a problem.
  */

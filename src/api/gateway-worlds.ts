@@ -29,6 +29,7 @@ export async function openWorlds(
     throw new GatewayError("not-found", `Cannot grade session "${id}": its environment was another process's.`);
   };
   return {
+    unknownTools: source.unknownTools ?? "loop",
     open: async (id, { task, seed }) => {
       try {
         const episode = await host.open({ task, seed, hasUser: true });

@@ -108,6 +108,62 @@ describe("chatAgent() on an OpenAI-compatible server", () => {
     ]);
   });
 
+  it.each([
+    ["I think ###</think>\n\nHello.", "I think ###", "Hello."],
+    ["Hello. <think>Or not.</think>", "Or not.", "Hello."],
+    ["Hello.\n<think>Or", "Or", "Hello."],
+    ["<thought>hm</thought>Hello.", "hm", "Hello."],
+  ])("does not say its reasoning: %j", async (text, reasoning, content) => {
+    const { action } = await ask({ http: answering(says(text)) });
+    expect(action).toMatchObject({ text, reasoning, content });
+    const split = completion({ content: text, reasoning_content: "first" });
+    expect((await ask({ http: answering(split) })).action).toMatchObject({
+      reasoning: `first\n\n${reasoning}`,
+      content,
+    });
+  });
+
+  it.each([
+    [
+      [
+        { type: "thinking", thinking: [{ type: "text", text: "hm" }] },
+        { type: "text", text: "Hello." },
+      ],
+    ],
+    [
+      [
+        { type: "reasoning", text: "hm" },
+        { type: "output_text", text: "Hello." },
+      ],
+    ],
+    [[{ type: "thinking", thinking: "hm" }, { text: "Hello." }]],
+  ])("keeps parts of reasoning apart from those of text: %j", async (content) => {
+    const { action } = await ask({ http: answering(completion({ content })) });
+    expect(action).toMatchObject({ reasoning: "hm", content: "Hello." });
+  });
+
+  it("asks again for a reply that is nothing but reasoning, and then takes it as saying nothing", async () => {
+    const clock = createManualClock();
+    const thinks = completion({ content: null, reasoning_content: "hm" });
+    const http = answering(thinks, says("hm</think>"), says("ok"));
+    const asked = ask({ http, clock });
+    await clock.drain();
+    const { action, attempts, usage } = await asked;
+    expect(action).toMatchObject({ reasoning: null, content: "ok" });
+    expect(attempts).toMatchObject([{ failure: { code: "empty-reply" } }, { failure: { code: "empty-reply" } }]);
+    expect(usage.modelCalls).toBe(3);
+    const always = fakeServer(() => thinks);
+    const asking = ask({ http: always, clock });
+    await clock.drain();
+    expect((await asking).action).toMatchObject({ reasoning: "hm", content: "", toolCalls: [], isTerminated: true });
+    expect(always.requests.length).toBe(3);
+    // A call says something, and what was cut off says that it was.
+    const calls = completion({ content: "hm</think>", tool_calls: [called("get_order", "{}")] });
+    expect((await ask({ http: answering(calls) })).action.toolCalls).toHaveLength(1);
+    const cut = completion({ content: "<think>hm" }, { finish_reason: "length" });
+    expect((await ask({ http: answering(cut) })).action).toMatchObject({ content: "", isTerminated: false });
+  });
+
   it("takes silence as an answer, since a bad turn is data", async () => {
     const { action } = await ask({ http: answering(says(null)) });
     expect(action).toMatchObject({ text: "", content: "", toolCalls: [] });

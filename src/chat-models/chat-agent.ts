@@ -1,11 +1,12 @@
 // An agent behind an API: any chat model, read as a renderer reads sampled tokens. What it says is data, however odd; only
 // faults of the call are faults.
 
-import type { Attempt, ChatAgent, ParsedAction } from "../core/index.ts";
-import { splitThinking } from "../lib/text.ts";
+import { type Attempt, AttributedError, type ChatAgent, type ParsedAction } from "../core/index.ts";
+import { splitReasoning } from "../lib/reasoning.ts";
 import { type ChatModel, type ChatModelOptions, type ChatReply, UsageMeter } from "./chat-model.ts";
 import { createChatModel } from "./create-chat-model.ts";
 import { type CallLimits, createModelCaller } from "./model-caller.ts";
+import { modelFailure } from "./model-failure.ts";
 
 export type ChatAgentOptions = ChatModelOptions &
   Omit<CallLimits, "maxReasks"> & {
@@ -28,24 +29,34 @@ export function chatAgent(options: ChatAgentOptions): ChatAgent {
     reply: async ({ messages, tools, turn, seed }, { signal } = {}) => {
       const meter = new UsageMeter();
       const attempts: Attempt[] = [];
-      const reply = await caller.ask(messages, (answer) => answer, {
-        tools,
-        seed,
-        signal,
-        meter: meter.add,
+      let action: ParsedAction | null = null;
+      const read = (answer: ChatReply): ParsedAction => {
+        action = readReply(answer, turn);
+        if (saysSomething(action)) return action;
+        const message = `Cannot take the reply of agent model "${model.name}" as an action: it is nothing but reasoning; it is requested again.`;
+        throw modelFailure("agent", "empty-reply", { message });
+      };
+      const asked = caller.ask(messages, read, {
+        ...{ tools, seed, signal, meter: meter.add },
         onRetry: (attempt) => attempts.push(attempt),
       });
-      return { action: readReply(reply, turn), usage: meter.total(), attempts };
+      const said = await asked.catch((error: unknown) => {
+        // An agent that only ever thinks has said nothing, which is an action like every other.
+        if (action !== null && error instanceof AttributedError && error.failure.code === "empty-reply") return action;
+        throw error;
+      });
+      return { action: said, usage: meter.total(), attempts };
     },
   };
 }
 
-function readReply({ text, reasoning, toolCalls, isCutOff }: ChatReply, turn: number): ParsedAction {
-  const { thinking, content } = splitThinking(text);
+function readReply({ text, reasoning: reported, toolCalls, isCutOff }: ChatReply, turn: number): ParsedAction {
+  const { reasoning, content } = splitReasoning(text);
+  const thoughts = [reported, reasoning].filter((part) => part !== null);
   return {
     text,
-    reasoning: reasoning ?? thinking,
-    content: thinking === null ? content : content.trim(),
+    reasoning: thoughts.length === 0 ? null : thoughts.join("\n\n"),
+    content,
     toolCalls: toolCalls.map(({ id, name, argumentsText }, index) => ({
       id: id ?? `call_${turn}_${index}`,
       name,
@@ -54,4 +65,9 @@ function readReply({ text, reasoning, toolCalls, isCutOff }: ChatReply, turn: nu
     problems: [],
     isTerminated: !isCutOff,
   };
+}
+
+/** False for a reply that ended by itself and is nothing but reasoning. Silence, and what was cut off, are actions. */
+function saysSomething({ reasoning, content, toolCalls, isTerminated }: ParsedAction): boolean {
+  return reasoning === null || content.trim() !== "" || toolCalls.length > 0 || !isTerminated;
 }

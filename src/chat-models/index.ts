@@ -3,7 +3,7 @@
 
 export { findHostKey, type KeyOptions } from "./api-key.ts";
 export { chatAgent, type ChatAgentOptions } from "./chat-agent.ts";
-export { splitThinking, type SplitReply } from "../lib/text.ts";
+export { splitReasoning, type SplitReply } from "../lib/reasoning.ts";
 export {
   type ChatMessage,
   type ChatModel,

@@ -157,10 +157,17 @@ export interface Renderer {
   readonly parsers: ParserFacts;
   renderPrompt(messages: readonly Message[], tools: readonly Tool[]): RenderedPrompt;
   bridge(input: BridgeInput): BridgeResult;
-  /** `turn` numbers the call ids. Never throws on model output. */
+  /**
+   * `turn` numbers the call ids. `unknownTools`: what answers a call of a tool that is not in `tools`. For "environment" it is
+   * read like every other call; for "loop", the default, it is a problem and no call, as in SGLang. Never throws on model output.
+   */
   parseAction(
     sampledTokens: Uint32Array,
-    options: { readonly tools: readonly Tool[]; readonly turn: number },
+    options: {
+      readonly tools: readonly Tool[];
+      readonly turn: number;
+      readonly unknownTools?: "environment" | "loop";
+    },
   ): ParsedAction;
   /**
    * Of an action that is still sampled: characters at the end of the reasoning or content so far which may yet turn out to be

@@ -254,6 +254,12 @@ export class HostedEpisode {
     return this.#closing !== null;
   }
 
+  /** Whether a call of a tool of this name is the environment's to answer: it has the tool, or answers unknown ones itself. */
+  answers(name: string): boolean {
+    const { unknownTools = "loop" } = this.#parts.source;
+    return unknownTools === "environment" || this.environment.tools.some((tool) => tool.name === name);
+  }
+
   /** `isChecked`: arguments have passed the schema of the tool. */
   call(name: string, args: JsonObject, { isChecked }: { readonly isChecked: boolean }): Promise<ToolResult> {
     return this.#inOrder(async (signal) => {

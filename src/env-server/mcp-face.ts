@@ -263,9 +263,9 @@ export class McpFace {
   ): Promise<unknown> {
     switch (method) {
       case `${own}/describe`: {
-        const { name, splits, users, argumentErrors, resume = "replay" } = this.#host.source;
+        const { name, splits, users, argumentErrors, unknownTools = "loop", resume = "replay" } = this.#host.source;
         const sizes = Object.fromEntries(splits.map((split) => [split, this.#host.source.taskset(split).size]));
-        return { name, sizes, users, argumentErrors, resume };
+        return { name, sizes, users, argumentErrors, unknownTools, resume };
       }
       case `${own}/tasks`: {
         const [from, count] = [wholeOf(params["from"]), wholeOf(params["count"])];
@@ -294,7 +294,7 @@ export class McpFace {
       const extra = extraNames(episode.environment.tools);
       if (name === extra.respond) return respond(episode, given);
       if (name === extra.finish) return finish(episode, session.isTrusted);
-      if (!episode.environment.tools.some((tool) => tool.name === name)) {
+      if (!episode.answers(name)) {
         throw new RpcError(-32602, `There is no tool "${name.slice(0, 100)}".`);
       }
       if (episode.isOver) return over;

@@ -118,8 +118,9 @@ export class OpenEnvFace {
     const split = query.get("split");
     if (split === null) {
       const sizes = Object.fromEntries(source.splits.map((one) => [one, source.taskset(one).size]));
-      const { name, users, argumentErrors, resume = "replay" } = source;
-      return { name, sizes, users: users.filter((user) => user !== "replay"), argument_errors: argumentErrors, resume };
+      const { name, users, argumentErrors, unknownTools = "loop", resume = "replay" } = source;
+      const played = users.filter((user) => user !== "replay");
+      return { name, sizes, users: played, argument_errors: argumentErrors, unknown_tools: unknownTools, resume };
     }
     const [from, count] = [Number(query.get("from") ?? 0), Number(query.get("count") ?? mostTasks)];
     if (!Number.isSafeInteger(from) || from < 0 || !Number.isSafeInteger(count)) {

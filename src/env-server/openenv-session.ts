@@ -111,9 +111,11 @@ export class OpenEnvSession {
     if (episode.isOver && !this.#isOwn) throw new OpenEnvError("EXECUTION_ERROR", "The episode is over: reset.");
     this.#steps++;
     const { respond, finish } = extraNames(episode.environment.tools);
-    if (name === respond) return this.#respond(episode, name, args);
-    if (name === finish) return this.#finish(episode, name, args);
-    if (!episode.environment.tools.some((tool) => tool.name === name)) {
+    // A client of ours says when a policy called a tool that has one of the two names and does not exist.
+    const isCall = this.#isOwn && action.get("is_call") === true;
+    if (name === respond && !isCall) return this.#respond(episode, name, args);
+    if (name === finish && !isCall) return this.#finish(episode, name, args);
+    if (!episode.answers(name)) {
       return shown(name, null, {
         error: { error_type: "tool_not_found", message: `Unknown tool: '${name.slice(0, 100)}'` },
       });

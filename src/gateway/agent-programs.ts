@@ -115,7 +115,7 @@ export async function openAgentPrograms(options: AgentProgramsOptions): Promise<
         const { episodeId: id, groupId, sampleIndex, seed, signal, onEvent, resumeFrom = [] } = request;
         const session = new Session(
           {
-            ...{ id, groupId, sampleIndex, task, seed, clientSampling, maxCalls: 64 },
+            ...{ id, groupId, sampleIndex, task, seed, clientSampling, maxCalls: 64, unknownTools: "loop" },
             sampling: request.sampling ?? sampling,
             episode: { ...episode, requestTag: request.requestTag ?? "" },
           },

@@ -18,6 +18,8 @@ export type WorldAnswer = {
  * live in this process: a session that another process left has none any more.
  */
 export interface SessionWorlds {
+  /** What answers a call of a tool that does not exist; as of an environment's source. */
+  readonly unknownTools: "environment" | "loop";
   /** Resolves with the id of its task. Rejects with a `GatewayError` for a task that is none. */
   open(sessionId: string, world: { readonly task: string; readonly seed: number }): Promise<string>;
   /** Answers a request of MCP; `null`: the session has no world. */
@@ -56,12 +58,21 @@ export async function openWorld(
   );
 }
 
-/** The reward of a session with a world is the world's; one that cannot be graded has none, and `onFault` is told. */
+/** What answers calls of tools that do not exist in a session. `worlds`: `null` for a session without a world. */
+export function answererIn(worlds: SessionWorlds | null): "environment" | "loop" {
+  return worlds === null ? "loop" : worlds.unknownTools;
+}
+
+/**
+ * Ends a session. The reward of one with a world is the world's; one that cannot be graded has none, and `onFault` is told.
+ * `worlds`: `null` for a session without a world.
+ */
 export async function endWithWorld(
   session: Session,
   stopReason: StopReason,
-  { worlds, onFault }: { readonly worlds: SessionWorlds; readonly onFault: (error: unknown) => void },
+  { worlds, onFault }: { readonly worlds: SessionWorlds | null; readonly onFault: (error: unknown) => void },
 ): Promise<Episode> {
+  if (worlds === null) return session.end(stopReason);
   const { id } = session.settings;
   let reason = stopReason;
   let failure: Failure | null = null;

@@ -27,7 +27,7 @@ import { deriveSeed } from "../lib/random.ts";
 import type { JsonObject } from "../python-semantics/json/index.ts";
 import { type EpisodeOptions, resolveOptions, sampleTurn } from "../rollout/index.ts";
 import { makeTurn } from "../trajectories/index.ts";
-import { Deltas, answerReader } from "./streaming.ts";
+import { Deltas, answerReader, type ReadingOptions } from "./streaming.ts";
 import { gradeAtEnd, gradeSoFar, type Prompt, type PromptCounters, SessionRecord } from "./record.ts";
 import { conversationOf, type SampledTurn } from "./history.ts";
 import {
@@ -57,6 +57,8 @@ export type SessionSettings = {
   readonly seed: number;
   readonly sampling: SamplingParams;
   readonly clientSampling: ClientSampling;
+  /** "environment": the session's world answers calls of tools that do not exist, so they are calls like every other. */
+  readonly unknownTools: "environment" | "loop";
   /** Calls in flight at once, at least 1. */
   readonly maxCalls: number;
   /** As of an episode: limits, retries, deadlines, what to do when the server aborts. */
@@ -366,7 +368,6 @@ export class Session {
   async #sample(call: RunningCall): Promise<GatewayAnswer> {
     const { number, prompt, sampling, request, deltas } = call;
     const { renderer, clock } = this.#parts;
-    const tools = request.mayCall ? prompt.tools.tools : [];
     const generation = this.#generation;
     // A seed that somebody states is used.
     const seedTurns = this.#options.seedTurns && sampling.seed === null;
@@ -381,7 +382,7 @@ export class Session {
         {
           // Calls are the turns of the built-in loop, and seeded as they are.
           ...{ prompt: prompt.buffer, stopTokenIds: renderer.stopTokenIds, turn: number, discarded },
-          onTokens: request.isStreamed ? answerReader({ renderer, tools, call: number }, deltas) : null,
+          onTokens: request.isStreamed ? answerReader({ renderer, reading: this.#readingOf(call) }, deltas) : null,
           budget: maxSampledTokens === null ? null : Math.max(1, maxSampledTokens - this.#record.sampledTokens),
         },
         { options, deadlines, attempts },
@@ -407,7 +408,7 @@ export class Session {
 
   /** Reads a sampled turn. Resolves once all of it is recorded: an answer that is not must not leave. */
   async #read(
-    { request, number: call, dialect, digest, prompt }: RunningCall,
+    running: RunningCall,
     acted: {
       readonly turn: SampledTurn["turn"];
       readonly recording: Promise<void>;
@@ -415,12 +416,10 @@ export class Session {
     },
   ): Promise<GatewayAnswer> {
     const { turn, recording, cachedTokens } = acted;
+    const { number: call, dialect, digest, prompt } = running;
     const { basis, messages, tools, continues } = prompt;
-    const { response, mayCall } = request;
-    const parsed = this.#parts.renderer.parseAction(turn.sampledTokens, {
-      tools: mayCall ? tools.tools : [],
-      turn: call,
-    });
+    const { response } = running.request;
+    const parsed = this.#parts.renderer.parseAction(turn.sampledTokens, this.#readingOf(running));
     // At a stop string the server stops without a stop token.
     const action: ParsedAction = turn.finish.reason === "stop" ? { ...parsed, isTerminated: true } : parsed;
     prompt.buffer.append(turn.sampledTokens);
@@ -433,6 +432,12 @@ export class Session {
     await recorded(Promise.all([recording, exchange]));
     this.limit = null;
     return this.#answerOf(sampled, cachedTokens);
+  }
+
+  /** How the answer to a call is read; where the client allows no calls, it holds none. */
+  #readingOf({ number, request: { mayCall }, prompt: { tools } }: RunningCall): ReadingOptions {
+    const { unknownTools } = this.settings;
+    return { turn: number, ...(mayCall ? { tools: tools.tools, unknownTools } : { tools: [] }) };
   }
 
   #answerOf({ call, action, turn, length }: SampledTurn, cachedTokens: number | null): GatewayAnswer {

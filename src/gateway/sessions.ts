@@ -34,7 +34,7 @@ import type { EpisodeJournal, RunStore } from "../store/index.ts";
 import { GatewayError } from "./request.ts";
 import { SessionRecord } from "./record.ts";
 import { type ClientSampling, Session } from "./session.ts";
-import { endWithWorld, openWorld, type SessionWorlds, type WorldAnswer } from "./session-worlds.ts";
+import { answererIn, endWithWorld, openWorld, type SessionWorlds, type WorldAnswer } from "./session-worlds.ts";
 
 export type SessionsParts = {
   readonly engine: Engine;
@@ -361,6 +361,7 @@ export class Sessions {
     const { engine, renderer, store, clock } = this.#parts;
     const session = new Session(
       {
+        unknownTools: answererIn(facts.environment_task === undefined ? null : this.#parts.worlds),
         ...{ ...own, task, clientSampling, maxCalls, groupId: facts.group, sampleIndex: facts.sample_index },
         sampling: { ...sampling, ...(facts.sampling as Partial<SamplingParams>) },
         // A server may still execute the last calls of a process that died, and refuses second ones of the same ids.
@@ -377,8 +378,7 @@ export class Sessions {
     const { id, groupId } = session.settings;
     const worlds = this.#hasWorld(id) ? this.#parts.worlds : null;
     const { onFault } = this.#options;
-    const episode =
-      worlds === null ? await session.end(stopReason) : await endWithWorld(session, stopReason, { worlds, onFault });
+    const episode = await endWithWorld(session, stopReason, { worlds, onFault });
     await this.#parts.store.append(episode);
     this.#open.delete(id);
     this.#byKey.delete(keyHash);

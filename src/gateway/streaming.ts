@@ -1,7 +1,7 @@
 // A streamed answer while it is sampled: which parts of what was sampled so far a client may be told. Text that may still become a
 // call, or the end of a thought, is held back; what was told once is never taken back.
 
-import type { ParsedAction, Renderer, Tool } from "../core/index.ts";
+import type { ParsedAction, Renderer } from "../core/index.ts";
 import type { AnswerDelta } from "./request.ts";
 
 /** Parsed again when so many milliseconds have passed: a stream of a thousand tokens is not parsed a thousand times. */
@@ -9,16 +9,12 @@ const betweenMs = 25;
 /** For renderers that do not say: longer than any marker that a parser looks for in text, in characters. */
 const longestMarker = 32;
 
-export type AnswerReaderOptions = {
-  readonly renderer: Renderer;
-  readonly tools: readonly Tool[];
-  /** Numbers the ids of calls. */
-  readonly call: number;
-};
+/** How the answer is read once it is whole. */
+export type ReadingOptions = Parameters<Renderer["parseAction"]>[1];
 
 /** Reads tokens as they come, into deltas. */
 export function answerReader(
-  { renderer, tools, call }: AnswerReaderOptions,
+  { renderer, reading }: { readonly renderer: Renderer; readonly reading: ReadingOptions },
   deltas: Deltas,
 ): (tokens: Uint32Array) => void {
   const sampled: number[] = [];
@@ -36,7 +32,7 @@ export function answerReader(
     const now = performance.now();
     if (now - readAt < betweenMs) return;
     readAt = now;
-    const action = renderer.parseAction(Uint32Array.from(sampled), { tools, turn: call });
+    const action = renderer.parseAction(Uint32Array.from(sampled), reading);
     // What follows a call, or may become one, is told with the whole answer.
     if (action.toolCalls.length > 0 || action.problems.length > 0) return;
     const { reasoning, content } = partsOf(action);

@@ -207,6 +207,18 @@ describe("attributeFault()", () => {
 });
 
 describe("judgeFault()", () => {
+  it.each([
+    ["fault: environment\n</think>\nfault: user\nbecause: It left.", "user"],
+    ["fault: user\nfault: user\nbecause: It left.", "user"],
+    ["fault: user\nfault: environment\nbecause: Both.", "agent"],
+    ["<think>fault: user", "agent"],
+  ])("reads %j as %s", async (text, fault) => {
+    const episode = { conversation: fair, outcome: "completed", failure: null, facts } as const;
+    const byRules = attribute(fair);
+    const model = { complete: () => Promise.resolve({ text }) };
+    expect(await judgeFault(model, episode, { byRules, guidelines: "" })).toMatchObject({ fault });
+  });
+
   const episode: FailedEpisode = { conversation: fair, outcome: "completed", failure: null, facts };
   const byRules = attributeFault(episode);
   const answering = (text: string) => {

@@ -79,9 +79,9 @@ export function answerSchema(items: ScoredItems): object {
   };
 }
 
-/** Throws a plain error that says what is wrong. A code fence around the whole answer, and thinking before it, are left out. */
+/** Throws a plain error that says what is wrong. A code fence around the whole answer, and reasoning, are left out. */
 export function readScores(answer: string, items: ScoredItems): ReadonlyMap<string, Scored> {
-  const found = asObject(answeredJson(answer), "the answer");
+  const found = asObject(answeredJson(answer, ["reason"]), "the answer");
   const unknown = Object.keys(found).find((name) => !items.has(name));
   if (unknown !== undefined) {
     throw new Error(

@@ -2,6 +2,7 @@
 // label with a reason, never a reward. The prompt is our own.
 
 import { attribute, type EnvironmentCall, type EnvironmentSource, type Task, useEnvironment } from "../core/index.ts";
+import { splitReasoning } from "../lib/reasoning.ts";
 import { dumpJson } from "../python-semantics/json/index.ts";
 import type { Conversation, TaskFacts } from "./conversation.ts";
 import { type FailedEpisode, type Fault, type FaultAttribution, faults, attributeFault } from "./fault-attribution.ts";
@@ -36,9 +37,10 @@ export async function judgeFault(
     ],
     { signal },
   );
-  const fault = readFault(text);
+  const { content } = splitReasoning(text);
+  const fault = readFault(content);
   if (fault === null) return byRules;
-  const evidence = /^\s*because\s*:\s*(.+)$/im.exec(text)?.[1]?.trim() ?? "";
+  const evidence = /^\s*because\s*:\s*(.+)$/im.exec(content)?.[1]?.trim() ?? "";
   return {
     fault,
     rule: "model-judge",
@@ -80,9 +82,12 @@ function transcript(conversation: Conversation): string {
     .join("\n");
 }
 
+/** `null`: the answer names none, or two. */
 function readFault(answer: string): Fault | null {
-  const named = /^\W*fault\W*:\W*(\w+)/im.exec(answer)?.[1]?.toLowerCase();
-  return faults.find((fault) => fault === named) ?? null;
+  const named = new Set(
+    Array.from(answer.matchAll(/^\W{0,20}fault\W{0,20}:\W{0,20}(\w+)/gim), ([, name]) => name!.toLowerCase()),
+  );
+  return named.size === 1 ? (faults.find((fault) => named.has(fault)) ?? null) : null;
 }
 
 /** Attributes a failed episode of a task. */

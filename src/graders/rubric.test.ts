@@ -34,6 +34,10 @@ const episode: EpisodeToGrade = {
 const verdict = (solved: unknown, polite: unknown) =>
   JSON.stringify({ solved: { reason: "so", score: solved }, polite: { reason: "thus", score: polite } });
 
+/** An answer with "solved" as often as there are values. */
+const twice = (...solved: readonly object[]): string =>
+  `{${solved.map((value) => `"solved":${JSON.stringify(value)},`).join("")}"polite":{"reason":"thus","score":5}}`;
+
 const signal = new AbortController().signal;
 const retry = { maxAttempts: 3, maxElapsedMs: 1000, baseDelayMs: 1, maxDelayMs: 1 };
 const judgeAt = (http: ReturnType<typeof answering>, options: Parameters<typeof createJudge>[0] = {}): Judge =>
@@ -98,12 +102,33 @@ describe("rubricGrader()", () => {
     ["a prototype", '{"__proto__": {"score": 1}}', 'scores "__proto__"'],
     ["prose", "I think 5.", "the answer is not JSON"],
     ["a list", "[]", "the answer is no JSON object"],
+    ["nothing but reasoning", `hm </think>`, "the answer is empty"],
+    ["a verdict in reasoning only", `<think>${verdict(5, 5)}`, "the answer is empty"],
+    ["two scores of one criterion", twice({ score: 5 }, { score: 1 }), 'two different things of "solved"'],
+    ["two scores of one criterion, the last one equal", twice({ score: 5 }, { score: 1 }, { score: 1 }), '"solved"'],
+    [
+      "a criterion whose score stands twice",
+      twice({ score: 5 }).replace('"score":5', '"score":5,"score":4'),
+      '"score"',
+    ],
+    ["a score and none", twice({ score: 5 }, { reason: "so" }), 'two different things of "solved"'],
+    ["a key written in two ways", twice({ score: 5 }, { score: 1 }).replace('"solved"', '"s\\u006flved"'), '"solved"'],
   ])("refuses an answer: %s", (_name, answer, message) => {
     expect(() => questionOf().read(answer)).toThrow(message);
   });
 
   it("reads an answer in a code fence, after thinking", () => {
     expect(questionOf().read(`<think>hm</think>\n\`\`\`json\n${verdict(1, 0)}\n\`\`\``).value).toBe(0);
+  });
+
+  it.each([
+    ["after reasoning that nothing opened", `${verdict(5, 5)}? no.\n</think>\n\n${verdict(1, 0)}`],
+    ["before reasoning", `${verdict(1, 0)}\n[THINK]${verdict(5, 5)}`],
+    ["with a tag in its reason", verdict(1, 0).replace('"so"', '"it wrote </think> and <think>"')],
+    ["twice the same", twice({ score: 1, reason: "so" }, { reason: "so", score: 1 }).replace('"score":5', '"score":0')],
+    ["twice, for two reasons", twice({ score: 1, reason: "so" }, { reason: "really", score: 1 })],
+  ])("reads an answer %s", (_name, answer) => {
+    expect(questionOf().read(answer).metrics).toMatchObject({ solved: 1 });
   });
 
   it("never makes a number of any other text: it is in scale, or a fault", () => {

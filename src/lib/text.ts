@@ -1,5 +1,8 @@
 // Small functions of strings, for simulated users, graders and writers of files; and what a model's reply holds.
 
+import { contradictedKey } from "./duplicate-keys.ts";
+import { splitReasoning } from "./reasoning.ts";
+
 /**
  * Whether `text` names `thing`: found without case, and not as a part of a longer word or number ("$12" is not in "$120"). An
  * empty thing is never mentioned.
@@ -48,21 +51,6 @@ export function textTable(header: string, rows: readonly (readonly string[])[]):
   );
 }
 
-export type SplitReply = {
-  /** `null`: the reply begins with content. */
-  readonly thinking: string | null;
-  /** All of the reply where there is no thinking. */
-  readonly content: string;
-};
-
-/** Splits off a thinking block at the start; one that does not end takes the whole reply. */
-export function splitThinking(reply: string): SplitReply {
-  const found = /^\s*<think>([^]*?)(<\/think>|$)/.exec(reply);
-  return found === null
-    ? { thinking: null, content: reply }
-    : { thinking: found[1] ?? "", content: reply.slice(found[0].length) };
-}
-
 /** The JSON of a text; `undefined`, which is no JSON: it holds none. */
 export function jsonOf(text: string): unknown {
   try {
@@ -72,11 +60,23 @@ export function jsonOf(text: string): unknown {
   }
 }
 
-/** The JSON of a model's answer: thinking before it, and a code fence around the whole, are left out. Throws a plain error. */
-export function answeredJson(answer: string): unknown {
-  const text = splitThinking(answer).content.trim();
-  const fenced = /^```(?:json)?\s*\n([^]*?)\n?```$/.exec(text)?.[1] ?? text;
-  const value = jsonOf(fenced);
-  if (value === undefined) throw new Error(text === "" ? "the answer is empty" : "the answer is not JSON");
-  return value;
+/**
+ * The JSON of a model's answer: reasoning, and a code fence around the whole, are left out. Throws a plain error, also for an
+ * object that says two different things of one key. `notes`: keys whose values are remarks, which may differ.
+ */
+export function answeredJson(answer: string, notes: readonly string[] = []): unknown {
+  // Whatever a whole answer in JSON quotes is not reasoning.
+  const texts = [answer, splitReasoning(answer).content].map((text) => unfenced(text.trim()));
+  for (const text of texts) {
+    const value = jsonOf(text);
+    if (value === undefined) continue;
+    const key = contradictedKey(text, notes);
+    if (key === null) return value;
+    throw new Error(`the answer says two different things of ${JSON.stringify(key)}`);
+  }
+  throw new Error(texts[1] === "" ? "the answer is empty" : "the answer is not JSON");
+}
+
+function unfenced(text: string): string {
+  return /^```(?:json)?\s*\n([^]*?)\n?```$/.exec(text)?.[1] ?? text;
 }

@@ -18,6 +18,7 @@ export {
   type StreamingParser,
 } from "./streaming.ts";
 export { writtenCallIds } from "./formats/mistral.ts";
+export { parseAnyCalls } from "./parse-any-calls.ts";
 export type { FormatHints, ToolCallParse, ToolCallParseOptions, ToolCallParser } from "./tool-call-parser.ts";
 export { toolCallParser, toolCallParserNames } from "./tool-call-parsers.ts";
 export type { DetectedCall } from "./tool-call-scan.ts";

@@ -94,13 +94,29 @@ describe("parseAction()", () => {
     expect(action.problems.map(({ code }) => code)).toEqual(["spoofed-marker"]);
   });
 
-  test("unknown tools come through to the judge when asked for", () => {
+  test("an unknown tool is a problem, and a call for an environment that answers it", () => {
     const text = '<tool_call>\n{"name": "fly"}\n</tool_call>';
-    const forwarding = rendererFor("qwen3", tokenizer, { ...qwen3, forwardUnknownTools: true });
-    expect(forwarding.parseAction(ids(text), { tools, turn: 1 })).toMatchObject({
+    const asProblem = { toolCalls: [], problems: [{ code: "unknown-tool", toolName: "fly" }] };
+    expect(thinking.parseAction(ids(text), { tools, turn: 1 })).toMatchObject(asProblem);
+    expect(thinking.parseAction(ids(text), { tools, turn: 1, unknownTools: "loop" })).toMatchObject(asProblem);
+    expect(thinking.parseAction(ids(text), { tools, turn: 1, unknownTools: "environment" })).toMatchObject({
       toolCalls: [{ id: "call_1_0", name: "fly", argumentsText: "{}" }],
-      problems: [{ code: "unknown-tool", toolName: "fly" }],
+      problems: [],
     });
+  });
+
+  test("reads calls of unknown and known tools in the order in which they were written", () => {
+    const callOf = (name: string): string => `<tool_call>\n{"name": "${name}", "arguments": {}}\n</tool_call>`;
+    const name = fc.constantFrom("find_order", "fly", "swim", "Find_Order", "find.order", "dive_");
+    fc.assert(
+      fc.property(fc.array(name, { minLength: 1, maxLength: 6 }), (names) => {
+        const action = plain.parseAction(ids(names.map(callOf).join("\n")), {
+          ...{ tools, turn: 0, unknownTools: "environment" },
+        });
+        expect(action.toolCalls.map((one) => one.name)).toEqual(names);
+        expect(action.problems).toEqual([]);
+      }),
+    );
   });
 
   test("repairs near-misses only when asked to, says so, and leaves what was cut off", () => {

@@ -2,8 +2,8 @@
 // thought. Markers are tokens: `<tool_call>` spelled out by other tokens is text about a call, not a call. Text parsers cannot
 // see that, so spelled-out markers are disguised before parsing and come back in the result.
 
-import type { ParsedAction, ParseProblem, Tokenizer, Tool } from "../core/index.ts";
-import type { ReasoningParser, ToolCallParser } from "../parsers/index.ts";
+import type { ParsedAction, ParseProblem, Renderer, Tokenizer } from "../core/index.ts";
+import { parseAnyCalls, type ReasoningParser, type ToolCallParser } from "../parsers/index.ts";
 
 export type ActionReaderOptions = {
   readonly tokenizer: Tokenizer;
@@ -12,7 +12,6 @@ export type ActionReaderOptions = {
   readonly reasoningParser: ReasoningParser | null;
   /** "tokens": a marker counts only as the token it is. "text": as text parsers of servers read it. */
   readonly parseMode: "tokens" | "text";
-  readonly forwardUnknownTools: boolean;
   /** Text that parsers see before an action, and the stop token after it. `null`: they see the action without the stop token. */
   readonly frame: string | null;
   /** Recover calls from near-misses, reported as "repaired"; never in an incomplete action. Default false. */
@@ -21,24 +20,30 @@ export type ActionReaderOptions = {
 
 export type ActionReader = (sampledTokens: Uint32Array, context: ActionContext) => ParsedAction;
 
-type ActionContext = { readonly tools: readonly Tool[]; readonly turn: number };
+type ActionContext = Parameters<Renderer["parseAction"]>[1];
 
 type Ending = { readonly stop: string; readonly repair: boolean };
 
 type Reading = Pick<ParsedAction, "reasoning" | "content" | "toolCalls" | "problems">;
 
 export function createActionReader(options: ActionReaderOptions): ActionReader {
-  const { tokenizer, stopTokenIds, toolCallParser, reasoningParser, forwardUnknownTools, frame } = options;
+  const { tokenizer, stopTokenIds, toolCallParser, reasoningParser, frame } = options;
   const markers = new Map<string, number>();
   for (const marker of [...toolCallParser.markers, ...(reasoningParser?.markers ?? [])]) {
     const id = tokenizer.tokenId(marker);
     if (id !== null) markers.set(marker, id);
   }
 
-  const read = (action: string, { tools, turn, stop, repair }: ActionContext & Ending): Reading => {
+  const read = (
+    action: string,
+    { tools, turn, unknownTools = "loop", stop, repair }: ActionContext & Ending,
+  ): Reading => {
     const text = frame === null ? action : frame + action + stop;
     const { reasoning, normalText } = reasoningParser?.split(text) ?? { reasoning: "", normalText: text };
-    const parse = toolCallParser.parse(normalText, { tools, forwardUnknownTools, repair });
+    const parse =
+      unknownTools === "environment"
+        ? parseAnyCalls(toolCallParser, normalText, { tools, repair })
+        : toolCallParser.parse(normalText, { tools, repair });
     return {
       reasoning: reasoning === "" ? null : reasoning,
       content: parse.normalText,

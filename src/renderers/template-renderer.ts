@@ -39,8 +39,6 @@ export type RendererOptions = {
   readonly reasoningParser?: string;
   /** Default "tokens": a marker spelled out by other tokens is text. "text" reads as SGLang does. */
   readonly parseMode?: "tokens" | "text";
-  /** Forward calls of unknown tools to their validation. Default false: they are reported as format errors only, as in SGLang. */
-  readonly forwardUnknownTools?: boolean;
   /** As in `Renderer`, from `ModelFolder`. Default: what the tokenizer knows. */
   readonly vocabularySize?: number;
   /**
@@ -190,7 +188,6 @@ export function createTemplateRenderer(
       reasoningParser: openedReasoning(reasoning, actionPrompt),
       frame: family.actionFrame,
       parseMode,
-      forwardUnknownTools: options.forwardUnknownTools ?? false,
       repair,
     }),
     heldBack: (text) => heldBack(text, calls.hints, reasoning),

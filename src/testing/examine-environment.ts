@@ -159,6 +159,7 @@ function observe(source: EnvironmentSource): { readonly source: EnvironmentSourc
   // A source may keep its methods in a class.
   const observed: EnvironmentSource = {
     ...{ name: source.name, splits: source.splits, users: source.users, argumentErrors: source.argumentErrors },
+    ...(source.unknownTools === undefined ? {} : { unknownTools: source.unknownTools }),
     ...(source.resume === undefined ? {} : { resume: source.resume }),
     ...(source.graders === undefined ? {} : { graders: source.graders }),
     taskset: (split) => source.taskset(split),

@@ -1,7 +1,7 @@
 // A conversation of a user that is simulated by a model and has tools of its own, in an environment whose users act. The environment says
 // who the user is and what it has seen; the model answers each line with words or with calls. No strategy of thinking or checking.
 
-import { type ChatMessage, type ModelCaller, splitThinking, UsageMeter } from "../chat-models/index.ts";
+import { type ChatMessage, type ModelCaller, splitReasoning, UsageMeter } from "../chat-models/index.ts";
 import type { Message, SpokenLine, UserCall, UserLine, UserSide } from "../core/index.ts";
 import { dumpJson, parseJson } from "../python-semantics/json/index.ts";
 import { unlessRaised } from "../python-semantics/index.ts";
@@ -38,7 +38,7 @@ export class ActingConversation {
     const read = await this.#caller.ask(
       this.#messages,
       ({ text, toolCalls }): Omit<UserLine, "usage"> => {
-        const words = splitThinking(text).content.trim();
+        const words = splitReasoning(text).content.trim();
         if (toolCalls.length > 0)
           return { type: "calls", text: words, calls: toolCalls.map((call, index) => this.#read(call, index)) };
         if (words !== "") return lineFrom(words, meter.total());

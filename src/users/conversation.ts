@@ -5,7 +5,7 @@ import {
   cancelledFailure as cancelled,
   modelFailure,
   type ModelFailureCode,
-  splitThinking,
+  splitReasoning,
 } from "../chat-models/index.ts";
 import {
   AttributedError,
@@ -112,9 +112,9 @@ export function rehearsedUser(user: UserSimulator, spoken: readonly SpokenLine[]
   });
 }
 
-/** The text, trimmed, without a thinking block at the start. Throws the failure "empty-reply" when nothing is left. */
+/** The text, trimmed, without reasoning. Throws the failure "empty-reply" when nothing is left. */
 export function readUtterance(reply: string): string {
-  const text = splitThinking(reply).content.trim();
+  const text = splitReasoning(reply).content.trim();
   if (text === "") throw emptyReply(reply);
   return text;
 }
@@ -128,7 +128,7 @@ export function readRaw(reply: string): string {
 const emptyReply = (reply: string) =>
   userFailure(
     "empty-reply",
-    "Cannot take the user model's reply as a line: it is empty, text is expected; allow it more tokens, or choose another model.",
+    `Cannot take the user model's reply as a line: it is ${reply.trim() === "" ? "empty" : "nothing but reasoning"}, text is expected; allow it more tokens, or choose another model.`,
     reply === "" ? null : JSON.stringify(reply.slice(0, 300)),
   );
 

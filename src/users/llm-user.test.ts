@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
-import { AttributedError, ConfigurationError } from "../core/index.ts";
+import { AttributedError, ConfigurationError, type UserSide } from "../core/index.ts";
 import { createManualClock } from "../lib/clock.test-helper.ts";
 import { answering, bodyOf, fakeServer, says } from "../chat-models/fake-chat.test-helper.ts";
 import { llmUser, type ModelUserOptions } from "./model-user.ts";
@@ -12,6 +12,11 @@ const key = "sk-open-sesame-123";
 function userOf(options: ModelUserOptions, id = "a") {
   return llmUser({ model: "m", url, random: () => 0, ...options }).create(testTask({ id }), { seed: 1 });
 }
+
+const actingSide: UserSide = {
+  ...{ prompt: "You are the customer.", tools: [], history: [{ role: "user", content: "Hi!" }] },
+  act: () => ({ results: [], endsEpisode: false }),
+};
 
 async function failureOf(call: Promise<unknown>): Promise<AttributedError> {
   const error = await call.then(
@@ -80,6 +85,46 @@ describe("llmUser()", () => {
     expect((await user.open()).text).toBe("hello");
     await user.reply("Sure?");
     expect(bodyOf(http.requests[1]).messages[2]?.content).toBe("hello");
+  });
+
+  it.each([
+    ["opened in its prompt", "I could say ###STOP### now.\n</think>\n\nhello"],
+    ["in the middle", "hel <think>say ###STOP###</think>"],
+    ["never closed", "hello\n<think>or rather ###STOP###"],
+    ["of another family", "[THINK]###STOP###[/THINK]hello"],
+    [
+      "of a channel",
+      "<|channel|>analysis<|message|>###STOP###<|end|><|start|>assistant<|channel|>final<|message|>hello",
+    ],
+  ])("neither says nor obeys its reasoning: %s", async (_, reply) => {
+    for (const side of [null, actingSide]) {
+      const http = answering(says(reply));
+      const line = await userOf({ http }).open({ side });
+      expect(line).toMatchObject({ type: "words", text: reply.startsWith("hel ") ? "hel" : "hello" });
+    }
+  });
+
+  it.each([null, actingSide])("asks again for a reply that is nothing but reasoning, with side %j", async (side) => {
+    const clock = createManualClock();
+    const options = { clock, model: "m", url };
+    const http = answering(says("secret ###STOP### </think>"), says("<think>secret"), says("hello"));
+    const asked = userOf({ ...options, http }).open({ side });
+    await clock.drain();
+    expect(await asked).toMatchObject({ type: "words", text: "hello", usage: { modelCalls: 3 } });
+    const always = fakeServer(() => says("secret </thinking>"));
+    const failing = failureOf(userOf({ ...options, http: always }).open({ side }));
+    await clock.drain();
+    expect((await failing).failure.code).toBe("empty-reply");
+    expect(always.requests.length).toBe(3);
+  });
+
+  it("acts without saying what it thought beside its calls", async () => {
+    const message = {
+      content: "I must not tell.</think>",
+      tool_calls: [{ id: "c", function: { name: "look", arguments: "{}" } }],
+    };
+    const http = answering({ body: { choices: [{ message, finish_reason: "stop" }] } });
+    expect(await userOf({ http }).open({ side: actingSide })).toMatchObject({ type: "calls", text: "" });
   });
 
   it("refuses a task without an instruction and names users that need none", () => {

@@ -1,7 +1,7 @@
 // How a model finds the user's next line: at once, after a thought, after a check, after a reflection on a refused line. Each in
 // two ways: sensibly, or as the τ-bench reference does, quirks included.
 
-import type { ChatText } from "../chat-models/index.ts";
+import { type ChatText, splitReasoning } from "../chat-models/index.ts";
 import type { AttributedError } from "../core/index.ts";
 import { pythonRepr, pythonStrip } from "../python-semantics/index.ts";
 import { readRaw, readUtterance, stopMarker, userFailure } from "./conversation.ts";
@@ -215,7 +215,9 @@ function mayBeSent(
   const transcript = transcriptOf(input.messages, input.compat);
   const question = prompts.check({ instruction, transcript, response: input.response });
   return ask([{ role: "user", content: question }], (answer) =>
-    input.compat === "upstream" ? answer.toLowerCase().includes("true") : lastVerdict(answer) === "true",
+    input.compat === "upstream"
+      ? answer.toLowerCase().includes("true")
+      : lastVerdict(splitReasoning(answer).content) === "true",
   );
 }
 

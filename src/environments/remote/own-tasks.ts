@@ -15,7 +15,7 @@ const where = "what a server of ours says";
 
 export type OwnTasks = Pick<
   RemoteService,
-  "name" | "splits" | "users" | "argumentErrors" | "isDeterministic" | "taskset"
+  "name" | "splits" | "users" | "argumentErrors" | "unknownTools" | "isDeterministic" | "taskset"
 >;
 
 /** `about`: what it says it serves. `page`: some tasks of a split, from a number on. Rejects with a `remoteFault` for what is neither. */
@@ -36,13 +36,15 @@ export async function readOwnTasks(
     tasks.set(split, found);
   }
   if (tasks.size === 0) throw remoteFault("remote-invalid", `Cannot read ${where}: it serves no split.`);
+  const answers = (...names: readonly string[]): "environment" | "loop" =>
+    names.some((field) => about.get(field) === "environment") ? "environment" : "loop";
   const sizes = Object.fromEntries([...tasks].map(([split, { length }]) => [split, length]));
   return {
     name,
     splits: [...tasks.keys()],
     users: fieldOf(about, "users", asList, where).filter((user) => typeof user === "string"),
-    argumentErrors:
-      (about.get("argument_errors") ?? about.get("argumentErrors")) === "environment" ? "environment" : "loop",
+    argumentErrors: answers("argument_errors", "argumentErrors"),
+    unknownTools: answers("unknown_tools", "unknownTools"),
     isDeterministic: about.get("resume") !== "restart",
     taskset: (split) => createTaskset(name, split, { sizes, task: (index) => tasks.get(split)![index]! }),
   };

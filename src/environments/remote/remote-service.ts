@@ -31,6 +31,8 @@ export interface RemoteService {
   /** Names of the user simulators that can run its tasks, the usual one first. */
   readonly users: readonly string[];
   readonly argumentErrors: EnvironmentSource["argumentErrors"];
+  /** As of a source. */
+  readonly unknownTools: NonNullable<EnvironmentSource["unknownTools"]>;
   /**
    * Sessions that it holds at a time; more openings wait. `null`: it does not say, and one beyond it is refused with
    * "remote-capacity", which waits, too.

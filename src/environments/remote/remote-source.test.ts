@@ -20,6 +20,7 @@ function service(parts: Partial<RemoteService> = {}, session: Partial<RemoteSess
     splits: ["test"],
     users: ["task"],
     argumentErrors: "environment",
+    unknownTools: "loop",
     capacity: null,
     isDeterministic: false,
     taskset: (split) => createTaskset("far", split, { sizes: { test: 1 }, task: () => task }),

@@ -74,6 +74,7 @@ export function remoteSource(
     splits: service.splits,
     users: service.users,
     argumentErrors: service.argumentErrors,
+    unknownTools: service.unknownTools,
     resume: service.isDeterministic ? "replay" : "restart",
     boundsOpening: true,
     taskset: (split) => service.taskset(split),

@@ -45,6 +45,7 @@ export async function tauBenchSource(options: TauBenchOptions): Promise<LocalEnv
     // Those that can take prose tasks.
     users: ["llm", "react", "verify", "reflection", "human", "scripted", "replay"],
     argumentErrors: "environment",
+    unknownTools: "environment",
     calls: "one",
     taskset: (split) => createTaskset(name, split, { sizes, task: (index) => data.tasks.get(split)![index]!.task }),
     open: (task) => open(data, name, task),

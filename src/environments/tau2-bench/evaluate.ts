@@ -297,14 +297,15 @@ const truths = new Map<unknown, boolean>([
 ]);
 
 /**
- * Throws a plain error that says what of an answer is wrong. A code fence around the whole and thinking before it are left out; upstream
- * would begin the simulation again.
+ * Throws a plain error that says what of an answer is wrong. A code fence around the whole and reasoning are left out; upstream
+ * would begin the simulation again. Two verdicts on one assertion must be the same.
  */
 export function readVerdicts(answer: string): readonly Verdict[] {
-  const value = answeredJson(answer);
+  const value = answeredJson(answer, ["reasoning"]);
   if (!isRecord(value)) throw new Error("the answer is no JSON object");
   const { results = [] } = value;
   if (!Array.isArray(results)) throw new Error('"results" is no list');
+  const known = new Map<string, boolean>();
   return results.map((result: unknown, at) => {
     const place = `results[${at}]`;
     if (!isRecord(result)) throw new Error(`${place} is no object`);
@@ -313,6 +314,10 @@ export function readVerdicts(answer: string): readonly Verdict[] {
     if (typeof reason !== "string") throw new Error(`${place}.reasoning is no string`);
     const isMet = truths.get(typeof given === "string" ? given.toLowerCase() : given);
     if (isMet === undefined) throw new Error(`${place}.metExpectation is neither true nor false`);
+    if ((known.get(assertion) ?? isMet) !== isMet) {
+      throw new Error(`${place} says the opposite of an earlier verdict on the same assertion`);
+    }
+    known.set(assertion, isMet);
     return { assertion, isMet, reason };
   });
 }

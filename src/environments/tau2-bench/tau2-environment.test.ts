@@ -189,5 +189,13 @@ describe.skipIf(folder === null)("tau2Source() (skipped without ../shared/tau2-b
     const fenced = `<think>Was it said?</think>\n\`\`\`json\n${verdicts("YES")}\n\`\`\``;
     expect(readVerdicts(fenced)).toEqual([{ assertion: "all of it", isMet: true, reason: "so it is" }]);
     expect(readVerdicts("{}")).toEqual([]);
+    const twice = (last: string): string => {
+      const [one, other] = [verdicts(true), verdicts(last)].map((text) =>
+        text.slice('{"results":['.length, -"]}".length),
+      );
+      return `{"results": [${one}, ${other}]}`;
+    };
+    expect(readVerdicts(twice("yes")).map(({ isMet }) => isMet)).toEqual([true, true]);
+    expect(() => readVerdicts(twice("no"))).toThrow("results[1] says the opposite");
   });
 });

@@ -46,11 +46,12 @@ export type Shown = {
 export interface ActionSource extends Pick<Episode, "trajectory" | "historyPolicy"> {
   /** The episode begins again: turns of an earlier process, which are dropped. */
   restart(turns: readonly Turn[]): void;
-  /** `shownTools`: those of the opening; calls may be of any of `tools`. */
+  /** `shownTools`: those of the opening; calls may be of any of `tools`, and of others where the environment answers them. */
   open(opening: {
     readonly messages: readonly Message[];
     readonly shownTools: readonly Tool[];
     readonly tools: readonly Tool[];
+    readonly unknownTools: "environment" | "loop";
   }): void;
   readonly eventType: ActionEvent["type"];
   /** Requests the next action; an ending when a limit is reached before. */
@@ -145,6 +146,7 @@ export class EngineActions implements ActionSource {
   readonly #recorder = new TrajectoryRecorder();
   #shownTools: readonly Tool[] = [];
   #tools: readonly Tool[] = [];
+  #unknownTools: "environment" | "loop" = "loop";
   #lastAction: Uint32Array = new Uint32Array();
   #sampledTokens = 0;
   /** How often the current turn was sampled and discarded. */
@@ -172,6 +174,7 @@ export class EngineActions implements ActionSource {
   open(opening: Parameters<ActionSource["open"]>[0]): void {
     this.#shownTools = opening.shownTools;
     this.#tools = opening.tools;
+    this.#unknownTools = opening.unknownTools;
     const { tokens, spelledTokens } = this.#renderer.renderPrompt(opening.messages, opening.shownTools);
     this.#recorder.extend(tokens, { spelledTokens, deviation: null });
   }
@@ -230,7 +233,8 @@ export class EngineActions implements ActionSource {
     this.#lastAction = sampledTokens;
     this.#sampledTokens += sampledTokens.length;
     const read = (): ParsedAction => {
-      const action = this.#renderer.parseAction(sampledTokens, { tools: this.#tools, turn });
+      const unknownTools = this.#unknownTools;
+      const action = this.#renderer.parseAction(sampledTokens, { tools: this.#tools, turn, unknownTools });
       // At a stop string the server stops without a stop token.
       return acted.finish.reason === "stop" ? { ...action, isTerminated: true } : action;
     };

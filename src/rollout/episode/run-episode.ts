@@ -226,13 +226,14 @@ class EpisodeRun {
     const isLater = ({ role }: Message): boolean => role !== "system";
     const first = opening.messages.findIndex(isLater);
     this.#messages.push(...opening.messages.slice(0, first), ...environment.history, ...opening.messages.slice(first));
-    await this.#guard("renderer", () => actions.open({ messages: this.#messages, shownTools: opening.tools, tools }));
+    const { argumentErrors, unknownTools = "loop", calls = "several" } = this.#parts.environment;
+    const shown = { messages: this.#messages, shownTools: opening.tools, tools, unknownTools };
+    await this.#guard("renderer", () => actions.open(shown));
 
     for (let turn = 0; turn < this.#options.limits.maxTurns; turn++) {
       const parse = await this.#request(turn);
       if (typeof parse !== "function") return parse;
       const action = await this.#guard("parser", parse);
-      const { argumentErrors, unknownTools = "loop", calls = "several" } = this.#parts.environment;
       const decision = strategy.decide(action, { tools, argumentErrors, unknownTools, calls, turn });
       this.#messages.push(actions.asMessage(action, decision));
       const decided = await this.#confirm({ type: "decision", turn, action, decision }, "parser");

@@ -205,7 +205,7 @@ function foreignService({ name, address }: McpServiceOptions, { tasks, open, clo
   if (hasEach("agenda")) users.unshift("agenda");
   const taskOf = ({ split, index }: Pick<Task, "split" | "index">): McpTask | undefined => bySplit.get(split)?.[index];
   return {
-    ...{ name, splits, users, argumentErrors: "loop", capacity: null, isDeterministic: false },
+    ...{ name, splits, users, argumentErrors: "loop", unknownTools: "loop", capacity: null, isDeterministic: false },
     taskset: (split) =>
       createTaskset(name, split, {
         sizes: Object.fromEntries(splits.map((one) => [one, bySplit.get(one)!.length])),

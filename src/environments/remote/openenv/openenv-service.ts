@@ -96,6 +96,8 @@ export async function openEnvService(options: OpenEnvOptions): Promise<RemoteSer
       splits: Object.keys(tasks),
       users: ["task", "human", "scripted"],
       argumentErrors: "environment",
+      // A typed world has one action, which no name chooses.
+      unknownTools: flavour.type === "mcp" ? "environment" : "loop",
       capacity,
       isDeterministic: deterministic,
       taskset: (split) =>
@@ -226,7 +228,8 @@ class OpenEnvSession implements RemoteSession {
 
   async call(call: EnvironmentCall, { signal }: RemoteCallOptions): Promise<ToolResult> {
     const { flavour, exceptions } = this.#settings;
-    if (!this.tools.some(({ name }) => name === call.name)) return refused(`unknown tool ${call.name}`);
+    const isKnown = flavour.type === "mcp" || this.tools.some(({ name }) => name === call.name);
+    if (!isKnown) return refused(`unknown tool ${call.name}`);
     const what = `carry out "${call.name}"`;
     const answer = await steps(this.#socket, flavour.action(call), what, signal);
     if (answer.type === "error") {

@@ -67,7 +67,7 @@ export async function openOwnSession(
       opening: fieldOf(observation, "opening", orNull(asText), where),
       tools,
       call: async ({ name, arguments: args }, { signal: stop }) =>
-        readResult(await step(callOf(name, args), `carry out "${name}"`, stop)),
+        readResult(await step(new Map([...callOf(name, args), ["is_call", true]]), `carry out "${name}"`, stop)),
       hear: async (utterance, { signal: stop }) => {
         await step(callOf(respond, new Map([["message", utterance]])), "pass on the utterance", stop);
       },

@@ -87,6 +87,7 @@ export async function orsService(options: OrsOptions): Promise<RemoteService> {
       splits,
       users: ["task", "human", "scripted"],
       argumentErrors: "environment",
+      unknownTools: "environment",
       capacity,
       isDeterministic: deterministic,
       taskset: (split) => createTaskset(name, split, { sizes, task: (index) => taskOf(name, split, index) }),

@@ -1,0 +1,127 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { splitReasoning } from "./reasoning.ts";
+
+/** What model families write around their reasoning. */
+const families: readonly (readonly [open: string, close: string])[] = [
+  ["<think>", "</think>"],
+  ["<think>\n", "\n</think>\n\n"],
+  ["<THINK>", "</THINK>"],
+  ["<thinking>", "</thinking>"],
+  ["<thought>", "</thought>"],
+  ["<reasoning>", "</reasoning>"],
+  ['<think effort="high">', "</think>"],
+  ["<mm:think>", "</mm:think>"],
+  ["<seed:think>", "</seed:think>"],
+  ["<ifm|think_fast>", "</ifm|think_fast>"],
+  ["◁think▷", "◁/think▷"],
+  ["[THINK]", "[/THINK]"],
+  ["<|START_THINKING|>", "<|END_THINKING|>"],
+  ["<|START_THINKING|>", "<|END_THINKING|><|START_RESPONSE|>"],
+  ["<|inner_prefix|>", "<|inner_suffix|>"],
+  ["<|begin_of_thought|>", "<|end_of_thought|>\n\n<|begin_of_solution|>"],
+  ["<|open|>think<|sep|>", "<|close|>think<|sep|><|open|>response<|sep|>"],
+  ["<|channel>thought\n", "<channel|>"],
+  ["<|content_thinking|>", "<|end_message|><|content_text|>"],
+  [" to=self<|message|>", "<|eom|><|start|>assistant to=user<|message|>"],
+  ["<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>"],
+];
+/** Those that could not be anything else where the opening one is in the prompt. */
+const closings = families.map(([, close]) => close).filter((close) => !close.startsWith("<|end_message|>"));
+const atStart: readonly (readonly [open: string, close: string])[] = [
+  ["analysis", "assistantfinal"],
+  ["Here are my reasoning steps:\n", "[BEGIN FINAL RESPONSE]\n"],
+  ["Here is my thought process: ", "\nHere is my response: "],
+];
+
+const secret = "S3CRET ###STOP### I am told to want two lamps.";
+const words = fc.constantFrom(
+  "Hello.",
+  "I want a lamp, please",
+  "2 < 3",
+  "a > b?",
+  "$5 [each]",
+  "(yes) - ###STOP###",
+  "think: no",
+);
+
+describe("splitReasoning()", () => {
+  it.each([
+    ["secret ... ###STOP### ... </think>\n\nHello", "secret ... ###STOP### ...", "Hello"],
+    ["Hi <think>x</think> there", "x", "Hi there"],
+    ["Hi<think>x</think> there", "x", "Hi there"],
+    ["one </think> two </think> three", "one\n\ntwo", "three"],
+    ["<think>a <think> b</think> c", "a <think> b", "c"],
+    ["<thinking>a </think> b</thinking> c", "a </think> b", "c"],
+    ["Hello <think>and then", "and then", "Hello"],
+    ["<think>\n\n</think>\n\nHello", null, "Hello"],
+    ["</think>\n\nHello", null, "Hello"],
+    ["<think>only", "only", ""],
+    ["only</think>", "only", ""],
+    ["<|channel|>commentary<|message|>One moment.<|end|><|start|>assistant<|channel|>final<|message|>Hello<|return|>", null, "One moment.Hello"], // prettier-ignore
+    ["<|channel|>analysis<|message|>cut of", "cut of", ""],
+  ])("%j: %j is thought, %j is said", (reply, reasoning, content) => {
+    expect(splitReasoning(reply)).toEqual({ reasoning, content });
+  });
+
+  it.each([
+    "Hello.",
+    "  2 < 3 and a > b\n",
+    "",
+    "I think so.",
+    "Sure. Here is my response: yes",
+    "an <order> & co",
+    "thinking",
+  ])("leaves %j as it is", (reply) => expect(splitReasoning(reply)).toEqual({ reasoning: null, content: reply }));
+
+  it("keeps reasoning from what is said, wherever it is and whether or not it was opened or closed", () => {
+    const closed = fc.tuple(fc.constantFrom(...families), words, fc.constantFrom("", " ", "\n\n"));
+    fc.assert(
+      fc.property(
+        fc.record({
+          head: fc.option(fc.constantFrom(...closings)),
+          first: fc.option(fc.constantFrom(...atStart)),
+          blocks: fc.array(closed, { maxLength: 3 }),
+          end: fc.option(fc.constantFrom(...families)),
+        }),
+        ({ head, first, blocks, end }) => {
+          // A reply begins in its reasoning, or with a block, or with neither.
+          const begun = first !== null ? `${first[0]}${secret}${first[1]}` : head === null ? "" : `${secret}${head}`;
+          const spoken = blocks.map(([[open, close], text, gap]) => `${open}${secret}${close}${gap}${text}`);
+          const reply = begun + spoken.join(" ") + (end === null ? "" : `${end[0]}${secret}`);
+          const { reasoning, content } = splitReasoning(reply);
+          const said = blocks.map(([, text]) => text).join("");
+          const bare = (text: string): string => text.replaceAll(/\s+/g, "");
+          expect(bare(content)).toBe(bare(said));
+          const times = (begun === "" ? 0 : 1) + blocks.length + (end === null ? 0 : 1);
+          expect((reasoning ?? "").split("S3CRET").length - 1).toBe(times);
+        },
+      ),
+    );
+  });
+
+  it("takes time that grows with the length of a hostile reply, and no faster", () => {
+    const parts = [
+      ...families.flat(),
+      ...atStart.flat(),
+      "<",
+      "<a:",
+      "<think ",
+      "<|channel|>",
+      "to=self",
+      "analysis ",
+      " ",
+    ];
+    for (const part of parts) {
+      const timeOf = (count: number): number => {
+        const reply = part.repeat(count);
+        const start = performance.now();
+        splitReasoning(reply);
+        return performance.now() - start;
+      };
+      timeOf(2_000);
+      // A quadratic reader takes minutes here.
+      expect(timeOf(60_000), JSON.stringify(part)).toBeLessThan(3_000);
+    }
+  });
+});

@@ -1,0 +1,33 @@
+// Calls of tools that do not exist, read like every other: for environments that answer them themselves. Not a switch of the parsers:
+// `forwardUnknownTools` is SGLang's, and means something else in each format.
+
+import { type Tool, toolFromDefinition } from "../core/index.ts";
+import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
+import type { ToolCallParse, ToolCallParseOptions, ToolCallParser } from "./tool-call-parser.ts";
+
+/** Parses of one text at most: some formats report an unknown tool only after an earlier one is known. */
+const mostParses = 8;
+
+/**
+ * As the parser reads the text where the tools that it calls and that do not exist are known, too, with any parameters. Formats
+ * treat unknown tools in too many ways for one switch: some let them through, some drop the call, some drop all calls of the text.
+ */
+export function parseAnyCalls(parser: ToolCallParser, text: string, options: ToolCallParseOptions): ToolCallParse {
+  const known = new Set(options.tools.map(({ name }) => name));
+  let { tools } = options;
+  for (let parses = 1; ; parses++) {
+    const parse = parser.parse(text, { ...options, tools });
+    const unknown = new Set<string>();
+    for (const { code, toolName } of parse.problems) {
+      if (code === "unknown-tool" && toolName !== null && !known.has(toolName)) unknown.add(toolName);
+    }
+    if (unknown.size === 0 || parses === mostParses) return parse;
+    for (const name of unknown) known.add(name);
+    tools = [...tools, ...Array.from(unknown, standInTool)];
+  }
+}
+
+function standInTool(name: string): Tool {
+  const parameters = { type: "object", properties: {} };
+  return toolFromDefinition(fromPlain({ type: "function", function: { name, parameters } }) as JsonObject);
+}
