@@ -12,7 +12,7 @@ import {
 import { orsService } from "../environments/remote/ors/index.ts";
 import { type RemoteSource, remoteSource, rewardRules } from "../environments/remote/index.ts";
 import { type RemoteContext, readRemoteAddress } from "./remote-options.ts";
-import { readKey } from "./secrets.ts";
+import { type Access, readAccess } from "./secrets.ts";
 import { readNamedFile } from "./surroundings.ts";
 
 /** Of both. */
@@ -24,10 +24,11 @@ export async function loadOpenEnv(address: string, context: RemoteContext): Prom
   const read = readRemoteAddress(address, { what: "OpenEnv server", known });
   const [field, rule] = [read.text("text"), read.choice("reward", rewardRules)];
   const exceptions = read.choice("exceptions", ["fault", "observation"]);
-  const token = keyOf(context);
+  const { apiKey: token, authorization } = accessOf(context);
   const service = await reached(async () =>
     openEnvService({
-      url: `${read.origin}${read.path}`,
+      url: `${read.origin}${read.path}${read.search}`,
+      authorization,
       tasks: await openEnvTasks(context),
       ...(field === null ? {} : { observationField: field }),
       ...(rule === null ? {} : { reward: rule }),
@@ -92,13 +93,14 @@ export async function loadOrs(address: string, context: RemoteContext): Promise<
     );
   }
   const rule = read.choice("reward", rewardRules);
-  const apiKey = keyOf(context);
+  const { apiKey, authorization } = accessOf(context);
   const environment = /\/([^/]+)$/.exec(read.path)?.[1];
   const path = environment === undefined ? "" : read.path.slice(0, -environment.length - 1);
   const names = read.text("secrets_env")?.split(",") ?? [];
   const service = await reached(() =>
     orsService({
-      url: `${read.origin}${path}`,
+      url: `${read.origin}${path}${read.search}`,
+      authorization,
       ...(environment === undefined ? {} : { environment: decodeURIComponent(environment) }),
       ...(apiKey === null ? {} : { apiKey }),
       secrets: Object.fromEntries(names.map((name) => [name, variable(name, context)])),
@@ -109,8 +111,8 @@ export async function loadOrs(address: string, context: RemoteContext): Promise<
   return remoteSource(service, { limits: context.limits });
 }
 
-function keyOf({ variables, envApiKeyEnv }: RemoteContext): string | null {
-  return readKey(variables, envApiKeyEnv, "--env-api-key-env") ?? null;
+function accessOf(context: RemoteContext): Access {
+  return readAccess("env", context, context.variables);
 }
 
 function variable(name: string, { variables }: RemoteContext): string {

@@ -42,6 +42,8 @@ export type OpenEnvOptions = {
   readonly url: string;
   /** Sent as `Authorization: Bearer`. @default none */
   readonly token?: string;
+  /** Value of the `Authorization` header, in place of a token. @default null: none */
+  readonly authorization?: string | null;
   /** By split. @default null: those of the server, which must be one of ours, and whose user and grades come as in this process */
   readonly tasks?: Readonly<Record<string, readonly OpenEnvTask[]>> | null;
   /** The system message. @default the description that the server gives of itself */
@@ -72,7 +74,11 @@ export function seedTasks(from: number, to: number): readonly OpenEnvTask[] {
 export async function openEnvService(options: OpenEnvOptions): Promise<RemoteService> {
   const { tasks = null, capacity = null, deterministic = false } = options;
   const address = options.url.trim().replace(/^ws(s?):\/\//i, "http$1://");
-  const base = parseBaseUrl(address.replace(/\/ws\/?$/, ""), { what: "OpenEnv server" });
+  const { authorization = null } = options;
+  const [placeOf = "", query] = address.split(/\?(.*)/s);
+  const base = parseBaseUrl(placeOf.replace(/\/ws\/?$/, "") + (query === undefined ? "" : `?${query}`), {
+    ...{ what: "OpenEnv server", authorization, setting: "--env-authorization-env" },
+  });
   const headers: Readonly<Record<string, string>> =
     options.token === undefined ? {} : { authorization: `Bearer ${options.token}` };
   const http = new RemoteHttp(base);

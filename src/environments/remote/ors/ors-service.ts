@@ -39,6 +39,8 @@ export type OrsOptions = {
   readonly environment?: string;
   /** Sent as `X-API-Key`. @default none */
   readonly apiKey?: string;
+  /** Value of the `Authorization` header. @default null: none */
+  readonly authorization?: string | null;
   /** Handed to the environment of each session: keys of services that it uses. @default {} */
   readonly secrets?: Readonly<Record<string, string>>;
   /** The system message. @default "" */
@@ -63,7 +65,10 @@ const where = "an answer of the ORS server";
  */
 export async function orsService(options: OrsOptions): Promise<RemoteService> {
   const { apiKey, secrets = {}, guidelines = "", reward = "sum", capacity = null, deterministic = false } = options;
-  const http = new RemoteHttp(parseBaseUrl(options.url, { what: "ORS server" }));
+  const { authorization = null } = options;
+  const http = new RemoteHttp(
+    parseBaseUrl(options.url, { what: "ORS server", authorization, setting: "--env-authorization-env" }),
+  );
   const headers: Readonly<Record<string, string>> = apiKey === undefined ? {} : { "x-api-key": apiKey };
   try {
     const served = await listOf(http, "/list_environments", headers);
