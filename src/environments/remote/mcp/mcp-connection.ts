@@ -304,7 +304,9 @@ class Link {
 
 /** What does not parse, or is no message. */
 const isGarbage = (error: unknown): boolean =>
-  error instanceof Error && /^(SyntaxError|TypeError|\$?ZodError)$/.test(error.name) && !/fetch/.test(error.message);
+  error instanceof Error &&
+  /^(SyntaxError|TypeError|RangeError|\$?ZodError)$/.test(error.name) &&
+  !/fetch/.test(error.message);
 
 /** A fault of our own client of HTTP, below what the library made of it; `null`: there is none. */
 function attributedIn(error: unknown): Error | null {

@@ -66,7 +66,7 @@ const limits: McpLimits & ProcessLimits & { readonly maxMessageBytes: number } =
 };
 
 /** How long a process may take to say which revision it speaks, starting included. */
-const probeMs = 10_000;
+const probeMs = 20_000;
 
 /** A connection, and what ends with it. */
 type Opened = {
