@@ -10,19 +10,26 @@ import {
   seedTasks,
 } from "../environments/remote/openenv/index.ts";
 import { orsService } from "../environments/remote/ors/index.ts";
-import { type RemoteSource, remoteSource, rewardRules } from "../environments/remote/index.ts";
-import { type RemoteContext, readRemoteAddress } from "./remote-options.ts";
+import {
+  type RemoteSource,
+  remoteSource,
+  type RewardRule,
+  rewardRules,
+  type UnrewardedRule,
+  unrewardedRules,
+} from "../environments/remote/index.ts";
+import { type RemoteAddress, type RemoteContext, readRemoteAddress } from "./remote-options.ts";
 import { type Access, readAccess } from "./secrets.ts";
 import { readNamedFile } from "./surroundings.ts";
 
 /** Of both. */
-const shared = ["reward", "capacity", "deterministic"];
+const shared = ["reward", "capacity", "deterministic", "unrewarded"];
 
 /** Throws a `ConfigurationError` for an address, a task or a server that cannot be used. */
 export async function loadOpenEnv(address: string, context: RemoteContext): Promise<RemoteSource> {
-  const known = [...shared, "text", "exceptions"];
+  const known = [...shared, "text", "exceptions", "environment"];
   const read = readRemoteAddress(address, { what: "OpenEnv server", known });
-  const [field, rule] = [read.text("text"), read.choice("reward", rewardRules)];
+  const [field, environment] = [read.text("text"), read.text("environment")];
   const exceptions = read.choice("exceptions", ["fault", "observation"]);
   const { apiKey: token, authorization } = accessOf(context);
   const service = await reached(async () =>
@@ -31,7 +38,8 @@ export async function loadOpenEnv(address: string, context: RemoteContext): Prom
       authorization,
       tasks: await openEnvTasks(context),
       ...(field === null ? {} : { observationField: field }),
-      ...(rule === null ? {} : { reward: rule }),
+      ...(environment === null ? {} : { environment }),
+      ...rewardsOf(read),
       ...(exceptions === null ? {} : { exceptions }),
       ...(token === null ? {} : { token }),
       ...{ capacity: read.count("capacity"), deterministic: read.flag("deterministic") ?? false },
@@ -92,7 +100,6 @@ export async function loadOrs(address: string, context: RemoteContext): Promise<
       "Cannot use --env-tasks with ors: the server has its tasks itself; leave --env-tasks out.",
     );
   }
-  const rule = read.choice("reward", rewardRules);
   const { apiKey, authorization } = accessOf(context);
   const environment = /\/([^/]+)$/.exec(read.path)?.[1];
   const path = environment === undefined ? "" : read.path.slice(0, -environment.length - 1);
@@ -104,11 +111,16 @@ export async function loadOrs(address: string, context: RemoteContext): Promise<
       ...(environment === undefined ? {} : { environment: decodeURIComponent(environment) }),
       ...(apiKey === null ? {} : { apiKey }),
       secrets: Object.fromEntries(names.map((name) => [name, variable(name, context)])),
-      ...(rule === null ? {} : { reward: rule }),
+      ...rewardsOf(read),
       ...{ capacity: read.count("capacity"), deterministic: read.flag("deterministic") ?? false },
     }),
   );
   return remoteSource(service, { limits: context.limits });
+}
+
+function rewardsOf(read: RemoteAddress): { readonly reward?: RewardRule; readonly unrewarded?: UnrewardedRule } {
+  const [reward, unrewarded] = [read.choice("reward", rewardRules), read.choice("unrewarded", unrewardedRules)];
+  return { ...(reward === null ? {} : { reward }), ...(unrewarded === null ? {} : { unrewarded }) };
 }
 
 function accessOf(context: RemoteContext): Access {
