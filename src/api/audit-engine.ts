@@ -9,11 +9,14 @@ import type { CheckOutcome } from "../testing/index.ts";
 import type { CallOptions, RolloutSettingOptions } from "./options.ts";
 import { rolloutSettings } from "./rollout-settings.ts";
 import { readFlag } from "./setting.ts";
-import { readKey } from "./secrets.ts";
+import { type Access, readAccess } from "./secrets.ts";
 
 /** Options of {@link auditEngine}: the flags of the command `doctor engine` in camelCase. */
 export type AuditEngineOptions = Omit<CallOptions, "cwd"> &
-  Pick<RolloutSettingOptions, "apiKeyEnv" | "endpoint" | "turnTimeout" | "maxContextTokens"> & {
+  Pick<
+    RolloutSettingOptions,
+    "apiKeyEnv" | "engineAuthorizationEnv" | "endpoint" | "turnTimeout" | "maxContextTokens"
+  > & {
     /** Address of the server, like http://127.0.0.1:30000. Required. */
     readonly url?: string;
     /** What the server is. @default "sglang" */
@@ -58,11 +61,12 @@ export async function auditEngine(options: AuditEngineOptions): Promise<AuditEng
       "Cannot examine a server: none is named; give --url, like --url http://127.0.0.1:30000.",
     );
   }
-  const apiKey = readKey(variables, options.apiKeyEnv ?? null, "--api-key-env");
+  const { apiKeyEnv = null, engineAuthorizationEnv = null } = options;
+  const access = readAccess("engine", { apiKeyEnv, engineAuthorizationEnv }, variables);
   const timeoutMs = readFlag(rolloutSettings.turnTimeout, options.turnTimeout) * 1000;
   const endpoint = readFlag(rolloutSettings.endpoint, options.endpoint);
   const given = readFlag(rolloutSettings.maxContextTokens, options.maxContextTokens);
-  const server = { url, apiKey, timeoutMs };
+  const server = { url, ...access, timeoutMs };
   const open = (stream: boolean) =>
     name === "vllm"
       ? createVllmEngine({ ...server, stream, endpoint, onWarning: () => {} })
@@ -109,12 +113,12 @@ async function firstContact(
 }
 
 /** What SGLang and vLLM say of their model; `null` when they do not, as routers. */
-async function readContext(server: { readonly url: string; readonly apiKey: string | null }): Promise<number | null> {
-  const { url, apiKey } = server;
+async function readContext(server: Access & { readonly url: string }): Promise<number | null> {
+  const { url, apiKey, authorization } = server;
   const pool = createHttpPool({ boundary: "engine", connections: 1 });
   try {
     const base = resolveAddress(
-      { url },
+      { url, authorization },
       { product: "server", defaultPort: 80, endpoints: /\/(generate|v1|inference)(\/.*)?$/ },
     );
     const headers: Record<string, string> = apiKey === null ? {} : { authorization: `Bearer ${apiKey}` };

@@ -15,7 +15,16 @@ import { readFlags, section, type SettingValues, whole } from "./setting.ts";
 
 /** The settings of a rollout that say which environment it is, and how long its steps may take. */
 export const auditEnvironmentSettingNames = [
-  ...(["data", "envTasks", "envApiKeyEnv", "mcpElicitation", "mcpWarm", "split", "seed"] as const),
+  ...([
+    "data",
+    "envTasks",
+    "envApiKeyEnv",
+    "envAuthorizationEnv",
+    "mcpElicitation",
+    "mcpWarm",
+    "split",
+    "seed",
+  ] as const),
   ...(["openTimeout", "environmentTimeout", "gradingTimeout"] as const),
 ] as const satisfies readonly SettingName[];
 

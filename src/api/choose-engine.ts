@@ -14,7 +14,7 @@ import type { ChosenModel } from "./choose-model.ts";
 import { checkServerModel, type ServerEngine, untilServerIsReady } from "./first-contact.ts";
 import { findPreset } from "./presets.ts";
 import { concurrencyBounds, defaultEngineWait, type RolloutSettings } from "./rollout-settings.ts";
-import { readKey } from "./secrets.ts";
+import { readAccess } from "./secrets.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { findRemote } from "./remote-environments.ts";
 
@@ -111,7 +111,7 @@ export type ServerOptions = ReturnType<typeof serverOptions>[number];
 
 /** Options of the engines, one for each server, without sending anything; keys are read here. */
 export function serverOptions(settings: RolloutSettings, env: Surroundings["env"]) {
-  const { host, port, apiKeyEnv, concurrency, turnTimeout, connectTimeout, firstByteTimeout } = settings;
+  const { host, port, concurrency, turnTimeout, connectTimeout, firstByteTimeout } = settings;
   const { logprobsMode, endpoint } = settings;
   const urls = readUrls(settings.url);
   if (urls.length > 1 && findPreset(settings.preset) !== null) {
@@ -123,7 +123,7 @@ export function serverOptions(settings: RolloutSettings, env: Surroundings["env"
     ...(url === null ? {} : { url }),
     ...(host === null ? {} : { host }),
     ...(port === null ? {} : { port }),
-    ...{ apiKey: readKey(env, apiKeyEnv, "--api-key-env"), logprobsMode, endpoint },
+    ...{ ...readAccess("engine", settings, env), logprobsMode, endpoint },
     timeoutMs: turnTimeout * 1000,
     connectTimeoutMs: Math.ceil(connectTimeout * 1000),
     firstByteTimeoutMs: firstByteTimeout === null ? null : firstByteTimeout * 1000,
@@ -266,7 +266,7 @@ function refusal(address: string, error: AttributedError, product: string): Conf
   }
   if (code === "unauthorized") {
     return new ConfigurationError(
-      `Cannot use the ${product.split(" ")[1]} server at ${address}: it refuses the key; name the variable that holds the right one with --api-key-env.`,
+      `Cannot use the ${product.split(" ")[1]} server at ${address}: it refuses the key; name the variable that holds the right one with --api-key-env, or --engine-authorization-env.`,
       { cause: error },
     );
   }

@@ -26,7 +26,7 @@ import type { RolloutPlan } from "../rollout/index.ts";
 import { pricesOf, ratesOf } from "./budget.ts";
 import { importDefault } from "./load-environment.ts";
 import { concurrencyBounds, type RolloutSettings } from "./rollout-settings.ts";
-import { readKey } from "./secrets.ts";
+import { readAccess } from "./secrets.ts";
 import { keyOf } from "./setting.ts";
 import { readNamedFile, type Surroundings } from "./surroundings.ts";
 
@@ -38,7 +38,14 @@ type Graders = {
 };
 
 /** Settings that nothing reads without a grader. */
-const ofGraders = ["environmentWeight", "judgeCache", "judgeModel", "judgeUrl", "judgeApiKeyEnv"] as const;
+const ofGraders = [
+  "environmentWeight",
+  "judgeCache",
+  "judgeModel",
+  "judgeUrl",
+  "judgeApiKeyEnv",
+  "judgeAuthorizationEnv",
+] as const;
 
 /** `null`: the environment grades alone. Throws a `ConfigurationError`. */
 async function chooseGraders(
@@ -68,7 +75,7 @@ export function gradingOfEvaluation(
   const types = (graders?.use ?? []).map(({ type }) => type);
   const isRanked = settings.ranking !== null || types.includes("ranking");
   const isJudged = settings.rubric !== null || types.includes("rubric") || needsJudge !== undefined;
-  const unjudged = { judgeModel: null, judgeUrl: null, judgeApiKeyEnv: null };
+  const unjudged = { judgeModel: null, judgeUrl: null, judgeApiKeyEnv: null, judgeAuthorizationEnv: null };
   return { ...settings, ranking: isRanked ? "off" : null, ...(isJudged ? {} : unjudged) };
 }
 
@@ -197,7 +204,7 @@ async function chooseJudge(
       "Cannot make a judge: no model is named; give --judge-model provider/model, or --judge-url <address> and --judge-model <its name there>.",
     );
   }
-  const apiKey = readKey(variables, settings.judgeApiKeyEnv, "--judge-api-key-env");
+  const { apiKey, authorization } = readAccess("judge", settings, variables);
   return createJudge({
     ...{
       model,
@@ -211,6 +218,7 @@ async function chooseJudge(
     sampling: judgeTemperature === 1 ? {} : { temperature: judgeTemperature },
     ...(url === null ? {} : { url }),
     ...(apiKey === null ? {} : { apiKey }),
+    authorization,
     ...(cache === null ? {} : { cache }),
   });
 }

@@ -15,6 +15,7 @@ import {
 } from "../core/index.ts";
 import type { CircuitStatus } from "../engines/guarded/index.ts";
 import type { AgentPrograms } from "../gateway/index.ts";
+import { showAddress } from "../http/index.ts";
 import {
   chatEpisodeRunner,
   defaultTimeouts,
@@ -35,13 +36,13 @@ import {
 import type { ChosenModel } from "./choose-model.ts";
 import type { Preset } from "./presets.ts";
 import { concurrencyBounds, type RolloutSettings } from "./rollout-settings.ts";
-import { readKey } from "./secrets.ts";
+import { readAccess } from "./secrets.ts";
 import { keyOf } from "./setting.ts";
 import type { Surroundings } from "./surroundings.ts";
 
 /** Settings of an engine, which nothing would read. */
 const ofEngines = [
-  ...(["engine", "gguf", "url", "host", "port", "apiKeyEnv", "model"] as const),
+  ...(["engine", "gguf", "url", "host", "port", "apiKeyEnv", "engineAuthorizationEnv", "model"] as const),
   ...(["renderer", "thinking", "preset"] as const),
 ];
 /** Ways of sampling that not every provider has a name for. */
@@ -50,9 +51,9 @@ const ofSampling = ["topK", "minP", "repetitionPenalty"] as const;
 /** `null`: an engine samples. Throws a `ConfigurationError` for settings that do not go together. */
 function chooseAgent(settings: RolloutSettings, context: Surroundings): ChatAgent | null {
   const { env, cwd } = context;
-  const { agentModel, agentUrl, agentApiKeyEnv, temperature, topP, maxNewTokens } = settings;
+  const { agentModel, agentUrl, agentApiKeyEnv, agentAuthorizationEnv, temperature, topP, maxNewTokens } = settings;
   if (agentModel === null) {
-    if (agentUrl === null && agentApiKeyEnv === null) return null;
+    if ((agentUrl ?? agentApiKeyEnv ?? agentAuthorizationEnv) === null) return null;
     throw new ConfigurationError(
       "Cannot run with an agent behind an API: no model is named; give --agent-model provider/model, or --agent-url <address> " +
         "and --agent-model <its name there>.",
@@ -70,11 +71,12 @@ function chooseAgent(settings: RolloutSettings, context: Surroundings): ChatAgen
       `Cannot use --${keyOf(unsent)} with --agent-model: not every provider knows it; give it in --sampling-extra by the provider's name.`,
     );
   }
-  const apiKey = readKey(env, agentApiKeyEnv, "--agent-api-key-env");
+  const { apiKey, authorization } = readAccess("agent", settings, env);
   return chatAgent({
     ...{ model: agentModel, variables: env, prices: pricesOf(settings, cwd), ...ratesOf(settings, context) },
     ...(agentUrl === null ? {} : { url: agentUrl }),
     ...(apiKey === null ? {} : { apiKey }),
+    authorization,
     sampling: {
       ...(temperature === defaultSampling.temperature ? {} : { temperature }),
       ...(topP === defaultSampling.topP ? {} : { topP }),
@@ -175,7 +177,7 @@ export async function connectPolicy(
   const routedExperts = expertsSink({ name, settings, preset }, options.expertsFile ?? null);
   if (agent !== null) {
     return {
-      address: settings.agentUrl === null ? "its provider" : new URL(settings.agentUrl).origin,
+      address: settings.agentUrl === null ? "its provider" : showAddress(settings.agentUrl),
       ...{ weightVersion: null, engine: null, close: () => Promise.resolve() },
       runEpisode: chatEpisodeRunner({ environment, user, strategy, agent, grading }, episodeOptions(settings)),
     };
@@ -192,9 +194,8 @@ export async function connectPolicy(
   };
   const runner = async (): Promise<RunEpisode> => {
     if (preset !== null) {
-      const { address } = connected;
-      const apiKey = servers[0]?.apiKey ?? null;
-      return preset.createRunner({ settings, environment, user, model, address, apiKey, cwd });
+      const { url = connected.address, apiKey = null, authorization = null } = servers[0] ?? {};
+      return preset.createRunner({ settings, environment, user, model, url, apiKey, authorization, cwd });
     }
     const engine = wrapEngine?.(connected.engine) ?? connected.engine;
     const engineAbort = { onAbort: settings.onEngineAbort, maxPauseMs: settings.maxPause * 1000 };

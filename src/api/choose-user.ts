@@ -9,7 +9,7 @@ import { ConfigurationError, type EnvironmentSource, type UserSource, type Agent
 import { type ModelUserOptions, parseUserExchanges, selectUser, userNames, recordingUser } from "../users/index.ts";
 import { pricesOf, ratesOf } from "./budget.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
-import { readKey } from "./secrets.ts";
+import { readAccess } from "./secrets.ts";
 import { suggestion } from "./setting.ts";
 import { readNamedFile, type Surroundings } from "./surroundings.ts";
 
@@ -172,14 +172,14 @@ async function modelOptions(
   context: Surroundings,
 ): Promise<ModelUserOptions> {
   const { env, cwd } = context;
-  const { data, userModel, userUrl, userApiKeyEnv, userPrompts } = settings;
+  const { data, userModel, userUrl, userPrompts } = settings;
   if (userModel === null) {
     throw new ConfigurationError(
       `Cannot make user "${name}": no model is named for it; give --user-model provider/model, or --user-url <address> and ` +
         `--user-model <its name there>. "${environment.name}" runs with ${usersOf(environment)}.`,
     );
   }
-  const apiKey = readKey(env, userApiKeyEnv, "--user-api-key-env");
+  const { apiKey, authorization } = readAccess("user", settings, env);
   const hasPrompts = userPrompts === "data" && data !== null && environment.name.startsWith("tau-bench/");
   const prompts = hasPrompts ? await (await tauBench()).loadUserPrompts(resolve(cwd, data)) : null;
   return {
@@ -188,5 +188,6 @@ async function modelOptions(
     ...(prompts === null ? {} : { prompts }),
     ...(userUrl === null ? {} : { url: userUrl }),
     ...(apiKey === null ? {} : { apiKey }),
+    authorization,
   };
 }

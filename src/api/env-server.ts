@@ -6,7 +6,8 @@ import { chooseUser } from "./choose-user.ts";
 import { checkSplit, loadEnvironment } from "./load-environment.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
 import type { SettingName } from "./rollout-settings.ts";
-import { readKey, redactorFor } from "./secrets.ts";
+import { checkAddresses } from "./addresses.ts";
+import { accessVariables, readKey, redactorFor } from "./secrets.ts";
 import { closeRemote } from "./remote-environments.ts";
 import { readAddress } from "./serve.ts";
 import { readFlags, seconds, section, type SettingValues, text, variable, whole } from "./setting.ts";
@@ -14,8 +15,18 @@ import { packageVersion } from "./surroundings.ts";
 
 /** The settings of a rollout that an environment server has: the environment and its user; the agent is the client's. */
 export const envServerSettingNames = [
-  ...(["env", "data", "envTasks", "envApiKeyEnv", "mcpElicitation", "mcpWarm", "split"] as const),
-  ...(["user", "userModel", "userUrl", "userApiKeyEnv", "userLines", "userPrompts", "userCompat"] as const),
+  ...([
+    "env",
+    "data",
+    "envTasks",
+    "envApiKeyEnv",
+    "envAuthorizationEnv",
+    "mcpElicitation",
+    "mcpWarm",
+    "split",
+  ] as const),
+  ...(["user", "userModel", "userUrl", "userApiKeyEnv", "userAuthorizationEnv"] as const),
+  ...(["userLines", "userPrompts", "userCompat"] as const),
   ...(["openTimeout", "environmentTimeout", "gradingTimeout"] as const),
 ] as const satisfies readonly SettingName[];
 
@@ -88,6 +99,7 @@ export async function readHostedEnvironment(options: HostedEnvironmentOptions) {
   const { variables = process.env } = options;
   const { settings, surroundings } = await readOptions(options);
   const limits = { environmentMs: settings.environmentTimeout * 1000, graderMs: settings.gradingTimeout * 1000 };
+  checkAddresses(settings);
   const { source, defaultSplit } = await loadEnvironment(settings.env, {
     ...{ data: settings.data, remote: settings, limits },
     ...surroundings,
@@ -95,8 +107,8 @@ export async function readHostedEnvironment(options: HostedEnvironmentOptions) {
   const split = checkSplit(source, settings.split ?? defaultSplit);
   const user = await chooseUser(settings, source, surroundings);
   const redact = redactorFor(variables, {
-    variables: [settings.userApiKeyEnv, settings.envApiKeyEnv],
-    urls: [settings.userUrl],
+    variables: accessVariables(settings),
+    urls: [settings.userUrl, settings.env],
   });
   return { source, split, user, redact, callMs: limits.environmentMs, openMs: settings.openTimeout * 1000 };
 }

@@ -40,7 +40,7 @@ import type { Surroundings } from "./surroundings.ts";
 import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
 import { rolloutFrom, type RolloutOptions, type RolloutResult } from "./rollout.ts";
 import type { RunToResume } from "./run-to-resume.ts";
-import { readKey } from "./secrets.ts";
+import { readAccess } from "./secrets.ts";
 import { taskFactsOf } from "./fault-policy.ts";
 
 /**
@@ -221,20 +221,21 @@ async function prepareScoring(
 
 /** `null`: rules alone. Rejects with a `ConfigurationError` for settings that cannot work and a server that cannot be reached. */
 async function chooseJudge(
-  { judgeModel: model, judgeUrl: url, judgeApiKeyEnv }: RolloutSettings,
+  settings: RolloutSettings,
   { env: variables, parts }: Surroundings,
   signal: AbortSignal,
 ): Promise<JudgeModel | null> {
+  const { judgeModel: model, judgeUrl: url, judgeApiKeyEnv, judgeAuthorizationEnv } = settings;
   // A judge of the caller's own grades alone.
   if (parts?.judgeModel !== undefined) return null;
   if (model === null) {
-    if (url === null && judgeApiKeyEnv === null) return null;
+    if ((url ?? judgeApiKeyEnv ?? judgeAuthorizationEnv) === null) return null;
     throw new ConfigurationError("Cannot make a judge: no model is named; give --judge-model <name>.");
   }
-  const apiKey = readKey(variables, judgeApiKeyEnv, "--judge-api-key-env");
-  const given = { ...(url === null ? {} : { url }), ...(apiKey === null ? {} : { apiKey }) };
+  const { apiKey, authorization } = readAccess("judge", settings, variables);
+  const given = { ...(url === null ? {} : { url }), ...(apiKey === null ? {} : { apiKey }), authorization };
   const chat = createChatModel({ part: "judge", title: "the judge" }, { model, variables, ...given });
-  if (url !== null) await checkChatModel({ part: "judge", url, model, apiKey, variables }, signal);
+  if (url !== null) await checkChatModel({ part: "judge", url, model, apiKey, authorization, variables }, signal);
   const caller = createModelCaller(chat, "judge");
   return {
     complete: (messages, options) =>

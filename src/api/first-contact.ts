@@ -122,15 +122,18 @@ export async function checkChatModel(
     readonly url: string;
     readonly model: string;
     readonly apiKey: string | null;
+    /** Value of the `Authorization` header, in place of a key. Default `null`: none. */
+    readonly authorization?: string | null;
     /** Where keys of known hosts are found when none is given. */
     readonly variables: Readonly<Record<string, string | undefined>>;
   },
   signal: AbortSignal,
 ): Promise<void> {
-  const { part, url, model, variables } = contact;
-  const base = chatBase(url, part);
+  const { part, url, model, variables, authorization = null } = contact;
+  const base = chatBase(url, part, authorization);
   const address = showAddress(url.trim());
-  const apiKey = findHostKey(part, base, { variables, ...(contact.apiKey === null ? {} : { apiKey: contact.apiKey }) });
+  const given = contact.apiKey === null ? {} : { apiKey: contact.apiKey };
+  const apiKey = authorization === null ? findHostKey(part, base, { variables, ...given }) : null;
   const http = createHttpPool({ boundary: "user", connections: 1 });
   const headers = { ...(apiKey === null ? {} : { authorization: `Bearer ${apiKey}` }) };
   const options = { signal, timeoutMs: 5000 };
@@ -144,7 +147,7 @@ export async function checkChatModel(
     const reply = await http.request({ base, method: "POST", path: "/chat/completions", headers: sent, body }, options);
     if (refusesKey(reply) || (refusesKey(list) && reply.status === 404)) {
       throw new ConfigurationError(
-        `Cannot use the ${part}'s model at ${address}: the server refuses the key (HTTP ${refusesKey(reply) ? reply.status : list.status}); name the variable that holds the right one with --${part}-api-key-env.`,
+        `Cannot use the ${part}'s model at ${address}: the server refuses the key (HTTP ${refusesKey(reply) ? reply.status : list.status}); name the variable that holds the right one with --${part}-api-key-env, or --${part}-authorization-env.`,
       );
     }
     const isUnknown = reply.status === 404 || (reply.status === 400 && reply.body.toString().includes(model));

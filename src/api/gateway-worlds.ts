@@ -8,8 +8,8 @@ import { packageVersion } from "./surroundings.ts";
 
 /** The settings that say which worlds sessions may have. */
 export const worldSettingNames = [
-  ...(["env", "data", "envTasks", "envApiKeyEnv", "split"] as const),
-  ...(["user", "userModel", "userUrl", "userApiKeyEnv", "userLines"] as const),
+  ...(["env", "data", "envTasks", "envApiKeyEnv", "envAuthorizationEnv", "split"] as const),
+  ...(["user", "userModel", "userUrl", "userApiKeyEnv", "userAuthorizationEnv", "userLines"] as const),
 ] as const;
 
 type World = { readonly episode: HostedEpisode; readonly face: McpFace };

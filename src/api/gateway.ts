@@ -36,6 +36,7 @@ export const gatewaySettingNames = [
     "host",
     "port",
     "apiKeyEnv",
+    "engineAuthorizationEnv",
     "logprobsMode",
     "endpoint",
     "model",

@@ -11,6 +11,7 @@ import {
 } from "../core/index.ts";
 import { episodeSamples, groupRanking, type RankGroup, resumableRunner, type RolloutPlan } from "../rollout/index.ts";
 import type { EpisodeJournal } from "../store/index.ts";
+import { addressesOf, checkAddresses } from "./addresses.ts";
 import { checkBudget } from "./budget.ts";
 import { checkMetrics } from "./watch-run.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -26,7 +27,7 @@ import { faultPolicyOf, withFaultPolicy } from "./fault-policy.ts";
 import { areOwnServers } from "./choose-engine.ts";
 import { type Preset, findPreset } from "./presets.ts";
 import { checkChatModel } from "./first-contact.ts";
-import { readKey, redactorFor } from "./secrets.ts";
+import { accessVariables, readAccess, redactorFor } from "./secrets.ts";
 
 export type ConnectOptions = PolicyOptions & {
   /** Another server than the settings name, of the same model. */
@@ -76,6 +77,7 @@ export async function prepareRollout(
 ): Promise<PreparedRollout> {
   checkBudget(requested, context.cwd);
   checkMetrics(requested);
+  checkAddresses(requested);
   const preset = findPreset(requested.preset);
   if (preset !== null && requested.faultPolicy !== "keep") {
     throw new ConfigurationError(
@@ -106,11 +108,8 @@ export async function prepareRollout(
   const taskset = environment.taskset(split);
   const tasks = given.tasks ?? loaded.defaultTasks;
   const redact = redactorFor(context.env, {
-    variables: [
-      ...[given.apiKeyEnv, given.agentApiKeyEnv, given.userApiKeyEnv],
-      ...[given.judgeApiKeyEnv, given.envApiKeyEnv, given.queueTokenEnv],
-    ],
-    urls: [given.url, given.agentUrl, given.userUrl, given.judgeUrl, given.queue],
+    variables: accessVariables(given),
+    urls: addressesOf(given),
   });
   const chosen = await chooseUser(given, environment, context);
   const user = recordUsers(chosen, given.recordUsers, { cwd: context.cwd, redact, resumes });
@@ -177,8 +176,8 @@ export async function prepareRollout(
 
 /** Of the servers at another address; the key is for those of the settings alone. */
 function settingsAt(url: string, given: RolloutSettings): RolloutSettings {
-  const apiKeyEnv = areOwnServers(url, given) ? given.apiKeyEnv : null;
-  return { ...given, url, host: null, port: null, apiKeyEnv };
+  const at = { ...given, url, host: null, port: null };
+  return areOwnServers(url, given) ? at : { ...at, apiKeyEnv: null, engineAuthorizationEnv: null };
 }
 
 /** The models behind an address of the user's own, which can be checked before an episode runs. */
@@ -187,20 +186,12 @@ function chatModels(
   { env: variables, parts }: Surroundings,
   isJudged: boolean,
 ): Parameters<typeof checkChatModel>[0][] {
-  const { judgeUrl, judgeModel, judgeApiKeyEnv } = settings;
-  const { userUrl, userModel, userApiKeyEnv, agentUrl, agentModel, agentApiKeyEnv, replayUsers } = settings;
-  const served = (
-    part: "user" | "agent" | "judge",
-    url: string | null,
-    model: string | null,
-    variable: string | null,
-  ) =>
-    url === null || model === null
-      ? []
-      : [{ part, url, model, apiKey: readKey(variables, variable, `--${part}-api-key-env`), variables }];
+  const { judgeUrl, judgeModel, userUrl, userModel, agentUrl, agentModel, replayUsers } = settings;
+  const served = (part: "user" | "agent" | "judge", url: string | null, model: string | null) =>
+    url === null || model === null ? [] : [{ part, url, model, ...readAccess(part, settings, variables), variables }];
   return [
-    ...(replayUsers === null ? served("user", userUrl, userModel, userApiKeyEnv) : []),
-    ...served("agent", agentUrl, agentModel, agentApiKeyEnv),
-    ...(isJudged && parts?.judgeModel === undefined ? served("judge", judgeUrl, judgeModel, judgeApiKeyEnv) : []),
+    ...(replayUsers === null ? served("user", userUrl, userModel) : []),
+    ...served("agent", agentUrl, agentModel),
+    ...(isJudged && parts?.judgeModel === undefined ? served("judge", judgeUrl, judgeModel) : []),
   ];
 }

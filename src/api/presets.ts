@@ -52,9 +52,11 @@ type PresetParts = {
   readonly user: UserSource;
   readonly model: ChosenModel;
   /** Where the engine's server is: presets talk to it themselves. */
-  readonly address: string;
+  readonly url: string;
   /** For the server; never shown. `null`: none. */
   readonly apiKey: string | null;
+  /** In place of a key. */
+  readonly authorization: string | null;
   readonly cwd: string;
 };
 
@@ -128,8 +130,9 @@ async function runPresetEpisode(parts: PresetParts, call: Call): Promise<Finishe
 }
 
 /** Posts as upstream does, without retries. Rejects with an attributed failure for anything but HTTP 200 with JSON. */
-function postTo({ address, apiKey }: PresetParts): Post {
-  const base = parseBaseUrl(address, { what: "SGLang server" });
+function postTo({ url, apiKey, authorization }: PresetParts): Post {
+  const base = parseBaseUrl(url, { what: "SGLang server", authorization, setting: "--engine-authorization-env" });
+  const address = base.origin + base.path;
   const http = createHttpPool({ boundary: "engine" });
   const headers = {
     "content-type": "application/json",

@@ -5,7 +5,8 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chooseQueue, queueSettings } from "./choose-queue.ts";
-import { parseBaseUrl } from "../http/index.ts";
+import { addressNames } from "./addresses.ts";
+import { secretsInText } from "../lib/hidden-parts.ts";
 import { ConfigurationError, type Episode } from "../core/index.ts";
 import { createProcessPool } from "../queue/index.ts";
 import { coordinateNats, type NatsConnectOptions } from "../queue/nats/index.ts";
@@ -146,13 +147,12 @@ export async function openProcesses({
 
 /** As workers on other machines get them: the broker keeps what it is sent, so nothing secret. Throws a `ConfigurationError`. */
 function settingsForQueue(given: RolloutSettings): RolloutSettings {
-  for (const name of ["url", "agentUrl", "userUrl", "judgeUrl"] as const) {
-    for (const part of given[name]?.split(",") ?? []) {
-      if (parseBaseUrl(part, { what: "server" }).secrets.length === 0) continue;
-      throw new ConfigurationError(
-        `Cannot use --queue with a password in --${keyOf(name)}: the broker would keep it; give the key's variable, which each worker has in its environment.`,
-      );
-    }
+  for (const name of addressNames) {
+    const value = given[name];
+    if (value === null || name in queueSettings || secretsInText(value).length === 0) continue;
+    throw new ConfigurationError(
+      `Cannot use --queue with a secret in --${keyOf(name)}: the broker would keep it; name the variable of a key, or of an Authorization header, which each worker has in its environment.`,
+    );
   }
   const none = Object.fromEntries(Object.keys(queueSettings).map((name) => [name, null]));
   return { ...given, ...none };

@@ -7,14 +7,18 @@ import { ConfigurationError, type EnvironmentSource } from "../core/index.ts";
 import type { RemoteSource } from "../environments/remote/index.ts";
 import type { RemoteContext } from "./remote-options.ts";
 import { packageVersion } from "./surroundings.ts";
-import { readKey } from "./secrets.ts";
+import { readAccess } from "./secrets.ts";
 
 /** The settings of remote environments. */
-export type RemoteSettings = Pick<RemoteContext, "envTasks" | "envApiKeyEnv" | "mcpElicitation" | "mcpWarm">;
+export type RemoteSettings = Pick<
+  RemoteContext,
+  "envTasks" | "envApiKeyEnv" | "envAuthorizationEnv" | "mcpElicitation" | "mcpWarm"
+>;
 
 export const defaultRemote: RemoteSettings = {
   envTasks: null,
   envApiKeyEnv: null,
+  envAuthorizationEnv: null,
   mcpElicitation: "decline",
   mcpWarm: 2,
 };
@@ -25,10 +29,10 @@ type RemoteLoader = (address: string, context: RemoteContext) => Promise<Environ
 const loaders: Readonly<Record<string, RemoteLoader>> = {
   mcp: async (address, context) => {
     const { mcpEnvironment, readMcpTasks } = await import("../environments/remote/mcp/index.ts");
-    const { cwd, variables, envTasks, envApiKeyEnv, limits } = context;
-    const token = readKey(variables, envApiKeyEnv, "--env-api-key-env") ?? null;
+    const { cwd, variables, envTasks, limits } = context;
+    const { apiKey: token, authorization } = readAccess("env", context, variables);
     const common = {
-      ...{ address, cwd, variables, token, limits, version: packageVersion() },
+      ...{ address, cwd, variables, token, authorization, limits, version: packageVersion() },
       ...{ elicitation: context.mcpElicitation, warm: context.mcpWarm },
     };
     if (envTasks === null) return mcpEnvironment(common);

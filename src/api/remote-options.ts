@@ -1,10 +1,12 @@
 // What the address of a remote environment says beside the place: `openenv:ws://127.0.0.1:8000?reward=last&capacity=4`. Kept in the
-// address, so that a recorded run knows it. Keys never stand there.
+// address, so that a recorded run knows it. A parameter with the name of a secret (`api_key`) is the server's: it is sent with every
+// request, and never recorded.
 
 import { ConfigurationError } from "../core/index.ts";
 import type { RemoteLimits } from "../environments/remote/index.ts";
 import type { ElicitationPolicy } from "../environments/remote/mcp/index.ts";
 import { parseBaseUrl } from "../http/index.ts";
+import { isSecretName } from "../lib/hidden-parts.ts";
 
 /** What a remote environment is told beside its address. */
 export type RemoteContext = {
@@ -14,6 +16,8 @@ export type RemoteContext = {
   readonly envTasks: string | null;
   /** Variable with the key that is sent to the service; `null`: none is. */
   readonly envApiKeyEnv: string | null;
+  /** Variable with the value of the `Authorization` header, in place of a key; `null`: none is. */
+  readonly envAuthorizationEnv: string | null;
   readonly mcpElicitation: ElicitationPolicy;
   readonly mcpWarm: number;
   readonly limits: Partial<RemoteLimits>;
@@ -25,6 +29,8 @@ export type RemoteAddress = {
   readonly origin: string;
   /** Without a slash at its end. */
   readonly path: string;
+  /** The server's own parameters, with their question mark; empty when there are none. */
+  readonly search: string;
   /** The value of an option; `null`: it is not given. */
   text(name: string): string | null;
   choice<T extends string>(name: string, choices: readonly T[]): T | null;
@@ -39,17 +45,19 @@ export function readRemoteAddress(
 ): RemoteAddress {
   const { what, known } = options;
   const [place = "", query = ""] = address.split(/\?(.*)/s);
-  const base = parseBaseUrl(place.replace(/^ws(s?):\/\//i, "http$1://"), { what });
+  const setting = "--env-authorization-env";
+  const base = parseBaseUrl(place.replace(/^ws(s?):\/\//i, "http$1://"), { what, setting });
   const refuse = (state: string): never => {
     throw new ConfigurationError(`Cannot use the address of the ${what}: ${state}; correct --env.`);
   };
-  if (base.authorization !== null) {
-    refuse("it holds a user or a password, which every record of the run would show");
-  }
   const given = new URLSearchParams(query);
+  const parts = query.split("&").filter((part) => part !== "");
+  const isOwn = (name: string): boolean => known.includes(name);
   for (const name of given.keys()) {
-    if (!known.includes(name)) refuse(`it has no option "${name}", there are ${known.join(", ")}`);
+    if (!isOwn(name) && !isSecretName(name)) refuse(`it has no option "${name}", there are ${known.join(", ")}`);
   }
+  // As they are written: a signature may not survive being read and written again.
+  const passed = parts.filter((part) => ![...new URLSearchParams(part).keys()].some(isOwn)).join("&");
   const text = (name: string): string | null => given.get(name);
   const choice = <T extends string>(name: string, choices: readonly T[]): T | null => {
     const value = text(name);
@@ -59,6 +67,7 @@ export function readRemoteAddress(
   return {
     origin: base.origin,
     path: base.path,
+    search: passed === "" ? "" : `?${passed}`,
     text,
     choice,
     count: (name) => {

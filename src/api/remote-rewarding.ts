@@ -10,27 +10,36 @@ import {
   seedTasks,
 } from "../environments/remote/openenv/index.ts";
 import { orsService } from "../environments/remote/ors/index.ts";
-import { type RemoteSource, remoteSource, rewardRules } from "../environments/remote/index.ts";
-import { type RemoteContext, readRemoteAddress } from "./remote-options.ts";
-import { readKey } from "./secrets.ts";
+import {
+  type RemoteSource,
+  remoteSource,
+  type RewardRule,
+  rewardRules,
+  type UnrewardedRule,
+  unrewardedRules,
+} from "../environments/remote/index.ts";
+import { type RemoteAddress, type RemoteContext, readRemoteAddress } from "./remote-options.ts";
+import { type Access, readAccess } from "./secrets.ts";
 import { readNamedFile } from "./surroundings.ts";
 
 /** Of both. */
-const shared = ["reward", "capacity", "deterministic"];
+const shared = ["reward", "capacity", "deterministic", "unrewarded"];
 
 /** Throws a `ConfigurationError` for an address, a task or a server that cannot be used. */
 export async function loadOpenEnv(address: string, context: RemoteContext): Promise<RemoteSource> {
-  const known = [...shared, "text", "exceptions"];
+  const known = [...shared, "text", "exceptions", "environment"];
   const read = readRemoteAddress(address, { what: "OpenEnv server", known });
-  const [field, rule] = [read.text("text"), read.choice("reward", rewardRules)];
+  const [field, environment] = [read.text("text"), read.text("environment")];
   const exceptions = read.choice("exceptions", ["fault", "observation"]);
-  const token = keyOf(context);
+  const { apiKey: token, authorization } = accessOf(context);
   const service = await reached(async () =>
     openEnvService({
-      url: `${read.origin}${read.path}`,
+      url: `${read.origin}${read.path}${read.search}`,
+      authorization,
       tasks: await openEnvTasks(context),
       ...(field === null ? {} : { observationField: field }),
-      ...(rule === null ? {} : { reward: rule }),
+      ...(environment === null ? {} : { environment }),
+      ...rewardsOf(read),
       ...(exceptions === null ? {} : { exceptions }),
       ...(token === null ? {} : { token }),
       ...{ capacity: read.count("capacity"), deterministic: read.flag("deterministic") ?? false },
@@ -91,26 +100,31 @@ export async function loadOrs(address: string, context: RemoteContext): Promise<
       "Cannot use --env-tasks with ors: the server has its tasks itself; leave --env-tasks out.",
     );
   }
-  const rule = read.choice("reward", rewardRules);
-  const apiKey = keyOf(context);
+  const { apiKey, authorization } = accessOf(context);
   const environment = /\/([^/]+)$/.exec(read.path)?.[1];
   const path = environment === undefined ? "" : read.path.slice(0, -environment.length - 1);
   const names = read.text("secrets_env")?.split(",") ?? [];
   const service = await reached(() =>
     orsService({
-      url: `${read.origin}${path}`,
+      url: `${read.origin}${path}${read.search}`,
+      authorization,
       ...(environment === undefined ? {} : { environment: decodeURIComponent(environment) }),
       ...(apiKey === null ? {} : { apiKey }),
       secrets: Object.fromEntries(names.map((name) => [name, variable(name, context)])),
-      ...(rule === null ? {} : { reward: rule }),
+      ...rewardsOf(read),
       ...{ capacity: read.count("capacity"), deterministic: read.flag("deterministic") ?? false },
     }),
   );
   return remoteSource(service, { limits: context.limits });
 }
 
-function keyOf({ variables, envApiKeyEnv }: RemoteContext): string | null {
-  return readKey(variables, envApiKeyEnv, "--env-api-key-env") ?? null;
+function rewardsOf(read: RemoteAddress): { readonly reward?: RewardRule; readonly unrewarded?: UnrewardedRule } {
+  const [reward, unrewarded] = [read.choice("reward", rewardRules), read.choice("unrewarded", unrewardedRules)];
+  return { ...(reward === null ? {} : { reward }), ...(unrewarded === null ? {} : { unrewarded }) };
+}
+
+function accessOf(context: RemoteContext): Access {
+  return readAccess("env", context, context.variables);
 }
 
 function variable(name: string, { variables }: RemoteContext): string {

@@ -72,12 +72,12 @@ export function createEngines(
   };
 }
 
-/** Of a request. Throws a `ConfigurationError` for what is no address, and for one with a password, since requests are kept as they come. */
+/** Throws a `ConfigurationError` for what is not an address of a request, and for one with a secret, since requests are stored as they come. */
 function checkAddress(url: string): void {
   for (const part of url.split(",")) {
     if (parseBaseUrl(part, { what: "engine of the request" }).secrets.length === 0) continue;
     throw new ConfigurationError(
-      `Cannot use "${showAddress(part)}" as the engine of the request: it holds a password, and requests are kept in the folder; start the service with --api-key-env.`,
+      `Cannot use "${showAddress(part)}" as the engine of the request: it holds a secret, and requests are stored in the folder; start the service with --api-key-env or --engine-authorization-env.`,
     );
   }
 }

@@ -1,8 +1,8 @@
 // Flags over configuration file over preset over defaults, and settings as the JSON of run.json; the file itself is read in
-// `config-file.ts`. Settings name where keys are and never hold one; addresses are shown without credentials.
+// `config-file.ts`. Settings name where keys are and never hold one; addresses are recorded and shown without their secrets.
 
 import { ConfigurationError } from "../core/index.ts";
-import { showAddress } from "../http/index.ts";
+import { hideSecrets, isHidden } from "../lib/hidden-parts.ts";
 import { fromPlain } from "../python-semantics/json/plain.ts";
 import type { JsonObject, JsonValue } from "../python-semantics/json/value.ts";
 import { type RolloutSettings, rolloutSettings, type SettingName, settingNames } from "./rollout-settings.ts";
@@ -29,6 +29,11 @@ export function resolveSettings(
     if (flags[name] !== undefined) return readValue(setting, flags[name], `--${keyOf(name)}`);
     const entry = file?.values.get(name);
     if (entry === undefined) return undefined;
+    if (setting.holds === "address" && typeof entry.value === "string" && isHidden(entry.value)) {
+      throw new ConfigurationError(
+        `Cannot use "${keyOf(name)}" at ${entry.where}: it is ${entry.value}, and the secret is not recorded; give --${keyOf(name)} again, as it was.`,
+      );
+    }
     return readValue(setting, entry.value, `"${keyOf(name)}" at ${entry.where}`);
   };
   const valueOf = (name: SettingName): unknown =>
@@ -55,7 +60,7 @@ export function settingsRecord(
     names.map((name) => {
       const value = settings[name];
       const isAddress = rolloutSettings[name].holds === "address";
-      return [keyOf(name), isAddress && typeof value === "string" ? showAddress(value) : value];
+      return [keyOf(name), isAddress && typeof value === "string" ? hideSecrets(value) : value];
     }),
   );
 }

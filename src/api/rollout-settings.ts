@@ -161,7 +161,7 @@ export const rolloutSettings = {
   ...section("Tasks", {
     env: text("<name|file>", "the name of an environment or a file", "bookshop").help(
       "environment: bookshop, tau-bench/retail, tau-bench/airline, a module whose default export is one (./my-env.ts), the address of a remote one (mcp:<command or url>, openenv:<url>, ors:<url>), or a file of tasks for --agent-command (tasks.jsonl)",
-      common,
+      { ...common, holds: "address" },
     ),
     data: folder.help(
       'folder with the data of the environment: an upstream checkout of tau-bench, or what "prepare tau-bench" made of one',
@@ -171,6 +171,9 @@ export const rolloutSettings = {
       "JSON lines with the tasks of a remote environment that has none of its own (mcp:, openenv:), or seeds:<number> (openenv:)",
     ),
     envApiKeyEnv: variable.help("environment variable with the key that is sent to a remote environment"),
+    envAuthorizationEnv: variable.help(
+      'environment variable with the value of the Authorization header that a remote environment is sent, in place of a key, like "Basic <base64>"',
+    ),
     mcpElicitation: choice("<policy>", "decline", "accept-defaults").help(
       "what an MCP server is answered that asks for input: no, or the defaults of its form",
     ),
@@ -213,6 +216,9 @@ export const rolloutSettings = {
       free,
     ),
     apiKeyEnv: variable.help("environment variable with the key of the server"),
+    engineAuthorizationEnv: variable.help(
+      'environment variable with the value of the Authorization header that the server is sent, in place of a key, like "Basic <base64>"',
+    ),
     logprobsMode: choice("<mode>", "raw", "processed").help(
       "how a vLLM server was started: raw, or processed (--logprobs-mode processed_logprobs)",
     ),
@@ -252,9 +258,13 @@ export const rolloutSettings = {
     agentApiKeyEnv: variable.help(
       "environment variable with the key of that server or provider (default: the provider's usual one)",
     ),
+    agentAuthorizationEnv: variable.help(
+      'environment variable with the value of the Authorization header that that server is sent, in place of a key, like "Basic <base64>"',
+    ),
     agentCommand: text("<command>", "a command line").help(
       "an outside agent program runs each episode: it finds the policy's address, its key and its task in its environment, and its " +
         'last line is its reward, {"reward": 1}; --env may be a file of tasks',
+      { holds: "address" },
     ),
     agentTimeout: seconds(900).help("of one run of --agent-command; then its process group is killed", free),
     strategy: named("a strategy", "tool-calling").help(
@@ -315,6 +325,9 @@ export const rolloutSettings = {
     userApiKeyEnv: variable.help(
       "environment variable with the key of that server or provider (default: the provider's usual one)",
     ),
+    userAuthorizationEnv: variable.help(
+      'environment variable with the value of the Authorization header that that server is sent, in place of a key, like "Basic <base64>"',
+    ),
     userLines: file.help("what the scripted user says, one line each"),
     userPrompts: choice("<source>", "data", "own").help(
       "prompts of simulated users: those of the data folder where it has some, or our own",
@@ -342,6 +355,9 @@ export const rolloutSettings = {
     ),
     judgeUrl: chatAddress.help("OpenAI-compatible server of that model"),
     judgeApiKeyEnv: variable.help("environment variable with its key"),
+    judgeAuthorizationEnv: variable.help(
+      'environment variable with the value of the Authorization header that that server is sent, in place of a key, like "Basic <base64>"',
+    ),
     judgeTemperature: number("<t>", 0, { min: 0 }).help("of that model; 1: left to its server"),
     judgeCache: file.help(
       "answers of the judge by the digest of the question: those in the file are not requested again, new ones are added; without --judge-model all must be there",
@@ -445,7 +461,10 @@ export const rolloutSettings = {
       schema: metricsList.nullable(),
     }).help(
       "prometheus, prometheus:<port> (a page to scrape, port 9464), tensorboard (event files in the run folder), wandb (an offline run there, for wandb sync), mlflow:<url>, trackio:<url> (their servers), traces (OpenTelemetry spans, for a process started with an SDK; traces:messages: with what was said); several with commas; train, which has curves alone, takes tensorboard, wandb, mlflow and trackio",
-      free,
+      { ...free, holds: "address" },
+    ),
+    metricsAuthorizationEnv: variable.help(
+      "environment variable with the value of the Authorization header that the server of --metrics mlflow: or trackio: is sent",
     ),
     logJson: flag.help("log lines for machines on standard error: retries, failures, ends of episodes and groups", {
       onResume: "of-terminal",

@@ -5,6 +5,7 @@ import { existsSync } from "node:fs";
 import { basename, join, relative, resolve } from "node:path";
 import type { CircuitStatus } from "../engines/guarded/index.ts";
 import { slimeRowLine, toSlimeRow } from "../export/index.ts";
+import { hideSecrets } from "../lib/hidden-parts.ts";
 import { subscribeToAbort } from "../lib/deadline.ts";
 import { type Coordinator, type RolloutParts, rolloutWarnings, runRollout, type RunTotals } from "../rollout/index.ts";
 import { createRoutedExpertsFile, runFiles, cleanShards } from "../store/index.ts";
@@ -192,6 +193,7 @@ export async function rolloutFrom(
       const unwatched = { runEpisode: workers?.runEpisode ?? connected.runEpisode, store };
       const watched = await watchRun(settings, unwatched, {
         ...{ folder: place, onNotice, log, variables: surroundings.env },
+        metricsAuthorizationEnv: settings.metricsAuthorizationEnv,
         policy: tracedPolicy(settings),
         run: { id: run.id, name: basename(place), configuration: settingsRecord(settings) },
       });
@@ -285,7 +287,7 @@ export function newFolder(environment: string, cwd: string): string {
   const time = `${two(now.getHours())}${two(now.getMinutes())}${two(now.getSeconds())}`;
   const name = relative(
     cwd,
-    resolve(cwd, "runs", `${day}-${time}-${environment.replaceAll(/[^A-Za-z0-9._-]+/g, "-")}`),
+    resolve(cwd, "runs", `${day}-${time}-${hideSecrets(environment).replaceAll(/[^A-Za-z0-9._-]+/g, "-")}`),
   );
   for (let number = 1; ; number++) {
     const folder = number === 1 ? name : `${name}-${number}`;

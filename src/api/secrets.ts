@@ -1,8 +1,10 @@
 // Keys: read from the environment by name, and taken out of everything that is shown or written. A flag never holds a key.
 
 import { ConfigurationError } from "../core/index.ts";
-import { createRedactor, parseBaseUrl } from "../http/index.ts";
+import { createRedactor } from "../http/index.ts";
+import { secretsInText } from "../lib/hidden-parts.ts";
 import { parseNatsAddress } from "../queue/nats/index.ts";
+import { keyOf } from "./setting.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -27,6 +29,47 @@ export function readKey(env: Env, variable: string | null, flag: string): string
   throw new ConfigurationError(
     `Cannot use ${flag}: ${named} is not set; export it, and give ${flag} its name, not the key itself.`,
   );
+}
+
+const accessNames = {
+  engine: { key: "apiKeyEnv", authorization: "engineAuthorizationEnv" },
+  agent: { key: "agentApiKeyEnv", authorization: "agentAuthorizationEnv" },
+  user: { key: "userApiKeyEnv", authorization: "userAuthorizationEnv" },
+  judge: { key: "judgeApiKeyEnv", authorization: "judgeAuthorizationEnv" },
+  env: { key: "envApiKeyEnv", authorization: "envAuthorizationEnv" },
+} as const;
+
+/** Parts of a run that have a server. */
+export type AccessPart = keyof typeof accessNames;
+type AccessSetting<Part extends AccessPart> = (typeof accessNames)[Part]["key" | "authorization"];
+
+/** How a server is called: with a key, with the value of its `Authorization` header, or with neither. */
+export type Access = { readonly apiKey: string | null; readonly authorization: string | null };
+
+/** Names of variables that may hold secrets of the servers of these settings. */
+export function accessVariables(settings: Readonly<Record<string, unknown>>): readonly string[] {
+  const names = Object.values(accessNames).flatMap(({ key, authorization }) => [key, authorization]);
+  return [...names, "metricsAuthorizationEnv", "queueTokenEnv"]
+    .map((name) => settings[name])
+    .filter((value) => typeof value === "string");
+}
+
+/** Reads the variables that the settings name. Throws a `ConfigurationError` when one is not set, or both are named. */
+export function readAccess<Part extends AccessPart>(
+  part: Part,
+  settings: Readonly<Record<AccessSetting<Part>, string | null>>,
+  env: Env,
+): Access {
+  const { key, authorization } = accessNames[part];
+  const named = settings as Readonly<Record<string, string | null>>;
+  const [keyFlag, flag] = [`--${keyOf(key)}`, `--${keyOf(authorization)}`];
+  const [keyName = null, name = null] = [named[key], named[authorization]];
+  if (keyName !== null && name !== null) {
+    throw new ConfigurationError(
+      `Cannot use ${keyFlag} with ${flag}: a key is sent in the Authorization header, too; give one of both.`,
+    );
+  }
+  return { apiKey: readKey(env, keyName, keyFlag), authorization: readKey(env, name, flag) };
 }
 
 /** Shorter values are no secrets ("EMPTY", "none"), and replacing them would garble what people said. */
@@ -58,18 +101,17 @@ function secretsIn(env: Env, options: Parameters<typeof redactorFor>[1]): readon
       ? [value.trim()]
       : [],
   );
-  // Several addresses may stand in one value.
   for (const url of options.urls) {
-    for (const part of new Set([url, ...(url?.split(",") ?? [])])) values.push(...credentialsOf(part));
+    if (url !== null) values.push(...secretsInText(url), ...queueSecrets(url));
   }
   return values.filter((value) => value.length >= shortestSecret);
 }
 
-function credentialsOf(url: string | null): readonly string[] {
-  if (url === null) return [];
+/** A password of a queue may hold any character. */
+function queueSecrets(url: string): readonly string[] {
+  if (!/^\s*(nats|tls):/i.test(url)) return [];
   try {
-    if (/^\s*(nats|tls):/i.test(url)) return parseNatsAddress(url).secrets;
-    return parseBaseUrl(url, { what: "server" }).secrets;
+    return parseNatsAddress(url).secrets;
   } catch {
     // An address that cannot be read is refused where it is used.
     return [];

@@ -31,7 +31,18 @@ import { readKey } from "./secrets.ts";
 
 /** What a plan, an agent behind an API or a terminal needs. */
 const notServed = [
-  ...(["tasks", "groupSize", "agentModel", "agentUrl", "agentApiKeyEnv", "preset", "faultPolicy", "metrics"] as const),
+  ...([
+    "tasks",
+    "groupSize",
+    "agentModel",
+    "agentUrl",
+    "agentApiKeyEnv",
+    "agentAuthorizationEnv",
+    "metricsAuthorizationEnv",
+    "preset",
+    "faultPolicy",
+    "metrics",
+  ] as const),
   ...(["logJson", "quiet", "recordUsers", "replayUsers"] as const),
   ...(Object.keys(groupSettings) as readonly (keyof typeof groupSettings)[]),
 ];

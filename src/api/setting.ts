@@ -8,7 +8,7 @@ import { ConfigurationError } from "../core/index.ts";
 
 /** What else is true of a setting, whose default is the first of each. */
 export type Traits = {
-  /** What a value may hold that is never repeated: nothing; a key, put where its name belongs; or an address with one. */
+  /** What a value may hold that is never repeated: nothing; a key, put where its name belongs; or an address, or a command, with one. */
   readonly holds: "nothing" | "key" | "address";
   /**
    * Of a run that is resumed: the same as before, or its episodes would not be alike; free (where servers are, how they are called); or

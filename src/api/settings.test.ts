@@ -117,7 +117,7 @@ describe("settingsYaml()", () => {
   it("shows addresses without credentials", () => {
     const settings = resolveSettings({ url: "http://me:canary@host:1/", userUrl: "http://x/v1?key=canary" }, null);
     expect(settingsYaml(settings)).not.toContain("canary");
-    expect(settingsJson(settings).get("url")).toBe("http://host:1/");
+    expect(settingsJson(settings).get("url")).toBe("http://***@host:1/");
   });
 });
 

@@ -49,7 +49,8 @@ import { keyOf, readFlag, readFlags } from "./setting.ts";
 import { type TrainSettings, trainSettings } from "./train-settings.ts";
 import type { CurvePoint, CurveSink } from "../telemetry/index.ts";
 import { newFolder } from "./rollout.ts";
-import { redactorFor } from "./secrets.ts";
+import { addressesOf } from "./addresses.ts";
+import { accessVariables, redactorFor } from "./secrets.ts";
 import { checkCurves, openCurves } from "./watch-run.ts";
 
 /**
@@ -164,6 +165,7 @@ export async function trainFrom(
       ...{
         folder: place,
         variables: surroundings.env,
+        metricsAuthorizationEnv: base.metricsAuthorizationEnv,
         run: { id, name: basename(place), configuration: flagsOf(given) },
       },
       onNotice: (message) => onEvent({ type: "notice", message }),
@@ -344,7 +346,7 @@ async function prepareTraining(
     readCheckpoint(modelPath(modelFolder, cwd)),
     chooseModel(base, cwd),
   ]);
-  const redact = redactorFor(surroundings.env, { variables: [base.judgeApiKeyEnv], urls: [base.judgeUrl] });
+  const redact = redactorFor(surroundings.env, { variables: accessVariables(base), urls: addressesOf(base) });
   const graded = { ...base, groupSize: settings.groupSize };
   const grading = await chooseGrading(graded, environment, { ...surroundings, redact });
   if (tokenizer.vocabularySize > checkpoint.config.vocabularySize) {

@@ -2,10 +2,13 @@
 // store; and the curves of a training. A run without any gets back what it gave, and loads none of their libraries.
 
 import { join } from "node:path";
-import { ConfigurationError } from "../core/index.ts";
+import { ConfigurationError, messageOf } from "../core/index.ts";
+import { hasHttpCredentials, hideSecrets } from "../lib/hidden-parts.ts";
+import { parseBaseUrl } from "../http/index.ts";
 import type { DispatchEpisode, RolloutParts, RunTotals } from "../rollout/index.ts";
 import type { CircuitChange, CurveRun, CurveSink, RunObserver, TracedPolicy } from "../telemetry/index.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
+import { readKey } from "./secrets.ts";
 import type { Surroundings } from "./surroundings.ts";
 
 type Progress = Pick<RunTotals, "episodesPlanned" | "episodesStarted" | "episodesFinished" | "concurrency">;
@@ -26,6 +29,8 @@ export type CurveWatchOptions = {
   readonly run: CurveRun;
   /** Where keys of servers are. */
   readonly variables: Surroundings["env"];
+  /** Variable with the value of the `Authorization` header of MLflow or trackio. Default `null`: none. */
+  readonly metricsAuthorizationEnv?: string | null;
   /** Takes a line for people. */
   readonly onNotice: (message: string) => void;
 };
@@ -95,7 +100,7 @@ export async function openCurves(metrics: string | null, options: CurveWatchOpti
 }
 
 /** Refuses what a training has no use for, before anything is made. */
-export function checkCurves(settings: Pick<RolloutSettings, "metrics">): void {
+export function checkCurves(settings: Pick<RolloutSettings, "metrics" | "metricsAuthorizationEnv">): void {
   checkMetrics(settings);
   for (const name of namesOf(settings.metrics))
     if (!/^(tensorboard|wandb|mlflow|trackio)\b/.test(name)) refuseCurves(name);
@@ -103,7 +108,7 @@ export function checkCurves(settings: Pick<RolloutSettings, "metrics">): void {
 
 function refuseCurves(name: string): never {
   throw new ConfigurationError(
-    `Cannot watch a training with --metrics ${name}: it has curves alone; expected tensorboard, wandb, mlflow:<url> or trackio:<url>, with commas between them.`,
+    `Cannot watch a training with --metrics ${hideSecrets(name)}: it has curves alone; expected tensorboard, wandb, mlflow:<url> or trackio:<url>, with commas between them.`,
   );
 }
 
@@ -122,7 +127,8 @@ async function openSink(name: string, options: CurveWatchOptions): Promise<Curve
   }
   if (kind === "mlflow" || kind === "trackio") {
     const url = checkMetricServer(name.slice(kind.length + 1), kind);
-    const serverOptions = { run, variables, onFault: onNotice };
+    const authorization = readKey(variables, options.metricsAuthorizationEnv ?? null, "--metrics-authorization-env");
+    const serverOptions = { run, variables, authorization, onFault: onNotice };
     return kind === "mlflow"
       ? telemetry.createMlflow(url, join(folder, "mlflow.json"), serverOptions)
       : telemetry.createTrackio(url, serverOptions);
@@ -158,36 +164,37 @@ async function start(name: string, options: WatchOptions): Promise<RunObserver> 
     };
   }
   throw new ConfigurationError(
-    `Cannot watch the run: --metrics names "${name}", expected prometheus, prometheus:<port>, tensorboard, wandb, mlflow:<url>, trackio:<url>, traces or traces:messages, with commas between them.`,
+    `Cannot watch the run: --metrics names "${hideSecrets(name)}", expected prometheus, prometheus:<port>, tensorboard, wandb, mlflow:<url>, trackio:<url>, traces or traces:messages, with commas between them.`,
   );
 }
 
-/** Refuses addresses with a key before settings are written into a run folder. */
-export function checkMetrics({ metrics }: Pick<RolloutSettings, "metrics">): void {
-  for (const name of namesOf(metrics)) {
+/** Refuses addresses that cannot be used, and a header for none or for two servers, before settings are recorded. */
+export function checkMetrics(settings: Pick<RolloutSettings, "metrics" | "metricsAuthorizationEnv">): void {
+  const servers = namesOf(settings.metrics).flatMap((name) => {
     const [, kind, address = ""] = /^(mlflow|trackio):(.*)$/.exec(name) ?? [];
-    if (kind === "mlflow" || kind === "trackio") checkMetricServer(address, kind);
-  }
+    if (kind !== "mlflow" && kind !== "trackio") return [];
+    return [checkMetricServer(address, kind)];
+  });
+  if (settings.metricsAuthorizationEnv === null || servers.length === 1) return;
+  throw new ConfigurationError(
+    `Cannot use --metrics-authorization-env: --metrics names ${servers.length} servers of MLflow and trackio, and the header is for one.`,
+  );
 }
 
 /** The address as it is used. */
 function checkMetricServer(address: string, kind: "mlflow" | "trackio"): string {
+  const what = kind === "mlflow" ? "MLflow server" : "trackio server";
   const keys = {
-    mlflow: "MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and _PASSWORD",
+    mlflow: "MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD",
     trackio: "TRACKIO_WRITE_TOKEN",
   };
-  const url = URL.canParse(address) ? new URL(address) : null;
-  if (url === null || !/^https?:$/.test(url.protocol)) {
-    throw new ConfigurationError(
-      `Cannot watch the run: "${kind}:" is followed by no address; write --metrics ${kind}:http://127.0.0.1:5000.`,
-    );
+  try {
+    parseBaseUrl(address, { what, setting: "--metrics-authorization-env" });
+  } catch (error) {
+    if (!hasHttpCredentials(address)) throw error;
+    throw new ConfigurationError(`${messageOf(error).replace(/\.$/, "")}; or export ${keys[kind]}.`, { cause: error });
   }
-  if (url.username !== "" || url.password !== "" || url.search !== "") {
-    throw new ConfigurationError(
-      `Cannot watch the run: a key does not belong into the address of ${kind}; leave it out and export ${keys[kind]}.`,
-    );
-  }
-  return url.href.replace(/\/+$/, "");
+  return address;
 }
 
 /** The observer receives an event after it counts; of an episode that ran in another process, how it ended. */

@@ -155,6 +155,8 @@ export type ChatModelOptions = KeyOptions & {
   readonly model?: string;
   /** An OpenAI-compatible server, e.g. `http://127.0.0.1:8000/v1`. */
   readonly url?: string;
+  /** Value of the `Authorization` header, in place of a key; shown nowhere. Default `null`: none. */
+  readonly authorization?: string | null | undefined;
   /** Instead of a prefix of `model`. `openai-compatible` goes with `url`. */
   readonly provider?: string;
   /** Sent with each request to `url`; their values are treated as secrets. */

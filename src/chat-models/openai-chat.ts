@@ -30,10 +30,10 @@ const longestExcerpt = 300;
 export function openAiChat(options: NamedModelOptions & { readonly url: string }): ChatModel {
   const { role, url, model, headers = {}, extraBody = {}, sampling = {} } = options;
   const { part } = role;
-  const base = chatBase(url, part);
-  const apiKey = findHostKey(part, base, options);
+  const base = chatBase(url, part, options.authorization);
+  const apiKey = base.authorization === null ? findHostKey(part, base, options) : null;
   const http = options.http ?? modelPool(part, options.maxConcurrency);
-  const redact = createRedactor([apiKey, ...base.secrets, base.authorization, ...Object.values(headers)]);
+  const redact = createRedactor([apiKey, ...base.secrets, ...Object.values(headers)]);
   const price = priceOf(model, options.prices);
   const sent = {
     "content-type": "application/json",
@@ -80,8 +80,9 @@ export function openAiChat(options: NamedModelOptions & { readonly url: string }
 }
 
 /** Reads `http://host:8000`, `https://host/v1` or the whole address of chat completions. Throws a `ConfigurationError`. */
-export function chatBase(url: string, part: ModelPart): BaseUrl {
-  const base = parseBaseUrl(url, { what: `${part} model` });
+export function chatBase(url: string, part: ModelPart, authorization: string | null = null): BaseUrl {
+  const setting = `--${part}-authorization-env`;
+  const base = parseBaseUrl(url, { what: `${part} model`, authorization, setting });
   const path = base.path.replace(/\/chat\/completions$/, "");
   return { ...base, path: path === "" && base.path === "" ? "/v1" : path };
 }

@@ -2,13 +2,12 @@
 // Checks at construction that it can work, loads the library with the first call, and turns its errors into failures.
 
 import { AttributedError, ConfigurationError } from "../core/index.ts";
-import { createRedactor } from "../http/index.ts";
+import { createRedactor, httpFetch, parseBaseUrl } from "../http/index.ts";
 import { findApiKey } from "./api-key.ts";
 import { type ChatModel, type NamedModelOptions, priceOf, usageOfCall } from "./chat-model.ts";
 import { askingOf, modelFailure, type ModelPart, statusFailure } from "./model-failure.ts";
 import { modelPool } from "./model-caller.ts";
 import {
-  poolFetch,
   installedLibraries,
   listedProviders,
   loadModel,
@@ -30,19 +29,23 @@ export function providerChat(options: NamedModelOptions): ChatModel {
         `(known providers: ${listedProviders.join(", ")}).`,
     );
   }
-  const apiKey = findApiKey(role.part, options, provider.keyVariables);
+  const { authorization = null } = options;
+  const setting = `--${role.part}-authorization-env`;
+  const base = parseBaseUrl(options.url ?? "http://provider", { what: `${role.part} model`, authorization, setting });
+  const apiKey = authorization === null ? findApiKey(role.part, options, provider.keyVariables) : null;
   const [keyVariable] = provider.keyVariables;
-  if (apiKey === null && keyVariable !== undefined && options.url === undefined) {
+  if (apiKey === null && authorization === null && keyVariable !== undefined && options.url === undefined) {
     throw new ConfigurationError(
       `Cannot make ${role.title} with model "${name}": there is no key; set ${keyVariable}, or name another variable with apiKeyVariable.`,
     );
   }
-  const redact = createRedactor([apiKey, ...secretVariables(options.variables ?? process.env)]);
+  const redact = createRedactor([apiKey, ...base.secrets, ...secretVariables(options.variables ?? process.env)]);
   const price = priceOf(name, options.prices);
   const settings = {
-    ...(apiKey === null ? {} : { apiKey }),
-    ...(options.url === undefined ? {} : { baseURL: options.url }),
-    fetch: poolFetch(options.http ?? modelPool(role.part, options.maxConcurrency)),
+    // A library that is given no key looks for one itself; the header takes its place.
+    ...(authorization !== null ? { apiKey: "none" } : apiKey === null ? {} : { apiKey }),
+    ...(options.url === undefined ? {} : { baseURL: base.origin + base.path }),
+    fetch: httpFetch(options.http ?? modelPool(role.part, options.maxConcurrency), { access: base }),
   };
   let loading: Promise<Generate> | null = null;
   return {

@@ -1,7 +1,8 @@
 // A canary key on every way in, against servers that repeat what they were sent. It may leave this process in one header
 // only: never in a message, never in a file.
 
-import { writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { readFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -22,13 +23,15 @@ async function withEchoServer<T>(
   status: number,
   use: (url: string, authorizations: ReadonlySet<string>) => Promise<T>,
   says = "",
+  urls: string[] = [],
 ): Promise<T> {
   const authorizations = new Set<string>();
   const server = createServer((request, response) => {
     request.resume();
     request.on("end", () => {
       const { authorization = "" } = request.headers;
-      if (request.url === "/health") return response.writeHead(200).end();
+      urls.push(request.url ?? "");
+      if (request.url?.split("?")[0] === "/health") return response.writeHead(200).end();
       if (request.method === "GET") return response.writeHead(200).end('{"model_path": "m", "weight_version": "1"}');
       authorizations.add(authorization);
       const key = authorization.replace("Bearer ", "");
@@ -156,10 +159,68 @@ describe("keys", () => {
     }
   });
 
+  it("in a query reach the server with every request, are recorded nowhere, and are asked for when the run resumes", async () => {
+    const cli = await createTestCli(env);
+    const urls: string[] = [];
+    await withEchoServer(
+      400,
+      async (url) => {
+        const address = `${url}/?v=1&api_key=${encodeURIComponent(canary)}`;
+        const flags = ["--url", address, "--model", "readable", "--tasks", "0", "--engine", "sglang"];
+        await expectNoCanary(cli, "rollout", ...flags, "--out", "runs/q");
+        const configuration: unknown = JSON.parse(await readFile(join(cli.folder, "runs/q/run.json"), "utf8"));
+        expect(configuration).toMatchObject({ configuration: { url: `${url}/?v=1&api_key=***` } });
+        const { code, stderr } = await expectNoCanary(cli, "rollout", "--resume", "runs/q");
+        expect([code, stderr]).toEqual([2, expect.stringContaining("give --url again, as it was")]);
+        const again = await expectNoCanary(cli, "rollout", "--resume", "runs/q", "--url", address);
+        expect(again.stderr).not.toContain("Cannot resume");
+      },
+      "",
+      urls,
+    );
+    expect(urls.length).toBeGreaterThan(1);
+    for (const seen of urls) expect(seen).toContain(`v=1&api_key=${encodeURIComponent(canary)}`);
+  });
+
+  it("of an Authorization header reach the server that they are for", async () => {
+    const cli = await createTestCli({ MY_HEADER: `Basic ${btoa(canary)}`, MY_KEY: canary });
+    await withEchoServer(400, async (url, authorizations) => {
+      const flags = ["--url", url, "--model", "readable", "--tasks", "0", "--engine-authorization-env", "MY_HEADER"];
+      await expectNoCanary(cli, "rollout", ...flags, "--out", "runs/engine");
+      const user = ["--user", "llm", "--user-model", "m", "--user-url", `${url}/v1`, "--tasks", "0"];
+      await expectNoCanary(cli, "rollout", ...user, "--user-authorization-env", "MY_HEADER", "--out", "runs/user");
+      expect([...authorizations]).toEqual([`Basic ${btoa(canary)}`]);
+      const both = await expectNoCanary(cli, "rollout", ...flags, "--api-key-env", "MY_KEY", "--out", "runs/both");
+      expect([both.code, both.stderr]).toEqual([2, expect.stringContaining("give one of both")]);
+    });
+  });
+
+  const credentials = `http://me:${encodeURIComponent(canary)}@127.0.0.1:1`;
+  it.each([
+    [["--url", credentials, "--model", "readable"], "--engine-authorization-env"],
+    [["--user", "llm", "--user-model", "m", "--user-url", `${credentials}/v1`], "--user-authorization-env"],
+    [["--agent-model", "m", "--agent-url", `${credentials}/v1`], "--agent-authorization-env"],
+    [["--judge-model", "m", "--judge-url", `${credentials}/v1`, "--ranking", "on"], "--judge-authorization-env"],
+    [["--metrics", `mlflow:${credentials}`], "--metrics-authorization-env"],
+    [["--env", `mcp:${credentials}/mcp`], "--env-authorization-env"],
+    [["--env", `openenv:${credentials.replace("http", "ws")}/`, "--env-tasks", "seeds:2"], "--env-authorization-env"],
+    [["--env", `ors:${credentials}/a`], "--env-authorization-env"],
+    [["--env", `mcp:npx mcp-remote ${credentials}/mcp`, "--env-tasks", "t.jsonl"], "write its name: $NAME"],
+  ])("of an address %j are refused before anything is written, with the remedy", async (flags, remedy) => {
+    const cli = await createTestCli(env);
+    await writeFile(join(cli.folder, "t.jsonl"), '{"id": "a", "instruction": "Go.", "grader": "./g.mjs"}\n');
+    await writeFile(join(cli.folder, "g.mjs"), "export default () => 1;\n");
+    const { code, stderr } = await expectNoCanary(cli, "rollout", "--tasks", "0", ...flags, "--out", "runs/none");
+    expect([code, stderr]).toEqual([2, expect.stringContaining(remedy)]);
+    expect(existsSync(join(cli.folder, "runs/none"))).toBe(false);
+  });
+
   it("in addresses are not in the configuration that is shown", async () => {
     const cli = await createTestCli(env);
-    const url = `http://me:${encodeURIComponent(canary)}@127.0.0.1:1`;
+    const url = `http://127.0.0.1:1/?access_token=${encodeURIComponent(canary)}`;
     const { code } = await expectNoCanary(cli, "rollout", "--url", url, "--model", "readable", "--dry-run");
     expect(code).toBe(0);
+    const withCredentials = ["--url", credentials, "--model", "readable", "--dry-run"];
+    expect((await expectNoCanary(cli, "rollout", ...withCredentials)).code).toBe(2);
   });
 });

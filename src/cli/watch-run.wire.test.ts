@@ -50,10 +50,10 @@ describe("watchRun()", () => {
   });
 
   test.each([
-    ["mlflow:", "is followed by no address"],
-    ["trackio:ftp://h", "is followed by no address"],
-    ["mlflow:http://me:secret@h:1", "export MLFLOW_TRACKING_TOKEN"],
-    ["trackio:http://h:1/?write_token=secret", "export TRACKIO_WRITE_TOKEN"],
+    ["mlflow:", "it is empty"],
+    ["trackio:ftp://h", 'the scheme is "ftp"'],
+    ["mlflow:http://me:secret@h:1", "--metrics-authorization-env"],
+    ["trackio:http://h:0/?write_token=secret", "port 0"],
   ])("refuses %j without repeating it", async (metrics, reason) => {
     const options = { folder, ...labels, onNotice: () => undefined, log: () => undefined };
     const error: unknown = await watchRun({ metrics, logJson: false }, parts, options).catch(

@@ -22,14 +22,36 @@ describe("parseBaseUrl()", () => {
     ["http://proxy/sglang//", "http://proxy", "/sglang"],
     ["http://[::1]:30000", "http://[::1]:30000", ""],
   ])("reads %s", (text, origin, path) => {
-    expect(parseBaseUrl(text, { what })).toEqual({ origin, path, authorization: null, secrets: [] });
+    expect(parseBaseUrl(text, { what })).toEqual({ origin, path, search: "", authorization: null, secrets: [] });
   });
 
-  test("takes credentials out of the address", () => {
-    const base = parseBaseUrl("http://ada:p%40ss@host:1/v1", { what });
-    expect(base.origin + base.path).toBe("http://host:1/v1");
-    expect(base.authorization).toBe(`Basic ${Buffer.from("ada:p@ss").toString("base64")}`);
-    expect(base.secrets).toContain("p@ss");
+  test.each([
+    "http://ada:sesame@host:1/v1",
+    "https://ada@host",
+    "HTTP://:sesame@host",
+    "http://ada:ses%40ame@host/?a=b",
+    "http:\\\\ada:sesame@host",
+    "http:/ada:sesame@host",
+  ])("refuses the credentials of %s, and names the setting that takes them", (text) => {
+    const options = { what: "judge model", setting: "--judge-authorization-env" };
+    expect(() => parseBaseUrl(text, options)).toThrow(ConfigurationError);
+    if (/^https?:\/\//i.test(text)) expect(() => parseBaseUrl(text, options)).toThrow("--judge-authorization-env");
+    expect(() => parseBaseUrl(text, options)).not.toThrow(/ses|ame@|ada/);
+  });
+
+  test("takes the value of the Authorization header apart, and knows its secrets", () => {
+    const authorization = `Basic ${Buffer.from("ada:p@ss").toString("base64")}`;
+    const base = parseBaseUrl("http://host:1/v1", { what, authorization });
+    expect([base.origin + base.path, base.authorization]).toEqual(["http://host:1/v1", authorization]);
+    expect(base.secrets).toEqual([authorization, authorization.slice(6), "ada:p@ss", "p@ss"]);
+    expect(() => parseBaseUrl("http://host", { what, authorization: "Bearer a\nb" })).toThrow(
+      "has characters that no header may have",
+    );
+  });
+
+  test("keeps a query for every request, and knows its secrets", () => {
+    const base = parseBaseUrl("http://host/v1?api_key=ses%2Fame&v=1", { what });
+    expect([base.path, base.search, base.secrets]).toEqual(["/v1", "?api_key=ses%2Fame&v=1", ["ses%2Fame", "ses/ame"]]);
   });
 
   test.each([
@@ -40,7 +62,7 @@ describe("parseBaseUrl()", () => {
     ["http://", "it is not a URL"],
     ["http://host:99999", "it is not a URL"],
     ["http://host:0", "port 0"],
-    ["http://host/?key=sesame", "it has a query"],
+    ["http://host/#sesame", "it has a fragment"],
   ])("refuses %j and says why", (text, reason) => {
     expect(refusal(text)).toContain(reason);
   });
@@ -53,6 +75,7 @@ describe("parseBaseUrl()", () => {
 
   test.each([
     "ada:sesame@host:30000",
+    "http://host:0/?a=1&api_key=sesame",
     "ftp://ada:sesame@host",
     "http://ada:ses/ame@host",
     "http://ada:ses@me?ses#me@host:0",

@@ -1,60 +1,111 @@
-// Addresses of servers as users write them. Credentials in an address are taken out of it and held apart, so that no
-// message, log or run file can show them. Knows no protocol above HTTP.
+// Addresses of servers as users write them: every HTTP address of this package is read here. An address names no user and no
+// password, which records of a run and other processes would show; the value of the `Authorization` header is given apart. A query is
+// sent with every request and shown without its secrets. Knows no protocol above HTTP.
 
 import { ConfigurationError } from "../core/failure.ts";
 import { httpAddress } from "../lib/address.ts";
+import { hasHttpCredentials, hiddenMark, hideSecrets, secretsInText } from "../lib/hidden-parts.ts";
 
 /** Where a server is. `origin + path` is safe to show. */
 export type BaseUrl = {
   /** Scheme, host and port, e.g. `http://127.0.0.1:30000`. */
   readonly origin: string;
-  /** What every path is put behind, without a slash at its end; empty when there is none. */
+  /** Prefix of every path, without a slash at its end; empty when there is none. */
   readonly path: string;
-  /** Header value made of the credentials in the address; `null` when it had none. */
+  /** Query of every request, with its question mark; empty when there is none. May hold secrets. */
+  readonly search: string;
+  /** Value of the `Authorization` header of every request; `null`: none is sent, unless a request has one. */
   readonly authorization: string | null;
-  /** Parts of the credentials, for a redactor. */
+  /** Secrets of the query and the header, for a redactor. */
   readonly secrets: readonly string[];
 };
 
 export type BaseUrlOptions = {
-  /** What the address is of, for messages: `SGLang server`. */
+  /** Whose address it is, for messages: `SGLang server`. */
   readonly what: string;
+  /** Value of the `Authorization` header. Default `null`: none. */
+  readonly authorization?: string | null | undefined;
+  /** Setting that takes that value in place of credentials in the address, for messages. Default: the option `authorization`. */
+  readonly setting?: string;
   /** Whether an address may have a path. Default "keep". */
   readonly path?: "keep" | "refuse";
 };
 
 /**
- * Reads an `http:` or `https:` address. Throws a `ConfigurationError` that shows neither credentials nor a query.
+ * Reads an `http:` or `https:` address. Throws a `ConfigurationError` that shows neither credentials nor secrets of a query; an
+ * address with credentials is one.
  *
  * @example
  * parseBaseUrl("http://127.0.0.1:30000/", { what: "SGLang server" }).origin; // "http://127.0.0.1:30000"
  */
 export function parseBaseUrl(text: string, options: BaseUrlOptions): BaseUrl {
   const trimmed = text.trim();
+  const { what, authorization = null, path: paths = "keep" } = options;
   const shown = showAddress(trimmed);
   const refuse = (state: string, remedy: string): never => {
-    throw new ConfigurationError(`Cannot use "${shown}" as the address of the ${options.what}: ${state}; ${remedy}.`);
+    throw new ConfigurationError(`Cannot use "${shown}" as the address of the ${what}: ${state}; ${remedy}.`);
   };
   if (trimmed === "") refuse("it is empty", "write it like http://127.0.0.1:30000");
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(trimmed)?.[1]?.toLowerCase();
   if (scheme === undefined) refuse("the scheme is missing", `write http://${shown} or https://${shown}`);
   if (scheme !== "http" && scheme !== "https") refuse(`the scheme is "${scheme}"`, "use http or https");
+  refuseCredentials(trimmed, options);
   const url = parse(trimmed) ?? refuse("it is not a URL", "write it like http://127.0.0.1:30000");
+  // A backslash, or a tab in the scheme, hides them from the reading above.
+  if (url.username !== "" || url.password !== "") throw credentialsRefusal(trimmed, options);
   if (url.port === "0") refuse("port 0 is not a port to connect to", "give the port the server listens on");
-  if (url.search !== "" || url.hash !== "") refuse("it has a query or a fragment", "leave them out");
+  if (url.hash !== "") refuse("it has a fragment", "remove it");
   const path = url.pathname.replace(/\/+$/, "");
-  if (path !== "" && options.path === "refuse") refuse(`it has the path "${path}"`, `write ${url.origin}`);
-  const secrets = [decode(url.username), decode(url.password)];
-  if (secrets.every((part) => part === "")) return { origin: url.origin, path, authorization: null, secrets: [] };
-  const encoded = Buffer.from(secrets.join(":")).toString("base64");
-  return { origin: url.origin, path, authorization: `Basic ${encoded}`, secrets: [...secrets, encoded] };
+  if (path !== "" && paths === "refuse") refuse(`it has the path "${path}"`, `write ${url.origin}`);
+  const header = checkAuthorization(authorization, what);
+  const secrets = [...secretsInText(url.search), ...(header === null ? [] : authorizationSecrets(header))];
+  return { origin: url.origin, path, search: url.search, authorization: header, secrets };
 }
 
-/** An address as messages may show it: credentials, query and fragment removed, of bounded length. */
+/** Throws a `ConfigurationError` for a text with an HTTP or WebSocket address that names a user or a password; it shows neither. */
+export function refuseCredentials(text: string, options: Pick<BaseUrlOptions, "what" | "setting">): void {
+  if (hasHttpCredentials(text)) throw credentialsRefusal(text, options);
+}
+
+function credentialsRefusal(
+  text: string,
+  { what, setting }: Pick<BaseUrlOptions, "what" | "setting">,
+): ConfigurationError {
+  const remedy =
+    setting === undefined
+      ? "give the value of the Authorization header as the option authorization"
+      : `export AUTHORIZATION="Basic $(printf %s user:password | base64)", and give ${setting} AUTHORIZATION: the name of a variable that holds the value of the Authorization header`;
+  return new ConfigurationError(
+    `Cannot use "${showAddress(text)}" as the address of the ${what}: it holds a user or a password, which every record of the run would show; remove them, ${remedy}.`,
+  );
+}
+
+/** An address as messages may show it: without credentials and secrets of a query, of bounded length. */
 export function showAddress(text: string): string {
-  // Everything up to the last "@" goes: a password may hold any character, and a path with "@" is worth less than a secret.
-  const bare = text.replace(/^([a-z][a-z0-9+.-]*:\/\/)?.*@/is, "$1").replace(/[?#].*$/s, "");
-  return bare.replace(/["\p{Cc}]/gu, "").slice(0, 200);
+  // Where it is not a URL, everything up to the last "@" goes: a password may hold any character.
+  const isPlain =
+    !text.includes("@") || (/^[a-z][a-z0-9+.-]{0,30}:\/\/[^\s/?#\\@]+(?:[/?#]|$)/i.test(text) && URL.canParse(text));
+  const bare = isPlain ? text : text.replace(/^([a-z][a-z0-9+.-]{0,30}:\/\/)?.*@/is, "$1").replace(/[?#].*$/s, "");
+  return hideSecrets(bare)
+    .replace(`//${hiddenMark}@`, "//")
+    .replace(/["\p{Cc}]/gu, "")
+    .slice(0, 200);
+}
+
+/** Throws a `ConfigurationError` for a value that no header can carry; it does not show the value. */
+function checkAuthorization(value: string | null, what: string): string | null {
+  if (value === null || /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(value)) return value;
+  throw new ConfigurationError(
+    `Cannot use the Authorization header of the ${what}: it is empty or has characters that no header may have; give a value like "Bearer <token>" in one line.`,
+  );
+}
+
+/** The value, its credential without the scheme, and the parts of a `Basic` one. */
+function authorizationSecrets(value: string): readonly string[] {
+  const [, scheme = "", credential = ""] = /^(\S+)\s+(.+)$/.exec(value) ?? [];
+  const pair = /^basic$/i.test(scheme) ? Buffer.from(credential, "base64").toString("utf8") : "";
+  const password = pair.slice(pair.indexOf(":") + 1);
+  return [value, credential, pair, password].filter((secret) => secret !== "");
 }
 
 function parse(text: string): URL | null {
@@ -65,16 +116,14 @@ function parse(text: string): URL | null {
   }
 }
 
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
-}
-
 /** A whole address, or its parts, or nothing: then the server of this machine. */
-export type EngineAddress = { readonly url?: string; readonly host?: string; readonly port?: number };
+export type EngineAddress = {
+  readonly url?: string;
+  readonly host?: string;
+  readonly port?: number;
+  /** Value of the `Authorization` header of every request; not with a key. Default `null`: none. */
+  readonly authorization?: string | null;
+};
 
 /** Where the options point to. `endpoints` is what an address must not end with. Throws a `ConfigurationError`. */
 export function resolveAddress(
@@ -90,6 +139,8 @@ export function resolveAddress(
   }
   const base = parseBaseUrl(url ?? addressOf(host ?? "127.0.0.1", port ?? defaultPort, product), {
     what: `${product} server`,
+    authorization: options.authorization,
+    setting: "--engine-authorization-env",
   });
   const endpoint = endpoints.exec(base.path);
   if (endpoint !== null) {

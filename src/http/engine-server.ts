@@ -34,6 +34,8 @@ import type { RequestBody } from "./request-body.ts";
 export type ServerEngineOptions = {
   /** Sent as a bearer token; shown nowhere. Default `null`: none. */
   readonly apiKey?: string | null;
+  /** Value of the `Authorization` header, in place of a key; shown nowhere. Default `null`: none. */
+  readonly authorization?: string | null;
   /** Tokens of the served model, padded rows included; a reply with a larger id is refused. Default `null`: not checked. */
   readonly vocabularySize?: number | null;
   /** Deadline of one sampling call, waiting for a connection included. Default 1,800,000; `null`: none. */
@@ -87,8 +89,8 @@ export class EngineServer {
 
   /** Another server that takes the same key: a worker behind this router. */
   at(base: BaseUrl): EngineServer {
-    const { authorization, secrets } = this.#options.base;
-    return new EngineServer({ ...this.#options, base: { ...base, authorization, secrets } });
+    const { authorization, secrets, search } = this.#options.base;
+    return new EngineServer({ ...this.#options, base: { ...base, authorization, secrets, search } });
   }
 
   /** Context for failures of a call. `verb` as in `sample from`. */
@@ -96,7 +98,7 @@ export class EngineServer {
     return {
       what: `${verb} ${this.#options.dialect.product} at ${this.address}${path}`,
       redact: this.#redact,
-      hasApiKey: this.#options.apiKey !== null,
+      hasApiKey: this.#options.apiKey !== null || this.#options.base.authorization !== null,
       dialect: this.#options.dialect,
     };
   }
@@ -215,6 +217,11 @@ export abstract class ServerEngine {
     const { apiKey = null, timeoutMs = 1_800_000, firstByteTimeoutMs = null, controlTimeoutMs = 30_000 } = options;
     const { connections = 512, connectTimeoutMs = 10_000, clock = systemClock } = options;
     const { dialect } = server;
+    if (apiKey !== null && (options.authorization ?? null) !== null) {
+      throw new ConfigurationError(
+        `Cannot make an engine for ${dialect.product}: apiKey and authorization are given, and both become the Authorization header; give one of both.`,
+      );
+    }
     const base = resolveAddress(options, { ...server, product: dialect.product });
     for (const [name, ms] of Object.entries({ timeoutMs, firstByteTimeoutMs, controlTimeoutMs })) {
       if (ms !== null) requireDuration(name, ms, dialect.product);

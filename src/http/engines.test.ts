@@ -145,6 +145,8 @@ describe.each(Object.keys(kinds) as (keyof typeof kinds)[])("the engine for %s",
     [{ url: "http://h:1/v1/" }, "it names an endpoint; write http://h:1."],
     [{ port: 0 }, "port is 0, expected an integer from 1 to 65535"],
     [{ host: "http://h" }, "host is not a host name"],
+    [{ url: "http://ada:sesame@proxy/base/" }, "give --engine-authorization-env AUTHORIZATION"],
+    [{ apiKey, authorization: "Basic YTpi" }, "give one of both"],
     [{ apiKey: "" }, "it is empty"],
     [{ apiKey: `${apiKey}\n` }, "characters that no header may have"],
     [{ timeoutMs: 0 }, "timeoutMs is 0, expected a positive number"],
@@ -163,7 +165,7 @@ describe.each(Object.keys(kinds) as (keyof typeof kinds)[])("the engine for %s",
     [{}, `http://127.0.0.1:${port}`],
     [{ host: "10.0.0.1", port: 3 }, "http://10.0.0.1:3"],
     [{ host: "::1" }, `http://[::1]:${port}`],
-    [{ url: "http://ada:sesame@proxy/base/" }, "http://proxy/base"],
+    [{ url: "http://proxy/base/?api_key=sesame" }, "http://proxy/base"],
   ])("%j is the address %s", (options, address) => {
     expect(create(options).address).toBe(address);
   });

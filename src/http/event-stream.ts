@@ -1,15 +1,22 @@
 // Server-sent events out of the chunks of an answer. Not a connection: reconnecting is left out, because generations cannot be
-// resumed; what resumes a call of a tool is its protocol (`environments/remote/ors`). Ids of events are not used.
+// resumed; what resumes a call of a tool is its protocol (`environments/remote/ors`, `environments/remote/mcp`).
 
 import { createParser } from "eventsource-parser";
 
 export type EventStreamOptions = {
   /** Most characters of one event, against servers that never end one. Default 64 Mi. */
   readonly maxEventLength?: number;
+  /** Takes the pause in milliseconds that the server asks for before a reconnection. Default: nothing does. */
+  readonly onRetry?: (ms: number) => void;
 };
 
 /** An event of a stream; without a name of its own it is called "message", as in browsers. */
-export type StreamEvent = { readonly name: string; readonly data: string };
+export type StreamEvent = {
+  readonly name: string;
+  readonly data: string;
+  /** `null`: the event has none. */
+  readonly id: string | null;
+};
 
 /** The data of the events, whatever their names: no inference server names any. As {@link readNamedEvents}. */
 export async function* readEventStream(
@@ -25,12 +32,13 @@ export async function* readEventStream(
  */
 export async function* readNamedEvents(
   chunks: AsyncIterable<Uint8Array>,
-  { maxEventLength = 64 * 1024 * 1024 }: EventStreamOptions = {},
+  { maxEventLength = 64 * 1024 * 1024, onRetry = () => undefined }: EventStreamOptions = {},
 ): AsyncGenerator<StreamEvent> {
   const events: StreamEvent[] = [];
   let isTooLong = false;
   const parser = createParser({
-    onEvent: ({ event = "message", data }) => events.push({ name: event, data }),
+    onEvent: ({ event = "message", data, id = null }) => events.push({ name: event, data, id }),
+    onRetry,
     onError: ({ type }) => {
       isTooLong ||= type === "max-buffer-size-exceeded";
     },

@@ -5,7 +5,14 @@ import type { Boundary } from "../core/failure.ts";
 import { systemClock, type Clock } from "../lib/clock.ts";
 import { HttpCall } from "./http-call.ts";
 import { endedCall } from "./http-failure.ts";
-import type { HttpCallOptions, HttpClient, HttpRequest, HttpResponse, HttpStream } from "./http-client.ts";
+import {
+  type HttpCallOptions,
+  type HttpClient,
+  type HttpRequest,
+  type HttpResponse,
+  type HttpStream,
+  targetOf,
+} from "./http-client.ts";
 
 export type HandlerClientOptions = {
   readonly boundary: Boundary;
@@ -76,10 +83,10 @@ export function createHandlerClient(
 }
 
 function toRequest(request: HttpRequest, signal: AbortSignal): Request {
-  const { base, path, method, body } = request;
+  const { base, method, body } = request;
   const headers =
     base.authorization === null ? request.headers : { authorization: base.authorization, ...request.headers };
   // A `Request` takes no bytes out of memory that could be shared (`request-body.ts`).
   const content = body instanceof Uint8Array ? Buffer.from(body) : body;
-  return new Request(base.origin + base.path + path, { method, headers, body: content, signal });
+  return new Request(base.origin + targetOf(request), { method, headers, body: content, signal });
 }

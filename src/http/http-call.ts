@@ -93,6 +93,11 @@ export class HttpCall {
     return endedCall(this.#request, this.#boundary, { code: "bad-reply", state });
   }
 
+  /** The failure of a compressed answer that cannot be unpacked; `state` completes "the answer ...". */
+  notUnpacked(state: string): AttributedError {
+    return endedCall(this.#request, this.#boundary, { code: "bad-reply", state: `the answer ${state}` });
+  }
+
   #stop(error: AttributedError): void {
     if (this.aborted) return;
     this.aborted = true;

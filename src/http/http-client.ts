@@ -1,13 +1,14 @@
 // The HTTP contract of engines and chat models: one request, one whole answer or one stream of chunks, faults attributed.
 // `http-pool.ts` implements it for networks; tests serve it from a function.
-// Left out on purpose: retries (they belong to callers), redirects, cookies, compression.
+// Left out on purpose: retries (they belong to callers), redirects, cookies. Compression is not asked for; a body that is
+// compressed all the same is unpacked.
 
 import type { BaseUrl } from "./base-url.ts";
 
 export type HttpRequest = {
   readonly base: BaseUrl;
-  readonly method: "GET" | "POST";
-  /** Begins with a slash; goes behind `base.path`. */
+  readonly method: "GET" | "POST" | "DELETE";
+  /** Begins with a slash; follows `base.path`, and is followed by `base.search`. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   /**
@@ -17,6 +18,12 @@ export type HttpRequest = {
   readonly body: Uint8Array | string | null;
 };
 
+/** Path and query of a request: those of the server's address and its own. */
+export function targetOf({ base, path }: Pick<HttpRequest, "base" | "path">): string {
+  const search = path.includes("?") ? base.search.replace(/^\?/, "&") : base.search;
+  return `${base.path}${path}${search}`;
+}
+
 export type HttpCallOptions = {
   /** Ends the call with code "cancelled". */
   readonly signal?: AbortSignal | undefined;
@@ -24,7 +31,7 @@ export type HttpCallOptions = {
   readonly timeoutMs?: number | null | undefined;
   /** Deadline for the head of the answer, waiting for a connection included; code "timeout". Default and `null`: none. */
   readonly firstByteTimeoutMs?: number | null | undefined;
-  /** Bound of the answer's body; a larger one is refused with code "bad-reply". Default 64 MiB; streams: no bound. */
+  /** Bound of the answer's body, unpacked; a larger one is refused with code "bad-reply". Default 64 MiB; streams: no bound. */
   readonly maxBytes?: number | undefined;
 };
 
@@ -34,13 +41,14 @@ export type HttpHeaders = Readonly<Record<string, string | readonly string[] | u
 export type HttpResponse = {
   readonly status: number;
   readonly headers: HttpHeaders;
+  /** Unpacked. */
   readonly body: Buffer;
 };
 
 export type HttpStream = {
   readonly status: number;
   readonly headers: HttpHeaders;
-  /** Read once. Rejects like the call does; leaving the loop early closes the connection. */
+  /** Unpacked, and read once. Rejects like the call does; leaving the loop early closes the connection. */
   readonly chunks: AsyncIterable<Uint8Array>;
   /** Closes the connection; needed only when `chunks` is not read. */
   cancel(): void;

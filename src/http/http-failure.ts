@@ -2,7 +2,7 @@
 // call went and nothing of what it carried.
 
 import { AttributedError, type Boundary } from "../core/failure.ts";
-import { showAddress } from "./base-url.ts";
+import { hideSecrets } from "../lib/hidden-parts.ts";
 import type { HttpFailureCode, HttpRequest } from "./http-client.ts";
 
 type Ruling = { readonly code: HttpFailureCode; readonly retryable: boolean; readonly state: string };
@@ -50,7 +50,8 @@ export function endedCall(
 
 /** Where a request goes, as messages show it. */
 export function showTarget(request: HttpRequest): string {
-  return `${request.base.origin}${request.base.path}${showAddress(request.path)}`;
+  const path = hideSecrets(request.path).replace(/["\p{Cc}]/gu, "");
+  return `${request.base.origin}${request.base.path}${path.slice(0, 200)}`;
 }
 
 function rule(error: unknown): Ruling {

@@ -93,13 +93,23 @@ describe("createHttpPool()", () => {
     expect(answer.body.toString()).toBe("POST Bearer open-sesame ünicode");
   });
 
-  test("sends the credentials of an address as a header, and shows them nowhere", async () => {
-    const url = await serve((incoming, outgoing) => void outgoing.end(incoming.headers.authorization));
-    const withCredentials = { ...post(url.replace("//", "//ada:open-sesame@")), headers: {} };
-    const answer = await open().request(withCredentials);
-    expect(answer.body.toString()).toBe(`Basic ${btoa("ada:open-sesame")}`);
-    const refused = { ...post("http://ada:open-sesame@127.0.0.1:1"), headers: {} };
-    expect((await failureOf(open().request(refused))).failure.code).toBe("unreachable");
+  test("sends the header and the query of an address with every request, and shows neither's secrets", async () => {
+    const url = await serve(
+      (incoming, outgoing) => void outgoing.end(`${incoming.url} ${incoming.headers.authorization}`),
+    );
+    const authorization = `Basic ${btoa("ada:open-sesame")}`;
+    const at = (address: string, path: string): HttpRequest => ({
+      ...post(address),
+      base: parseBaseUrl(`${address}/v1?api_key=open-sesame`, { what: "test server", authorization }),
+      ...{ path, headers: {} },
+    });
+    expect((await open().request(at(url, "/x"))).body.toString()).toBe(`/v1/x?api_key=open-sesame ${authorization}`);
+    expect((await open().request(at(url, "/x?a=1"))).body.toString()).toBe(
+      `/v1/x?a=1&api_key=open-sesame ${authorization}`,
+    );
+    const { failure } = await failureOf(open().request(at("http://127.0.0.1:1", "/x?token=open-sesame")));
+    expect(failure).toMatchObject({ code: "unreachable", message: expect.not.stringContaining("sesame") as unknown });
+    expect(failure.message).toContain("http://127.0.0.1:1/v1/x?token=***");
   });
 
   test("attributes a refused connection as unreachable, with the remedy", async () => {

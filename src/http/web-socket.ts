@@ -7,7 +7,7 @@ import type { WebSocket } from "ws";
 import type { AttributedError, Boundary } from "../core/failure.ts";
 import { subscribeToAbort } from "../lib/deadline.ts";
 import type { BaseUrl } from "./base-url.ts";
-import type { HttpRequest } from "./http-client.ts";
+import { type HttpRequest, targetOf } from "./http-client.ts";
 import { endedCall, httpFailure } from "./http-failure.ts";
 
 export type SocketOptions = {
@@ -48,7 +48,7 @@ export async function openSocket(base: BaseUrl, path: string, options: SocketOpt
   if (signal?.aborted) throw endedCall(request, boundary, { code: "cancelled", state: "the caller cancelled it" });
   const library = await import("ws");
   if (signal?.aborted) throw endedCall(request, boundary, { code: "cancelled", state: "the caller cancelled it" });
-  const socket = new library.WebSocket(`${base.origin.replace(/^http/, "ws")}${base.path}${path}`, {
+  const socket = new library.WebSocket(base.origin.replace(/^http/, "ws") + targetOf(request), {
     headers: base.authorization === null ? headers : { authorization: base.authorization, ...headers },
     handshakeTimeout: connectTimeoutMs,
     maxPayload: maxBytes,

@@ -23,7 +23,8 @@ async function serve(onConnection: (socket: WebSocket) => void) {
   return server;
 }
 
-const baseOf = (port: number, user = "") => parseBaseUrl(`http://${user}127.0.0.1:${port}/a`, { what: "server" });
+const baseOf = (port: number, authorization: string | null = null) =>
+  parseBaseUrl(`http://127.0.0.1:${port}/a?api_key=1`, { what: "server", authorization });
 const connect = (server: WebSocketServer, options: Partial<SocketOptions> = {}) =>
   openSocket(baseOf((server.address() as AddressInfo).port), "/ws", { boundary: "environment", ...options });
 
@@ -33,13 +34,13 @@ it("openSocket() says its path and credentials, and answers come in order", asyn
     socket.on("message", (data) => socket.send(`re: ${(data as Buffer).toString()}`)),
   );
   server.on("connection", (_socket, { url, headers }) => heads.push([url, headers.authorization, headers["x-key"]]));
-  const base = baseOf((server.address() as AddressInfo).port, "me:secret@");
+  const base = baseOf((server.address() as AddressInfo).port, "Basic bWU6c2VjcmV0");
   const socket = await openSocket(base, "/ws", { boundary: "environment", headers: { "x-key": "1" } });
   expect(await socket.ask("one")).toEqual({ text: "re: one", isAnswer: true });
   expect(await socket.ask("zwei ü")).toEqual({ text: "re: zwei ü", isAnswer: true });
   await socket.close();
   await socket.close();
-  expect(heads).toEqual([["/a/ws", `Basic ${Buffer.from("me:secret").toString("base64")}`, "1"]]);
+  expect(heads).toEqual([["/a/ws?api_key=1", "Basic bWU6c2VjcmV0", "1"]]);
   await expect(socket.ask("three")).rejects.toMatchObject({ failure: { code: "connection-lost" } });
 });
 

@@ -3,12 +3,15 @@
 
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { setTimeout as wait } from "node:timers/promises";
+import { type BaseUrl, createHttpPool, createRedactor, parseBaseUrl } from "../http/index.ts";
 import type { CurvePoint, CurveRun, CurveSink, CurveSinkOptions } from "./curves.ts";
 
 export type MetricServerOptions = CurveSinkOptions & {
   readonly run: CurveRun;
   /** Keys: MLFLOW_TRACKING_TOKEN (or _USERNAME and _PASSWORD), TRACKIO_WRITE_TOKEN. */
   readonly variables: Readonly<Record<string, string | undefined>>;
+  /** Value of the `Authorization` header, in place of those keys. Default `null`: none. */
+  readonly authorization?: string | null;
   /** Of one request, and of what is left when the run ends. Default: 10 seconds. */
   readonly timeoutMs?: number;
 };
@@ -29,21 +32,41 @@ class Refused extends Error {
 
 type Post = (path: string, body: object | null) => Promise<unknown>;
 
-function poster(url: string, headers: Readonly<Record<string, string>>, timeoutMs: number): Post {
-  const base = url.replace(/\/+$/, "");
-  return async (path, body) => {
-    const response = await fetch(`${base}${path}`, {
-      ...(body === null ? {} : { method: "POST", body: JSON.stringify(body) }),
-      headers: { "content-type": "application/json", ...headers },
-      signal: AbortSignal.timeout(timeoutMs),
-      // A key goes to the server that was named and to no other.
-      redirect: "error",
-    });
-    const text = await response.text();
-    if (!response.ok) throw new Refused(response.status, text);
-    return text === "" ? {} : (JSON.parse(text) as unknown);
+/** A server that takes points, and how it is called. */
+type Server = { readonly base: BaseUrl; readonly shown: string; readonly post: Post; close(): Promise<void> };
+
+/** Throws a `ConfigurationError` for an address that cannot be used. */
+function connect(
+  url: string,
+  parts: {
+    readonly what: string;
+    readonly authorization: string | null;
+    readonly headers: Readonly<Record<string, string>>;
+    readonly timeoutMs: number;
+  },
+): Server {
+  const { what, authorization, timeoutMs } = parts;
+  const base = parseBaseUrl(url, { what, authorization, setting: "--metrics-authorization-env" });
+  const headers = { "content-type": "application/json", ...parts.headers };
+  const redact = createRedactor([...base.secrets, ...Object.values(parts.headers)]);
+  const http = createHttpPool({ boundary: "store", connections: 2 });
+  return {
+    base,
+    shown: base.origin + base.path,
+    close: () => http.close(),
+    post: async (path, body) => {
+      const method = body === null ? "GET" : "POST";
+      const request = { base, method, path, headers, body: body === null ? null : JSON.stringify(body) } as const;
+      const { status, body: bytes } = await http.request(request, { timeoutMs, maxBytes: mostAnswerBytes });
+      const text = bytes.toString("utf8");
+      if (status < 200 || status > 299) throw new Refused(status, redact(text));
+      return text === "" ? {} : (JSON.parse(text) as unknown);
+    },
   };
 }
+
+/** A run of MLflow lists its metrics. */
+const mostAnswerBytes = 16 * 1024 * 1024;
 
 /**
  * Sends points one batch at a time. `send` may be called again with points of which it is not known whether they arrived; it
@@ -51,7 +74,11 @@ function poster(url: string, headers: Readonly<Record<string, string>>, timeoutM
  */
 function sinkOf(
   title: string,
-  parts: { readonly send: (points: readonly CurvePoint[]) => Promise<void>; readonly end: () => Promise<void> },
+  parts: {
+    readonly send: (points: readonly CurvePoint[]) => Promise<void>;
+    readonly end: () => Promise<void>;
+    readonly close: () => Promise<void>;
+  },
   { onFault, timeoutMs = 10_000 }: MetricServerOptions,
 ): CurveSink {
   const waiting: CurvePoint[] = [];
@@ -102,6 +129,7 @@ function sinkOf(
       if (lost > 0) onFault?.(`${title} has not taken ${lost} points of the curves; they are lost.`);
       else
         await parts.end().catch((error: unknown) => onFault?.(`${title} was not told of the end: ${reasonOf(error)}.`));
+      await parts.close();
     },
   };
 }
@@ -126,12 +154,9 @@ export function createMlflow(url: string, memory: string, options: MetricServerO
     MLFLOW_TRACKING_PASSWORD: password,
   } = variables;
   const basic = user === undefined ? null : `Basic ${Buffer.from(`${user}:${password ?? ""}`).toString("base64")}`;
-  const authorization = token === undefined ? basic : `Bearer ${token}`;
-  const api = poster(
-    `${url.replace(/\/+$/, "")}/api/2.0/mlflow`,
-    authorization === null ? {} : { authorization },
-    timeoutMs,
-  );
+  const authorization = options.authorization ?? (token === undefined ? basic : `Bearer ${token}`);
+  const { shown, post, close } = connect(url, { ...{ what: "MLflow server", authorization, timeoutMs }, headers: {} });
+  const api: Post = (path, body) => post(`/api/2.0/mlflow${path}`, body);
   let runId: string | null = null;
   /** Of the last point that the server is known to have; `null`: must be read. */
   let sent: number | null = null;
@@ -140,7 +165,7 @@ export function createMlflow(url: string, memory: string, options: MetricServerO
     const known = await readFile(memory, "utf8")
       .then((text) => JSON.parse(text) as { readonly url?: unknown; readonly runId?: unknown } | null)
       .catch(() => null);
-    if (known?.url === url && typeof known.runId === "string") {
+    if (known?.url === shown && typeof known.runId === "string") {
       await api("/runs/update", { run_id: known.runId, status: "RUNNING" });
       return known.runId;
     }
@@ -161,7 +186,7 @@ export function createMlflow(url: string, memory: string, options: MetricServerO
       .map(([key, value]) => ({ key: mlflowName(key), value: (typeof value === "string" ? value : JSON.stringify(value)).slice(0, 500) })); // prettier-ignore
     await api("/runs/log-batch", { run_id: id, params });
     // Whole or not there, whenever the process is killed.
-    await writeFile(`${memory}.part`, `${JSON.stringify({ url, runId: id })}\n`);
+    await writeFile(`${memory}.part`, `${JSON.stringify({ url: shown, runId: id })}\n`);
     await rename(`${memory}.part`, memory);
     sent = -1;
     return id;
@@ -175,8 +200,9 @@ export function createMlflow(url: string, memory: string, options: MetricServerO
   }
 
   return sinkOf(
-    `MLflow at ${url}`,
+    `MLflow at ${shown}`,
     {
+      close,
       send: async (points) => {
         runId ??= await begin();
         sent ??= await lastStep(runId);
@@ -212,10 +238,13 @@ function fieldOf(value: unknown, key: string): unknown {
 export function createTrackio(url: string, options: MetricServerOptions): CurveSink {
   const { run, variables, timeoutMs = 10_000 } = options;
   const { TRACKIO_WRITE_TOKEN: token } = variables;
-  const post = poster(url, token === undefined ? {} : { "x-trackio-write-token": token }, timeoutMs);
+  const { authorization = null } = options;
+  const headers: Readonly<Record<string, string>> = token === undefined ? {} : { "x-trackio-write-token": token };
+  const { shown, post, close } = connect(url, { what: "trackio server", authorization, headers, timeoutMs });
   return sinkOf(
-    `trackio at ${url}`,
+    `trackio at ${shown}`,
     {
+      close,
       send: async (points) => {
         const logs = points.map(({ step, scalars }) => ({
           ...{ project: "trainable-agents", run: run.name, step, log_id: `${run.id}-${step}` },

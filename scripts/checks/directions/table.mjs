@@ -49,6 +49,7 @@ export const modules = {
       undici: "http/http-pool.ts",
       "eventsource-parser": "http/event-stream.ts",
       ws: "http/web-socket.ts",
+      fzstd: "http/unpack.ts",
     },
     // Servers that only receive load no client.
     entries: ["received-body.ts"],
@@ -76,7 +77,7 @@ export const modules = {
   "environments/tables": { imports: ["python-semantics"], isInternal: true },
   // Its client library is an optional peer, so it is named at run time. Tasks of a file have agendas, as those of a definition.
   "environments/remote/mcp": {
-    imports: ["core", "lib", "python-semantics", "environments", "environments/remote"],
+    imports: ["core", "lib", "python-semantics", "http", "environments", "environments/remote"],
     loads: "environments/remote/mcp/mcp-library.ts",
   },
   // Upstream checkouts of benchmarks: Python, read as data by a parser, and the folders that are prepared of them.
@@ -169,8 +170,9 @@ export const modules = {
     ],
     isInternal: true,
   },
+  // Servers of curves are called over the one pool.
   telemetry: {
-    imports: ["core"],
+    imports: ["core", "http"],
     packages: { "prom-client": "telemetry/prometheus.ts", "@opentelemetry/api": "telemetry/traces.ts" },
   },
 

@@ -49,7 +49,10 @@ export function doctorCommand(run: RunCommand): Command {
     .optionsGroup("Of an engine:")
     .option("--url <address>", "SGLang server or router, or vLLM server, like http://router:30000")
     .option("--engine <name>", "sglang or vllm (default: sglang)");
-  addSettings(command, rolloutSettings, { names: ["apiKeyEnv", "endpoint", "turnTimeout"], heading: "Of an engine" });
+  addSettings(command, rolloutSettings, {
+    names: ["apiKeyEnv", "engineAuthorizationEnv", "endpoint", "turnTimeout"],
+    heading: "Of an engine",
+  });
   command
     .option(rolloutSettings.maxContextTokens.flag, "context of the served model (default: what the server says)")
     .option("--exclusive", "the server has no other users: pause it, too");

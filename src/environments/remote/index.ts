@@ -14,6 +14,9 @@ export {
   type RewardRule,
   rewardRules,
   StepRewards,
+  type UnrewardedRule,
+  unrewardedRules,
+  WorldRewards,
 } from "./remote-service.ts";
 export { type OwnTasks, readOwnTasks } from "./own-tasks.ts";
 export {

@@ -33,15 +33,30 @@ export class RemoteHttp {
   }
 
   /** The answer. Rejects with a {@link remoteFault} for every status but 2xx. */
-  async json(request: RemoteRequest, { signal, timeoutMs = 60_000 }: RemoteRequestOptions = {}): Promise<JsonValue> {
+  async json(request: RemoteRequest, options: RemoteRequestOptions = {}): Promise<JsonValue> {
+    const { status, text } = await this.#send(request, options);
+    if (status < 200 || status > 299) throw this.refusal(request, status, text);
+    return parseMessage(text, `the answer to ${this.#place(request)}`);
+  }
+
+  /** As {@link RemoteHttp.json}; `undefined` of a server that does not serve such requests (404, 405, 501). */
+  async jsonIfServed(request: RemoteRequest, options: RemoteRequestOptions = {}): Promise<JsonValue | undefined> {
+    const { status, text } = await this.#send(request, options);
+    if (status === 404 || status === 405 || status === 501) return undefined;
+    if (status < 200 || status > 299) throw this.refusal(request, status, text);
+    return parseMessage(text, `the answer to ${this.#place(request)}`);
+  }
+
+  async #send(
+    request: RemoteRequest,
+    { signal, timeoutMs = 60_000 }: RemoteRequestOptions,
+  ): Promise<{ readonly status: number; readonly text: string }> {
     const { status, body } = await this.#pool
       .request(this.#httpRequest(request), { signal, timeoutMs, maxBytes })
       .catch((error: unknown) => {
         throw faultOfHttp(error);
       });
-    const text = body.toString("utf8");
-    if (status < 200 || status > 299) throw this.refusal(request, status, text);
-    return parseMessage(text, `the answer to ${this.#place(request)}`);
+    return { status, text: body.toString("utf8") };
   }
 
   /** The pieces of an answer's body. Rejects as {@link RemoteHttp.json}, before the first piece or while they are read. */

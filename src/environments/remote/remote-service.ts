@@ -69,7 +69,7 @@ export type RemoteCallOptions = { readonly signal: AbortSignal };
  * "remote-unreachable" (no connection came about), "remote-lost" (the connection or the process ended), "remote-timeout"
  * (no answer in time), "remote-capacity" (it takes no further session), "remote-expired" (it does not know the session any
  * more), "remote-invalid" (what came back is not what the protocol says, or too large), "remote-error" (it says itself that it is
- * at fault).
+ * at fault), "remote-unrewarded" (it has never given a reward, so there is none to train on).
  */
 export const remoteFaultCodes = [
   "remote-unreachable",
@@ -79,6 +79,7 @@ export const remoteFaultCodes = [
   "remote-expired",
   "remote-invalid",
   "remote-error",
+  "remote-unrewarded",
 ] as const;
 
 export type RemoteFaultCode = (typeof remoteFaultCodes)[number];
@@ -112,15 +113,39 @@ export type RewardRule = "sum" | "last";
 
 export const rewardRules: readonly RewardRule[] = ["sum", "last"];
 
+/**
+ * What an episode without any reward comes to: "fault" while the world has rewarded no step of any episode, 0 from then on; "zero" says
+ * that the world rewards nothing but success.
+ */
+export type UnrewardedRule = "fault" | "zero";
+
+export const unrewardedRules: readonly UnrewardedRule[] = ["fault", "zero"];
+
+/** How the sessions of one service are rewarded, and whether any of them was. */
+export class WorldRewards {
+  readonly rule: RewardRule;
+  readonly unrewarded: UnrewardedRule;
+  /** Whether a step of any session had a reward. */
+  isRewarding = false;
+
+  constructor({
+    rule = "sum",
+    unrewarded = "fault",
+  }: { readonly rule?: RewardRule | undefined; readonly unrewarded?: UnrewardedRule | undefined } = {}) {
+    this.rule = rule;
+    this.unrewarded = unrewarded;
+  }
+}
+
 export class StepRewards {
-  readonly #rule: RewardRule;
+  readonly #world: WorldRewards;
   #sum = 0;
   #last = 0;
   #steps = 0;
   #rewarded = 0;
 
-  constructor(rule: RewardRule) {
-    this.#rule = rule;
+  constructor(world: WorldRewards) {
+    this.#world = world;
   }
 
   /** Counts a step; what its result reports as reward. Under "last" nothing: a score so far is not earned by one step. */
@@ -128,15 +153,26 @@ export class StepRewards {
     this.#steps++;
     if (reward === null) return null;
     this.#rewarded++;
+    this.#world.isRewarding = true;
     this.#sum += reward;
     this.#last = reward;
-    return this.#rule === "sum" ? reward : null;
+    return this.#world.rule === "sum" ? reward : null;
   }
 
-  /** An episode without any reward has earned nothing: 0, with the metric `rewarded_steps` saying so. */
+  /**
+   * An episode without any reward has earned nothing: 0, with the metric `rewarded_steps` saying so. Throws a fault
+   * "remote-unrewarded" for one with steps of a world that has rewarded none so far: its 0 would mean nothing.
+   */
   grade(): Grade {
+    const { rule, unrewarded, isRewarding } = this.#world;
+    if (this.#steps > 0 && this.#rewarded === 0 && !isRewarding && unrewarded === "fault") {
+      throw remoteFault(
+        "remote-unrewarded",
+        `Cannot grade the episode: reward absent in all ${this.#steps} steps, and in every episode before it; make the world reward its steps, or write ?unrewarded=zero behind its address where no reward means 0.`,
+      );
+    }
     return {
-      reward: this.#rule === "sum" ? this.#sum : this.#last,
+      reward: rule === "sum" ? this.#sum : this.#last,
       metrics: { steps: this.#steps, rewarded_steps: this.#rewarded },
       log: "",
       info: new Map(),

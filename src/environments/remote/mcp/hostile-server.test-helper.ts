@@ -13,9 +13,13 @@ const child = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"], { s
 appendFileSync(log, "start " + process.pid + " " + child.pid + "\\n");
 if (modes.includes("stubborn")) { process.on("SIGTERM", () => {}); setInterval(() => {}, 1000); }
 if (modes.includes("dies")) { console.error("no key"); process.exit(3); }
-const send = (message) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", ...message }) + "\\n");
+const send = (message) => { print(); process.stdout.write(JSON.stringify({ jsonrpc: "2.0", ...message }) + "\\n"); print(); };
+const printed = modes.includes("prints") ? decodeURIComponent(modes[modes.indexOf("prints") + 1] ?? "") : null;
+const print = () => printed === null || process.stdout.write(printed + "\\n");
+print();
 const text = (words, more = {}) => ({ content: [{ type: "text", text: words }], ...more });
 const pending = new Map();
+let begun = false;
 const tools = ["add", "refuse", "break", "image", "structured", "many", "none", "exit", "garbage", "flood", "hang", "ask", "sample", "grow", "odd"];
 const call = {
   add: ({ a, b }) => text(String(a + b)),
@@ -30,9 +34,11 @@ createInterface({ input: process.stdin }).on("line", async (line) => {
   const { id, method, params = {}, result, error } = JSON.parse(line);
   if (method === undefined) return pending.get(id)?.(result ?? error);
   const answer = (result) => send({ id, result });
+  if (modes.includes("strict") && method !== "initialize" && !begun) return process.exit(1);
+  begun = true;
   if (method === "initialize") return answer({ protocolVersion: params.protocolVersion, capabilities: { tools: { listChanged: true } }, serverInfo: { name: "t", version: "1" }, instructions: "Use the tools." });
   if (method === "tools/list") return answer({ tools: tools.map((name) => ({ name, description: name, inputSchema: { type: "object", properties: { a: { type: "number" } } } })) });
-  if (method !== "tools/call") return;
+  if (method !== "tools/call") return id === undefined ? undefined : send({ id, error: { code: -32601, message: "no such method" } });
   const ask = (method, params) => new Promise((resolve) => { pending.set("q", resolve); send({ id: "q", method, params }); });
   const { name, arguments: given } = params;
   if (name === "refuse") return send({ id, error: { code: -32602, message: "a is needed" } });

@@ -1,6 +1,7 @@
 // Public entry of MCP environments: any server of tools, over standard input and output or HTTP, with tasks and graders of yours.
 
 import { ConfigurationError } from "../../../core/failure.ts";
+import { hideSecrets } from "../../../lib/hidden-parts.ts";
 import { type RemoteLimits, type RemoteSource, remoteSource } from "../index.ts";
 import type { ElicitationPolicy } from "./mcp-connection.ts";
 import { loadMcpLibrary } from "./mcp-library.ts";
@@ -31,6 +32,8 @@ export type McpEnvironmentOptions = {
   readonly warm?: number;
   /** Sent as a bearer token over HTTP. @default null */
   readonly token?: string | null;
+  /** Value of the `Authorization` header over HTTP, in place of a token. @default null */
+  readonly authorization?: string | null;
   /** Variables that a command may name. @default the environment of this process */
   readonly variables?: Readonly<Record<string, string | undefined>>;
   /** Where a command runs. @default the folder of this process */
@@ -38,6 +41,8 @@ export type McpEnvironmentOptions = {
   /** Of the client, as it introduces itself. @default "0" */
   readonly version?: string;
   readonly limits?: Partial<RemoteLimits>;
+  /** Takes a line for people, once: a tool that cannot be used and is left out. @default a warning of the process */
+  readonly onNotice?: (message: string) => void;
 };
 
 /**
@@ -56,18 +61,20 @@ export async function mcpEnvironment(options: McpEnvironmentOptions): Promise<Re
     elicitation = "decline",
     warm = 2,
     token = null,
+    authorization = null,
     version = "0",
   } = options;
   if (!Number.isSafeInteger(warm) || warm < 0 || warm > 1_000) {
     throw new ConfigurationError(
-      `Cannot use "mcp:${address}": warm is ${warm}, a whole number from 0 to 1000 is needed.`,
+      `Cannot use "mcp:${hideSecrets(address)}": warm is ${warm}, a whole number from 0 to 1000 is needed.`,
     );
   }
   const { variables = process.env, cwd = process.cwd(), limits = {} } = options;
+  const { onNotice = (message) => process.emitWarning(message, "McpWarning") } = options;
   const library = await loadMcpLibrary();
   const service = await createMcpService({
-    ...{ library, address, tasks, name, elicitation, warm, token, version },
-    ...{ variables, cwd },
+    ...{ library, address, tasks, name, elicitation, warm, token, authorization, version },
+    ...{ variables, cwd, onNotice },
   });
   return remoteSource(service, { limits });
 }

@@ -3,11 +3,11 @@
 // is the policy's, and an answer.
 
 import { AttributedError, messageOf } from "../../../core/failure.ts";
-import { type Tool, toolFromDefinition } from "../../../core/message.ts";
-import { parseJson } from "../../../python-semantics/json/parse-json.ts";
-import { fromForeign } from "../../../python-semantics/json/plain.ts";
-import { remoteFault, type RemoteFaultCode } from "../index.ts";
-import { anyResult, type McpClient, type McpLibrary, type McpTransport } from "./mcp-library.ts";
+import { type Tool, toolParameters } from "../../../core/message.ts";
+import { toPlain } from "../../../python-semantics/json/plain.ts";
+import { faultOfHttp, remoteFault, type RemoteFaultCode } from "../index.ts";
+import { anyResult, type McpClient, type McpEra, type McpLibrary, type McpTransport } from "./mcp-library.ts";
+import { type OddMessages, rawResult, readTool, readToolPage } from "./odd-messages.ts";
 import { asRecord } from "./result-text.ts";
 
 export type McpLimits = {
@@ -21,6 +21,14 @@ export type McpLimits = {
 export type ConnectionOptions = {
   readonly library: McpLibrary;
   readonly transport: McpTransport;
+  /** Reads what the transport brings. */
+  readonly odd: OddMessages;
+  /** Revision that the server speaks; `null`: it is asked. */
+  readonly era: McpEra | null;
+  /** How long a process may be silent before it counts as one of an older revision, in milliseconds. */
+  readonly probeMs: number;
+  /** Takes a line for people: an odd tool that is left out. */
+  readonly onNotice: (message: string) => void;
   /** As in messages: `the MCP server "npx server"`. */
   readonly title: string;
   readonly elicitation: ElicitationPolicy;
@@ -30,6 +38,8 @@ export type ConnectionOptions = {
   readonly signal: AbortSignal;
   /** The episode that a server of ours is to open; `null`: none, or it is another. */
   readonly own: { readonly task: string; readonly seed: number } | null;
+  /** Given the connection's end that faults of the transport are told to. Default: none is. */
+  readonly onLink?: (link: { readonly fail: (error: unknown) => void }) => void;
   /** Sends what ends the session, before the connection closes. */
   readonly endSession?: () => Promise<void>;
   /** What the server said last, for people. */
@@ -41,12 +51,16 @@ export const ownExtension = "trainable-agents";
 
 /** The adapter's deadline comes first. */
 const longestMs = 2 ** 31 - 1;
+/** Of the answer to a request for notifications. */
+const listenMs = 5_000;
 
 export class McpConnection {
   readonly tools: readonly Tool[];
   readonly instructions: string;
   /** What a server of ours says of itself; `null`: it is another. */
   readonly own: Readonly<Record<string, unknown>> | null;
+  /** Revision that the server speaks. */
+  readonly era: McpEra;
   readonly #link: Link;
   readonly #options: ConnectionOptions;
 
@@ -55,6 +69,10 @@ export class McpConnection {
     this.#link = link;
     this.#options = options;
     this.instructions = link.client.getInstructions() ?? "";
+    this.era =
+      link.client.getProtocolEra() === "modern"
+        ? { kind: "modern", discover: link.client.getDiscoverResult() }
+        : { kind: "legacy" };
     const { experimental } = asRecord(link.client.getServerCapabilities()) ?? {};
     this.own = asRecord(asRecord(experimental)?.[ownExtension]);
   }
@@ -62,6 +80,7 @@ export class McpConnection {
   /** Rejects with a typed fault, and leaves nothing open. */
   static async open(options: ConnectionOptions): Promise<McpConnection> {
     const link = new Link(options);
+    options.onLink?.({ fail: (error) => link.fail(error) });
     try {
       await link.connect(options.signal);
       return new McpConnection(link, await readTools(link, options), options);
@@ -71,7 +90,16 @@ export class McpConnection {
     }
   }
 
-  /** Answers, or throws a fault; {@link RefusedCall} for arguments that the server does not take. */
+  /** The result of a tool as the server sent it. Throws a fault; a {@link RefusedCall} for arguments that the server does not take. */
+  async callTool(
+    params: { readonly name: string; readonly arguments: unknown; readonly _meta?: object },
+    { signal }: { readonly signal: AbortSignal },
+  ): Promise<unknown> {
+    const tool = this.tools.find(({ name }) => name === params.name);
+    return rawResult(await this.#link.call(params, tool ?? null, signal));
+  }
+
+  /** Answers, or throws a fault; a {@link RefusedCall} for parameters that the server does not take. */
   request(method: string, params: object, options: { readonly signal: AbortSignal }): Promise<unknown> {
     return this.#link.request(method, params, options.signal);
   }
@@ -108,13 +136,21 @@ class Link {
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
-    const { library, elicitation, version } = options;
+    const { library, elicitation, version, era, probeMs, transport, odd } = options;
     this.#broken = new Promise<never>((_, reject) => {
       this.#break = reject;
     });
     this.#broken.catch(() => undefined);
     const capabilities = { elicitation: { form: {} }, experimental: { [ownExtension]: options.own ?? {} } };
-    this.client = new library.Client({ name: "trainable-agents", version }, { capabilities });
+    // A process may be silent because it is an older one; a silent server of HTTP is at fault.
+    const probe = "pid" in transport ? { probe: { timeoutMs: probeMs } } : {};
+    const versionNegotiation = { mode: era === null ? "auto" : era.kind === "legacy" ? "legacy" : "auto", ...probe };
+    this.client = new library.Client({ name: "trainable-agents", version }, { capabilities, versionNegotiation });
+    const send = transport.send.bind(transport);
+    transport.send = (message, given) => {
+      odd.sent(message);
+      return send(message, given);
+    };
     this.client.setRequestHandler("elicitation/create", async ({ params }) => answerElicitation(params, elicitation));
     this.client.setNotificationHandler("notifications/tools/list_changed", () => {
       this.toolsChanged = true;
@@ -129,24 +165,42 @@ class Link {
   }
 
   async connect(signal: AbortSignal): Promise<void> {
-    const { transport } = this.#options;
+    const { transport, era } = this.#options;
     this.#countMessages(transport);
-    await this.#within("connect to", signal, this.client.connect(transport, { signal, timeout: longestMs }));
+    const options = { signal, timeout: longestMs, ...(era === null ? {} : { prior: era }) };
+    await this.#within("connect to", signal, this.client.connect(transport, options));
     this.#hasConnected = true;
     this.isOpen = true;
+    const { tools } = asRecord(this.client.getServerCapabilities()) ?? {};
+    if (this.client.getProtocolEra() !== "modern" || asRecord(tools)?.["listChanged"] !== true) return;
+    // A server that does not notify shows its tools as they were; nothing else depends on it.
+    const listening = this.client.listen({ toolsListChanged: true }, { signal, timeout: listenMs });
+    await listening.then(
+      () => undefined,
+      () => undefined,
+    );
+  }
+
+  /** As the transport failed while it read a body: nothing more of the connection can be trusted. */
+  fail(error: unknown): void {
+    this.#break(this.#attributed(error, "read an answer of") as AttributedError);
   }
 
   /** Logs and progress, which nobody reads, end here: a server that sends them without end costs little until it has sent too many. */
   #countMessages(transport: McpTransport): void {
-    const { maxMessages } = this.#options.limits;
+    const { limits, odd } = this.#options;
+    const { maxMessages } = limits;
     let handler: McpTransport["onmessage"];
-    const counted: McpTransport["onmessage"] = (message, extra) => {
+    const counted: McpTransport["onmessage"] = (given, extra) => {
       this.#messages++;
       if (this.#messages === maxMessages) {
         this.#break(this.#fault("remote-invalid", "listen to", `it sent ${maxMessages} messages`));
       }
-      const isUnread = message.method === "notifications/message" || message.method === "notifications/progress";
-      if (!isUnread && this.#messages < maxMessages) handler?.(message, extra);
+      const isUnread = given["method"] === "notifications/message" || given["method"] === "notifications/progress";
+      if (isUnread || this.#messages >= maxMessages) return;
+      // Those of HTTP were read before the library checked them.
+      const message = "pid" in transport ? odd.read(given) : given;
+      if (message !== null) handler?.(message, extra);
     };
     // The library reads it once, before it sets its own.
     Object.defineProperty(transport, "onmessage", {
@@ -158,11 +212,25 @@ class Link {
   }
 
   request(method: string, params: object, signal: AbortSignal): Promise<unknown> {
-    const options = { signal, timeout: longestMs };
-    const isOwn = method.startsWith(`${ownExtension}/`);
-    const answer = isOwn
-      ? this.client.request({ method, params }, anyResult, options)
-      : this.client.request({ method, params }, options);
+    const answer = this.client.request({ method, params }, anyResult, { signal, timeout: longestMs });
+    return this.#within("call", signal, answer);
+  }
+
+  /** A page of tools; none of a server that knows no such method. */
+  listTools(params: object, signal: AbortSignal): Promise<unknown> {
+    const request = { method: "tools/list", params };
+    const answer = this.client.request(request, anyResult, { signal, timeout: longestMs }).catch((error: unknown) => {
+      if (asRecord(error)?.["code"] === -32601) return { tools: [] };
+      throw error;
+    });
+    return this.#within("call", signal, answer);
+  }
+
+  /** `tool`: as it was listed; `null`: it was not. */
+  call(params: object, tool: Tool | null, signal: AbortSignal): Promise<unknown> {
+    const inputSchema = tool === null ? {} : toPlain(toolParameters(tool));
+    const toolDefinition = { name: tool?.name ?? "", inputSchema };
+    const answer = this.client.callTool(params, { signal, timeout: longestMs, toolDefinition });
     return this.#within("call", signal, answer);
   }
 
@@ -200,7 +268,8 @@ class Link {
   }
 
   #attributed(error: unknown, what: string): Error {
-    if (error instanceof AttributedError) return error;
+    const known = attributedIn(error);
+    if (known !== null) return known;
     const { code, data } = (asRecord(error) ?? {}) as { readonly code?: unknown; readonly data?: unknown };
     if (code === -32602 && this.#hasConnected) return new RefusedCall(messageOf(error));
     // Numbers are the server's JSON-RPC errors, names the library's.
@@ -235,42 +304,54 @@ class Link {
 
 /** What does not parse, or is no message. */
 const isGarbage = (error: unknown): boolean =>
-  error instanceof Error && /^(SyntaxError|TypeError|\$?ZodError)$/.test(error.name) && !/fetch/.test(error.message);
+  error instanceof Error &&
+  /^(SyntaxError|TypeError|RangeError|\$?ZodError)$/.test(error.name) &&
+  !/fetch/.test(error.message);
 
+/** A fault of our own client of HTTP, below what the library made of it; `null`: there is none. */
+function attributedIn(error: unknown): Error | null {
+  for (let at = error, depth = 0; at instanceof Error && depth < 8; at = at.cause, depth++) {
+    if (at instanceof AttributedError) return faultOfHttp(at) as Error;
+  }
+  return null;
+}
+
+/** Pages of tools; a server that gives more goes round in circles. */
+const mostPages = 1000;
+
+/** The tools of all pages. One that cannot be called, and a second one of a name, is left out with a notice. */
 async function readTools(link: Link, options: ConnectionOptions): Promise<readonly Tool[]> {
-  const { limits, title, signal } = options;
-  const capabilities = asRecord(link.client.getServerCapabilities()) ?? {};
-  if (capabilities["tools"] === undefined) return [];
-  const tools: Tool[] = [];
-  let cursor: unknown;
-  do {
-    const page = asRecord(await link.request("tools/list", cursor === undefined ? {} : { cursor }, signal)) ?? {};
-    const listed = Array.isArray(page["tools"]) ? (page["tools"] as readonly unknown[]) : [];
-    if (tools.length + listed.length > limits.maxTools || (listed.length === 0 && page["nextCursor"] !== undefined)) {
+  const { limits, title, signal, onNotice } = options;
+  const tools = new Map<string, Tool>();
+  const cursors = new Set<string>();
+  let listed = 0;
+  for (let cursor: string | null = null; cursors.size < mostPages;) {
+    const page = readToolPage(await link.listTools(cursor === null ? {} : { cursor }, signal));
+    listed += page.tools.length;
+    if (listed > limits.maxTools) {
       throw remoteFault("remote-invalid", `Cannot list the tools of ${title}: at most ${limits.maxTools} are taken.`);
     }
-    tools.push(...listed.map((tool) => readTool(tool, title, limits)));
-    cursor = page["nextCursor"];
-  } while (cursor !== undefined && cursor !== null);
-  return tools;
+    for (const given of page.tools) {
+      const name = nameOf(given);
+      try {
+        const tool = readTool(given, limits.maxSize);
+        if (tools.has(tool.name)) throw new TypeError("another tool has its name");
+        tools.set(tool.name, tool);
+      } catch (error) {
+        onNotice(`Notice: tool ${name} of ${title} is left out: ${messageOf(error).replace(/\.$/, "")}.`);
+      }
+    }
+    cursor = page.nextCursor;
+    if (cursor === null || cursors.has(cursor)) break;
+    cursors.add(cursor);
+  }
+  return [...tools.values()];
 }
 
-function readTool(value: unknown, title: string, { maxSize }: McpLimits): Tool {
-  try {
-    const { name, description, inputSchema, _meta } = asRecord(value) ?? {};
-    const exact = asRecord(_meta)?.[`${ownExtension}/definition`];
-    if (typeof exact === "string" && exact.length <= maxSize) {
-      const definition = parseJson(exact);
-      if (definition instanceof Map) return toolFromDefinition(definition);
-    }
-    const body = { name, ...(typeof description === "string" ? { description } : {}), parameters: inputSchema };
-    const definition = fromForeign({ type: "function", function: body }, { maxSize });
-    if (definition instanceof Map) return toolFromDefinition(definition);
-    throw new TypeError("it is no object.");
-  } catch (error) {
-    throw remoteFault("remote-invalid", `Cannot read a tool of ${title}: ${messageOf(error)}`, { cause: error });
-  }
-}
+const nameOf = (tool: unknown): string => {
+  const name = asRecord(tool)?.["name"];
+  return typeof name === "string" ? JSON.stringify(name.slice(0, 100)) : "without a name";
+};
 
 // What a server is answered that asks the person in front of the client for something. There is none: by policy every request is
 // declined, or answered with the defaults that its schema has. A policy, because either changes what tools do.

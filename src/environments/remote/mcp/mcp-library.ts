@@ -2,10 +2,9 @@
 // type or loaded before an MCP environment is opened. Its types are not imported, so that a build without it has them all.
 
 import { ConfigurationError } from "../../../core/failure.ts";
-import { subscribeToAbort } from "../../../lib/deadline.ts";
 
-/** A JSON-RPC message; what is in it is not believed. */
-export type McpMessage = { readonly id?: unknown; readonly method?: unknown };
+/** A JSON-RPC message; nothing in it is trusted. */
+export type McpMessage = Readonly<Record<string, unknown>>;
 
 export interface McpTransport {
   start(): Promise<void>;
@@ -29,10 +28,16 @@ export const anyResult = {
   "~standard": { version: 1, vendor: "trainable-agents", validate: (value: unknown) => ({ value }) },
 };
 
+/** What a server speaks: revision 2026-07-28, as its answer to `server/discover` says, or an older one. */
+export type McpEra = { readonly kind: "legacy" } | { readonly kind: "modern"; readonly discover: unknown };
+
+/** `prior`: what is known of the server; then nothing is asked. */
+export type McpConnectOptions = McpRequestOptions & { readonly prior?: McpEra };
+
 export interface McpClient {
   onclose?: (() => void) | undefined;
   onerror?: ((error: Error) => void) | undefined;
-  connect(transport: McpTransport, options?: McpRequestOptions): Promise<void>;
+  connect(transport: McpTransport, options?: McpConnectOptions): Promise<void>;
   request(request: object, options?: McpRequestOptions): Promise<unknown>;
   request(request: object, schema: typeof anyResult, options?: McpRequestOptions): Promise<unknown>;
   setRequestHandler(method: string, handler: (request: { readonly params?: unknown }) => Promise<object>): void;
@@ -40,6 +45,13 @@ export interface McpClient {
   getServerCapabilities(): unknown;
   getServerVersion(): unknown;
   getInstructions(): string | undefined;
+  /** "modern": 2026-07-28 or later. */
+  getProtocolEra(): "legacy" | "modern" | undefined;
+  getDiscoverResult(): unknown;
+  /** `toolDefinition`: for the headers that a schema asks to be sent beside a call. */
+  callTool(params: object, options: McpRequestOptions & { readonly toolDefinition: object }): Promise<unknown>;
+  /** Asks a server of revision 2026-07-28 for notifications. */
+  listen(filter: object, options?: McpRequestOptions): Promise<unknown>;
   close(): Promise<void>;
 }
 
@@ -69,49 +81,4 @@ export async function loadMcpLibrary(name: string = packageName): Promise<McpLib
   throw new ConfigurationError(
     `Cannot use MCP through the package "${name}": it has no ${missing.join(" and no ")}; ${install}.`,
   );
-}
-
-// The platform's fetch with a bound on what an answer may hold: a server that never stops sending would fill the memory. And with
-// a signal for each call, let go of with it: the library has one for a whole session, on which every call would leave a listener.
-
-/* oxlint-disable no-restricted-globals -- The library speaks to the platform's fetch and streams; the pool of `http/` has neither. */
-
-/** `maxBytes` of one answer's body, a stream of events included. */
-export function boundedFetch(maxBytes: number): typeof fetch {
-  return async (input, init) => {
-    const call = new AbortController();
-    const { signal } = init ?? {};
-    const leave = subscribeToAbort(signal ?? undefined, () => call.abort(signal?.reason));
-    try {
-      const answer = await fetch(input, { ...init, signal: call.signal });
-      const length = Number(answer.headers.get("content-length") ?? NaN);
-      if (answer.body !== null && !(length <= maxBytes)) return withBound(answer, answer.body, { maxBytes, leave });
-      leave();
-      return answer;
-    } catch (error) {
-      leave();
-      throw error;
-    }
-  };
-}
-
-function withBound(
-  answer: Response,
-  body: ReadableStream<Uint8Array>,
-  { maxBytes, leave }: { readonly maxBytes: number; readonly leave: () => void },
-): Response {
-  let bytes = 0;
-  const counter = new TransformStream<Uint8Array, Uint8Array>({
-    transform(chunk, controller) {
-      bytes += chunk.byteLength;
-      if (bytes <= maxBytes) controller.enqueue(chunk);
-      else controller.error(new SyntaxError(`An answer has more than ${maxBytes} bytes.`));
-    },
-    flush: leave,
-  });
-  const { status, statusText, headers, url } = answer;
-  const bounded = new Response(body.pipeThrough(counter), { status, statusText, headers });
-  // The library compares it with the address that it requested.
-  Object.defineProperty(bounded, "url", { value: url });
-  return bounded;
 }

@@ -7,6 +7,8 @@ import { StringDecoder } from "node:string_decoder";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { ConfigurationError } from "../../../core/failure.ts";
+import { hasHttpCredentials, hideSecrets } from "../../../lib/hidden-parts.ts";
+import { jsonOf } from "../../../lib/text.ts";
 import type { McpMessage, McpTransport } from "./mcp-library.ts";
 
 export type ProcessCommand = {
@@ -54,6 +56,15 @@ export class McpProcess implements McpTransport {
 
   get processId(): number | null {
     return this.#child?.pid ?? null;
+  }
+
+  /** As the library knows a transport over standard input and output: on one a silent server is an older one. */
+  get pid(): number | null {
+    return this.processId;
+  }
+
+  get stderr(): null {
+    return null;
   }
 
   /** The last that the server wrote to standard error. */
@@ -169,18 +180,27 @@ export class McpProcess implements McpTransport {
     }
   }
 
+  /**
+   * Servers print for people on the same pipe: what is not JSON is passed over, and so is a line before an answer without its end. A
+   * message that is not whole is refused, because whoever waits for it would wait for ever.
+   */
   #take(line: string): void {
-    const text = line.trim();
-    // What servers print for people; a message is an object.
-    if (!text.startsWith("{") || this.#isOver) return;
-    let message: McpMessage;
-    try {
-      message = JSON.parse(text) as McpMessage;
-    } catch {
-      this.#refuse(`a line is no JSON: ${JSON.stringify(text.slice(0, 200))}`);
+    if (this.#isOver) return;
+    const whole = jsonOf(line);
+    const start = /\{\s*"jsonrpc"\s*:/.exec(line)?.index ?? -1;
+    const found = whole ?? (start > 0 ? jsonOf(line.slice(start)) : undefined);
+    if (found === undefined) {
+      const text = line.trim();
+      if (text.startsWith("{") && /"jsonrpc"\s*:/.test(text))
+        this.#refuse(`a line is not JSON: ${JSON.stringify(text.slice(0, 200))}`);
       return;
     }
-    this.onmessage?.(message);
+    for (const message of Array.isArray(found) ? (found as readonly unknown[]) : [found]) {
+      if (typeof message !== "object" || message === null) continue;
+      // Servers that log what they are sent quote requests; an answer that is quoted is the answer.
+      if (whole === undefined && !("result" in message) && !("error" in message)) continue;
+      this.onmessage?.(message as McpMessage);
+    }
   }
 
   /** Nothing that comes afterwards could be attributed to a request. */
@@ -210,41 +230,64 @@ export type McpCommand = {
   readonly variables: Readonly<Record<string, string>>;
 };
 
+/** A variable by name. */
+const reference = /\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})/y;
+
 /** What a server that is a program needs, and nothing secret. */
 const inherited = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "TMPDIR", "SYSTEMROOT", "PATHEXT"];
 
 /**
- * Reads `API_KEY=$API_KEY npx -y server --root {folder}`: assignments, the program, its arguments; quotes and backslashes as in a
- * shell, `$NAME` in assignments alone. Throws a `ConfigurationError`.
+ * Reads `API_KEY=$API_KEY npx -y server --root {folder} --url $URL`: assignments, the program, its arguments; quotes, backslashes and
+ * `$NAME` as in a shell, so single quotes and a backslash keep a `$`. Throws a `ConfigurationError`.
  */
 export function parseMcpCommand(text: string, env: Readonly<Record<string, string | undefined>>): McpCommand {
-  const words = splitWords(text);
+  const shown = hideSecrets(text);
+  const words = splitWords(text, {
+    shown,
+    valueOf: (name) => {
+      const found = env[name];
+      if (found !== undefined) return found;
+      throw new ConfigurationError(
+        `Cannot run "mcp:${shown}": there is no variable ${name}; set it, or correct --env.`,
+      );
+    },
+  });
   const variables: Record<string, string> = {};
   for (const name of inherited) if (env[name] !== undefined) variables[name] = env[name];
   let start = 0;
   for (; start < words.length; start++) {
     const [, name = "", value = ""] = /^([A-Za-z_]\w*)=(.*)$/s.exec(words[start]!) ?? [];
     if (name === "") break;
-    variables[name] = value.replaceAll(/\$(\w+)/g, (_, variable: string) => {
-      const found = env[variable];
-      if (found !== undefined) return found;
-      throw new ConfigurationError(
-        `Cannot run "mcp:${text}": there is no variable ${variable}; set it, or correct --env.`,
-      );
-    });
+    variables[name] = value;
   }
   const [file, ...args] = words.slice(start);
   if (file !== undefined && file !== "") return { file, args, variables };
-  throw new ConfigurationError(`Cannot run "mcp:${text}": it names no program; give --env "mcp:<command or url>".`);
+  throw new ConfigurationError(`Cannot run "mcp:${shown}": it names no program; give --env "mcp:<command or url>".`);
 }
 
-function splitWords(text: string): string[] {
+/** Throws a `ConfigurationError` for a command with an HTTP address that names a user or a password. */
+export function refuseCommandCredentials(text: string): void {
+  if (!hasHttpCredentials(text)) return;
+  throw new ConfigurationError(
+    `Cannot run "mcp:${hideSecrets(text)}": an address in it holds a user or a password, which every record of the run would show; put the address into a variable, and write its name: $NAME.`,
+  );
+}
+
+function splitWords(
+  text: string,
+  { shown, valueOf }: { readonly shown: string; readonly valueOf: (variable: string) => string },
+): string[] {
   const words: string[] = [];
   let word: string | null = null;
   let quote = "";
   for (let at = 0; at < text.length; at++) {
     const letter = text[at]!;
-    if (letter === "\\" && quote !== "'" && at + 1 < text.length) word = (word ?? "") + text[++at]!;
+    reference.lastIndex = at;
+    const [written = "", bare, braced] = quote === "'" ? [] : (reference.exec(text) ?? []);
+    if (written !== "") {
+      word = (word ?? "") + valueOf(bare ?? braced ?? "");
+      at += written.length - 1;
+    } else if (letter === "\\" && quote !== "'" && at + 1 < text.length) word = (word ?? "") + text[++at]!;
     else if (letter === quote) quote = "";
     else if (quote === "" && (letter === '"' || letter === "'")) {
       quote = letter;
@@ -255,7 +298,7 @@ function splitWords(text: string): string[] {
     } else word = (word ?? "") + letter;
   }
   if (quote !== "")
-    throw new ConfigurationError(`Cannot run "mcp:${text}": a quote (${quote}) is not closed; correct --env.`);
+    throw new ConfigurationError(`Cannot run "mcp:${shown}": a quote (${quote}) is not closed; correct --env.`);
   return word === null ? words : [...words, word];
 }
 

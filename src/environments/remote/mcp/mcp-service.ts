@@ -9,15 +9,27 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Environment, Grade, Task, ToolResult } from "../../../core/environment.ts";
-import { attribute, ConfigurationError, messageOf } from "../../../core/failure.ts";
+import { attribute, AttributedError, ConfigurationError, messageOf } from "../../../core/failure.ts";
 import type { Tool } from "../../../core/message.ts";
 import { createTaskset } from "../../../core/taskset.ts";
 import { fromPlain, toPlain } from "../../../python-semantics/json/plain.ts";
 import type { JsonObject, JsonValue } from "../../../python-semantics/json/value.ts";
-import { remoteFault, type RemoteService, type RemoteSession } from "../index.ts";
+import { createHttpPool, type HttpClient, httpFetch, parseBaseUrl } from "../../../http/index.ts";
+import { hideSecrets } from "../../../lib/hidden-parts.ts";
+import { remoteFault, type RemoteFaultCode, type RemoteService, type RemoteSession } from "../index.ts";
 import { type ElicitationPolicy, McpConnection, type McpLimits, RefusedCall } from "./mcp-connection.ts";
-import { boundedFetch, type McpLibrary } from "./mcp-library.ts";
-import { folderMark, type McpCommand, McpProcess, parseMcpCommand, WarmPool } from "./mcp-process.ts";
+import type { McpEra, McpLibrary } from "./mcp-library.ts";
+import {
+  folderMark,
+  type McpCommand,
+  McpProcess,
+  parseMcpCommand,
+  type ProcessLimits,
+  refuseCommandCredentials,
+  WarmPool,
+} from "./mcp-process.ts";
+import { messageFetch } from "./message-fetch.ts";
+import { OddMessages } from "./odd-messages.ts";
 import { type McpCallRecord, type McpTask, gradeOf } from "./mcp-tasks.ts";
 import { openOwnSession, ownTasks } from "./own-server.ts";
 import { readToolResult, type ReadResult } from "./result-text.ts";
@@ -34,18 +46,27 @@ export type McpServiceOptions = {
   readonly warm: number;
   /** Sent as a bearer token over HTTP; `null`: none. */
   readonly token: string | null;
+  /** Value of the `Authorization` header over HTTP; `null`: none. */
+  readonly authorization: string | null;
   readonly variables: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
   readonly version: string;
+  /** Takes a line for people; each is said once. */
+  readonly onNotice: (message: string) => void;
 };
 
-const limits: McpLimits & { readonly maxMessageCharacters: number; readonly graceMs: number } = {
+const limits: McpLimits & ProcessLimits & { readonly maxMessageBytes: number } = {
   maxMessages: 50_000,
   maxTools: 512,
   maxSize: 10_000_000,
   maxMessageCharacters: 50_000_000,
+  /** Of one answer over HTTP, unpacked, a stream of events included. */
+  maxMessageBytes: 64 * 1024 * 1024,
   graceMs: 500,
 };
+
+/** How long a process may take to say which revision it speaks, starting included. */
+const probeMs = 20_000;
 
 /** A connection, and what ends with it. */
 type Opened = {
@@ -62,10 +83,11 @@ type OwnRequest = { readonly task: string; readonly seed: number } | null;
 export async function createMcpService(options: McpServiceOptions): Promise<RemoteService> {
   const { address, tasks } = options;
   const isHttp = /^https?:\/\//i.test(address);
+  const shown = hideSecrets(address);
+  const { authorization } = options;
+  if (isHttp) parseBaseUrl(address, { what: "MCP server", authorization, setting: "--env-authorization-env" });
+  else refuseCommandCredentials(address);
   const command = isHttp ? null : parseMcpCommand(address, options.variables);
-  if (isHttp && !URL.canParse(address)) {
-    throw new ConfigurationError(`Cannot use "mcp:${address}": it is no address; correct --env.`);
-  }
   const hasFolder = address.includes(folderMark) && !isHttp;
   const withFiles = tasks?.find((task) => Object.keys(task.files).length > 0);
   if (withFiles !== undefined && !hasFolder) {
@@ -73,38 +95,102 @@ export async function createMcpService(options: McpServiceOptions): Promise<Remo
       `Cannot write the files of task "${withFiles.id}": the command names no ${folderMark} for them; correct --env or --env-tasks.`,
     );
   }
-  const title = `the MCP server "${address}"`;
-  const openHttp = (signal: AbortSignal, own: OwnRequest = null) => connectHttp(options, { title, signal, own });
+  const title = `the MCP server "${shown}"`;
+  const http = createHttpPool({ boundary: "environment" });
+  const memory = new EraMemory();
+  const said = new Set<string>();
+  const parts = {
+    ...{ title, http },
+    onNotice: (message: string): void => {
+      if (!said.has(message)) options.onNotice(message);
+      said.add(message);
+    },
+  };
   if (command === null) {
-    if (tasks === null) return ownService(options, openHttp);
-    return foreignService(options, { tasks, open: openHttp, close: async () => undefined });
+    const open = (signal: AbortSignal) =>
+      memory.open((era) => connectHttp(options, { ...parts, signal, own: null, era }));
+    // A session of a server of ours is an episode, and sessions are of the older revisions.
+    const openOwn = (signal: AbortSignal, own: OwnRequest = null) =>
+      connectHttp(options, { ...parts, signal, own, era: { kind: "legacy" } });
+    if (tasks === null) return ownService(options, { open: openOwn, close: () => http.close() });
+    return foreignService(options, { tasks, open, close: () => http.close() });
   }
   if (tasks === null) {
     throw new ConfigurationError(
-      `Cannot use "mcp:${address}": a server of tools has no tasks; give them with --env-tasks <file>.`,
+      `Cannot use "mcp:${hideSecrets(address)}": a server of tools has no tasks; give them with --env-tasks <file>.`,
     );
   }
-  const pool = new WarmPool(options.warm, (signal) => connectProcess(options, { title, signal, command, hasFolder }));
+  const pool = new WarmPool(options.warm, (signal) =>
+    memory.open((era) => connectProcess(options, { ...parts, signal, command, hasFolder, era })),
+  );
   return foreignService(options, { tasks, open: (signal) => pool.take(signal), close: () => pool.close() });
 }
 
+/** Which revision a server speaks, from the first connection on: the ones after it ask nothing. */
+class EraMemory {
+  #era: McpEra | null = null;
+
+  /** Opens; a server that cannot even be asked is opened once more as one of an older revision. */
+  async open(open: (era: McpEra | null) => Promise<Opened>): Promise<Opened> {
+    let opened: Opened;
+    try {
+      opened = await open(this.#era);
+    } catch (error) {
+      const code = error instanceof AttributedError ? (error.failure.code as RemoteFaultCode) : null;
+      // A process that ends at the question, or answers it with a fault, may be well with the usual beginning.
+      const isAnswer = code === "remote-lost" || code === "remote-unreachable" || code === "remote-error";
+      if (this.#era !== null || !isAnswer || isFinal(error)) throw error;
+      opened = await open({ kind: "legacy" });
+    }
+    this.#era ??= opened.connection.era;
+    return opened;
+  }
+}
+
+/** Of a server that is not there, or that lets nobody in: another question would be answered likewise. */
+function isFinal(error: unknown): boolean {
+  for (let at = error, depth = 0; at instanceof Error && depth < 8; at = at.cause, depth++) {
+    const { code, data } = at as { readonly code?: unknown; readonly data?: { readonly status?: unknown } };
+    if (code === "ECONNREFUSED" || code === "ENOENT" || code === "ENOTFOUND" || code === "EACCES") return true;
+    if (data?.status === 401 || data?.status === 403) return true;
+  }
+  return false;
+}
+
+type ConnectParts = {
+  readonly title: string;
+  readonly http: HttpClient;
+  readonly signal: AbortSignal;
+  readonly era: McpEra | null;
+  readonly onNotice: (message: string) => void;
+};
+
 async function connectHttp(
   options: McpServiceOptions,
-  { title, signal, own }: { readonly title: string; readonly signal: AbortSignal; readonly own: OwnRequest },
+  { title, http, signal, own, era, onNotice }: ConnectParts & { readonly own: OwnRequest },
 ): Promise<Opened> {
   const { library, address, token } = options;
-  const headers = token === null ? {} : { authorization: `Bearer ${token}` };
+  const authorization = options.authorization ?? (token === null ? null : `Bearer ${token}`);
+  const odd = new OddMessages();
+  let fail: (error: unknown) => void = () => undefined;
   const transport = new library.StreamableHTTPClientTransport(new URL(address), {
-    requestInit: { headers },
-    fetch: boundedFetch(limits.maxMessageCharacters),
+    requestInit: { headers: authorization === null ? {} : { authorization } },
+    fetch: messageFetch(httpFetch(http, { maxBytes: limits.maxMessageBytes, bodies: "streamed" }), {
+      odd,
+      maxCharacters: limits.maxMessageCharacters,
+      onFault: (error) => fail(error),
+    }),
     reconnectionOptions: {
       ...{ initialReconnectionDelay: 500, maxReconnectionDelay: 5_000 },
       ...{ reconnectionDelayGrowFactor: 2, maxRetries: 3 },
     },
   });
   const connection = await McpConnection.open({
-    ...{ library, transport, title, signal, limits, own },
-    ...{ elicitation: options.elicitation, version: options.version },
+    ...{ library, transport, odd, era, title, signal, limits, own, onNotice },
+    ...{ elicitation: options.elicitation, version: options.version, probeMs },
+    onLink: (link) => {
+      fail = link.fail;
+    },
     endSession: () => endSession(() => transport.terminateSession()),
   });
   return opened(connection, null, () => connection.close());
@@ -146,23 +232,21 @@ function removeFolders(): void {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 }
 
-type ProcessParts = {
-  readonly title: string;
-  readonly signal: AbortSignal;
+type ProcessParts = ConnectParts & {
   readonly command: McpCommand;
   readonly hasFolder: boolean;
 };
 
 async function connectProcess(options: McpServiceOptions, parts: ProcessParts): Promise<Opened> {
   const { library, cwd } = options;
-  const { title, signal, command } = parts;
+  const { title, signal, command, era, onNotice } = parts;
   const folder = parts.hasFolder ? await makeFolder() : null;
   const args = folder === null ? command.args : command.args.map((word) => word.replaceAll(folderMark, folder));
   const transport = new McpProcess({ file: command.file, args, env: command.variables, cwd }, limits);
   try {
     const connection = await McpConnection.open({
-      ...{ library, transport, title, signal, limits, own: null },
-      ...{ elicitation: options.elicitation, version: options.version },
+      ...{ library, transport, odd: new OddMessages(), era, title, signal, limits, own: null, onNotice },
+      ...{ elicitation: options.elicitation, version: options.version, probeMs },
       lastWords: () => transport.lastWords,
     });
     return opened(connection, folder, async () => {
@@ -216,7 +300,8 @@ function foreignService({ name, address }: McpServiceOptions, { tasks, open, clo
       }),
     open: async (task, { signal }) => {
       const mcpTask = taskOf(task);
-      if (mcpTask === undefined) throw new RangeError(`Cannot open task "${task.id}": it is not of "${address}".`);
+      if (mcpTask === undefined)
+        throw new RangeError(`Cannot open task "${task.id}": it is not of "${hideSecrets(address)}".`);
       const world = await open(signal);
       try {
         await writeFiles(mcpTask, world.folder);
@@ -297,8 +382,8 @@ class ToolSession implements RemoteSession {
 
   async #carryOut(name: string, args: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<ReadResult> {
     try {
-      const answer = await this.#world.connection.request("tools/call", { name, arguments: args }, { signal });
-      return readToolResult(name, answer, limits.maxSize);
+      const answer = await this.#world.connection.callTool({ name, arguments: args }, { signal });
+      return readToolResult(answer, limits.maxSize);
     } catch (error) {
       if (!(error instanceof RefusedCall)) throw error;
       return { text: `Error: ${error.message}`, isError: true, structured: null };
@@ -322,7 +407,13 @@ class ToolSession implements RemoteSession {
 /** A server of ours has tasks, and opens the episode that the client names. */
 async function ownService(
   options: McpServiceOptions,
-  open: (signal: AbortSignal, own?: OwnRequest) => Promise<Opened>,
+  {
+    open,
+    close: closeService,
+  }: {
+    readonly open: (signal: AbortSignal, own?: OwnRequest) => Promise<Opened>;
+    readonly close: () => Promise<void>;
+  },
 ): Promise<RemoteService> {
   const { address } = options;
   let described: Awaited<ReturnType<typeof ownTasks>>;
@@ -334,8 +425,9 @@ async function ownService(
       await close();
     }
   } catch (error) {
+    await closeService();
     if (error instanceof ConfigurationError) throw error;
-    throw new ConfigurationError(`Cannot use "mcp:${address}": ${messageOf(error)}`, { cause: error });
+    throw new ConfigurationError(`Cannot use "mcp:${hideSecrets(address)}": ${messageOf(error)}`, { cause: error });
   }
   return {
     ...described,
@@ -346,9 +438,9 @@ async function ownService(
       await close();
       throw remoteFault(
         "remote-invalid",
-        `Cannot open task "${task.id}" at "${address}": it is another server by now.`,
+        `Cannot open task "${task.id}" at "${hideSecrets(address)}": it is another server by now.`,
       );
     },
-    close: async () => undefined,
+    close: closeService,
   };
 }

@@ -92,7 +92,6 @@ describe("mcpEnvironment() over standard input and output", () => {
     ["garbage", "remote-invalid"],
     ["flood", "remote-invalid"],
     ["hang", "remote-timeout"],
-    ["odd", "remote-invalid"],
   ];
   it.each(faults)("a tool that does %s fails with %s, and its processes end", async (tool, code) => {
     const { address, log } = hostileServer();

@@ -5,6 +5,7 @@
 
 import type { Grade, ToolResult } from "../../../core/environment.ts";
 import { ConfigurationError, messageOf } from "../../../core/failure.ts";
+import { hideSecrets } from "../../../lib/hidden-parts.ts";
 import { dumpJson } from "../../../python-semantics/json/dump-json.ts";
 import { fromForeign, toPlain } from "../../../python-semantics/json/plain.ts";
 import { parseJson } from "../../../python-semantics/json/parse-json.ts";
@@ -17,7 +18,7 @@ import { asRecord } from "./result-text.ts";
 export async function ownTasks(connection: McpConnection, address: string): Promise<OwnTasks> {
   if (connection.own === null) {
     throw new ConfigurationError(
-      `Cannot use "mcp:${address}": a server of tools has no tasks; give them with --env-tasks <file>.`,
+      `Cannot use "mcp:${hideSecrets(address)}": a server of tools has no tasks; give them with --env-tasks <file>.`,
     );
   }
   const signal = AbortSignal.timeout(120_000);
@@ -43,7 +44,7 @@ export function openOwnSession(connection: McpConnection, close: () => Promise<v
       const exact = { [`${ownExtension}/arguments`]: dumpJson(given) };
       try {
         const params = { name, arguments: toPlain(given), _meta: exact };
-        return readResult(name, await connection.request("tools/call", params, { signal }));
+        return readResult(name, await connection.callTool(params, { signal }));
       } catch (error) {
         if (!(error instanceof RefusedCall)) throw error;
         return { text: `Error: ${error.message}`, isError: true, endsEpisode: false, info: new Map() };

@@ -1,54 +1,111 @@
-// What the policy reads of the result of a tool, and of a call that the server refused. A policy reads text: what is none stands
-// there as a note of what it was, so that a result that came is never an empty one.
+// What the policy reads of the result of a tool, and of a call that the server refused. A policy reads text: any other content
+// appears as a note of what it was, so that a result that came is never an empty one. Whatever a server sends is a result.
 
-import { fromForeign } from "../../../python-semantics/json/plain.ts";
+import { messageOf } from "../../../core/failure.ts";
+import { jsonOf } from "../../../lib/text.ts";
 import { dumpJson } from "../../../python-semantics/json/dump-json.ts";
-import { remoteFault } from "../index.ts";
+import { fromForeign } from "../../../python-semantics/json/plain.ts";
 
 type Part = Readonly<Record<string, unknown>>;
 
 export type ReadResult = { readonly text: string; readonly isError: boolean; readonly structured: unknown };
 
-/** Throws a fault "remote-invalid" for what is no result. `maxSize`: values and characters of structured content. */
-export function readToolResult(name: string, value: unknown, maxSize: number): ReadResult {
-  const { content = [], structuredContent, isError = false } = asRecord(value) ?? { content: null };
-  if (!Array.isArray(content) || typeof isError !== "boolean") {
-    throw remoteFault("remote-invalid", `Cannot read the result of "${name}": it has no list of contents.`);
-  }
-  const texts = content.map((part: unknown) => partText(name, part));
-  const structured = structuredContent === undefined ? null : structuredContent;
-  // Servers repeat it as text, as the protocol asks them to; those that do not say nothing else.
-  if (texts.length === 0 && structured !== null) texts.push(dumpJson(fromForeign(structured, { maxSize })));
-  return { text: texts.join("\n"), isError, structured };
+/** `maxSize`: values and characters of structured content, and of anything else that is shown as JSON. */
+export function readToolResult(value: unknown, maxSize: number): ReadResult {
+  const result = asRecord(value);
+  const { content, structuredContent, isError } = result ?? { content: value };
+  const parts: readonly unknown[] = Array.isArray(content)
+    ? content
+    : content === undefined || content === null
+      ? []
+      : [content];
+  const texts = parts.map((part) => partText(part, maxSize));
+  const structured = structuredContent ?? null;
+  if (structured !== null && !isToldSafely(texts, structured)) texts.push(jsonText(structured, maxSize));
+  return { text: texts.join("\n"), isError: isError === true, structured };
 }
 
-function partText(name: string, value: unknown): string {
+function partText(value: unknown, maxSize: number): string {
+  if (typeof value === "string") return value;
   const part = asRecord(value);
-  const { type } = part ?? {};
-  if (part === null || typeof type !== "string") {
-    throw remoteFault("remote-invalid", `Cannot read the result of "${name}": a content has no type.`);
-  }
+  if (part === null) return jsonText(value, maxSize);
+  const { type, text } = part;
   switch (type) {
-    case "text":
-      return textOf(name, part["text"]);
     case "image":
     case "audio":
       return `[${type} ${shown(part["mimeType"])}, ${bytesOf(part["data"])} bytes, not shown]`;
     case "resource": {
-      const { uri, mimeType, text, blob } = asRecord(part["resource"]) ?? {};
-      if (typeof text === "string") return `[resource ${shown(uri)}]\n${text}`;
+      const resource = asRecord(part["resource"]) ?? {};
+      const { uri, mimeType, blob } = resource;
+      if (typeof resource["text"] === "string") return `[resource ${shown(uri)}]\n${resource["text"]}`;
       return `[resource ${shown(uri)}, ${shown(mimeType)}, ${bytesOf(blob)} bytes, not shown]`;
     }
     case "resource_link":
       return `[resource ${shown(part["uri"])}, ${shown(part["name"])}, not read]`;
     default:
-      return `[${shown(type)}, not shown]`;
+      if (typeof text === "string") return text;
+      if (type === "text") return text === undefined || text === null ? "" : jsonText(text, maxSize);
+      return typeof type === "string" ? `[${shown(type)}, not shown]` : jsonText(value, maxSize);
   }
 }
 
-function textOf(name: string, text: unknown): string {
-  if (typeof text === "string") return text;
-  throw remoteFault("remote-invalid", `Cannot read the result of "${name}": a content of type "text" has no text.`);
+function jsonText(value: unknown, maxSize: number): string {
+  try {
+    return dumpJson(fromForeign(value, { maxSize }));
+  } catch (error) {
+    return `[content that cannot be shown: ${messageOf(error)}]`;
+  }
+}
+
+/** What is nested too deeply to be compared is not told, and cannot be shown either. */
+function isToldSafely(texts: readonly string[], structured: unknown): boolean {
+  try {
+    return isTold(texts, structured);
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * True where the texts hold the structured content already: servers repeat it as JSON, as the protocol asks them to, or its only field
+ * `result`, as a server library wraps what is no object, or one text for each entry of a list.
+ */
+function isTold(texts: readonly string[], structured: unknown): boolean {
+  const whole = texts.join("\n");
+  const wrapped = asRecord(structured);
+  const values =
+    wrapped !== null && Object.keys(wrapped).join() === "result" ? [structured, wrapped["result"]] : [structured];
+  return values.some((value) => {
+    if (texts.some((text) => tells(text, value)) || tells(whole, value)) return true;
+    if (!Array.isArray(value) || value.length === 0 || value.length > texts.length) return false;
+    return value.every((entry, index) => tells(texts[index] ?? "", entry));
+  });
+}
+
+/** A text that is the value, as JSON or in itself, or that quotes it. */
+function tells(text: string, value: unknown): boolean {
+  if (typeof value === "string" && text.trim() === value.trim()) return true;
+  const json = JSON.stringify(value);
+  if (json === undefined) return true;
+  // What every text has in it is no quotation.
+  const isLong = json.length > 12 && typeof value === "object";
+  if (isLong && (text.includes(json) || text.includes(JSON.stringify(value, null, 2)))) return true;
+  return isEqual(jsonOf(text), value);
+}
+
+function isEqual(one: unknown, other: unknown): boolean {
+  if (one === other) return true;
+  if (Array.isArray(one) || Array.isArray(other)) {
+    if (!Array.isArray(one) || !Array.isArray(other) || one.length !== other.length) return false;
+    return one.every((entry, index) => isEqual(entry, other[index]));
+  }
+  const [fields, others] = [asRecord(one), asRecord(other)];
+  if (fields === null || others === null) return false;
+  const keys = Object.keys(fields);
+  return (
+    keys.length === Object.keys(others).length &&
+    keys.every((key) => Object.hasOwn(others, key) && isEqual(fields[key], others[key]))
+  );
 }
 
 const shown = (value: unknown): string => (typeof value === "string" ? value.slice(0, 500) : "unknown");

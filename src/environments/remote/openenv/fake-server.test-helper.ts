@@ -1,7 +1,7 @@
-// A server that speaks as openenv-core 0.3.0 does, for tests: a number to guess, or two MCP tools. Frames have the fields, their order
+// A server that speaks as openenv-core 0.3.0 does, and openenv 0.10.0, for tests: a number to guess, or two MCP tools. Frames have the fields, their order
 // and the codes that the real one sent (`npm run verify -- environments` plays the real one); its faults are ours.
 
-import { createServer, type Server } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type WebSocket, WebSocketServer } from "ws";
 
@@ -13,6 +13,10 @@ export type FakeOptions = {
   readonly capacity?: number;
   /** In place of the answer to the message of this number, in every session. Messages count from 0. */
   readonly fault?: { readonly at: number; readonly type: FakeFault };
+  /** As of openenv 0.10.0: observations carry metadata, also beside them, and the Task API has these splits. */
+  readonly tasks?: Readonly<Record<string, number>>;
+  /** Every step's reward is null. */
+  readonly rewardsNothing?: boolean;
   /** Never answers that a client leaves. */
   readonly ignoresClose?: boolean;
 };
@@ -25,7 +29,13 @@ export type FakeServer = {
   close(): Promise<void>;
 };
 
-type Data = { readonly type?: string; readonly guess?: unknown; readonly seed?: number; readonly tool_name?: string };
+type Data = {
+  readonly type?: string;
+  readonly guess?: unknown;
+  readonly seed?: number;
+  readonly index?: number;
+  readonly tool_name?: string;
+};
 
 const observation = (fields: object, reward: number | null = null, done = false) => ({
   type: "observation",
@@ -59,10 +69,13 @@ const mcpAction = {
 };
 
 export async function fakeOpenEnv(options: FakeOptions = {}): Promise<FakeServer> {
-  const { flavour = "typed", capacity = 4, fault, ignoresClose = false } = options;
+  const { flavour = "typed", capacity = 4, fault, ignoresClose = false, tasks, rewardsNothing = false } = options;
   const received: unknown[][] = [];
   const sockets = new Set<WebSocket>();
   const http: Server = createServer((request, response) => {
+    if (tasks !== undefined && request.url !== "/schema" && request.url !== "/metadata") {
+      return taskApi(tasks, request, response);
+    }
     const answers: Readonly<Record<string, object>> = {
       "/schema": { action: flavour === "typed" ? typedAction : mcpAction, observation: {}, state: {} },
       "/metadata": { name: "Guess", description: "Guess environment", version: "1.0.0" },
@@ -95,7 +108,14 @@ export async function fakeOpenEnv(options: FakeOptions = {}): Promise<FakeServer
         if (!ignoresClose) socket.close(1000);
         return;
       }
-      const sent = JSON.stringify(answer(message.type, message.data));
+      const said = answer(message.type, message.data) as { type: string; data: Record<string, unknown> };
+      if (rewardsNothing && said.type === "observation") said.data["reward"] = null;
+      if (tasks !== undefined && said.type === "observation") {
+        const metadata = { message: "The number is secret.", tries: 1 };
+        said.data["observation"] = { metadata, ...(said.data["observation"] as object) };
+        said.data["metadata"] = metadata;
+      }
+      const sent = JSON.stringify(said);
       if (isFaulty) fail(socket, fault.type, sent);
       else socket.send(sent);
     });
@@ -115,6 +135,31 @@ export async function fakeOpenEnv(options: FakeOptions = {}): Promise<FakeServer
       });
     },
   };
+}
+
+/** As openenv 0.10.0 answers it, for an environment called "Guess_Env". */
+function taskApi(tasks: Readonly<Record<string, number>>, request: IncomingMessage, response: ServerResponse): void {
+  const answer = (status: number, body: unknown): void => {
+    response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+  };
+  let text = "";
+  request.setEncoding("utf8").on("data", (part: string) => (text += part));
+  request.on("end", () => {
+    const { split = "" } = (text === "" ? {} : JSON.parse(text)) as { readonly split?: string };
+    switch (`${request.method} ${request.url}`) {
+      case "GET /list_environments":
+        return answer(200, ["Guess_Env"]);
+      case "GET /Guess_Env/splits":
+        return answer(
+          200,
+          Object.keys(tasks).map((name) => ({ name, type: name === "train" ? "train" : "validation" })),
+        );
+      case "POST /Guess_Env/num_tasks":
+        return tasks[split] === undefined ? answer(501, { detail: "no" }) : answer(200, { num_tasks: tasks[split] });
+      default:
+        return answer(404, { detail: "Not Found" });
+    }
+  });
 }
 
 function fail(socket: WebSocket, type: FakeFault, sent: string): void {
@@ -148,7 +193,7 @@ function typedWorld() {
   let tries = 0;
   return (type: string, data: Data): object => {
     if (type === "reset") {
-      number = ((data.seed ?? 0) % 8) + 1;
+      number = ((data.seed ?? data.index ?? 0) % 8) + 1;
       return observation({ message: "Guess a number from 1 to 8.", tries: 0 });
     }
     const { guess } = data;

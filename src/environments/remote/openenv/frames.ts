@@ -1,5 +1,5 @@
-// The messages of OpenEnv's WebSocket, of openenv-core 0.3.0. Without request ids: each is answered by one, in order. The server
-// cuts `metadata` out of an observation, so what stands there never arrives.
+// The messages of OpenEnv's WebSocket, of openenv-core 0.3.0 and openenv 0.10.0. Without request ids: each is answered by one, in order.
+// Older servers cut `metadata` out of an observation, so what stands there never arrives.
 
 import { type AnsweringSocket, type BaseUrl, openSocket } from "../../../http/index.ts";
 import { dumpJson } from "../../../python-semantics/json/dump-json.ts";
@@ -43,7 +43,7 @@ function readFrame(text: string): Frame {
     case "observation":
       return {
         type,
-        observation: fieldOf(data, "observation", asObject, where),
+        observation: observationOf(data),
         reward: fieldOf(data, "reward", asReward, where),
         done: fieldOf(data, "done", asBoolean, where),
       };
@@ -59,6 +59,14 @@ function readFrame(text: string): Frame {
     default:
       return { type: "other", name: type };
   }
+}
+
+/** With the metadata that a server sends beside it. */
+function observationOf(data: JsonObject): JsonObject {
+  const observation = fieldOf(data, "observation", asObject, where);
+  const metadata = data.get("metadata");
+  if (observation.has("metadata") || !(metadata instanceof Map)) return observation;
+  return new Map([...observation, ["metadata", metadata]]);
 }
 
 /** What pydantic says of one field. */

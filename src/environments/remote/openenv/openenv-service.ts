@@ -24,9 +24,13 @@ import {
   type RemoteSession,
   type RewardRule,
   StepRewards,
+  type UnrewardedRule,
+  type OwnTasks,
+  WorldRewards,
 } from "../index.ts";
 import { ask, connectTo, farewell, faultOfFrame, type Place, steps } from "./frames.ts";
 import { openOwnSession, ownTasks } from "./own-server.ts";
+import { servedTasks } from "./task-api.ts";
 import { flavourOf, observationText, readTools, type WorldFlavour } from "./world.ts";
 
 /** A task is what the world is reset with. */
@@ -42,13 +46,24 @@ export type OpenEnvOptions = {
   readonly url: string;
   /** Sent as `Authorization: Bearer`. @default none */
   readonly token?: string;
-  /** By split. @default null: those of the server, which must be one of ours, and whose user and grades come as in this process */
+  /** Value of the `Authorization` header, in place of a token. @default null: none */
+  readonly authorization?: string | null;
+  /**
+   * By split. @default null: those of the server, by its Task API; of one of ours exactly, with its user and its grades as in this process
+   */
   readonly tasks?: Readonly<Record<string, readonly OpenEnvTask[]>> | null;
   /** The system message. @default the description that the server gives of itself */
   readonly guidelines?: string;
   /** @default "sum" */
   readonly reward?: RewardRule;
-  /** The field of an observation that the policy reads. @default the only one when it is text, otherwise all of them as JSON */
+  /** Whether an episode without any reward is a fault while the world has rewarded none. @default "fault" */
+  readonly unrewarded?: UnrewardedRule;
+  /** One of those that the server's Task API lists. @default the first */
+  readonly environment?: string;
+  /**
+   * The field of an observation that the policy reads, such as `message` or `metadata.message`. @default the only one when it is text,
+   * otherwise all of them as JSON; `metadata` is not among them
+   */
   readonly observationField?: string;
   /**
    * What the policy makes of an exception in a step (EXECUTION_ERROR). "fault" fails the episode, "observation" shows it its message,
@@ -70,15 +85,24 @@ export function seedTasks(from: number, to: number): readonly OpenEnvTask[] {
 
 /** Asks the server what it is. Rejects with a `ConfigurationError` for a `url` that is none, with a `remoteFault` when no OpenEnv answers. */
 export async function openEnvService(options: OpenEnvOptions): Promise<RemoteService> {
-  const { tasks = null, capacity = null, deterministic = false } = options;
+  const { capacity = null, deterministic = false } = options;
   const address = options.url.trim().replace(/^ws(s?):\/\//i, "http$1://");
-  const base = parseBaseUrl(address.replace(/\/ws\/?$/, ""), { what: "OpenEnv server" });
+  const { authorization = null } = options;
+  const [placeOf = "", query] = address.split(/\?(.*)/s);
+  const base = parseBaseUrl(placeOf.replace(/\/ws\/?$/, "") + (query === undefined ? "" : `?${query}`), {
+    ...{ what: "OpenEnv server", authorization, setting: "--env-authorization-env" },
+  });
   const headers: Readonly<Record<string, string>> =
     options.token === undefined ? {} : { authorization: `Bearer ${options.token}` };
   const http = new RemoteHttp(base);
   const place: Place = { base, headers, maxBytes: options.maxBytes ?? 16 * 1024 * 1024 };
   try {
-    if (tasks === null) return await ownService(http, place, capacity);
+    const own = options.tasks === undefined || options.tasks === null ? await ownTasks(http, headers) : null;
+    if (own !== null) return ownService(own, place, capacity);
+    const listed = options.tasks ?? null;
+    const served =
+      listed === null ? await servedTasks(http, { headers, environment: options.environment ?? null }) : null;
+    if (listed === null && served === null) throw withoutTasks(base.origin);
     const schema = asObject.read(await http.json({ method: "GET", path: "/schema", headers }));
     const flavour = flavourOf(schema?.get("action") ?? null, options.observationField ?? null);
     const { name, description } = await describe(http, headers);
@@ -86,14 +110,19 @@ export async function openEnvService(options: OpenEnvOptions): Promise<RemoteSer
       place,
       flavour,
       guidelines: options.guidelines ?? description,
-      rewards: options.reward ?? "sum",
+      rewards: new WorldRewards({ rule: options.reward, unrewarded: options.unrewarded }),
       exceptions: options.exceptions ?? "fault",
       field: options.observationField ?? null,
     };
-    const sizes = Object.fromEntries(Object.entries(tasks).map(([split, { length }]) => [split, length]));
+    const sizes =
+      served?.sizes ?? Object.fromEntries(Object.entries(listed ?? {}).map(([split, { length }]) => [split, length]));
+    const specOf = (split: string, index: number): OpenEnvTask =>
+      listed === null ? { reset: { split, index } } : listed[split]![index]!;
+    // A task of the server's is chosen by its place; a seed of ours would be another world's.
+    const resetFor = (spec: OpenEnvTask, index: number): JsonObject => resetOf(spec, served === null ? index : null);
     return {
       name,
-      splits: Object.keys(tasks),
+      splits: Object.keys(sizes),
       users: ["task", "human", "scripted"],
       argumentErrors: "environment",
       // A typed world has one action, which no name chooses.
@@ -101,8 +130,15 @@ export async function openEnvService(options: OpenEnvOptions): Promise<RemoteSer
       capacity,
       isDeterministic: deterministic,
       taskset: (split) =>
-        createTaskset(name, split, { sizes, task: (index) => taskOf(name, split, index, tasks[split]![index]!) }),
-      open: (task, { signal }) => OpenEnvSession.open(task, tasks[task.split]![task.index]!, { ...settings, signal }),
+        createTaskset(name, split, {
+          sizes,
+          task: (index) => {
+            const spec = specOf(split, index);
+            return taskOf({ environment: name, split, index }, spec.instruction ?? null, resetFor(spec, index));
+          },
+        }),
+      open: (task, { signal }) =>
+        OpenEnvSession.open(task, resetFor(specOf(task.split, task.index), task.index), { ...settings, signal }),
       close: () => Promise.resolve(),
     };
   } finally {
@@ -110,13 +146,13 @@ export async function openEnvService(options: OpenEnvOptions): Promise<RemoteSer
   }
 }
 
-async function ownService(http: RemoteHttp, place: Place, capacity: number | null): Promise<RemoteService> {
-  const own = await ownTasks(http, place.headers);
-  if (own === null) {
-    throw new ConfigurationError(
-      `Cannot play the OpenEnv server at ${place.base.origin}: it has no tasks of its own, and none are given; give seeds, as --env-tasks seeds:100, or a file with a task in each line.`,
-    );
-  }
+function withoutTasks(origin: string): ConfigurationError {
+  return new ConfigurationError(
+    `Cannot play the OpenEnv server at ${origin}: it has no tasks of its own (no Task API), and none are given; give seeds, as --env-tasks seeds:100, or a file with a task in each line.`,
+  );
+}
+
+function ownService(own: OwnTasks, place: Place, capacity: number | null): RemoteService {
   return {
     ...own,
     capacity,
@@ -145,26 +181,28 @@ async function describe(
   };
 }
 
-function taskOf(environment: string, split: string, index: number, spec: OpenEnvTask): Task {
-  const { instruction = null } = spec;
-  const reset = resetOf(spec, index);
+function taskOf(
+  { environment, split, index }: Pick<Task, "environment" | "split" | "index">,
+  instruction: string | null,
+  reset: JsonObject,
+): Task {
   const contentHash = createHash("sha256")
     .update(dumpJson([environment, instruction, reset]))
     .digest("hex");
   return { id: `${environment}:${split}:${index}`, environment, split, index, contentHash, instruction, agenda: null };
 }
 
-/** Plain data of the user's, refused where JSON cannot hold it. */
-function resetOf({ reset = {} }: OpenEnvTask, index: number): JsonObject {
+/** Plain data of the user's, refused where JSON cannot hold it. `seed`: where the task names none; `null`: none is sent. */
+function resetOf({ reset = {} }: OpenEnvTask, seed: number | null): JsonObject {
   const given = fromForeign(reset, { maxSize: 1_000_000 }) as JsonObject;
-  return given.has("seed") ? given : new Map<string, JsonValue>([["seed", index], ...given]);
+  return seed === null || given.has("seed") ? given : new Map<string, JsonValue>([["seed", seed], ...given]);
 }
 
 type Settings = {
   readonly place: Place;
   readonly flavour: WorldFlavour;
   readonly guidelines: string;
-  readonly rewards: RewardRule;
+  readonly rewards: WorldRewards;
   readonly exceptions: "fault" | "observation";
   readonly field: string | null;
 };
@@ -193,13 +231,13 @@ class OpenEnvSession implements RemoteSession {
 
   static async open(
     task: Task,
-    spec: OpenEnvTask,
+    given: JsonObject,
     { signal, ...settings }: Settings & RemoteCallOptions,
   ): Promise<OpenEnvSession> {
     const { place, flavour, field } = settings;
     const socket = await connectTo(place, signal);
     try {
-      const reset = resetOf(spec, task.index);
+      const reset = new Map(given);
       // Many worlds ignore it; those that keep logs of episodes use it.
       if (!reset.has("episode_id")) reset.set("episode_id", task.id.slice(0, 255));
       const first = await ask(socket, { type: "reset", data: reset }, `reset task "${task.id}"`, signal);
@@ -246,8 +284,8 @@ class OpenEnvSession implements RemoteSession {
     return Promise.resolve();
   }
 
-  grade(): Promise<Grade> {
-    return Promise.resolve(this.#rewards.grade());
+  async grade(): Promise<Grade> {
+    return this.#rewards.grade();
   }
 
   close(): Promise<void> {

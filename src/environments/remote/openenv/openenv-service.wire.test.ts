@@ -110,6 +110,70 @@ describe("openEnvService()", () => {
     expect(server.received[0]?.[0]).toMatchObject({ data: { seed: 2, level: "hard" } });
   });
 
+  it("takes splits and tasks from the Task API of a server, and resets with their place", async () => {
+    const { service, server } = await served({ tasks: { train: 3, hard: 2, empty: 0 } }, { tasks: null });
+    expect(service.splits).toEqual(["train", "hard", "empty"]);
+    expect(service.splits.map((split) => service.taskset(split).size)).toEqual([3, 2, 0]);
+    const task = service.taskset("hard").task(1);
+    expect(task).toMatchObject({ id: "openenv/guess:hard:1", split: "hard", index: 1, instruction: null });
+    const session = await service.open(task, from);
+    const step = await session.call({ name: "guess", arguments: new Map([["guess", 2]]) }, { signal });
+    expect(step).toMatchObject({ endsEpisode: true, reward: 1 });
+    await session.close();
+    expect(server.received[0]?.[0]).toEqual({
+      type: "reset",
+      data: { split: "hard", index: 1, episode_id: "openenv/guess:hard:1" },
+    });
+    const another = openEnvService({ url: server.url, environment: "Chess" });
+    await expect(another).rejects.toThrow(
+      'Cannot find environment "Chess" of the OpenEnv server: it serves Guess_Env.',
+    );
+    const bare = await served();
+    await expect(openEnvService({ url: bare.server.url })).rejects.toThrow("it has no tasks of its own (no Task API)");
+  });
+
+  it("shows metadata only where it is asked for", async () => {
+    const fake = { tasks: { train: 8 } };
+    const { session, call } = await opened(fake, { tasks: null });
+    expect(session.opening).toBe('{"message": "Guess a number from 1 to 8.", "tries": 0}');
+    expect(await call("guess", { guess: 2 })).toMatchObject({ text: '{"message": "Too high.", "tries": 1}' });
+    const asked = await opened(fake, { tasks: null, observationField: "metadata.message" });
+    expect(asked.session.opening).toBe("The number is secret.");
+    const whole = await opened(fake, { tasks: null, observationField: "metadata" });
+    expect(whole.session.opening).toBe('{"message": "The number is secret.", "tries": 1}');
+    const mcp = await opened({ ...fake, flavour: "mcp" }, { tasks: null });
+    expect([mcp.session.opening, (await mcp.call("open_box", { number: 2 })).text]).toEqual([
+      "Begin.",
+      "a coin\n[image (image/png): not shown]",
+    ]);
+  });
+
+  it("has no grade for a world that never rewards, unless none is said to mean 0", async () => {
+    const grade = { outcome: "completed" } as const;
+    const { session, call, service } = await opened({ rewardsNothing: true });
+    await call("guess", { guess: 5 });
+    await expect(session.grade(grade, { signal })).rejects.toMatchObject({
+      failure: { boundary: "environment", code: "remote-unrewarded", retryable: false },
+    });
+    await expect(session.grade({ outcome: "truncated" }, { signal })).rejects.toThrow("reward absent in all 1 steps");
+    const idle = await service.open(service.taskset("train").task(1), from);
+    cleanups.push(() => idle.close());
+    expect(await idle.grade(grade, { signal })).toMatchObject({ reward: 0, metrics: { steps: 0, rewarded_steps: 0 } });
+    const zero = await opened({ rewardsNothing: true }, { unrewarded: "zero" });
+    await zero.call("guess", { guess: 5 });
+    expect(await zero.session.grade(grade, { signal })).toMatchObject({ reward: 0 });
+  });
+
+  it("has 0 for an episode without a reward of a world that rewards others", async () => {
+    const { session, call, service } = await opened({ flavour: "mcp" });
+    await call("open_box", { number: 2 });
+    const second = await service.open(service.taskset("train").task(1), from);
+    cleanups.push(() => second.close());
+    await second.call({ name: "open_box", arguments: new Map([["number", 9]]) }, { signal });
+    expect(await session.grade({ outcome: "completed" }, { signal })).toMatchObject({ reward: 1 });
+    expect(await second.grade({ outcome: "completed" }, { signal })).toMatchObject({ reward: 0 });
+  });
+
   it("fails the episode at an exception of the world, or shows it, as is chosen", async () => {
     const failing = await opened();
     await expect(failing.call("guess", { guess: 999 })).rejects.toMatchObject({

@@ -3,7 +3,6 @@
 // `env-server/openenv-face.ts`.
 
 import type { Grade, Task, ToolResult } from "../../../core/environment.ts";
-import { AttributedError } from "../../../core/failure.ts";
 import { type Tool, toolFromDefinition } from "../../../core/message.ts";
 import { toPlain } from "../../../python-semantics/json/plain.ts";
 import type { JsonObject, JsonValue } from "../../../python-semantics/json/value.ts";
@@ -31,11 +30,8 @@ export async function ownTasks(http: RemoteHttp, headers: Readonly<Record<string
     if (answer === undefined) throw remoteFault("remote-invalid", `Cannot read ${where}: its tasks are no object.`);
     return answer;
   };
-  const about = await get("/tasks").catch((error: unknown) => {
-    if (error instanceof AttributedError && error.failure.code === "remote-expired") return null;
-    throw error;
-  });
-  if (about === null) return null;
+  const about = asObject.read((await http.jsonIfServed({ method: "GET", path: "/tasks", headers })) ?? null);
+  if (about === undefined) return null;
   return readOwnTasks(about, ({ split, from, count }) =>
     get(`/tasks?split=${encodeURIComponent(split)}&from=${from}&count=${count}`),
   );

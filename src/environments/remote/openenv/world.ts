@@ -93,17 +93,25 @@ function readToolResult(result: JsonValue): Pick<ToolResult, "text" | "isError">
   return { text: typeof result === "string" ? result : dumpJson(result), isError: false };
 }
 
-/** The named field; the only field when it is text; otherwise all of it as JSON, and nothing of an empty one. */
+/**
+ * The named field; the only field when it is text; otherwise all of it as JSON, and nothing of an empty one. Metadata are notes of a
+ * world about itself, and may hold what the policy is to find out: they are read only where `field` names them.
+ */
 export function observationText(observation: JsonObject, field: string | null): string {
-  const [only] = observation.values();
+  const shown = new Map([...observation].filter(([key]) => key !== "metadata"));
+  const [only] = shown.values();
   const value =
-    field === null
-      ? observation.size === 1 && typeof only === "string"
-        ? only
-        : observation
-      : (observation.get(field) ?? null);
+    field === null ? (shown.size === 1 && typeof only === "string" ? only : shown) : fieldAt(observation, field);
   if (value instanceof Map && value.size === 0) return "";
   return typeof value === "string" ? value : dumpJson(value);
+}
+
+/** The value at a field, or at a path of fields with dots between them; `null`: there is none. */
+function fieldAt(observation: JsonObject, path: string): JsonValue {
+  if (observation.has(path)) return observation.get(path) ?? null;
+  let value: JsonValue = observation;
+  for (const key of path.split(".")) value = value instanceof Map ? (value.get(key) ?? null) : null;
+  return value;
 }
 
 /** The tools of the answer to `listTools`. */
@@ -111,6 +119,10 @@ export function readTools({ observation }: StepAnswer): readonly Tool[] {
   const what = "the tools of an OpenEnv server";
   const tools = fieldOf(observation, "tools", asList, what).map((tool) => readListedTool(tool, what));
   if (tools.length > 0) return tools;
-  // Its cause stands in metadata, which never arrives.
-  throw remoteFault("remote-error", `Cannot use ${what}: it lists none.`);
+  // Its cause stands in metadata, which older servers do not send.
+  const cause = fieldAt(observation, "metadata.error");
+  throw remoteFault(
+    "remote-error",
+    `Cannot use ${what}: it lists none${typeof cause === "string" ? ` (${cause})` : ""}.`,
+  );
 }

@@ -29,6 +29,8 @@ import {
   type RemoteSession,
   type RewardRule,
   StepRewards,
+  type UnrewardedRule,
+  WorldRewards,
 } from "../index.ts";
 import { callTool, openSession } from "./streams.ts";
 
@@ -39,12 +41,16 @@ export type OrsOptions = {
   readonly environment?: string;
   /** Sent as `X-API-Key`. @default none */
   readonly apiKey?: string;
+  /** Value of the `Authorization` header. @default null: none */
+  readonly authorization?: string | null;
   /** Handed to the environment of each session: keys of services that it uses. @default {} */
   readonly secrets?: Readonly<Record<string, string>>;
   /** The system message. @default "" */
   readonly guidelines?: string;
   /** @default "sum" */
   readonly reward?: RewardRule;
+  /** Whether an episode without any reward is a fault while the world has rewarded none. @default "fault" */
+  readonly unrewarded?: UnrewardedRule;
   /** Sessions at a time. @default null: until the server says that it is full */
   readonly capacity?: number | null;
   /** Whether equal tasks and calls give equal answers; a killed episode is then replayed. @default false */
@@ -62,8 +68,12 @@ const where = "an answer of the ORS server";
  * there or it has no such environment.
  */
 export async function orsService(options: OrsOptions): Promise<RemoteService> {
-  const { apiKey, secrets = {}, guidelines = "", reward = "sum", capacity = null, deterministic = false } = options;
-  const http = new RemoteHttp(parseBaseUrl(options.url, { what: "ORS server" }));
+  const { apiKey, secrets = {}, guidelines = "", capacity = null, deterministic = false } = options;
+  const rewards = new WorldRewards({ rule: options.reward, unrewarded: options.unrewarded });
+  const { authorization = null } = options;
+  const http = new RemoteHttp(
+    parseBaseUrl(options.url, { what: "ORS server", authorization, setting: "--env-authorization-env" }),
+  );
   const headers: Readonly<Record<string, string>> = apiKey === undefined ? {} : { "x-api-key": apiKey };
   try {
     const served = await listOf(http, "/list_environments", headers);
@@ -79,7 +89,7 @@ export async function orsService(options: OrsOptions): Promise<RemoteService> {
     }
     const name = `ors/${environment}`;
     const world = {
-      ...{ http, headers, environment, path, secrets, guidelines, rewards: reward },
+      ...{ http, headers, environment, path, secrets, guidelines, rewards },
       ...{ pingMs: options.pingMs ?? 10_000, clock: options.clock ?? systemClock },
     };
     return {
@@ -141,7 +151,7 @@ type World = {
   readonly path: string;
   readonly secrets: Readonly<Record<string, string>>;
   readonly guidelines: string;
-  readonly rewards: RewardRule;
+  readonly rewards: WorldRewards;
   readonly pingMs: number;
   readonly clock: Clock;
 };
@@ -214,8 +224,8 @@ class OrsSession implements RemoteSession {
     return Promise.resolve();
   }
 
-  grade(): Promise<Grade> {
-    return Promise.resolve(this.#rewards.grade());
+  async grade(): Promise<Grade> {
+    return this.#rewards.grade();
   }
 
   async close(): Promise<void> {

@@ -1,0 +1,190 @@
+// What servers send in place of the protocol's messages, read so that an odd field costs that field and an odd tool that tool. The client
+// library checks every message as a whole and drops it as a whole; so it is given a message that it takes, with what the server sent
+// inside, and `tools/list` and `tools/call` are read here. Everything else that a server sends is cut down to what is understood.
+
+import { type Tool, toolFromDefinition } from "../../../core/message.ts";
+import { parseJson } from "../../../python-semantics/json/parse-json.ts";
+import { fromForeign } from "../../../python-semantics/json/plain.ts";
+import type { McpMessage } from "./mcp-library.ts";
+import { asRecord } from "./result-text.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Key of a result under which the server's own stands. */
+const rawKey = "trainable-agents/raw";
+/** Requests whose answers are passed on whole; a library's answer around them. */
+const around: Readonly<Record<string, Fields>> = {
+  "tools/call": { content: [] },
+  "tools/list": { tools: [], ttlMs: 0, cacheScope: "private" },
+};
+
+/** The result as the server sent it. */
+export function rawResult(result: unknown): unknown {
+  const fields = asRecord(result);
+  return fields !== null && rawKey in fields ? fields[rawKey] : result;
+}
+
+/** Reads the messages of one connection; requests are noted as they are sent, so that an answer is known by its id. */
+export class OddMessages {
+  readonly #requests = new Map<string, { readonly id: unknown; readonly method: string }>();
+
+  sent(message: unknown): void {
+    const { id, method } = asRecord(message) ?? {};
+    if (typeof method === "string" && id !== undefined) this.#requests.set(String(id), { id, method });
+  }
+
+  /** The message as the library takes it; `null`: it is not a message, such as a line of a log. */
+  read(value: unknown): McpMessage | null {
+    const message = asRecord(value);
+    if (message === null) return null;
+    const { method, id, params } = message;
+    if (typeof method === "string") {
+      // A line of a log may well have a "method".
+      if (message["jsonrpc"] !== "2.0") return null;
+      const given = isId(id) ? { id } : {};
+      const fields = asRecord(params);
+      return { jsonrpc: "2.0", ...given, method, ...(fields === null ? {} : { params: withoutOddMeta(fields) }) };
+    }
+    if (!("result" in message) && !("error" in message)) return null;
+    const request = isId(id) ? this.#requests.get(String(id)) : undefined;
+    if (request === undefined && message["jsonrpc"] !== "2.0") return null;
+    this.#requests.delete(String(id));
+    const answer = { jsonrpc: "2.0", id: request?.id ?? (isId(id) ? id : null) };
+    const fault = message["error"] ?? null;
+    if (fault !== null) return { ...answer, error: errorOf(fault) };
+    return { ...answer, result: resultOf(request?.method ?? "", message["result"]) };
+  }
+}
+
+const isId = (id: unknown): boolean => typeof id === "string" || (typeof id === "number" && Number.isFinite(id));
+
+function errorOf(fault: unknown): Fields {
+  const { code, message, data } = asRecord(fault) ?? {};
+  const text = typeof message === "string" ? message : typeof fault === "string" ? fault : JSON.stringify(fault);
+  const number = typeof code === "number" && Number.isInteger(code) ? code : -32603;
+  return { code: number, message: text.slice(0, 10_000), ...(data === undefined ? {} : { data }) };
+}
+
+function resultOf(method: string, result: unknown): Fields {
+  const fields = asRecord(result);
+  if (Object.hasOwn(around, method) && fields?.["resultType"] !== "input_required") {
+    return { resultType: "complete", ...around[method], [rawKey]: result ?? null };
+  }
+  if (fields === null) return {};
+  if (method === "initialize") return aboutServer(fields);
+  if (method === "server/discover") return discovered(fields);
+  return withoutOddMeta(fields);
+}
+
+/** The answer to `initialize`: versions of servers that leave one out are the oldest that have sessions. */
+function aboutServer(fields: Fields): Fields {
+  const { protocolVersion, instructions } = fields;
+  return {
+    protocolVersion: typeof protocolVersion === "string" ? protocolVersion : "2025-03-26",
+    capabilities: capabilitiesOf(fields["capabilities"]),
+    serverInfo: identityOf(fields["serverInfo"]),
+    ...(typeof instructions === "string" ? { instructions } : {}),
+  };
+}
+
+/** The answer to `server/discover` of revision 2026-07-28; of another shape it says that the server is older, and stays as it is. */
+function discovered(fields: Fields): Fields {
+  const { supportedVersions, instructions, ttlMs, cacheScope } = fields;
+  if (!Array.isArray(supportedVersions)) return fields;
+  const meta = asRecord(fields["_meta"]) ?? {};
+  const identity = meta[serverInfoKey] === undefined ? {} : { [serverInfoKey]: identityOf(meta[serverInfoKey]) };
+  return {
+    resultType: "complete",
+    supportedVersions: supportedVersions.filter((version) => typeof version === "string"),
+    capabilities: capabilitiesOf(fields["capabilities"]),
+    ...(typeof instructions === "string" ? { instructions } : {}),
+    ttlMs: typeof ttlMs === "number" && Number.isSafeInteger(ttlMs) && ttlMs >= 0 ? ttlMs : 0,
+    cacheScope: cacheScope === "public" ? "public" : "private",
+    _meta: { ...meta, ...identity },
+  };
+}
+
+const serverInfoKey = "io.modelcontextprotocol/serverInfo";
+
+function identityOf(value: unknown): Fields {
+  const { name, version } = asRecord(value) ?? {};
+  return {
+    name: typeof name === "string" ? name : "unknown",
+    version: typeof version === "string" ? version : "unknown",
+  };
+}
+
+/** Capabilities that are read; `tools` are looked for in any case. */
+function capabilitiesOf(value: unknown): Fields {
+  const { tools, experimental } = asRecord(value) ?? {};
+  const said = Object.entries(asRecord(experimental) ?? {}).filter(([, entry]) => asRecord(entry) !== null);
+  return {
+    tools: asRecord(tools)?.["listChanged"] === true ? { listChanged: true } : {},
+    ...(said.length === 0 ? {} : { experimental: Object.fromEntries(said) }),
+  };
+}
+
+function withoutOddMeta(fields: Fields): Fields {
+  const { _meta, ...rest } = fields;
+  return asRecord(_meta) === null ? rest : fields;
+}
+
+/** A page of the answer to `tools/list`. */
+export type ToolPage = {
+  readonly tools: readonly unknown[];
+  /** `null`: it is the last. */
+  readonly nextCursor: string | null;
+};
+
+export function readToolPage(result: unknown): ToolPage {
+  const { tools, nextCursor } = asRecord(rawResult(result)) ?? {};
+  return {
+    tools: Array.isArray(tools) ? tools : [],
+    nextCursor: typeof nextCursor === "string" && nextCursor !== "" ? nextCursor : null,
+  };
+}
+
+/** Key of an exact definition that a server of ours sends beside a tool. */
+const exactDefinition = "trainable-agents/definition";
+
+/**
+ * The tool; odd fields of it are left out: a description that is not text, and what in its schema is no schema of an object. Throws a
+ * `TypeError` for what cannot be called at all. `maxSize`: values and characters of the definition.
+ */
+export function readTool(value: unknown, maxSize: number): Tool {
+  const fields = asRecord(value);
+  if (fields === null) throw new TypeError("it is not an object");
+  const { name, description, inputSchema, _meta } = fields;
+  if (typeof name !== "string" || name === "") throw new TypeError("it has no name");
+  const exact = asRecord(_meta)?.[exactDefinition];
+  if (typeof exact === "string" && exact.length <= maxSize) {
+    const definition = parseJson(exact);
+    if (definition instanceof Map) return toolFromDefinition(definition);
+  }
+  const body = {
+    name,
+    ...(typeof description === "string" ? { description } : {}),
+    parameters: schemaOf(inputSchema),
+  };
+  const definition = fromForeign({ type: "function", function: body }, { maxSize });
+  if (definition instanceof Map) return toolFromDefinition(definition);
+  throw new TypeError("it is not an object");
+}
+
+/** Arguments are an object, whatever the schema says at its root; throws a `TypeError` where it says that they are not. */
+function schemaOf(value: unknown): Fields {
+  const schema = asRecord(value);
+  if (schema === null) return { type: "object", properties: {} };
+  const { type } = schema;
+  const types: readonly unknown[] = Array.isArray(type) ? type : [type];
+  const isNamed = types.some((one) => typeof one === "string");
+  if (isNamed && !types.includes("object")) throw new TypeError(`its arguments are of type ${JSON.stringify(type)}`);
+  // In the server's own order, as its other clients show them to models.
+  const entries = Object.entries(schema).flatMap(([key, entry]): (readonly [string, unknown])[] => {
+    if (key === "type") return isNamed ? [[key, entry]] : [];
+    if (key === "properties") return asRecord(entry) === null ? [] : [[key, entry]];
+    if (key !== "required") return [[key, entry]];
+    return Array.isArray(entry) ? [[key, entry.filter((one) => typeof one === "string")]] : [];
+  });
+  return Object.fromEntries(isNamed ? entries : [["type", "object"], ...entries]);
+}

@@ -1,0 +1,84 @@
+// The pool as a `fetch`, for libraries that take one: their requests have its bounds, deadlines and attributed faults. Redirects are
+// answers like any other, so no header follows one unasked.
+
+import { headerValue, type HttpClient } from "./http-client.ts";
+import { parseBaseUrl, type BaseUrl } from "./base-url.ts";
+
+/** What is read of the second argument of `fetch`. */
+export type FetchInit = {
+  readonly method?: string;
+  readonly headers?: unknown;
+  readonly body?: unknown;
+  readonly signal?: AbortSignal | null;
+};
+
+export type HttpFetch = (input: string | URL, init?: FetchInit) => Promise<Response>;
+
+export type HttpFetchOptions = {
+  /** Its header takes the place of every other credential, and its query is added. Default: requests go as they are. */
+  readonly access?: Pick<BaseUrl, "authorization" | "search">;
+  /** Bound of one answer's body, unpacked; a stream of events counts as one. Default 64 MiB. */
+  readonly maxBytes?: number;
+  /** Whether bodies come as they are read, for streams of events, or whole. Default "whole". */
+  readonly bodies?: "whole" | "streamed";
+};
+
+/** Headers in which libraries send keys. */
+const keyHeaders = ["authorization", "x-api-key", "x-goog-api-key", "api-key"];
+/** Of the body as it came, which has been unpacked. */
+const bodyHeaders = ["content-encoding", "content-length", "transfer-encoding"];
+
+/** Rejects as the client does, while the body is read too; throws a `TypeError` for a method or a body that it cannot send. */
+export function httpFetch(http: HttpClient, options: HttpFetchOptions = {}): HttpFetch {
+  const { access = { authorization: null, search: "" }, maxBytes = 64 * 1024 * 1024, bodies = "whole" } = options;
+  return async (input, init = {}) => {
+    const url = new URL(input);
+    const method = init.method ?? "GET";
+    const body = init.body ?? null;
+    if (!isMethod(method) || (body !== null && typeof body !== "string")) {
+      throw new TypeError(
+        `Cannot send a ${method} request with a ${typeof body} body: only GET, POST and DELETE of text are known.`,
+      );
+    }
+    const sent = new Headers(init.headers as ConstructorParameters<typeof Headers>[0]);
+    if (access.authorization !== null) for (const name of keyHeaders) sent.delete(name);
+    const base = parseBaseUrl(url.origin, { what: "server", authorization: access.authorization });
+    const path = url.pathname + url.search;
+    const request = {
+      ...{ base: { ...base, search: access.search }, method, path, body },
+      headers: Object.fromEntries(sent),
+    };
+    const call = { signal: init.signal ?? undefined, maxBytes };
+    const answer = await (bodies === "whole" ? http.request(request, call) : http.stream(request, call));
+    const headers = new Headers();
+    for (const name of Object.keys(answer.headers)) headers.set(name, headerValue(answer.headers, name) ?? "");
+    for (const name of bodyHeaders) headers.delete(name);
+    const { status } = answer;
+    // The platform refuses a body with these.
+    const hasBody = status !== 204 && status !== 205 && status !== 304;
+    if (!hasBody && "cancel" in answer) answer.cancel();
+    const content = "chunks" in answer ? streamOf(answer.chunks) : new Uint8Array(answer.body);
+    const response = new Response(hasBody ? content : null, { status, headers });
+    // Libraries compare it with the address that they requested.
+    Object.defineProperty(response, "url", { value: url.href });
+    return response;
+  };
+}
+
+function isMethod(method: string): method is "GET" | "POST" | "DELETE" {
+  return method === "GET" || method === "POST" || method === "DELETE";
+}
+
+function streamOf(chunks: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> {
+  const pieces = chunks[Symbol.asyncIterator]();
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      const { done, value } = await pieces.next();
+      if (done === true) controller.close();
+      else controller.enqueue(value);
+    },
+    async cancel() {
+      await pieces.return?.();
+    },
+  });
+}
