@@ -11,4 +11,4 @@ export { createHttpPool } from "./http-pool.ts";
 export * from "./reply.ts";
 export * from "./web-socket.ts";
 export { GrowingBodies, type RequestBody } from "./request-body.ts";
-export { type Listener, listen } from "./listen.ts";
+export { type Listener, listen, probePaths } from "./listen.ts";

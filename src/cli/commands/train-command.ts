@@ -23,6 +23,7 @@ const sharedFlags = [
   "maxNewTokens",
   "maxTurns",
   "metrics",
+  "diskWait",
   "out",
   "quiet",
 ] as const satisfies readonly SettingName[];
