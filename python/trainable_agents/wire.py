@@ -67,7 +67,7 @@ class Info(TypedDict):
     splits: dict[str, int]
     default_split: str
     formats: list[str]
-    status: Literal["open", "paused", "closing"]
+    status: Literal["open", "paused", "degraded", "draining"]
     weight_version: str | None
     running: int
     waiting: int

@@ -20,12 +20,13 @@ import {
 import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
 import { openWorlds, worldSettingNames } from "./gateway-worlds.ts";
 import type { RolloutSettings, SettingName } from "./rollout-settings.ts";
+import { type CloseOptions, closeWithGrace } from "./grace.ts";
 import { openRun } from "./open-run.ts";
 import { checkSameSettings, readRunToResume } from "./run-to-resume.ts";
 import { readKey } from "./secrets.ts";
 import { exporterFor } from "./rollout.ts";
 import { readAddress } from "./serve.ts";
-import { choice, readFlags, seconds, section, type SettingValues, text, variable, whole } from "./setting.ts";
+import { choice, number, readFlags, seconds, section, type SettingValues, text, variable, whole } from "./setting.ts";
 
 /** The settings of a rollout that a gateway has: the policy and how it samples; agent, user and tasks are the program's. */
 export const gatewaySettingNames = [
@@ -87,6 +88,9 @@ export const gatewaySettings = section("The gateway", {
   ),
   sessionIdle: seconds(3600).help("a session without a call for so long is ended"),
   maxSessions: whole(4096, { max: 1_000_000 }).help("open at once; more are refused with 429"),
+  grace: number("<seconds>", 30, { min: 0, max: 2_000_000 }).help(
+    "how long what is in flight may finish once it is to end (SIGTERM, Ctrl-C); new requests get 503 meanwhile",
+  ),
 });
 
 /**
@@ -114,8 +118,11 @@ export type RunningGateway = Pick<Gateway, "sessions" | "fetch" | "open" | "rewa
   readonly folder: string;
   /** Sessions of an earlier process; `null`: the folder is new. */
   readonly earlier: { readonly ended: number; readonly inFlight: number } | null;
-  /** Takes no further requests. Open sessions stay in the folder, and the next start takes them up. */
-  close(): Promise<void>;
+  /**
+   * Takes no further requests. `wait` (default): answers in flight are sent, for at most `grace` seconds. Open sessions stay in the
+   * folder, and the next start takes them up.
+   */
+  close(options?: CloseOptions): Promise<void>;
 };
 
 /**
@@ -147,12 +154,13 @@ export async function gateway(options: GatewayOptions): Promise<RunningGateway> 
   if (model === null) throw new ConfigurationError("Cannot open a gateway without a policy; name --engine or --model.");
   const settings: RolloutSettings = { ...prepared.settings, out: folder };
   if (resume !== null) checkSameSettings(resume, settings, gatewaySettingNames);
+  const notice = (message: string): void => onNotice(redact(message));
   const run = await openRun({
     ...{ place: folder, resume, settings, prepared, names: gatewaySettingNames, environment: "gateway" },
+    ...{ patience: { waitMs: Infinity, waitsForAll: true }, onNotice: notice },
   });
   const { store, earlier } = run;
   const cancel = signal ?? new AbortController().signal;
-  const notice = (message: string): void => onNotice(redact(message));
   const connected = await prepared.connect(cancel, store, { onNotice: notice }).catch(run.release);
   const { engine } = connected;
   if (engine === null) throw new TypeError("A model without an agent has an engine.");
@@ -189,7 +197,15 @@ export async function gateway(options: GatewayOptions): Promise<RunningGateway> 
       get sessions() {
         return made.sessions;
       },
-      ...{ url: listener.url, folder: out, close },
+      ...{ url: listener.url, folder: out },
+      close: closeWithGrace(own.grace, {
+        finish: (ended) => listener.drain(ended),
+        end: () => {
+          // Nothing that comes now is worth waiting for.
+          store.disk.giveUp();
+          return close();
+        },
+      }),
       fetch: made.fetch,
       open: (session) => made.open(session),
       reward: (id, grade) => made.reward(id, grade),

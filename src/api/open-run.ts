@@ -7,6 +7,8 @@ import type { JsonObject } from "../python-semantics/json/value.ts";
 import type { RunTotals } from "../rollout/index.ts";
 import {
   createFileRunStore,
+  type Disk,
+  type DiskPatience,
   type FileRunStore,
   type ResumedRun,
   resumeFileRunStore,
@@ -32,6 +34,10 @@ type RunToOpen = {
   readonly names?: readonly SettingName[];
   /** As run.json calls it. @default that of the rollout */
   readonly environment?: string;
+  /** How long writes wait for a full disk. */
+  readonly patience: DiskPatience;
+  /** Takes a line for people: the disk refuses a write, or has room again. */
+  readonly onNotice: (message: string) => void;
 };
 
 /** What came of a run, as far as it has come. */
@@ -59,11 +65,22 @@ export type OpenedRun = {
   close(state: RunState): Promise<void>;
 };
 
+/** Says when the disk refuses writes, and when it takes them again. */
+export function tellDisk(disk: Disk, place: string, onNotice: (message: string) => void): void {
+  disk.subscribe(() => {
+    const { fault, isFinal } = disk;
+    if (fault === null) onNotice(`Notice: "${place}" is written again; nothing was lost.`);
+    else if (!isFinal) onNotice(`Notice: ${fault.message} What runs waits for it.`);
+  });
+}
+
 /** Nothing is changed before `begin`. Throws a `ConfigurationError` for a folder that cannot be resumed. */
 export async function openRun({ place, resume, settings, prepared, ...options }: RunToOpen): Promise<OpenedRun> {
-  const storing = { redact: prepared.redact, fsync: settings.fsync, hasShards: options.hasShards ?? false };
+  const { patience, onNotice, hasShards = false } = options;
+  const storing = { redact: prepared.redact, fsync: settings.fsync, hasShards, patience };
   const earlier = resume === null ? null : await resumeFileRunStore(place, storing);
   const store = earlier?.store ?? createFileRunStore(place, storing);
+  tellDisk(store.disk, place, onNotice);
   const id = resume?.id ?? randomUUID();
   const resumed = resume === null ? 0 : resume.resumed + 1;
   const { model, plan, environment } = prepared;

@@ -448,6 +448,10 @@ export const rolloutSettings = {
       "when the journal is forced to the disk: always (before an event counts), never, or so many milliseconds later; a killed process loses nothing either way",
       free,
     ),
+    diskWait: number("<seconds>", 30, { min: 0, max: 2_000_000 }).help(
+      "how long a run waits for space on a full disk before it stops, to be resumed",
+      free,
+    ),
     writeSamples: flag.help(
       "write samples.jsonl, a training row a line, during the run; export --format samples makes the same file afterwards",
     ),

@@ -147,9 +147,12 @@ export async function rolloutFrom(
   const place = resolve(surroundings.cwd, folder);
   const planned = (settings.groups ?? plan.taskIndexes.length) * plan.groupSize;
   const sharing = chooseSharing(settings, surroundings, planned);
-  const run = await openRun({ place, resume, settings, prepared, hasShards: sharing !== null });
-  const { store, earlier } = run;
   const onNotice = (message: string): void => onEvent({ type: "notice", message });
+  const patience = { waitMs: settings.diskWait * 1000 };
+  const run = await openRun({
+    ...{ place, resume, settings, prepared, hasShards: sharing !== null, patience, onNotice },
+  });
+  const { store, earlier } = run;
   let watch: RunWatch | null = null;
   const onCircuit = (change: CircuitStatus): void => {
     onEvent({ type: "server-change", change });
@@ -158,10 +161,11 @@ export async function rolloutFrom(
   // Nothing runs yet that could be finished: both signals stop.
   const stop = AbortSignal.any([drain, signal]);
   const budget = createBudget(settings.maxCost, onNotice);
-  const expertsFile = createRoutedExpertsFile(place);
+  const expertsFile = createRoutedExpertsFile(place, store.disk);
   const connected = await prepared.connect(stop, store, { onNotice, onCircuit, expertsFile }).catch(run.release);
   let workers: Coordinator | null = null;
-  let unsubscribe = (): void => undefined;
+  // Who stops a run does not wait for its disk.
+  let unsubscribe = subscribeToAbort(signal, () => store.disk.giveUp());
   try {
     await run.begin(connected);
     try {
@@ -188,7 +192,12 @@ export async function rolloutFrom(
           ...{ given, groups, surroundings, folder: place, sharing, run, prepared, onNotice, onReport: () => report() },
         });
         const coordinator = workers;
-        unsubscribe = subscribeToAbort(signal, () => void coordinator.stop());
+        const leaveDisk = unsubscribe;
+        const leave = subscribeToAbort(signal, () => void coordinator.stop());
+        unsubscribe = () => {
+          leave();
+          leaveDisk();
+        };
       }
       const unwatched = { runEpisode: workers?.runEpisode ?? connected.runEpisode, store };
       const watched = await watchRun(settings, unwatched, {

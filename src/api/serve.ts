@@ -8,7 +8,8 @@ import { dumpJson } from "../python-semantics/json/dump-json.ts";
 import { type ExportContext, exportFormats, exportGroup } from "../export/index.ts";
 import { type Coordinator, type DispatchEpisode, WeightHistory } from "../rollout/index.ts";
 import type { RolloutService, RowFormat } from "../service/index.ts";
-import { runFiles } from "../store/index.ts";
+import { type Disk, runFiles } from "../store/index.ts";
+import { type CloseOptions, closeWithGrace } from "./grace.ts";
 import { openRun } from "./open-run.ts";
 import { checkSameSettings, readRunToResume, type RunToResume } from "./run-to-resume.ts";
 import { expertsSink } from "./choose-policy.ts";
@@ -26,7 +27,7 @@ import {
   settingNames,
 } from "./rollout-settings.ts";
 import { toolsOfSession } from "./export-run.ts";
-import { type SettingValues, readFlags, section, text, variable, whole } from "./setting.ts";
+import { type SettingValues, number, readFlags, section, text, variable, whole } from "./setting.ts";
 import { readKey } from "./secrets.ts";
 
 /** What a plan, an agent behind an API or a terminal needs. */
@@ -43,7 +44,7 @@ const notServed = [
     "faultPolicy",
     "metrics",
   ] as const),
-  ...(["logJson", "quiet", "recordUsers", "replayUsers"] as const),
+  ...(["logJson", "quiet", "recordUsers", "replayUsers", "diskWait"] as const),
   ...(Object.keys(groupSettings) as readonly (keyof typeof groupSettings)[]),
 ];
 
@@ -57,6 +58,9 @@ export const serveSettings = section("The service", {
     "where requests come in; port 0 takes a free one",
   ),
   tokenEnv: variable.help("environment variable with the token that requests must send; needed beyond this machine"),
+  grace: number("<seconds>", 30, { min: 0, max: 2_000_000 }).help(
+    "how long what is in flight may finish once it is to end (SIGTERM, Ctrl-C); new requests get 503 meanwhile",
+  ),
   maxWaiting: whole(4096, { max: 10_000_000 }).help("requested episodes that may wait; more are refused with 429"),
 });
 
@@ -83,8 +87,11 @@ export type RunningService = {
   readonly earlier: { readonly ended: number; readonly inFlight: number } | null;
   /** Those that a trainer takes batches from. */
   readonly producers: RolloutService["producers"];
-  /** Takes no further requests. `wait` (default): running episodes are finished; else they are resumed by the next start. */
-  close(options?: { readonly wait?: boolean }): Promise<void>;
+  /**
+   * Takes no further requests. `wait` (default): running episodes are finished, for at most `grace` seconds; what is left is resumed by
+   * the next start.
+   */
+  close(options?: CloseOptions): Promise<void>;
 };
 
 /**
@@ -114,18 +121,28 @@ export async function serve(options: ServeOptions): Promise<RunningService> {
   });
   try {
     const listener = await opened.service.listen(address);
-    const { environment, split, earlier, service } = opened;
-    let closed: Promise<void> | null = null;
+    const { environment, split, earlier, service, disk } = opened;
     return {
       ...{ url: listener.url, environment, split, earlier },
       get producers() {
         return service.producers;
       },
-      close: async ({ wait = true } = {}) => {
-        await opened.suspend({ wait });
-        await service.close({ wait });
-        await (closed ??= listener.close().then(() => opened.close()));
-      },
+      close: closeWithGrace(own.grace, {
+        finish: async (ended) => {
+          const answered = listener.drain(ended);
+          await opened.suspend({ wait: true });
+          await service.close({ wait: true });
+          await answered;
+        },
+        end: async () => {
+          // Nothing that comes now is worth waiting for.
+          disk.giveUp();
+          await opened.suspend({ wait: false });
+          await service.close({ wait: false });
+          await listener.close();
+          await opened.close();
+        },
+      }),
     };
   } catch (error) {
     await opened.close();
@@ -147,6 +164,7 @@ const pauseTimeoutMs = 30_000;
 
 type OpenedService = Pick<RunningService, "environment" | "split" | "earlier"> & {
   readonly service: RolloutService;
+  readonly disk: Disk;
   /** To be called before the service is closed: what other processes run is kept for the next start. */
   suspend(options: { readonly wait: boolean }): Promise<void>;
   /** Closes the service, too. */
@@ -184,7 +202,10 @@ async function openService(
   // Not left to the first request, whose episodes would all fail.
   expertsSink({ name: settings.engine ?? "sglang", settings, preset: prepared.preset }, null);
   const sharing = chooseSharing(settings, context, Infinity);
-  const run = await openRun({ place: folder, resume, settings, prepared, hasShards: sharing !== null });
+  const onNotice = (message: string): void => options.onNotice(redact(message));
+  const patience = { waitMs: Infinity, waitsForAll: true };
+  const hasShards = sharing !== null;
+  const run = await openRun({ ...{ place: folder, resume, settings, prepared, hasShards, patience, onNotice } });
   const { store, earlier } = run;
   // Contacted when the first request names it.
   await run.begin({ address: "as requests name it", weightVersion: null });
@@ -201,7 +222,6 @@ async function openService(
     opened.push(() => metrics.close());
     const gate = new TurnGate();
     const weights = new WeightHistory(null);
-    const onNotice = (message: string): void => options.onNotice(redact(message));
     const onFault = (what: string, error: unknown): void =>
       onNotice(`${what}: ${error instanceof Error ? error.message : String(error)}`);
     const engines = createEngines(prepared, (url) =>
@@ -221,7 +241,7 @@ async function openService(
       if (!wait || !gate.isOpen) await workers?.stop();
     };
     opened.push(async () => workers?.close());
-    const { log, earlier: requests } = await openRequestLog(join(folder, "requests.jsonl"));
+    const { log, earlier: requests } = await openRequestLog(join(folder, "requests.jsonl"), store.disk);
     opened.push(() => log.close());
     const concurrency = concurrencyBounds(settings.concurrency).ceiling;
     const service: RolloutService = createRolloutService(
@@ -259,6 +279,7 @@ async function openService(
             onFault("The weight version of an engine was not read", error),
           );
         },
+        disk: store.disk,
         archive: { find: (episodeId) => store.kept(episodeId) },
         requests: log,
         gate,
@@ -283,7 +304,7 @@ async function openService(
     opened.push(() => suspend({ wait: false }));
     await service.restore(requests, { decided: earlier?.decided ?? new Map() });
     return {
-      ...{ service, suspend, close, environment: environment.name, split: settings.split ?? "" },
+      ...{ service, suspend, close, disk: store.disk, environment: environment.name, split: settings.split ?? "" },
       earlier: run.counts,
     };
   } catch (error) {

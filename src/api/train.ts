@@ -4,10 +4,11 @@
 import { existsSync } from "node:fs";
 import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { basename, join, resolve } from "node:path";
 import { dumpJson, fromPlain, type JsonObject, toPlain } from "../python-semantics/json/index.ts";
+import { subscribeToAbort } from "../lib/deadline.ts";
 import { ConfigurationError, type Grading, lookIntoEnvironment, type Taskset } from "../core/index.ts";
 import { createEmbeddedEngine } from "../engines/embedded/index.ts";
 import {
@@ -24,6 +25,7 @@ import {
   type PolicyParts,
   readClonedSamples,
   readFields,
+  replaceFile,
   type Sabotage,
   type StepMetrics,
   stepMetrics,
@@ -42,7 +44,8 @@ import { makeOwnModel } from "./from-expert.ts";
 import { checkSplit, loadEnvironment } from "./load-environment.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions } from "./options.ts";
 import { packageVersions, type Surroundings } from "./surroundings.ts";
-import { type TrainFacts, trainManifest } from "../store/index.ts";
+import { Disk, storeFault, type TrainFacts, trainManifest } from "../store/index.ts";
+import { tellDisk } from "./open-run.ts";
 import { type FlagValues, resolveSettings, settingsJson, settingsRecord } from "./resolve-settings.ts";
 import { type RolloutSettings, rolloutSettings, readTaskList } from "./rollout-settings.ts";
 import { keyOf, readFlag, readFlags } from "./setting.ts";
@@ -122,7 +125,15 @@ export async function trainFrom(
   const saved = settings.resume === null ? null : await loadTraining(place);
   const threads = settings.threads ?? Math.min(8, availableParallelism());
   const checkpoint = saved?.checkpoint ?? prepared.checkpoint;
-  await mkdir(place, { recursive: true });
+  const notice = (message: string): void => onEvent({ type: "notice", message });
+  const disk = new Disk(place, { waitMs: base.diskWait * 1000 });
+  tellDisk(disk, place, notice);
+  // Who stops a training does not wait for its disk.
+  const leaveDisk = subscribeToAbort(signal, () => disk.giveUp());
+  const refuse = (error: unknown): never => {
+    throw storeFault("begin the training", place, error);
+  };
+  await mkdir(place, { recursive: true }).catch(refuse);
   // Every episode that runs listens to them, and all of them run at once.
   setMaxListeners(0, signal, drain);
   const optimizer = saved === null ? {} : { optimizer: saved.optimizer };
@@ -168,7 +179,7 @@ export async function trainFrom(
         metricsAuthorizationEnv: base.metricsAuthorizationEnv,
         run: { id, name: basename(place), configuration: flagsOf(given) },
       },
-      onNotice: (message) => onEvent({ type: "notice", message }),
+      onNotice: notice,
     });
     curves = sink;
     if (saved === null) {
@@ -177,23 +188,21 @@ export async function trainFrom(
         ...{ environment: environment.name, split, model: modelFolder },
         ...{ learning: fromPlain(settings) as JsonObject, configuration: settingsJson(base) },
       };
-      await writeFile(join(place, "train.json"), `${dumpJson(fromPlain(facts), { indent: 2 })}\n`);
+      await replaceFile(join(place, "train.json"), `${dumpJson(fromPlain(facts), { indent: 2 })}\n`).catch(refuse);
     }
     const { algorithm, minutes, steps, evalEvery, checkpointEvery } = settings;
-    onEvent({
-      type: "notice",
-      message: `${environment.name} (${split}), ${modelFolder}, ${algorithm}; writing to ${folder}`,
-    });
+    notice(`${environment.name} (${split}), ${modelFolder}, ${algorithm}; writing to ${folder}`);
     const result = await runTraining({
       ...{ learner, trainer, runEpisode: evaluate, runGreedily, heldOut, endTokenId, saved, drain, signal, onEvent },
       onStep: (row) => sink.write(pointOf(row)),
-      ...{ minutes, steps, evalEvery, checkpointEvery, seed: base.seed, folder: place, begun },
+      ...{ minutes, steps, evalEvery, checkpointEvery, seed: base.seed, folder: place, disk, begun },
       modelFolder: resolve(surroundings.cwd, modelFolder),
       title: `${environment.name}: ${algorithm}, pass rate at temperature 1`,
       stopsAtCollapse: sabotage === "none",
     });
     return { ...result, folder };
   } finally {
+    leaveDisk();
     await Promise.all([engine.close(), trainer.close(), curves?.close()]);
   }
 }

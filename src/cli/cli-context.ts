@@ -2,6 +2,8 @@
 // about Ctrl-C.
 
 import { stuckExitCode } from "../api/user-code.ts";
+import { faultAt } from "../core/index.ts";
+import { subscribeToAbort } from "../lib/deadline.ts";
 
 /** Resolves as soon as one of the signals aborts. */
 export function untilAborted(...signals: readonly AbortSignal[]): Promise<void> {
@@ -10,6 +12,38 @@ export function untilAborted(...signals: readonly AbortSignal[]): Promise<void> 
     if (any.aborted) done();
     else any.addEventListener("abort", () => done(), { once: true });
   });
+}
+
+/** How long a start that was interrupted may take to end by itself. */
+const startEndMs = 3000;
+
+/**
+ * Starts a server with a signal that a first Ctrl-C aborts until it serves, and a second one from then on. Rejects with a "cancelled"
+ * failure when a start that is interrupted does not end.
+ */
+export async function startServing<T>(
+  { drain, cancel }: Pick<CliContext, "drain" | "cancel">,
+  start: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const starting = new AbortController();
+  let timer: NodeJS.Timeout | undefined;
+  let end: (error: unknown) => void = () => undefined;
+  const interrupted = new Promise<never>((_, reject) => (end = reject));
+  let isStarting = true;
+  const stop = (): void => {
+    const error = faultAt("engine", "cancelled", "Cannot start: it was interrupted.");
+    starting.abort(error);
+    if (isStarting) timer ??= setTimeout(() => end(error), startEndMs);
+  };
+  const leave = subscribeToAbort(drain, stop);
+  subscribeToAbort(cancel, stop);
+  try {
+    return await Promise.race([start(starting.signal), interrupted]);
+  } finally {
+    isStarting = false;
+    leave();
+    clearTimeout(timer);
+  }
 }
 
 /** Calls `say` at the first Ctrl-C, or now when it is past. The function that comes back ends this. */

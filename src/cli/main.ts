@@ -1,9 +1,11 @@
 #!/usr/bin/env node
-// The program: hands the process to `runCli` as values, and turns signals into them. Everything else is imported once this Node
-// is known to be able to.
+// The program: hands the process to `runCli` as values. Everything else is imported once this Node is known to be able to.
 
 import { basename, relative } from "node:path";
 import { nodeProblem } from "./node-problem.ts";
+
+/** Of a process whose command has ended. */
+const lingerMs = 2000;
 
 const problem = nodeProblem(process.versions.node);
 if (problem !== null) {
@@ -11,36 +13,8 @@ if (problem !== null) {
   process.exit(2);
 }
 
-const drain = new AbortController();
-const cancel = new AbortController();
-let interrupts = 0;
-let interruptedAt = -Infinity;
-
-/** What only reads has nothing to finish. */
-const [command = "", ...flags] = process.argv.slice(2);
-const readsOnly =
-  ["inspect", "doctor", "tokens"].includes(command) ||
-  (command === "eval" && flags.some((flag) => /^--from\b/.test(flag)));
-
-process.on("SIGINT", () => {
-  if (readsOnly) {
-    process.stderr.write("Interrupted.\n");
-    process.exit(130);
-  }
-  // One press may arrive twice: from the terminal, and passed on by npm.
-  const isEcho = performance.now() - interruptedAt < 250;
-  interruptedAt = performance.now();
-  if (isEcho) return;
-  interrupts++;
-  if (interrupts === 1) drain.abort();
-  else if (interrupts === 2) cancel.abort();
-  else process.exit(130);
-});
-process.on("SIGTERM", () => {
-  // A worker has a time to finish; whoever sends it a second one means now.
-  if (command !== "worker" || drain.signal.aborted) cancel.abort();
-  drain.abort();
-});
+const { watchSignals } = await import("./signals.ts");
+const signals = watchSignals(process.argv.slice(2), process);
 // Whoever reads our output may stop reading (`inspect ... | head`); that is no fault.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code === "EPIPE") process.exit(0);
@@ -57,13 +31,20 @@ const [{ runCli }, { redactorFor }, { endWatch, watchProcess }] = await Promise.
 ]);
 const values = process.argv.slice(2).flatMap((word) => [word, word.slice(word.indexOf("=") + 1)]);
 watchProcess(redactorFor(process.env, { variables: values, urls: values }));
-process.exitCode = await runCli(process.argv.slice(2), {
+const code = await runCli(process.argv.slice(2), {
   stdout: process.stdout,
   stderr: process.stderr,
   env: process.env,
   cwd: process.cwd(),
-  drain: drain.signal,
-  cancel: cancel.signal,
+  drain: signals.drain,
+  cancel: signals.cancel,
   program: isInstalled ? "npx trainable-agents" : `node ${relative(process.cwd(), script)}`,
 });
+process.exitCode = signals.exitCode(code);
 endWatch();
+// What a library has left open does not hold the process up.
+const end = (): void => {
+  if (process.stdout.writableLength + process.stderr.writableLength === 0) process.exit();
+  setTimeout(end, lingerMs).unref();
+};
+setTimeout(end, lingerMs).unref();

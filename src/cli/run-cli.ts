@@ -7,6 +7,7 @@ import { packageVersion } from "../api/surroundings.ts";
 import { redactorFor } from "../api/secrets.ts";
 import { suggestion } from "../api/setting.ts";
 import { AttributedError, ConfigurationError } from "../core/index.ts";
+import { remedyOf } from "../lib/system-error.ts";
 import { type CliContext, exitCodes, type RunCommand } from "./cli-context.ts";
 import { coloursFor } from "./display/terminal-text.ts";
 import { withTodaysNames } from "./flags.ts";
@@ -174,12 +175,22 @@ function report(error: unknown, { program, argv, context }: Failed): number {
     say("Interrupted.");
     return exitCodes.interrupted;
   }
-  const message = error instanceof Error ? error.message : String(error);
-  const isForeseen = error instanceof AttributedError;
-  const remedy =
-    isForeseen || isSet(env["DEBUG"]) ? "" : "\nThis should not happen. Run it again with DEBUG=1 to see where.";
-  say(`${message}${remedy}`);
+  say(`${error instanceof AttributedError ? error.message : (systemMessage(error) ?? unforeseen(error, env))}`);
   return exitCodes.failed;
+}
+
+function unforeseen(error: unknown, env: CliContext["env"]): string {
+  const message = error instanceof Error ? error.message : String(error);
+  return isSet(env["DEBUG"]) ? message : `${message}\nThis should not happen. Run it again with DEBUG=1 to see where.`;
+}
+
+/** What the file system refused, with the remedy; `null`: it is no such error. */
+function systemMessage(error: unknown): string | null {
+  const remedy = remedyOf(error);
+  if (remedy === null) return null;
+  const { path = null, message } = error as NodeJS.ErrnoException;
+  const where = path === null || message.includes(path) ? "" : ` at "${path}"`;
+  return `Cannot go on: the system refused${where}: ${message}; ${remedy}.`;
 }
 
 function stackOf(error: unknown): string {

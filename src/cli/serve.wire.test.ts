@@ -1,7 +1,6 @@
 // `serve` as a trainer meets it: requests over a socket, rows back, and a folder that a restarted service goes on with.
 
-import { existsSync } from "node:fs";
-import { mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -150,55 +149,6 @@ describe("serve", () => {
     loading.close();
     expect(stderr).toContain(`The server at ${at} takes no requests yet; waiting 2 seconds at most.`);
   });
-
-  // Linux alone has a file that is always full.
-  test.skipIf(!existsSync("/dev/full"))(
-    "a full disk ends no service: it says so, answers, and the next one goes on",
-    async () => {
-      const key = { "idempotency-key": "full" };
-      const file = join(out, "episodes.jsonl");
-      await runServer(() => Promise.resolve(), { argv: argv() });
-      await rm(file);
-      await symlink("/dev/full", file);
-      const full = runServer(
-        async (url) => {
-          const failed = await ask<{ readonly failure: unknown }>(`${url}/v1/episodes`, {
-            task_index: 1,
-            wait_seconds: 60,
-          });
-          expect(failed).toMatchObject({ outcome: "failed", failure: { boundary: "store", code: "ENOSPC" } });
-          const { id } = await ask<{ readonly id: string }>(
-            `${url}/v1/producers`,
-            { samples: 2, batch_groups: 1 },
-            key,
-          );
-          expect(await ask(`${url}/v1/producers/${id}/batches/0`, { wait_seconds: 60 })).toMatchObject({
-            error: { code: "producer-failed", message: expect.stringContaining("make room on the disk") as unknown },
-          });
-          expect(await ask(`${url}/v1/producers/${id}`)).toMatchObject({ state: "failed" });
-          expect(await ask(`${url}/health`)).toEqual({ status: "open" });
-        },
-        { argv: argv() },
-      );
-      // Only this file: a real disk that is full can be synced.
-      await expect(full).rejects.toThrow("fdatasync");
-      await rm(file);
-      await writeFile(file, "");
-      await runServer(
-        async (url) => {
-          const { id } = await ask<{ readonly id: string }>(
-            `${url}/v1/producers`,
-            { samples: 2, batch_groups: 1 },
-            key,
-          );
-          expect(await ask(`${url}/v1/producers/${id}/batches/0`, { wait_seconds: 60 })).toMatchObject({
-            status: "ready",
-          });
-        },
-        { argv: argv() },
-      );
-    },
-  );
 
   test("who waits for a batch when the service is stopped is told so", async () => {
     let waiting = Promise.resolve(new Response());

@@ -50,7 +50,8 @@ export async function createEnvServer(options: EnvServerOptions): Promise<EnvSer
   const answer = async (request: FaceRequest): Promise<FaceAnswer> => {
     const { pathname } = request.url;
     if (pathname === "/mcp") return mcp.handle(request);
-    if (pathname === "/health") return { status: 200, headers: {}, body: { status: "healthy" } };
+    if (pathname === "/health" || pathname === "/healthz")
+      return { status: 200, headers: {}, body: { status: "healthy" } };
     const nothing = `There is nothing at ${pathname.slice(0, 100)}; MCP is at /mcp, OpenEnv at /ws.`;
     return (await openEnv.handle(request)) ?? { status: 404, headers: {}, body: { error: nothing } };
   };

@@ -86,7 +86,11 @@ export async function openAgentPrograms(options: AgentProgramsOptions): Promise<
       find: async (key) => ofKey(key),
       counter: (key) => ofKey(key),
     },
-    { ...{ token: null, modelName, redact, maxBodyBytes, keepAliveMs: 10_000, rowsOf: () => [] }, admin: null },
+    {
+      ...{ token: null, modelName, redact, maxBodyBytes, keepAliveMs: 10_000, rowsOf: () => [], admin: null },
+      // Episodes wait for their disk, and end with their run.
+      ...{ disk: null, isDraining: () => false },
+    },
   );
   const address = { host: "127.0.0.1", port: 0, hasToken: false, maxBodyBytes };
   const listener = await serveSocket(handler, address);

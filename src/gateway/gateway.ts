@@ -3,8 +3,9 @@
 
 import { hash, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
-import { type Episode, messageOf } from "../core/index.ts";
-import { acceptedEncodings, BodyError, unpackBody } from "../http/index.ts";
+import { AttributedError, type Episode, messageOf } from "../core/index.ts";
+import { acceptedEncodings, BodyError, probePaths, unpackBody } from "../http/index.ts";
+import { type Disk, DiskGuard } from "../store/index.ts";
 import { chatDialect, completionsDialect } from "./dialects/chat.ts";
 import {
   type AnswerDelta,
@@ -15,6 +16,7 @@ import {
   type GatewayRequest,
 } from "./request.ts";
 import { readBody, samplingShape } from "./dialects/fields.ts";
+import { LeftWork } from "./left-work.ts";
 import { messagesDialect } from "./dialects/messages.ts";
 import { responsesDialect } from "./dialects/responses.ts";
 import type { Session, SessionCall } from "./session.ts";
@@ -52,7 +54,14 @@ export type GatewayHandlerOptions = {
   readonly rowsOf: (episode: Episode, format: string | null) => readonly unknown[];
   /** Opens, rewards and ends sessions on request; `null`: they are opened and ended by this process alone. */
   readonly admin: Sessions | null;
+  /** Where sessions are recorded: while it refuses writes, nothing is sampled. `null`: callers wait for it. */
+  readonly disk: Disk | null;
+  /** Whether the server is about to end. */
+  readonly isDraining: () => boolean;
 };
+
+/** When a client is to try again at a gateway whose disk is full, or that is about to end. */
+const busyRetryMs = 5000;
 
 const dialects: Readonly<Record<string, Dialect>> = {
   "/chat/completions": chatDialect,
@@ -97,10 +106,18 @@ const endSchema = rewardSchema.extend({ reward: z.number().optional() });
 export class GatewayHandler {
   readonly #sessions: Pick<Sessions, "counter" | "find" | "open">;
   readonly #options: GatewayHandlerOptions;
+  readonly #guard: DiskGuard;
+  /** Sessions whose keys nobody was told. */
+  readonly #left = new LeftWork<Awaited<ReturnType<Sessions["create"]>>>();
 
   constructor(sessions: Pick<Sessions, "counter" | "find" | "open">, options: GatewayHandlerOptions) {
     this.#sessions = sessions;
     this.#options = options;
+    this.#guard = new DiskGuard(
+      options.disk,
+      ({ message }) =>
+        new GatewayError("overloaded", `Cannot serve the request now: ${message}`, { retryAfterMs: busyRetryMs }),
+    );
   }
 
   /** Never rejects. */
@@ -111,6 +128,13 @@ export class GatewayHandler {
     const model = path.startsWith("/v1/") ? path.slice(3) : path;
     const dialect = dialects[model.replace(/\/count_tokens$/, "")];
     try {
+      if (this.#options.isDraining() && !probePaths.includes(path)) {
+        throw new GatewayError(
+          "overloaded",
+          "Cannot serve the request: the gateway is about to end; try again later.",
+          { retryAfterMs: busyRetryMs },
+        );
+      }
       const encoding = received.headers["content-encoding"];
       const body = await unpackBody(received.body, encoding, this.#options.maxBodyBytes);
       const request = { ...received, body };
@@ -146,20 +170,21 @@ export class GatewayHandler {
       );
     }
     const parsed = parseJson(body, headers["content-type"]);
+    if (!counts) await this.#guard.check();
     if (counts) {
       const counter = this.#sessions.counter(key);
       return json(200, { input_tokens: counter.countTokens(dialect.read(parsed, counter.items)) });
     }
-    const session = await this.#sessions.find(key);
+    const session = await this.#guard.recorded(this.#sessions.find(key));
     const request = dialect.read(parsed, session.items);
     const digest = hash("sha256", Buffer.concat([Buffer.from(`${url}\n`), body]));
     const call = session.begin(request, { dialect: dialect.name, digest });
     if (!request.isStreamed) {
-      const answer = await call.answer;
+      const answer = await this.#guard.recorded(call.answer);
       return { ...json(200, dialect.whole(answer, request)), delivered: call.delivered };
     }
     // A fault before the first token is an error with its status, which clients know how to try again.
-    await Promise.race([call.answer, call.deltas.next(this.#options.keepAliveMs)]);
+    await this.#guard.recorded(Promise.race([call.answer, call.deltas.next(this.#options.keepAliveMs)]));
     return {
       status: 200,
       headers: {
@@ -191,7 +216,10 @@ export class GatewayHandler {
       if ((await call.deltas.next(this.#options.keepAliveMs)) === "nothing") yield ": keepalive\n";
     }
     try {
-      yield* restOf(await call.answer, stream, { sent, retold: () => call.deltas.list.splice(0) });
+      yield* restOf(await this.#guard.recorded(call.answer), stream, {
+        sent,
+        retold: () => call.deltas.list.splice(0),
+      });
       call.deltas.isTold = true;
     } catch (error) {
       yield stream.error(this.#asGatewayError(error));
@@ -200,8 +228,7 @@ export class GatewayHandler {
 
   async #other(request: GatewayHttpRequest, path: string, query: URLSearchParams): Promise<GatewayHttpResponse> {
     const { method } = request;
-    if (method === "GET" && path === "/health")
-      return json(200, { status: "ok", sessions: this.#sessions.open.length });
+    if (method === "GET" && probePaths.includes(path)) return this.#health();
     if (!/^\/v1\/sessions(\/|$)/.test(path)) throw noSuchPath(method, path);
     this.#checkToken(credentialIn(request));
     const [id = null, action = null] = path.split("/").slice(3).map(decoded);
@@ -212,7 +239,9 @@ export class GatewayHandler {
     if (id === null && method === "POST") return this.#create(body(), request.headers);
     if (id !== null && action === null && method === "GET") return json(200, this.#view(this.#managed.get(id)));
     if (id !== null && action === "reward" && method === "POST") {
-      await this.#managed.reward(id, gradeOf(readBody(rewardSchema, body())));
+      const grade = gradeOf(readBody(rewardSchema, body()));
+      await this.#guard.check();
+      await this.#guard.recorded(this.#managed.reward(id, grade));
       return json(200, this.#view(this.#managed.get(id)));
     }
     if (id !== null && action === "end" && method === "POST") {
@@ -222,10 +251,11 @@ export class GatewayHandler {
         const message = `Cannot end session "${id}": its grade has no reward; give it, or leave the grade out.`;
         throw new GatewayError("invalid-request", message, { param: "reward" });
       }
+      await this.#guard.check();
       // A request that comes again finds the session ended, and is answered as the first.
       if (given.reward !== undefined && this.#managed.isOpen(id))
-        await this.#managed.reward(id, gradeOf({ ...given, reward: given.reward }));
-      return json(200, endedView(await this.#managed.end(id)));
+        await this.#guard.recorded(this.#managed.reward(id, gradeOf({ ...given, reward: given.reward })));
+      return json(200, endedView(await this.#guard.recorded(this.#managed.end(id))));
     }
     if (id !== null && action === "samples" && method === "GET") {
       const episode = await this.#managed.ended(id);
@@ -249,10 +279,10 @@ export class GatewayHandler {
         maxNewTokens: sampling?.max_new_tokens,
       },
     }).filter(([, value]) => value !== undefined && value !== null);
-    const { session, key } = await this.#managed.create({
-      ...{ ...rest, groupSize, environmentTask },
-      sampling: Object.fromEntries(given),
-    });
+    await this.#guard.check();
+    const request = { ...rest, groupSize, environmentTask, sampling: Object.fromEntries(given) };
+    const opening = this.#left.take(request) ?? this.#managed.create(request);
+    const { session, key } = await this.#guard.recorded(opening, () => this.#left.keep(request, opening));
     const host = typeof headers["host"] === "string" ? headers["host"] : "127.0.0.1";
     return json(200, {
       ...this.#view(session),
@@ -269,6 +299,16 @@ export class GatewayHandler {
     ]);
     const given = { method, url, headers: Object.fromEntries(single) as Record<string, string | undefined> };
     return this.#managed.world(key, { ...given, body: body.toString("utf8") });
+  }
+
+  /** Whether requests are served; a disk that refuses writes is told with its reason, and a server that is about to end. */
+  async #health(): Promise<GatewayHttpResponse> {
+    const sessions = this.#sessions.open.length;
+    if (this.#options.isDraining()) return busy({ status: "draining", sessions });
+    const fault = await this.#guard.fault();
+    return fault === null
+      ? json(200, { status: "ok", sessions })
+      : busy({ status: "degraded", reason: this.#options.redact(fault.message), sessions });
   }
 
   #models(path: string): unknown {
@@ -333,7 +373,10 @@ export class GatewayHandler {
       });
     }
     if (error instanceof BodyError) return new GatewayError(bodyErrorCodes[error.status], error.message);
-    return new GatewayError("internal", this.#options.redact(`Cannot serve the request: ${messageOf(error)}`));
+    const message = this.#options.redact(`Cannot serve the request: ${messageOf(error)}`);
+    return error instanceof AttributedError && error.failure.boundary === "store"
+      ? new GatewayError("overloaded", message, { retryAfterMs: busyRetryMs })
+      : new GatewayError("internal", message);
   }
 
   #failed(cause: unknown, dialect: Dialect): GatewayHttpResponse {
@@ -443,4 +486,10 @@ function depthOf(value: unknown, level = 0): number {
 
 function json(status: number, body: unknown): GatewayHttpResponse {
   return { status, headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+}
+
+/** An answer to whoever is to come again later. */
+function busy(body: unknown): GatewayHttpResponse {
+  const answer = json(503, body);
+  return { ...answer, headers: { ...answer.headers, "retry-after": String(busyRetryMs / 1000) } };
 }

@@ -1,9 +1,10 @@
 // Public entry: the gateway, through which agent programs of others sample from the policy, and are recorded.
 
 import { defaultSampling, type Engine, type Episode, type Renderer, type SamplingParams } from "../core/index.ts";
+import type { Listener } from "../http/index.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { type EpisodeOptions, type ExportSamples, type GroupPolicy, keepAllGroups } from "../rollout/index.ts";
-import { type FileRunStore, openRunFolder, type ResumedRun } from "../store/index.ts";
+import { type Disk, type FileRunStore, openRunFolder, type ResumedRun } from "../store/index.ts";
 import { GatewayHandler, type GatewayHttpRequest, type GatewayHttpResponse } from "./gateway.ts";
 import { serveSocket } from "./serve-socket.ts";
 import type { SessionWorlds, WorldAnswer } from "./session-worlds.ts";
@@ -24,7 +25,10 @@ export type GatewayParts = {
   readonly engine: Engine;
   readonly renderer: Renderer;
   /** Begun by the caller, and closed by it after the gateway. */
-  readonly store: Pick<FileRunStore, "append" | "appendGroup" | "record" | "kept">;
+  readonly store: Pick<FileRunStore, "append" | "appendGroup" | "record" | "kept"> & {
+    /** While it refuses writes, requests get 503 and `/health` says why. @default calls wait for the store */
+    readonly disk?: Disk;
+  };
   /** Rows that are stored beside a kept group. @default none */
   readonly exportSamples?: ExportSamples;
   /** The rows of an ended session in a format, for `GET /v1/sessions/<id>/samples`. @default none */
@@ -92,13 +96,10 @@ export interface Gateway {
    */
   readonly fetch: typeof globalThis.fetch;
   /**
-   * Serves on a socket; port 0 takes a free one. Rejects with a `ConfigurationError` when the address is not available, or not
-   * safe without a token.
+   * Serves on a socket; port 0 takes a free one. While the socket drains, further requests get 503. Rejects with a
+   * `ConfigurationError` when the address is not available, or not safe without a token.
    */
-  listen(address?: {
-    readonly host?: string;
-    readonly port?: number;
-  }): Promise<{ readonly url: string; close(): Promise<void> }>;
+  listen(address?: { readonly host?: string; readonly port?: number }): Promise<Listener>;
   /** Opens a session, as `POST /v1/sessions` does. */
   open(session?: Parameters<Sessions["create"]>[0]): Promise<{ readonly id: string; readonly key: string }>;
   /** A new key for a program that begins its session again: nothing of what was sampled so far is trained. */
@@ -132,9 +133,10 @@ export function createGateway(parts: GatewayParts, options: GatewayOptions = {})
     },
   );
   const { modelName = "policy", keepAliveMs = 10_000 } = options;
+  const listeners: Listener[] = [];
   const handler = new GatewayHandler(sessions, {
-    ...{ token, modelName, maxBodyBytes, keepAliveMs, redact, rowsOf },
-    admin: sessions,
+    ...{ token, modelName, maxBodyBytes, keepAliveMs, redact, rowsOf, admin: sessions, disk: parts.store.disk ?? null },
+    isDraining: () => listeners.some(({ isDraining }) => isDraining),
   });
   return {
     get sessions() {
@@ -143,8 +145,11 @@ export function createGateway(parts: GatewayParts, options: GatewayOptions = {})
     restore: async (earlier) => sessions.restore(await earlierSessions(earlier)),
     handle: (request) => handler.handle(request),
     fetch: (input, init) => fetchFrom(handler, new Request(input, init)),
-    listen: ({ host = "127.0.0.1", port = 8900 } = {}) =>
-      serveSocket(handler, { host, port, hasToken: token !== null, maxBodyBytes }),
+    listen: async ({ host = "127.0.0.1", port = 8900 } = {}) => {
+      const listener = await serveSocket(handler, { host, port, hasToken: token !== null, maxBodyBytes });
+      listeners.push(listener);
+      return listener;
+    },
     open: async (session = {}) => {
       const opened = await sessions.create(session);
       return { id: opened.session.settings.id, key: opened.key };

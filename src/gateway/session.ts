@@ -487,7 +487,8 @@ async function recorded(recording: Promise<unknown>): Promise<void> {
   try {
     await recording;
   } catch (error) {
-    throw new GatewayError("internal", attribute(error, "store").failure.message, { cause: error });
+    const { message } = attribute(error, "store").failure;
+    throw new GatewayError("overloaded", message, { retryAfterMs: 5000, cause: error });
   }
 }
 

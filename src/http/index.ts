@@ -15,4 +15,4 @@ export * from "./reply.ts";
 export * from "./web-socket.ts";
 export { acceptedEncodings, BodyError, readBytes, readStream, unpackBody, unpackedRequest } from "./received-body.ts";
 export { GrowingBodies, type RequestBody } from "./request-body.ts";
-export { type Listener, listen } from "./listen.ts";
+export { type Listener, listen, probePaths } from "./listen.ts";

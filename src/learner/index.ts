@@ -46,7 +46,7 @@ export {
   turnAdvantages,
 } from "./turn-credit.ts";
 export { createTrainer, type LossOutcome, type Trainer, type TrainerOptions } from "./trainer.ts";
-export { loadTraining, type PassRateCurve, readFields, type SavedTraining } from "./training-folder.ts";
+export { loadTraining, type PassRateCurve, readFields, replaceFile, type SavedTraining } from "./training-folder.ts";
 export {
   type HeldOutTasks,
   type Learner,

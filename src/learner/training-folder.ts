@@ -3,11 +3,23 @@
 // is whole, so a run that is killed never leaves half of one.
 
 import { existsSync } from "node:fs";
-import { copyFile, mkdir, readdir, readFile, rename, rm, writeFile, appendFile } from "node:fs/promises";
+import {
+  appendFile,
+  copyFile,
+  mkdir,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  truncate,
+  writeFile,
+} from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 
 import { ConfigurationError, messageOf } from "../core/index.ts";
+import { systemCode } from "../lib/system-error.ts";
 import type { TaskOutcome } from "./comparison.ts";
 import type { LearnerState, StepMetrics } from "./policy-learner.ts";
 import {
@@ -46,15 +58,34 @@ const progressSchema = z.object({
 const kept = 2;
 const modelFiles = ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json"];
 
-export async function saveTraining(
-  run: string,
-  saved: Omit<SavedTraining, "folder"> & { readonly modelFolder: string; readonly endTokenId: number },
-): Promise<string> {
-  const { state, elapsedMs, checkpoint, optimizer } = saved;
-  const folder = join(run, "checkpoints", `step-${String(state.step).padStart(6, "0")}`);
+type TrainingToSave = Omit<SavedTraining, "folder"> & { readonly modelFolder: string; readonly endTokenId: number };
+
+/** Resolves with the checkpoint's folder. Leaves nothing of one that could not be written. */
+export async function saveTraining(run: string, saved: TrainingToSave): Promise<string> {
+  const folder = join(run, "checkpoints", `step-${String(saved.state.step).padStart(6, "0")}`);
   const unfinished = `${folder}.unfinished`;
   await rm(unfinished, { recursive: true, force: true });
-  await mkdir(unfinished, { recursive: true });
+  try {
+    await mkdir(join(run, "checkpoints")).catch(ignoreExisting);
+    await mkdir(unfinished);
+    await writeTraining(unfinished, saved);
+    await rm(folder, { recursive: true, force: true });
+    await rename(unfinished, folder);
+  } catch (error) {
+    await rm(unfinished, { recursive: true, force: true }).catch(() => undefined);
+    throw error;
+  }
+  const older = (await checkpointsOf(run)).slice(0, -kept);
+  for (const name of older) await rm(join(run, "checkpoints", name), { recursive: true, force: true });
+  return folder;
+}
+
+function ignoreExisting(error: unknown): void {
+  if (systemCode(error) !== "EEXIST") throw error;
+}
+
+async function writeTraining(unfinished: string, saved: TrainingToSave): Promise<void> {
+  const { state, elapsedMs, checkpoint, optimizer } = saved;
   await writeCheckpoint(unfinished, checkpoint, { endTokenId: saved.endTokenId });
   const { step: optimizerStep, means, variances } = optimizer;
   const moments = Object.entries({ means, variances }).map(
@@ -69,11 +100,6 @@ export async function saveTraining(
   for (const file of modelFiles.filter((name) => existsSync(join(saved.modelFolder, name)))) {
     await copyFile(join(saved.modelFolder, file), join(unfinished, file));
   }
-  await rm(folder, { recursive: true, force: true });
-  await rename(unfinished, folder);
-  const older = (await checkpointsOf(run)).slice(0, -kept);
-  for (const name of older) await rm(join(run, "checkpoints", name), { recursive: true, force: true });
-  return folder;
 }
 
 /** The last whole checkpoint. Rejects with a `ConfigurationError` when there is none. */
@@ -127,7 +153,7 @@ async function checkpointsOf(run: string): Promise<readonly string[]> {
 
 /** One line per task. */
 export async function writeOutcomes(path: string, outcomes: readonly TaskOutcome[]): Promise<void> {
-  await writeFile(path, outcomes.map((outcome) => `${JSON.stringify(outcome)}\n`).join(""));
+  await replaceFile(path, outcomes.map((outcome) => `${JSON.stringify(outcome)}\n`).join(""));
 }
 
 /** `null`: there is no such file, or it is of another number of tasks. */
@@ -142,15 +168,33 @@ export async function readOutcomes(path: string, count: number): Promise<readonl
   }
 }
 
-/** Appends a row; the first one brings the header. */
+/** Appends a row; the first one brings the header. Leaves nothing of one that could not be written. */
 export async function appendMetrics(path: string, row: StepMetrics, isFirst: boolean): Promise<void> {
-  await appendFile(path, (isFirst ? csvLine(Object.keys(row)) : "") + csvLine(Object.values(row)));
+  const before = await stat(path).catch(() => null);
+  try {
+    await appendFile(path, (isFirst ? csvLine(Object.keys(row)) : "") + csvLine(Object.values(row)));
+  } catch (error) {
+    await truncate(path, before?.size ?? 0).catch(() => undefined);
+    throw error;
+  }
+}
+
+/** Writes a file beside and renames it, so that a full disk leaves what was there. */
+export async function replaceFile(path: string, text: string): Promise<void> {
+  const draft = `${path}.new`;
+  try {
+    await writeFile(draft, text);
+    await rename(draft, path);
+  } catch (error) {
+    await rm(draft, { force: true }).catch(() => undefined);
+    throw error;
+  }
 }
 
 /** Replaces the file: a resumed run drops the steps after its checkpoint. */
 export async function writeMetrics(path: string, rows: readonly StepMetrics[]): Promise<void> {
   const header = rows.slice(0, 1).map((row) => csvLine(Object.keys(row)));
-  await writeFile(path, [...header, ...rows.map((row) => csvLine(Object.values(row)))].join(""));
+  await replaceFile(path, [...header, ...rows.map((row) => csvLine(Object.values(row)))].join(""));
 }
 
 function csvLine(values: readonly (string | number | null)[]): string {

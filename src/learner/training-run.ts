@@ -1,10 +1,10 @@
 // A training from first evaluation to comparison: measures the model, lets it learn step by step, measures it again on the same
 // tasks. Owns the contents of the folder, the time, and the reasons to stop; prints nothing.
 
-import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Taskset } from "../core/index.ts";
 import type { RunEpisode } from "../rollout/index.ts";
+import { type Disk, storeFault } from "../store/index.ts";
 import { CollapseWatch } from "./collapse-watch.ts";
 import {
   type ComparedKind,
@@ -24,6 +24,7 @@ import {
   passRatePlot,
   readMetrics,
   readOutcomes,
+  replaceFile,
   type SavedTraining,
   saveTraining,
   writeMetrics,
@@ -96,6 +97,8 @@ export type TrainingRunOptions = {
   readonly seed: number;
   /** Absolute; exists. */
   readonly folder: string;
+  /** Below the folder: what is written waits for it as long as it has patience. */
+  readonly disk: Disk;
   /** Of the model that the training began with, absolute; its tokenizer goes into every checkpoint. */
   readonly modelFolder: string;
   readonly endTokenId: number;
@@ -145,7 +148,7 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
     const kept = (await readMetrics(path("metrics.csv"))).filter((row) => (row["step"] ?? 0) <= saved.state.step);
     // Of a version that did not evaluate greedily: its column is new.
     kept.forEach((row) => remember({ ...row, held_out_greedy: row["held_out_greedy"] ?? null }));
-    await writeMetrics(path("metrics.csv"), rows);
+    await keep(() => writeMetrics(path("metrics.csv"), rows));
   }
   const before = await evaluateBefore();
   if (before !== null) notice(`before: ${ratesText(before)} of ${before.sampled.length} held-out tasks`);
@@ -166,7 +169,7 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
       greedy: comparedGreedily,
       alarms: [...alarms],
     };
-    await writeFile(path("result.json"), `${JSON.stringify(result, null, 2)}\n`);
+    await keep(() => replaceFile(path("result.json"), `${JSON.stringify(result, null, 2)}\n`));
   }
   return {
     end: comparison === null && end.type !== "collapse" ? interrupted : end,
@@ -197,10 +200,10 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
         held_out_pass_rate: found === null ? null : passRateOf(found.sampled),
         held_out_greedy: found === null ? null : passRateOf(found.greedy),
       };
-      await appendMetrics(path("metrics.csv"), row, rows.length === 0);
+      await keep(() => appendMetrics(path("metrics.csv"), row, rows.length === 0));
       options.onStep?.(row);
       const collapse = remember(row);
-      await writeFile(path("pass-rate.svg"), passRatePlot(curve, options.title));
+      await keep(() => replaceFile(path("pass-rate.svg"), passRatePlot(curve, options.title)));
       report("");
       const isLast = made === steps || collapse !== null || drain.aborted || !hasTime();
       if (isLast || made % options.checkpointEvery === 0) await save();
@@ -272,8 +275,8 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
   }
 
   async function writeEvaluation(when: "before" | "after", { sampled, greedy }: Evaluation): Promise<void> {
-    await writeOutcomes(path(`${when}-greedy.jsonl`), greedy);
-    await writeOutcomes(path(`${when}.jsonl`), sampled);
+    await keep(() => writeOutcomes(path(`${when}-greedy.jsonl`), greedy));
+    await keep(() => writeOutcomes(path(`${when}.jsonl`), sampled));
   }
 
   async function readEvaluation(when: "before"): Promise<Evaluation | null> {
@@ -286,12 +289,21 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
 
   async function save(): Promise<void> {
     const { modelFolder, endTokenId } = options;
-    lastCheckpoint = await saveTraining(folder, {
+    const optimizer = await trainer.optimizerState();
+    const training = {
       checkpoint: { config: trainer.config, weights: trainer.weights() },
-      optimizer: await trainer.optimizerState(),
-      state: learner.state,
-      ...{ elapsedMs: elapsedMs(), modelFolder, endTokenId },
-    });
+      ...{ optimizer, state: learner.state, elapsedMs: elapsedMs(), modelFolder, endTokenId },
+    };
+    lastCheckpoint = await keep(() => saveTraining(folder, training));
+  }
+
+  /** Makes a write, as long as the disk has patience. Rejects with a failure of the store, which has the remedy. */
+  async function keep<T>(write: () => Promise<T>): Promise<T> {
+    try {
+      return await options.disk.repeat(write);
+    } catch (error) {
+      throw storeFault("keep the training", folder, error);
+    }
   }
 
   function report(activity: string): void {

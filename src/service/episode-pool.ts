@@ -4,6 +4,7 @@
 import { ConfigurationError, type EpisodeEvent, type GroupRecord } from "../core/index.ts";
 import type { Clock } from "../lib/clock.ts";
 import { createSemaphore, type Semaphore } from "../lib/limits.ts";
+import type { DiskGuard } from "../store/index.ts";
 import { type DispatchEpisode, type EndedEpisode, endedOf, episodeSamples } from "../rollout/index.ts";
 import { notStarted, viewEvent, viewSummary } from "./episode-view.ts";
 import type { JobStore } from "./job-store.ts";
@@ -19,6 +20,7 @@ export type SharedParts = {
   readonly clock: Clock;
   readonly jobs: JobStore;
   readonly pool: EpisodePool;
+  readonly guard: DiskGuard;
 };
 
 /** Finished episodes in memory: trainers fetch samples soon after the end. */
@@ -173,6 +175,11 @@ export class EpisodePool {
       }
       const ended = endedOf(finished);
       if (job.isSuspended && ended.summary.stopReason === "cancelled") return null;
+      // The disk failed, and not the episode: the next process resumes it.
+      if (ended.summary.failure?.boundary === "store") {
+        job.suspend();
+        return null;
+      }
       if (!isHeld) await this.settle(job, ended);
       return ended;
     } finally {

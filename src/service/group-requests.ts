@@ -2,6 +2,7 @@
 // episodes may wait. Each group is run by a scheduler of its own over the shared pool of episodes.
 
 import { createHash, randomUUID } from "node:crypto";
+import { AttributedError } from "../core/index.ts";
 import {
   type DispatchEpisode,
   type EndedEpisode,
@@ -58,8 +59,9 @@ export class GroupRequests {
     request: GroupRequest,
     submission: Submission,
   ): Promise<{ readonly group: GroupJob; readonly isNew: boolean }> {
-    const { parts, jobs, pool } = this.#shared;
+    const { parts, jobs, pool, guard } = this.#shared;
     const { id: groupId, bodyHash } = identify(submission, { keyed: "k", unkeyed: "g" });
+    if (guard.hasFault && jobs.find(groupId) === null) await guard.check();
     const found = jobs.find(groupId);
     const known = found instanceof Promise ? await found : found;
     if (known !== null) {
@@ -180,6 +182,8 @@ export class GroupRequests {
       const finished = await pool.run(job, runner, { isHeld });
       return isHeld ? finished : null;
     } catch (error) {
+      // The disk failed, and not the episode: the next process resumes it.
+      if (error instanceof AttributedError && error.failure.boundary === "store") job.suspend();
       if (!job.isSuspended) job.end(job.signal.aborted ? notStarted : notRun(error));
     }
     return null;

@@ -44,14 +44,24 @@ export type Route = Required<Omit<RouteOptions, "body">> & {
 
 export function defineRoute(method: Route["method"], path: string, options: RouteOptions): Route {
   const { query = {}, body = null, takesKey = false, access = "token", errors = [] } = options;
+  const isProbe = access === null;
   const reads = body !== null || Object.keys(query).length > 0;
   const implied = [
     ...(reads ? [400] : []),
     ...(body === null ? [] : [413, 415]),
-    ...(access === null ? [] : [401]),
+    ...(isProbe ? [] : [401, 503]),
     ...(path.includes("{id}") ? [404] : []),
   ];
-  return { ...options, method, path, query, body, takesKey, access, errors: [...implied, ...errors, 403] };
+  return {
+    ...options,
+    method,
+    path,
+    query,
+    body,
+    takesKey,
+    access,
+    errors: [...new Set([...implied, ...errors, 403])],
+  };
 }
 
 const errorDescriptions: Readonly<Record<number, string>> = {
@@ -64,7 +74,7 @@ const errorDescriptions: Readonly<Record<number, string>> = {
   415: "The body is not application/json.",
   429: "Too many episodes wait already; Retry-After says when to try again.",
   500: "The producer failed; the message says why.",
-  503: "The service is closing; Retry-After says when to try again.",
+  503: "The service is about to end, or its disk refuses writes; Retry-After says when to try again.",
 };
 
 const idempotencyKey = {

@@ -83,7 +83,7 @@ export class ProducerGroups {
     const groupIndex = jobs.nextNumber();
     const group = this.#add({ groupId, groupIndex }, { isEarlier: false });
     const { producerId } = this.#owner;
-    group.logged = parts.requests.append({ type: "begin", producerId, groupIndex, ...begun });
+    group.logged = parts.requests.append({ type: "begin", producerId, groupIndex, ...begun }, { waits: true });
     // Its episodes report the error.
     group.logged.catch(() => undefined);
   };

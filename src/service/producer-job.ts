@@ -280,7 +280,9 @@ export class ProducerJob {
     this.#producer.pause();
     const { producerId, request } = this;
     const { requests, onLapse, onFault } = this.#shared.parts;
-    requests.append({ type: "steer", producerId, action: "lapse" }).catch((error: unknown) => onFault?.(error));
+    requests
+      .append({ type: "steer", producerId, action: "lapse" }, { waits: true })
+      .catch((error: unknown) => onFault?.(error));
     const whose = request.training === null ? "" : ` of training "${request.training}"`;
     onLapse?.(
       `Producer "${producerId}"${whose} begins nothing more: no request of its trainer came for ${request.leaseMs / 1000} s; ` +
@@ -293,7 +295,10 @@ export class ProducerJob {
     const onTaken = async (groups: readonly TakenGroup[]): Promise<void> => {
       const batch = { groups, isLast: groups.length < count };
       // On disk before it is sent: from then on this batch is these groups, whatever happens.
-      await this.#shared.parts.requests.append({ type: "batch", producerId: this.producerId, number, ...batch });
+      await this.#shared.parts.requests.append(
+        { type: "batch", producerId: this.producerId, number, ...batch },
+        { waits: true },
+      );
       this.#batches.push(batch);
     };
     const settled = this.#started

@@ -28,7 +28,7 @@ export function producerRoutes(context: ServiceContext): readonly Route[] {
       body: producerBody,
       takesKey: true,
       answers: { 200: ["Known from an earlier request.", producerAnswer], 201: ["Started.", producerAnswer] },
-      errors: [409, 429, 503],
+      errors: [409, 429],
       handle: async (call) => {
         const { job, isNew } = await producers.submit(readProducer(call.body), submissionOf(call));
         return json(context, answerProducer(job), isNew ? 201 : 200);
@@ -45,14 +45,16 @@ export function producerRoutes(context: ServiceContext): readonly Route[] {
       summary: "Take the next batch, by its number from 0; an earlier number returns the same batch again.",
       body: batchBody,
       answers: { 200: ["The batch.", batchAnswer], 202: ["The batch is not complete yet.", batchAnswer] },
-      errors: [409, 500, 503],
+      errors: [409, 500],
       handle: async (call) => {
         const { groups = null, wait_seconds: seconds } = readBody(batchBody, call.body);
         const job = await find(call);
+        await context.guard.check();
         await job.renew();
         const number = readNumber(call.params["number"]);
         const waitMs = boundedWait(seconds ?? 0, context);
-        const { status, groups: taken } = await job.batch(number, { groups, waitMs, signal: call.signal });
+        const taking = job.batch(number, { groups, waitMs, signal: call.signal });
+        const { status, groups: taken } = await context.guard.recorded(taking);
         const found = [];
         for (const { groupId, staleness } of taken) {
           const group = await jobs.find(groupId);
@@ -73,7 +75,6 @@ export function producerRoutes(context: ServiceContext): readonly Route[] {
       id: "heartbeatProducer",
       summary: "Renew the lease of the trainer, as every batch does.",
       answers: { 200: ["Renewed.", producerAnswer] },
-      errors: [503],
       handle: async (call) => {
         const job = await find(call);
         await job.renew();
@@ -85,7 +86,6 @@ export function producerRoutes(context: ServiceContext): readonly Route[] {
         id: `${action}Producer`,
         summary: actions[action][0],
         answers: { 200: [actions[action][1], producerAnswer] },
-        errors: [503],
         handle: async (call) => {
           const job = await find(call);
           await job.steer(action);

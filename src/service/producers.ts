@@ -40,8 +40,9 @@ export class Producers {
     request: ProducerRequest,
     submission: Submission,
   ): Promise<{ readonly job: ProducerJob; readonly isNew: boolean }> {
-    const { parts, pool } = this.#shared;
+    const { parts, pool, guard } = this.#shared;
     const { id: producerId, bodyHash } = identify(submission, { keyed: "p", unkeyed: "p" });
+    if (guard.hasFault && !this.#jobs.has(producerId)) await guard.check();
     const known = this.#jobs.get(producerId);
     if (known !== undefined) {
       checkSameBody(known, bodyHash);

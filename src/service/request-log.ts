@@ -1,11 +1,13 @@
 // Accepted requests, on disk before they are acknowledged: after a restart the service knows every request again and resumes
 // those without a result. One JSON object a line, only ever appended; a torn last line is cut.
 
-import { type FileHandle, open } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { z } from "zod";
-import { AttributedError, faultAt, messageOf } from "../core/index.ts";
-import type { TakenGroup } from "../rollout/index.ts";
+import { faultAt } from "../core/index.ts";
+import { systemCode } from "../lib/system-error.ts";
 import { jsonOf } from "../lib/text.ts";
+import type { TakenGroup } from "../rollout/index.ts";
+import { AppendFile, Disk, storeFault } from "../store/index.ts";
 
 const steerActions = ["pause", "continue", "drain", "cancel"] as const;
 export type SteerAction = (typeof steerActions)[number];
@@ -66,8 +68,11 @@ export type LoggedBegin = Extract<LoggedRequest, { readonly type: "begin" }>;
 
 /** Keeps requests. Not promised: that the last ones survive a power cut. */
 export interface RequestLog {
-  /** Resolves once it has left the process. */
-  append(request: LoggedRequest): Promise<void>;
+  /**
+   * Resolves once it has left the process. `waits`: also where the disk has to make room first, for what no client waits for. Default:
+   * it is written at once, or rejects and is not there.
+   */
+  append(request: LoggedRequest, options?: { readonly waits?: boolean }): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -76,56 +81,87 @@ export function memoryRequestLog(): RequestLog {
   return { append: async () => undefined, close: async () => undefined };
 }
 
-/** Opens the file, reads what it holds, and appends from there. Rejects, attributed to boundary "store". */
+/** Opens the file, reads what it holds, and appends from there. `disk`: as the run store's. Rejects, attributed to boundary "store". */
 export async function openRequestLog(
   path: string,
+  disk = new Disk(path),
 ): Promise<{ readonly log: RequestLog; readonly earlier: readonly LoggedRequest[] }> {
-  const file = await attributed(open(path, "a+"), path);
-  try {
-    const bytes = await attributed(file.readFile(), path);
-    const size = bytes.lastIndexOf(0x0a) + 1;
-    if (size < bytes.length) await attributed(file.truncate(size), path);
-    const earlier = bytes
-      .toString("utf8", 0, size)
-      .split("\n")
-      .slice(0, -1)
-      .map((line, index) => readLine(line, { path, index }));
-    return { log: appendTo(file, { path, size }), earlier };
-  } catch (error) {
-    await file.close();
-    throw error;
-  }
+  const bytes = await attributed(readFile(path).catch(ifAbsent), path);
+  const size = bytes.lastIndexOf(0x0a) + 1;
+  const earlier = bytes
+    .toString("utf8", 0, size)
+    .split("\n")
+    .slice(0, -1)
+    .map((line, index) => readLine(line, { path, index }));
+  const file = await attributed(AppendFile.reopen(path, size, disk), path);
+  return { log: new FileRequestLog(file, { path, disk }), earlier };
 }
 
-/** A log at the end of a file of `size` bytes, opened for appending. */
-export function appendTo(
-  file: Pick<FileHandle, "appendFile" | "truncate" | "close">,
-  at: { readonly path: string; readonly size: number },
-): RequestLog {
-  let { size } = at;
-  let isTorn = false;
-  const write = async (line: Buffer): Promise<void> => {
-    // The remains of a failed write would make one broken line with the next, and no later process could read the file.
-    if (isTorn) await file.truncate(size);
-    isTorn = true;
-    await file.appendFile(line);
-    isTorn = false;
-    size += line.length;
-  };
-  // One write at a time, so that lines never mix.
-  let last: Promise<unknown> = Promise.resolve();
-  return {
-    append(request) {
-      const line = Buffer.from(`${JSON.stringify(request)}\n`);
-      const written = last.then(() => attributed(write(line), at.path));
-      last = written.catch(() => undefined);
-      return written;
-    },
-    async close() {
-      await last;
-      await file.close();
-    },
-  };
+function ifAbsent(error: unknown): Buffer {
+  if (systemCode(error) === "ENOENT") return Buffer.alloc(0);
+  throw error;
+}
+
+type Entry = {
+  readonly line: string;
+  readonly waits: boolean;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+};
+
+/** One write at a time, so that lines never mix. */
+class FileRequestLog implements RequestLog {
+  readonly #file: AppendFile;
+  readonly #path: string;
+  readonly #disk: Disk;
+  readonly #unsubscribe: () => void;
+  #waiting: Entry[] = [];
+  #writing: Promise<void> | null = null;
+
+  constructor(file: AppendFile, { path, disk }: { readonly path: string; readonly disk: Disk }) {
+    this.#file = file;
+    this.#path = path;
+    this.#disk = disk;
+    this.#unsubscribe = disk.subscribe(() => this.#refuseWaiting());
+  }
+
+  append(request: LoggedRequest, { waits = false }: { readonly waits?: boolean } = {}): Promise<void> {
+    const appended = new Promise<void>((resolve, reject) => {
+      this.#waiting.push({ line: `${JSON.stringify(request)}\n`, waits, resolve, reject });
+    });
+    this.#refuseWaiting();
+    this.#writing ??= this.#write().finally(() => (this.#writing = null));
+    return attributed(appended, this.#path);
+  }
+
+  async close(): Promise<void> {
+    await this.#writing;
+    this.#unsubscribe();
+    await this.#file.close();
+  }
+
+  async #write(): Promise<void> {
+    for (let entry = this.#waiting.shift(); entry !== undefined; entry = this.#waiting.shift()) {
+      const { line, waits, resolve, reject } = entry;
+      try {
+        await (waits ? this.#file.append(line) : this.#file.appendOnce(line));
+        resolve();
+      } catch (error) {
+        reject(error);
+        // Its fault is over once the file takes a write again. Without patience the next request tries.
+        if (!waits) await this.#file.probe().catch(() => undefined);
+      }
+    }
+  }
+
+  /** While the disk refuses writes, clients are told so at once. */
+  #refuseWaiting(): void {
+    const { fault } = this.#disk;
+    if (fault === null) return;
+    const refused = this.#waiting.filter(({ waits }) => !waits);
+    this.#waiting = this.#waiting.filter(({ waits }) => waits);
+    for (const { reject } of refused) reject(new Error(fault.message));
+  }
 }
 
 function readLine(line: string, { path, index }: { readonly path: string; readonly index: number }): LoggedRequest {
@@ -139,9 +175,6 @@ async function attributed<T>(work: Promise<T>, path: string): Promise<T> {
   try {
     return await work;
   } catch (error) {
-    const cause = messageOf(error);
-    const message = `Cannot keep requests in ${path}: ${cause}.`;
-    const failure = { boundary: "store", code: "request-log", message, retryable: false, cause } as const;
-    throw new AttributedError(failure, { cause: error });
+    throw storeFault("keep requests", path, error);
   }
 }

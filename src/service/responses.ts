@@ -8,7 +8,7 @@ import type { EpisodeJob, GroupJob } from "./jobs.ts";
 import type { ProducerJob } from "./producer-job.ts";
 
 const jobStatus = z.enum(["waiting", "running", "ended"]);
-const serviceStatus = z.enum(["open", "paused", "closing"]);
+export const serviceStatus = z.enum(["open", "paused", "degraded", "draining"]);
 
 export const episodeAnswer = z.object({
   id: z.string(),
@@ -52,6 +52,7 @@ export const infoAnswer = z.object({
 });
 
 export const okAnswer = z.object({ status: serviceStatus });
+export const busyAnswer = okAnswer.extend({ reason: z.string() });
 export const weightsAnswer = z.object({ weight_version: z.string() });
 export const errorAnswer = z.object({ error: z.object({ code: z.string(), message: z.string() }) });
 

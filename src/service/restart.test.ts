@@ -1,10 +1,10 @@
 // A service that dies and comes back: nothing that was acknowledged is lost, nothing is run twice.
 
-import { appendFile, mkdtemp, open, rm } from "node:fs/promises";
+import { appendFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { appendTo, openRequestLog } from "./request-log.ts";
+import { openRequestLog } from "./request-log.ts";
 import { createTestService } from "./service.test-helper.ts";
 
 type GroupAnswer = {
@@ -63,34 +63,5 @@ test("a broken line in the middle is reported with its place", async () => {
   await expect(openRequestLog(path)).rejects.toThrow(
     `Cannot resume from ${path}: line 2 is no request of this service`,
   );
-  await rm(folder, { recursive: true });
-});
-
-test("a log that could not be written is whole again with the next line", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "service-"));
-  const path = join(folder, "requests.jsonl");
-  const file = await open(path, "a+");
-  let isFull = true;
-  const log = appendTo(
-    {
-      appendFile: async (line) => {
-        if (!isFull) return file.appendFile(line);
-        await file.appendFile((line as Buffer).subarray(0, 7));
-        throw new Error("ENOSPC: no space left on device");
-      },
-      truncate: (size) => file.truncate(size),
-      close: () => file.close(),
-    },
-    { path, size: 0 },
-  );
-  const cancel = { type: "cancel", groupId: "g", episodeIds: ["g.0"] } as const;
-  await expect(log.append(cancel)).rejects.toThrow("no space left");
-  await expect(log.append(cancel)).rejects.toThrow("no space left");
-  isFull = false;
-  await log.append(cancel);
-  await log.close();
-  const { log: reopened, earlier } = await openRequestLog(path);
-  expect(earlier).toEqual([cancel]);
-  await reopened.close();
   await rm(folder, { recursive: true });
 });

@@ -147,8 +147,11 @@ describe("a trainer's signals", () => {
     await service.close({ wait: true });
     const closed = await send("/v1/episodes", { task_index: 0 });
     expect([closed.status, closed.headers.get("retry-after")]).toEqual([503, "5"]);
-    expect((await send("/ready")).status).toBe(503);
-    expect((await send("/health")).status).toBe(200);
+    for (const path of ["/health", "/healthz", "/ready", "/readyz"]) {
+      const answer = await send(path);
+      expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "5"]);
+      expect(await answer.json()).toMatchObject({ status: "draining" });
+    }
   });
 });
 

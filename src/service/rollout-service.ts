@@ -2,11 +2,13 @@
 // engines and files are values.
 
 import { createHash, timingSafeEqual } from "node:crypto";
+import type { ServerResponse } from "node:http";
 import { getRequestListener } from "@hono/node-server";
 import { Hono } from "hono";
-import type { GroupRecord } from "../core/index.ts";
+import { AttributedError, type GroupRecord } from "../core/index.ts";
 import { BodyError, type Listener, listen, readStream, unpackBody } from "../http/index.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
+import { DiskGuard } from "../store/index.ts";
 import { EpisodePool } from "./episode-pool.ts";
 import { GroupRequests } from "./group-requests.ts";
 import { JobStore } from "./job-store.ts";
@@ -16,7 +18,7 @@ import { Producers } from "./producers.ts";
 import type { LoggedRequest } from "./request-log.ts";
 import { readGroup, readProducer } from "./requests.ts";
 import { serviceRoutes } from "./routes.ts";
-import { ServiceError } from "./service-error.ts";
+import { ServiceError, storeUnavailable } from "./service-error.ts";
 import { defaultServiceLimits, type ServiceLimits, type ServiceParts } from "./service-options.ts";
 
 export type RolloutServiceOptions = {
@@ -63,7 +65,8 @@ export function createRolloutService(parts: ServiceParts, options: RolloutServic
   const limits: ServiceLimits = { ...defaultServiceLimits, ...options.limits };
   const jobs = new JobStore(parts, limits);
   const pool = new EpisodePool(parts, jobs, limits);
-  const shared = { parts, limits, clock, jobs, pool };
+  const guard = new DiskGuard(parts.disk ?? null, ({ message }) => storeUnavailable(message));
+  const shared = { parts, limits, clock, jobs, pool, guard };
   const requests = new GroupRequests(shared);
   const producers = new Producers(shared);
   const context = { ...shared, requests, producers, redact };
@@ -97,7 +100,9 @@ export function createRolloutService(parts: ServiceParts, options: RolloutServic
   app.onError((error) =>
     (error instanceof ServiceError
       ? error
-      : new ServiceError("internal", `Cannot serve the request: ${error.message}`)
+      : error instanceof AttributedError && error.failure.boundary === "store"
+        ? storeUnavailable(error.message)
+        : new ServiceError("internal", `Cannot serve the request: ${error.message}`)
     ).toResponse(redact),
   );
   return {
@@ -129,11 +134,14 @@ function listenFor(
   const answer = getRequestListener(fetch, { overrideGlobalObjects: false });
   return listen((incoming, outgoing) => void answer(incoming, outgoing), {
     ...{ what: "service", host, port, hasToken: token !== null, requestTimeoutMs: 30_000 },
-    forbid: (outgoing, message) => {
-      const { status, body, headers } = new ServiceError("forbidden", message).toAnswer();
-      outgoing.writeHead(status, headers).end(body);
-    },
+    forbid: (outgoing, message) => send(outgoing, new ServiceError("forbidden", message)),
+    refuse: (outgoing, message) => send(outgoing, new ServiceError("closing", message)),
   });
+}
+
+function send(outgoing: ServerResponse, error: ServiceError): void {
+  const { status, body, headers } = error.toAnswer();
+  outgoing.writeHead(status, headers).end(body);
 }
 
 /** Throws a `ServiceError`. The type must be JSON: a web page of another origin cannot send that without permission. */

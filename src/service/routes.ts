@@ -13,8 +13,10 @@ import {
   episodeAnswer,
   groupAnswer,
   infoAnswer,
+  busyAnswer,
   okAnswer,
   samplesAnswer,
+  type serviceStatus,
   weightsAnswer,
 } from "./responses.ts";
 import type { GroupRequests } from "./group-requests.ts";
@@ -32,7 +34,7 @@ import {
   waitQuery,
   weightsBody,
 } from "./requests.ts";
-import { ServiceError, throwClosing } from "./service-error.ts";
+import { ServiceError } from "./service-error.ts";
 import type { ExportedEpisode } from "./service-options.ts";
 
 export type ServiceContext = SharedParts & {
@@ -136,21 +138,25 @@ export function serviceRoutes(context: ServiceContext, document: () => unknown):
       answers: { 200: [current, infoAnswer] },
       handle: () => json(context, infoOf(context)),
     }),
-    defineRoute("get", "/health", {
-      id: "getHealth",
-      summary: "Check whether the process responds.",
-      access: null,
-      answers: { 200: ["It responds.", okAnswer] },
-      handle: status,
-    }),
-    defineRoute("get", "/ready", {
-      id: "getReadiness",
-      summary: "Check whether requests are accepted.",
-      access: null,
-      answers: { 200: ["Requests are accepted.", okAnswer] },
-      errors: [503],
-      handle: () => (pool.isClosing ? throwClosing() : status()),
-    }),
+    ...(
+      [
+        ["/health", "getHealth"],
+        ["/healthz", "getHealthz"],
+        ["/ready", "getReadiness"],
+        ["/readyz", "getReadyz"],
+      ] as const
+    ).map(([path, id]) =>
+      defineRoute("get", path, {
+        id,
+        summary: "Check whether requests are accepted.",
+        access: null,
+        answers: {
+          200: ["Requests are accepted.", okAnswer],
+          503: ["The service is about to end, or its disk refuses writes.", busyAnswer],
+        },
+        handle: () => healthOf(context),
+      }),
+    ),
     defineRoute("get", "/metrics", {
       id: "getMetrics",
       summary: "Get metrics in Prometheus' format.",
@@ -190,7 +196,7 @@ function requestRoutes(context: ServiceContext, kind: Kind): readonly Route[] {
       body,
       takesKey: true,
       answers: { 200: ["Ended, or known from an earlier request.", answer], 202: ["Started.", answer] },
-      errors: [409, 429, 503],
+      errors: [409, 429],
       handle: async (call) => {
         const read = readBody<z.infer<typeof groupBody>>(body, call.body);
         const request = toGroupRequest(read, name === "Group" ? sizeOf(read) : 1);
@@ -277,12 +283,27 @@ async function untilEnded(
     for (const job of jobs) while (job.status !== "ended" && !job.isSuspended) await job.changed(signal);
   };
   // Not `AbortSignal.any` with a timeout: Node may collect it, and then it never aborts.
-  await withDeadline(untilAll, { timeoutMs, signal: call.signal }).catch(() => undefined);
+  const waiting = withDeadline(untilAll, { timeoutMs, signal: call.signal }).catch(() => undefined);
+  await context.guard.recorded(waiting);
+  // Suspended for want of a disk: it has not ended.
+  if (!context.pool.isClosing && jobs.some(({ isSuspended }) => isSuspended)) await context.guard.check();
 }
 
-function statusOf({ pool, parts }: ServiceContext): "open" | "paused" | "closing" {
-  if (pool.isClosing) return "closing";
+function statusOf({ pool, parts }: ServiceContext): z.infer<typeof serviceStatus> {
+  if (pool.isClosing) return "draining";
+  if ((parts.disk?.fault ?? null) !== null) return "degraded";
   return parts.gate.isOpen ? "open" : "paused";
+}
+
+/** 503 while requests are not accepted, with the reason. */
+async function healthOf(context: ServiceContext): Promise<Response> {
+  const fault = await context.guard.fault();
+  const status = statusOf(context);
+  if (status !== "draining" && fault === null) return json(context, { status });
+  const reason = status === "draining" ? "The service is about to end." : (fault?.message ?? "");
+  const answer = json(context, { status, reason }, 503);
+  answer.headers.set("retry-after", "5");
+  return answer;
 }
 
 function infoOf(context: ServiceContext): z.infer<typeof infoAnswer> {

@@ -14,6 +14,8 @@ const statuses = {
   "unsupported-media-type": 415,
   "too-many": 429,
   closing: 503,
+  /** Its disk refuses writes, for want of room or otherwise. */
+  "store-unavailable": 503,
   "producer-failed": 500,
   internal: 500,
 } as const;
@@ -49,6 +51,11 @@ export class ServiceError extends Error {
     const { body, ...rest } = this.toAnswer(redact);
     return new Response(body, rest);
   }
+}
+
+/** What a client is told while the store cannot keep what it requests. `reason`: a whole sentence. */
+export function storeUnavailable(reason: string): ServiceError {
+  return new ServiceError("store-unavailable", `Cannot serve the request now: ${reason}`, { retryAfter: 5 });
 }
 
 /** Throws a `ServiceError`. */

@@ -2,6 +2,7 @@
 
 import type { EnvironmentSource, Episode, EpisodeSamples, SamplingParams } from "../core/index.ts";
 import type { DispatchEpisode, GroupStore, RankGroup } from "../rollout/index.ts";
+import type { Disk } from "../store/index.ts";
 import type { RequestLog } from "./request-log.ts";
 import type { TurnGate } from "./turn-gate.ts";
 
@@ -39,6 +40,8 @@ export type ServiceParts = {
   readonly rank?: RankGroup | null;
   /** Opened and closed by the caller. */
   readonly store: GroupStore;
+  /** Below the store and the log of requests: while it refuses writes, requests get 503. Default: calls wait for the store. */
+  readonly disk?: Disk;
   readonly archive: EpisodeArchive;
   readonly requests: RequestLog;
   /** Before every engine call of the runners. */

@@ -12,6 +12,7 @@ import type { JsonObject, JsonValue } from "../python-semantics/json/value.ts";
 import { unchanged } from "../lib/text.ts";
 import { AppendFile, endLine, BatchQueue } from "./lines.ts";
 import { ByteWriter, OutgoingLines } from "./byte-writer.ts";
+import { Disk, type DiskPatience } from "./disk.ts";
 import {
   type EpisodeJournal,
   runFiles,
@@ -34,6 +35,8 @@ import { lockRun, type RunLock } from "./run-lock.ts";
 
 /** `fsync` and `segmentBytes`: of the journal. */
 export type FileRunStoreOptions = Pick<RunJournalOptions, "fsync" | "segmentBytes" | "clock"> & {
+  /** How long writes wait for a full disk. Default: they are made once. */
+  readonly patience?: DiskPatience;
   /** Removes secrets from everything that is written. Default: nothing is removed. */
   readonly redact?: (text: string) => string;
   /** Episodes may lie in shards. A run that has some keeps them. Default: false. */
@@ -43,6 +46,8 @@ export type FileRunStoreOptions = Pick<RunJournalOptions, "fsync" | "segmentByte
 /** A store that journals, too. */
 export type FileRunStore = RunStore &
   EpisodeJournal & {
+    /** What its disk refuses now, and who waits for it. */
+    readonly disk: Disk;
     /**
      * An episode whose line another process has written to its shard and forced to the disk: from now on it counts. Resolves with
      * false for an id that is there already: the first counts. For a store with shards alone.
@@ -123,8 +128,9 @@ type OpenFiles = {
 
 type Recovered = { readonly files: RecoveredFiles; readonly lock: RunLock };
 
-class FolderStore implements RunStore, EpisodeJournal {
+class FolderStore implements FileRunStore {
   readonly location: string;
+  readonly disk: Disk;
   readonly #options: FileRunStoreOptions;
   readonly #redact: (text: string) => string;
   readonly #recovered: Recovered | null;
@@ -141,6 +147,7 @@ class FolderStore implements RunStore, EpisodeJournal {
 
   constructor(folder: string, options: FileRunStoreOptions, recovered: Recovered | null) {
     this.location = folder;
+    this.disk = new Disk(folder, { ...options.patience, ...(options.clock && { clock: options.clock }) });
     this.#options = options;
     this.#redact = options.redact ?? unchanged;
     this.#recovered = recovered;
@@ -152,6 +159,7 @@ class FolderStore implements RunStore, EpisodeJournal {
   async begin(manifest: JsonObject): Promise<void> {
     if (this.#recovered === null) await this.#takePlace();
     const lock = this.#recovered?.lock ?? (await lockRun(this.location, this.#path("lock")));
+    const opened: AppendFile[] = [];
     try {
       if (this.#recovered === null) {
         // With the lock held: no other process can have begun here.
@@ -159,22 +167,26 @@ class FolderStore implements RunStore, EpisodeJournal {
         for (const name of unbegun) await rm(join(this.location, name), { force: true });
       }
       await this.#guard("begin a run", async () => {
-        const episodes = await this.#open("episodes");
-        const index = await this.#openIndex();
-        const groups = await this.#open("groups");
+        const hold = (file: AppendFile): AppendFile => {
+          opened.push(file);
+          return file;
+        };
+        const episodes = hold(await this.#open("episodes"));
+        const index = hold(await this.#openIndex());
+        const groups = hold(await this.#open("groups"));
         const hasSamples = this.#recovered !== null && existsSync(this.#path("samples"));
-        const samples = hasSamples ? await this.#open("samples") : null;
+        const samples = hasSamples ? hold(await this.#open("samples")) : null;
         // Last, so that a folder with a manifest has everything.
         await this.#replaceManifest(manifest);
         const state = this.#recovered?.files.journal ?? { segments: new Map(), counts: new Map() };
         const journal = new RunJournal(this.#path("journal"), state, {
           ...this.#options,
-          redact: this.#redact,
-          beforeRemoval: () => episodes.sync(),
+          ...{ redact: this.#redact, disk: this.disk, beforeRemoval: () => episodes.sync() },
         });
         this.#files = { episodes, index, groups, samples, lock, journal };
       });
     } catch (error) {
+      for (const file of opened) await file.close();
       await lock.release();
       throw error;
     }
@@ -276,7 +288,7 @@ class FolderStore implements RunStore, EpisodeJournal {
     }
     const rows = Buffer.concat(decided.map((result) => result.rows));
     if (rows.length > 0) {
-      files.samples ??= await AppendFile.create(this.#path("samples"));
+      files.samples ??= await this.disk.repeat(() => AppendFile.create(this.#path("samples"), this.disk));
       await files.samples.append(rows);
       if (this.#options.fsync === "always") await files.samples.sync();
     }
@@ -284,15 +296,16 @@ class FolderStore implements RunStore, EpisodeJournal {
   }
 
   async #close({ episodes, index, samples, groups, journal, lock }: OpenFiles, manifest: JsonObject): Promise<void> {
+    const files = [episodes, index, samples, groups];
     try {
       await this.#queue.idle();
       await journal.close();
-      for (const file of [episodes, index, samples, groups]) {
-        await file?.sync();
-        await file?.close();
-      }
-      await this.#replaceManifest(manifest);
+      for (const file of files) await file?.sync();
+      // After a fault it is worth one attempt: whoever opens the folder reads why the run ended.
+      if (this.disk.isFinal) await this.#replaceManifest(manifest);
+      else await this.disk.repeat(() => this.#replaceManifest(manifest));
     } finally {
+      for (const file of files) await file?.close();
       await lock.release();
     }
   }
@@ -306,14 +319,14 @@ class FolderStore implements RunStore, EpisodeJournal {
   #open(file: "episodes" | "groups" | "samples"): Promise<AppendFile> {
     const path = this.#path(file);
     return this.#recovered === null
-      ? AppendFile.create(path)
-      : AppendFile.reopen(path, this.#recovered.files.sizes[file]);
+      ? AppendFile.create(path, this.disk)
+      : AppendFile.reopen(path, this.#recovered.files.sizes[file], this.disk);
   }
 
   /** Completes the index of a run that resumes: from its own episodes, whatever its process had no time to write. */
   async #openIndex(): Promise<AppendFile> {
     const path = this.#path("index");
-    if (this.#recovered === null) return AppendFile.create(path);
+    if (this.#recovered === null) return AppendFile.create(path, this.disk);
     const { size, kept, missing } = this.#recovered.files.index;
     if (kept.length > 0 || missing.size > 0 || !existsSync(path)) {
       const lines = new ByteWriter();
@@ -336,9 +349,9 @@ class FolderStore implements RunStore, EpisodeJournal {
       await file.sync();
       await file.close();
       await rename(draft, path);
-      return AppendFile.reopen(path, size + lines.length);
+      return AppendFile.reopen(path, size + lines.length, this.disk);
     }
-    return AppendFile.reopen(path, size);
+    return AppendFile.reopen(path, size, this.disk);
   }
 
   /** Makes the folder, which must be empty, or hold what a process left that was killed while it began here: files without a line. */
@@ -378,8 +391,13 @@ class FolderStore implements RunStore, EpisodeJournal {
     const format = this.#hasShards ? shardedFormat : runFormat;
     const whole = new Map<string, JsonValue>([["format", format], ...manifest, ["format", format]]);
     const draft = join(this.location, draftName);
-    await writeFile(draft, this.#redact(`${dumpJson(whole, { indent: 2 })}\n`));
-    await rename(draft, this.#path("manifest"));
+    try {
+      await writeFile(draft, this.#redact(`${dumpJson(whole, { indent: 2 })}\n`));
+      await rename(draft, this.#path("manifest"));
+    } catch (error) {
+      await rm(draft, { force: true }).catch(() => undefined);
+      throw error;
+    }
   }
 
   #path(file: keyof typeof runFiles): string {

@@ -13,6 +13,7 @@ export {
 export {
   type EpisodeJournal,
   runFiles,
+  storeFault,
   type DecidedGroup,
   type RunReader,
   type RunStore,
@@ -27,6 +28,9 @@ export {
 } from "./file-run-store.ts";
 export { type MergedRun, mergeShards } from "./merge-shards.ts";
 export { cleanShards, openShard, type ShardStore, unindexedEpisodes } from "./shard-store.ts";
+export { Disk, type DiskFault, type DiskPatience } from "./disk.ts";
+export { DiskGuard } from "./disk-guard.ts";
+export { AppendFile } from "./lines.ts";
 export { createMemoryRunStore } from "./memory-run-store.ts";
 export {
   createRoutedExpertsFile,

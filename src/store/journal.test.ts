@@ -170,6 +170,7 @@ describe("EpisodeJournal (files)", () => {
     const clock = { ...systemClock, after: (_: number, sync: () => void) => (syncs.push(sync), () => undefined) };
     const options = { fsync: 5, clock, redact: String, beforeRemoval: () => Promise.resolve() };
     const none = { segments: new Map(), counts: new Map() };
+    await mkdir(join(root, "closing"));
     const journal = new RunJournal(join(root, "closing", "journal"), none, options);
     await journal.record("a", events[0]!);
     const closing = journal.close();

@@ -11,8 +11,10 @@ import { join } from "node:path";
 
 import type { EpisodeEvent } from "../core/index.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
+import { systemCode } from "../lib/system-error.ts";
 import { parseJson } from "../python-semantics/json/parse-json.ts";
 import { type ByteWriter, OutgoingLines } from "./byte-writer.ts";
+import { Disk } from "./disk.ts";
 import { AppendFile, checksum, BatchQueue } from "./lines.ts";
 import { eventFromJson, writeEvent } from "./records.ts";
 
@@ -95,6 +97,8 @@ export type RunJournalOptions = {
   readonly redact: (text: string) => string;
   /** Called before a segment is removed: what supersedes it must be on the disk. */
   readonly beforeRemoval: () => Promise<void>;
+  /** Default: one without patience. */
+  readonly disk?: Disk;
 };
 
 /** What earlier processes left: the episodes in flight by the segment that has events of them, and how many events each has. */
@@ -118,11 +122,13 @@ export class RunJournal {
   #next: number;
   #cancelSync: (() => void) | null = null;
   #syncing: Promise<void> = Promise.resolve();
-  #fault: { readonly error: unknown } | null = null;
 
   constructor(folder: string, { segments, counts }: JournalState, options: RunJournalOptions) {
     this.#folder = folder;
-    this.#options = { fsync: 1000, segmentBytes: 64 * 2 ** 20, clock: systemClock, ...options };
+    this.#options = {
+      ...{ fsync: 1000, segmentBytes: 64 * 2 ** 20, clock: systemClock, disk: new Disk(folder) },
+      ...options,
+    };
     this.#segments = new Map([...segments].map(([path, episodes]) => [path, new Set(episodes)]));
     this.#next = Math.max(0, ...[...segments.keys()].map((path) => Number(/(\d+)\.jsonl$/.exec(path)?.[1]))) + 1;
     this.#counts = new Map(counts);
@@ -152,7 +158,6 @@ export class RunJournal {
   }
 
   async #write(batch: readonly Entry[]): Promise<void> {
-    if (this.#fault !== null) throw this.#fault.error;
     const lines = this.#lines.take();
     if (lines.length > 0) await this.#append(lines, batch);
     const ended = batch.filter(({ type }) => type === "end");
@@ -174,16 +179,16 @@ export class RunJournal {
     // Beside further writes. The next call of `record` rejects with its fault.
     this.#cancelSync ??= clock.after(fsync, () => {
       this.#cancelSync = null;
-      this.#syncing = (this.#current?.file.sync() ?? Promise.resolve()).catch((error: unknown) => {
-        this.#fault ??= { error };
-      });
+      this.#syncing = (this.#current?.file.sync() ?? Promise.resolve()).catch(() => undefined);
     });
   }
 
   async #begin(): Promise<{ readonly path: string; readonly file: AppendFile }> {
-    await mkdir(this.#folder, { recursive: true });
+    const { disk } = this.#options;
+    // Only the folder itself: a run folder that is gone is not made again.
+    await disk.repeat(() => mkdir(this.#folder).catch(ignoreExisting));
     const path = join(this.#folder, `${String(this.#next++).padStart(digits, "0")}.jsonl`);
-    const file = await AppendFile.create(path);
+    const file = await disk.repeat(() => AppendFile.create(path, disk));
     if (this.#options.fsync !== "never") await syncFolder(this.#folder);
     return { path, file };
   }
@@ -203,8 +208,12 @@ export class RunJournal {
     if (superseded.length === 0) return;
     await this.#options.beforeRemoval();
     for (const [path] of superseded) {
-      await rm(path, { force: true });
+      await this.#options.disk.repeat(() => rm(path, { force: true }));
       this.#segments.delete(path);
     }
   }
+}
+
+function ignoreExisting(error: unknown): void {
+  if (systemCode(error) !== "EEXIST") throw error;
 }

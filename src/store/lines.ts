@@ -10,6 +10,7 @@ import { crc32 } from "node:zlib";
 
 import { ConfigurationError } from "../core/index.ts";
 import type { ByteWriter } from "./byte-writer.ts";
+import { Disk } from "./disk.ts";
 import { runFiles, type TornLine } from "./run-store.ts";
 
 /** A line without its line end, and where it stands. */
@@ -153,26 +154,46 @@ export async function endOfLines(path: string, size: number): Promise<number> {
   }
 }
 
-/** A file that only grows, for one writer that waits for each write. */
-export class AppendFile {
-  readonly #handle: FileHandle;
-  #size: number;
+/** Between two looks whether a file still has its name. */
+const lookMs = 1000;
+/** More than a block of a disk has left, and than a line of a request. */
+const probeBytes = 8192;
 
-  private constructor(handle: FileHandle, size: number) {
+/**
+ * A file that only grows, for one writer that waits for each write. A write that the disk refuses continues where it stopped, as long as
+ * the disk has patience.
+ */
+export class AppendFile {
+  readonly #path: string;
+  readonly #handle: FileHandle;
+  readonly #disk: Disk;
+  #size: number;
+  /** A write has failed: what the file holds behind `#size` is unknown. */
+  #isUnsure = false;
+  #lookedAt = performance.now();
+
+  private constructor(handle: FileHandle, { path, size, disk }: FilePlace) {
     this.#handle = handle;
+    this.#path = path;
     this.#size = size;
+    this.#disk = disk;
   }
 
   /** A new file; rejects when there is one. */
-  static async create(path: string): Promise<AppendFile> {
-    return new AppendFile(await open(path, "ax"), 0);
+  static async create(path: string, disk = new Disk(path)): Promise<AppendFile> {
+    return new AppendFile(await open(path, "ax"), { path, size: 0, disk });
   }
 
   /** A file that is there, cut to its first `size` bytes. */
-  static async reopen(path: string, size: number): Promise<AppendFile> {
+  static async reopen(path: string, size: number, disk = new Disk(path)): Promise<AppendFile> {
     const handle = await open(path, "a");
-    if ((await handle.stat()).size > size) await handle.truncate(size);
-    return new AppendFile(handle, size);
+    try {
+      if ((await handle.stat()).size > size) await handle.truncate(size);
+    } catch (error) {
+      await handle.close();
+      throw error;
+    }
+    return new AppendFile(handle, { path, size, disk });
   }
 
   /** Bytes that the file holds. */
@@ -182,22 +203,74 @@ export class AppendFile {
 
   async append(content: string | Buffer): Promise<void> {
     let rest = typeof content === "string" ? Buffer.from(content) : content;
-    while (rest.length > 0) {
-      const { bytesWritten } = await this.#handle.write(rest);
-      this.#size += bytesWritten;
-      rest = rest.subarray(bytesWritten);
-    }
+    await this.#disk.repeat(() =>
+      this.#write(rest, (bytesWritten) => {
+        this.#size += bytesWritten;
+        rest = rest.subarray(bytesWritten);
+      }),
+    );
   }
 
-  /** Forces everything to the disk. */
+  /** Appends at once or not at all. */
+  async appendOnce(content: string): Promise<void> {
+    let written = 0;
+    const bytes = Buffer.from(content);
+    if (this.#disk.isFinal) await this.#disk.repeat(() => Promise.resolve());
+    await this.#write(bytes, (bytesWritten) => (written += bytesWritten));
+    this.#size += written;
+  }
+
+  /** Resolves once the file can be appended to; leaves it as it is. */
+  async probe(): Promise<void> {
+    await this.#disk.repeat(async () => {
+      await this.#write(Buffer.alloc(probeBytes, " "), () => undefined);
+      this.#isUnsure = true;
+      await this.#look();
+      this.#isUnsure = false;
+    });
+  }
+
+  /** Forces everything to the disk. What a failed call has lost, no further one brings back: then nothing more is written. */
   async sync(): Promise<void> {
-    await this.#handle.datasync();
+    try {
+      await this.#handle.datasync();
+    } catch (error) {
+      this.#disk.fail(error);
+      throw error;
+    }
   }
 
   async close(): Promise<void> {
     await this.#handle.close();
   }
+
+  /** `onWritten` is told the bytes of each part that was written. */
+  async #write(bytes: Buffer, onWritten: (bytesWritten: number) => void): Promise<void> {
+    if (this.#isUnsure || performance.now() - this.#lookedAt > lookMs) await this.#look();
+    this.#isUnsure = true;
+    for (let rest = bytes; rest.length > 0;) {
+      const { bytesWritten } = await this.#handle.write(rest);
+      rest = rest.subarray(bytesWritten);
+      onWritten(bytesWritten);
+    }
+    this.#isUnsure = false;
+  }
+
+  /** Cuts what a failed write has left, and finds out that the file is gone: what is written into it then is lost. */
+  async #look(): Promise<void> {
+    this.#lookedAt = performance.now();
+    const { size, nlink } = await this.#handle.stat();
+    if (nlink === 0 || (this.#isUnsure && size < this.#size)) {
+      const state = nlink === 0 ? "the file was removed" : `the file was cut to ${size} bytes by another program`;
+      const error = Object.assign(new Error(`ENOENT: ${state}, write "${this.#path}"`), { code: "ENOENT" });
+      this.#disk.fail(error);
+      throw error;
+    }
+    if (this.#isUnsure && size > this.#size) await this.#handle.truncate(this.#size);
+  }
 }
+
+type FilePlace = { readonly path: string; readonly size: number; readonly disk: Disk };
 
 /** From the beginning of a write to that of the next, at least. A write costs the same for one line and for a hundred. */
 const spacingMs = 2;

@@ -3,9 +3,11 @@
 // is nobody's. Not synced: after a power failure a turn may name bytes that are not there, which a reader reports.
 
 import { closeSync, openSync, readSync } from "node:fs";
-import { type FileHandle, open } from "node:fs/promises";
 import { join } from "node:path";
 import { attribute, ConfigurationError, type RoutedExperts } from "../core/index.ts";
+import { Disk } from "./disk.ts";
+import { AppendFile } from "./lines.ts";
+import { sizeOf } from "./recover-run.ts";
 import { runFiles } from "./run-store.ts";
 
 /** Takes bytes at the end of the file, one writer at a time. */
@@ -15,27 +17,21 @@ export type RoutedExpertsFile = {
   close(): Promise<void>;
 };
 
-/** The file of a run folder, made at the first write. */
-export function createRoutedExpertsFile(folder: string): RoutedExpertsFile {
-  let file: Promise<{ readonly handle: FileHandle; size: number }> | null = null;
+/** The file of a run folder, made at the first write. `disk`: that of the run's store. Default: one without patience. */
+export function createRoutedExpertsFile(folder: string, disk = new Disk(folder)): RoutedExpertsFile {
+  const path = join(folder, runFiles.routedExperts);
+  let file: AppendFile | null = null;
   let last: Promise<unknown> = Promise.resolve();
   const append = async (bytes: Uint8Array): Promise<number> => {
-    file ??= open(join(folder, runFiles.routedExperts), "a").then(async (handle) => {
-      return { handle, size: (await handle.stat()).size };
-    });
-    const opened = await file;
-    const offset = opened.size;
-    for (let at = 0; at < bytes.length;) {
-      const { bytesWritten } = await opened.handle.write(bytes, at, bytes.length - at);
-      opened.size += bytesWritten;
-      at += bytesWritten;
-    }
+    file ??= await disk.repeat(async () => AppendFile.reopen(path, await sizeOf(path), disk));
+    const offset = file.size;
+    await file.append(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
     return offset;
   };
   return {
     write: (bytes) => {
       const written = last.then(() => append(bytes));
-      // A part that was written is nobody's: the size counts it.
+      // No turn names a part that was written of it: the size counts it.
       last = written.catch(() => undefined);
       return written.catch((error: unknown) => {
         throw attribute(error, "store", "experts-not-written");
@@ -43,7 +39,7 @@ export function createRoutedExpertsFile(folder: string): RoutedExpertsFile {
     },
     close: async () => {
       await last;
-      await (await file)?.handle.close();
+      await file?.close();
     },
   };
 }

@@ -6,9 +6,10 @@ import { constants } from "node:fs";
 import { copyFile, link, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { basename, dirname, join } from "node:path";
-import { ConfigurationError } from "../core/index.ts";
-import { runFiles, systemCode } from "./run-store.ts";
+import { ConfigurationError, messageOf } from "../core/index.ts";
+import { remedyOf, systemCode } from "../lib/system-error.ts";
 import { jsonOf } from "../lib/text.ts";
+import { runFiles } from "./run-store.ts";
 
 type Holder = {
   readonly pid: number;
@@ -41,8 +42,15 @@ export async function lockRun(folder: string, file: string): Promise<RunLock> {
       if (holder !== null && (await mayLive(holder))) throw inUse(folder, file, holder);
       await takeAway(file, draft);
     }
+  } catch (error) {
+    if (systemCode(error) === null) throw error;
+    const remedy = remedyOf(error);
+    throw new ConfigurationError(
+      `Cannot write into run "${folder}": ${messageOf(error)}${remedy === null ? "" : `; ${remedy}`}.`,
+      { cause: error },
+    );
   } finally {
-    await rm(draft, { force: true });
+    await rm(draft, { force: true }).catch(() => undefined);
   }
 }
 

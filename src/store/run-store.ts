@@ -8,6 +8,7 @@ import {
   AttributedError,
   faultAt,
 } from "../core/index.ts";
+import { remedyOf, systemCode } from "../lib/system-error.ts";
 import type { JsonObject } from "../python-semantics/json/value.ts";
 
 /**
@@ -50,9 +51,10 @@ export type DecidedGroup = {
  * Keeps one run. Used once: `begin`, any number of `append` and `appendGroup`, `close`.
  *
  * Guarantees: records are stored in the order of the calls; a call resolves once its record has left the process, the rows of
- * a group before the group, so that a reader that finds a group finds all its rows; after a fault every later call rejects with
- * that fault, and what was stored before stays readable. Calls may overlap. Every rejection is attributed to boundary "store",
- * except for `begin` at a place that is taken, which is a `ConfigurationError`.
+ * a group before the group, so that a reader that finds a group finds all its rows; a call that its disk refuses waits as long as
+ * the store was made to (see `Disk`); after a fault every later call rejects with that fault, and what was stored before stays
+ * readable. Calls may overlap. Every rejection is attributed to boundary "store", except for `begin` at a place that is taken,
+ * which is a `ConfigurationError`.
  * Not promised: that a record survives a power cut before `close`; order between records whose calls overlap is that of the calls.
  */
 export interface RunStore {
@@ -99,11 +101,11 @@ export interface EpisodeJournal {
   recorded(episodeId: string): Promise<readonly EpisodeEvent[]>;
 }
 
-/** A fault of the store, attributed; a full disk is named as such. */
+/** A fault of the store, attributed; its message has the remedy, where one is known. */
 export function storeFault(task: string, location: string, error: unknown): AttributedError {
   const { failure } = attribute(error, "store", systemCode(error) ?? "unexpected");
-  const remedy = failure.code === "ENOSPC" ? "; make room on the disk" : "";
-  const message = `Cannot ${task} in "${location}": ${failure.message}${remedy}.`;
+  const remedy = remedyOf(error);
+  const message = `Cannot ${task} in "${location}": ${failure.message}${remedy === null ? "" : `; ${remedy}`}.`;
   return new AttributedError({ ...failure, message }, { cause: error });
 }
 
@@ -113,8 +115,4 @@ export function unbegunStore(location: string): Error {
 
 export function closedStore(location: string): Error {
   return faultAt("store", "closed", `Cannot append to the run store at "${location}": it is closed.`);
-}
-
-export function systemCode(error: unknown): string | null {
-  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : null;
 }

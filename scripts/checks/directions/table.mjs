@@ -145,7 +145,7 @@ export const modules = {
     peer: "@ai-sdk/openai-compatible",
   },
   service: {
-    imports: ["core", "lib", "python-semantics", "http", "rollout"],
+    imports: ["core", "lib", "python-semantics", "http", "rollout", "store"],
     packages: { hono: "*", "@hono/node-server": "*", zod: "*" },
   },
   "learner/model": { imports: ["core", "lib"] },

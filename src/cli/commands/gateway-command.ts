@@ -10,7 +10,8 @@ import {
 } from "../../api/gateway.ts";
 import { worldSettingNames } from "../../api/gateway-worlds.ts";
 import { rolloutSettings } from "../../api/rollout-settings.ts";
-import { type CliContext, exitCodes, type RunCommand, untilAborted } from "../cli-context.ts";
+import { subscribeToAbort } from "../../lib/deadline.ts";
+import { type CliContext, exitCodes, type RunCommand, startServing, untilAborted } from "../cli-context.ts";
 import { formatCount } from "../display/terminal-text.ts";
 import { addSettings, configOption } from "../flags.ts";
 
@@ -43,14 +44,14 @@ Examples:
 async function run(flags: GatewayOptions, context: CliContext): Promise<number> {
   const { cwd, env, stdout, stderr, drain, cancel } = context;
   const onNotice = (message: string): void => void stderr.write(`${message}\n`);
-  const running = await gateway({ ...flags, cwd, variables: env, signal: cancel, onNotice });
-  try {
-    stdout.write(`${running.url}\n`);
-    stderr.write(greeting(running));
-    await untilAborted(drain, cancel);
-  } finally {
-    await running.close();
-  }
+  const running = await startServing(context, (signal) => gateway({ ...flags, cwd, variables: env, signal, onNotice }));
+  stdout.write(`${running.url}\n`);
+  stderr.write(greeting(running));
+  await untilAborted(drain, cancel);
+  if (!cancel.aborted)
+    onNotice("Closing: answers in flight are sent, for --grace seconds. Ctrl-C again ends it at once.");
+  const leave = subscribeToAbort(cancel, () => void running.close({ wait: false }));
+  await running.close({ wait: !cancel.aborted }).finally(leave);
   return exitCodes.done;
 }
 

@@ -3,7 +3,8 @@
 import { Command } from "commander";
 import { type RunningService, serve, type ServeOptions, serveSettingNames, serveSettings } from "../../api/serve.ts";
 import { rolloutSettings } from "../../api/rollout-settings.ts";
-import { type CliContext, exitCodes, type RunCommand, untilAborted } from "../cli-context.ts";
+import { subscribeToAbort } from "../../lib/deadline.ts";
+import { type CliContext, exitCodes, type RunCommand, startServing, untilAborted } from "../cli-context.ts";
 import { formatCount } from "../display/terminal-text.ts";
 import { addSettings, configOption } from "../flags.ts";
 
@@ -45,17 +46,17 @@ Examples:
 async function run(flags: ServeOptions, context: CliContext): Promise<number> {
   const { cwd, env, stdout, stderr, drain, cancel } = context;
   const onNotice = (message: string): void => void stderr.write(`${message}\n`);
-  const service = await serve({ ...flags, cwd, variables: env, signal: cancel, onNotice });
+  const service = await startServing(context, (signal) => serve({ ...flags, cwd, variables: env, signal, onNotice }));
   stdout.write(`${service.url}\n`);
   stderr.write(greeting(service, String(flags.out)));
   await untilAborted(drain, cancel);
   if (!cancel.aborted) {
     onNotice(
-      "Closing: running episodes are finished. Ctrl-C again stops them where they are; the next start resumes them.",
+      "Closing: running episodes are finished, for --grace seconds. Ctrl-C again stops them where they are; the next start resumes them.",
     );
   }
-  const stopped = untilAborted(cancel).then(() => service.close({ wait: false }));
-  await Promise.race([service.close({ wait: true }), stopped]);
+  const leave = subscribeToAbort(cancel, () => void service.close({ wait: false }));
+  await service.close({ wait: !cancel.aborted }).finally(leave);
   return exitCodes.done;
 }
 

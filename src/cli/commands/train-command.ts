@@ -24,6 +24,7 @@ const sharedFlags = [
   "maxTurns",
   "metrics",
   "metricsAuthorizationEnv",
+  "diskWait",
   "out",
   "quiet",
 ] as const satisfies readonly SettingName[];

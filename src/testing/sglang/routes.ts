@@ -117,8 +117,14 @@ export function addInfoRoutes(app: FrontApp, state: FrontState): void {
   const created = Math.floor(Date.now() / 1000);
   const get = (path: string, answer: () => object): void => void app.get(path, (context) => context.json(answer()));
 
-  // The reference samples a token for it, which a paused server does not do; it says so after twenty seconds, we at once.
-  for (const path of ["/health", "/health_generate", ...protocol.paths.filter((known) => known === "/ready")]) {
+  // The reference samples a token for it, which a paused server does not do; it says so after twenty seconds, we at once. "/healthz" is
+  // ours.
+  for (const path of [
+    "/health",
+    "/healthz",
+    "/health_generate",
+    ...protocol.paths.filter((known) => known === "/ready"),
+  ]) {
     app.get(path, (context) => context.body(null, table.isHolding ? 503 : 200));
   }
   for (const path of ["/model_info", "/get_model_info"]) {

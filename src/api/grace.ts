@@ -1,0 +1,36 @@
+// How a server ends: what is in flight may finish for a time, and a second call ends it at once. Not what is finished.
+
+import { subscribeToAbort } from "../lib/deadline.ts";
+
+export type CloseOptions = {
+  /** What is in flight may finish first, for the time of `--grace`. @default true */
+  readonly wait?: boolean;
+};
+
+/**
+ * Closes once: `finish` may take `graceSeconds`, until its signal aborts; then `end` runs. A call without `wait` cuts an earlier one
+ * short; every call resolves when `end` has.
+ */
+export function closeWithGrace(
+  graceSeconds: number,
+  parts: { readonly finish: (signal: AbortSignal) => Promise<void>; readonly end: () => Promise<void> },
+): (options?: CloseOptions) => Promise<void> {
+  const cut = new AbortController();
+  let closing: Promise<void> | null = null;
+  const close = async (): Promise<void> => {
+    const timer = setTimeout(() => cut.abort(new Error("The time to finish is over.")), graceSeconds * 1000);
+    let leave = (): void => undefined;
+    try {
+      const isCut = new Promise<void>((resolve) => (leave = subscribeToAbort(cut.signal, resolve)));
+      await Promise.race([parts.finish(cut.signal), isCut]);
+    } finally {
+      clearTimeout(timer);
+      leave();
+      await parts.end();
+    }
+  };
+  return ({ wait = true } = {}) => {
+    if (!wait) cut.abort(new Error("It is closed at once."));
+    return (closing ??= close());
+  };
+}

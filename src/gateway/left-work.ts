@@ -1,0 +1,31 @@
+// Work whose client was told to come again, because the disk was full, kept for that client. It knows no session and no disk.
+
+/** Work that was left without a client, by its request: the next equal request gets it. */
+export class LeftWork<T> {
+  readonly #left = new Map<string, Promise<T>[]>();
+
+  /** The oldest for an equal request; `null`: there is none. */
+  take(request: object): Promise<T> | null {
+    const name = JSON.stringify(request);
+    const [first = null, ...rest] = this.#left.get(name) ?? [];
+    this.#set(name, rest);
+    return first;
+  }
+
+  keep(request: object, work: Promise<T>): void {
+    const name = JSON.stringify(request);
+    this.#set(name, [...(this.#left.get(name) ?? []), work]);
+    // What has failed is begun again.
+    work.catch(() =>
+      this.#set(
+        name,
+        (this.#left.get(name) ?? []).filter((one) => one !== work),
+      ),
+    );
+  }
+
+  #set(name: string, works: Promise<T>[]): void {
+    if (works.length === 0) this.#left.delete(name);
+    else this.#left.set(name, works);
+  }
+}

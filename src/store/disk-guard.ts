@@ -1,0 +1,62 @@
+// What a server does while the disk below it refuses writes: it refuses requests, with the reason and when to try again. Work in flight
+// goes on without its client and is recorded once there is room. Waiting and writing are the store's (`disk.ts`).
+
+import type { Disk, DiskFault } from "./disk.ts";
+
+/** A fault of the disk that is over so soon is not told to clients. */
+const briefFaultMs = 200;
+
+export class DiskGuard {
+  readonly #disk: Disk | null;
+  readonly #refusal: (fault: DiskFault) => Error;
+
+  /** `null`: nothing is refused, calls wait for the store. `refusal`: what a client is told. */
+  constructor(disk: Disk | null, refusal: (fault: DiskFault) => Error) {
+    this.#disk = disk;
+    this.#refusal = refusal;
+  }
+
+  /** Whether the disk refused the last write. */
+  get hasFault(): boolean {
+    return this.#disk !== null && this.#disk.fault !== null;
+  }
+
+  /** What the disk refuses now, after another attempt; `null`: nothing. */
+  async fault(): Promise<DiskFault | null> {
+    return this.#disk === null || !this.hasFault ? null : this.#disk.retry();
+  }
+
+  /** Throws the refusal while the disk refuses writes: what could not be recorded is not begun. */
+  async check(): Promise<void> {
+    const fault = await this.fault();
+    if (fault !== null) throw this.#refusal(fault);
+  }
+
+  /**
+   * Resolves as `work` does. Rejects with the refusal once the disk refuses writes; `work` then goes on without its client, and `onLeft`
+   * is called.
+   */
+  recorded<T>(work: Promise<T>, onLeft: () => void = () => undefined): Promise<T> {
+    const disk = this.#disk;
+    if (disk === null) return work;
+    return new Promise<T>((resolve, reject) => {
+      let timer: NodeJS.Timeout | undefined;
+      const leave = (): void => {
+        if (disk.fault === null) return;
+        onLeft();
+        reject(this.#refusal(disk.fault));
+      };
+      const look = (): void => {
+        clearTimeout(timer);
+        if (disk.fault !== null) timer = setTimeout(leave, briefFaultMs);
+      };
+      const unsubscribe = disk.subscribe(look);
+      look();
+      const end = (): void => {
+        unsubscribe();
+        clearTimeout(timer);
+      };
+      work.finally(end).then(resolve, reject);
+    });
+  }
+}

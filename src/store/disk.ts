@@ -1,0 +1,157 @@
+// The disk below a store: a write that it refuses is kept and made again, from the byte where it stopped, until it succeeds or its
+// time is over. So nothing is lost and nothing is written twice while a disk is full. Not the files themselves (`lines.ts`), and not
+// what callers do meanwhile: they wait, or ask `fault`.
+//
+//   written ◄── succeeds ── refused ─┬─ for want of room ─► again, for `waitMs` ─► final: every later call rejects with it
+//                                    └─ otherwise ────────► the same with `waitsForAll`, else final at once
+
+import { messageOf } from "../core/index.ts";
+import { type Clock, systemClock } from "../lib/clock.ts";
+import { Waiters } from "../lib/deadline.ts";
+import { isOutOfSpace, remedyOf, systemCode } from "../lib/system-error.ts";
+
+/** What the disk refuses now. */
+export type DiskFault = {
+  /** As the system calls it, such as "ENOSPC"; `null`: it has no name. */
+  readonly code: string | null;
+  /** For people, with the remedy. */
+  readonly message: string;
+};
+
+export type DiskPatience = {
+  /** How long a write waits for room, in milliseconds; `Infinity`: until `giveUp`. Default 0: it is made once. */
+  readonly waitMs?: number;
+  /** Whether a write waits as long whatever the disk reports, such as a read-only file system. Default: false. */
+  readonly waitsForAll?: boolean;
+};
+
+/** Between two attempts: at first, and at most. */
+const firstRestMs = 50;
+const longestRestMs = 1000;
+/** Longest wait of {@link Disk.retry}: a network disk may answer nothing. */
+const longestTryMs = 1000;
+
+export class Disk {
+  readonly #location: string;
+  readonly #waitMs: number;
+  readonly #waitsForAll: boolean;
+  readonly #clock: Clock;
+  /** Writes that wait, and what the disk last said about each. */
+  readonly #held = new Map<object, unknown>();
+  readonly #resting = new Waiters();
+  readonly #tried = new Waiters();
+  readonly #listeners = new Set<() => void>();
+  #final: { readonly error: unknown } | null = null;
+  #isGivenUp = false;
+
+  /** `location`: where people find it. */
+  constructor(location: string, options: DiskPatience & { readonly clock?: Clock } = {}) {
+    this.#location = location;
+    this.#waitMs = options.waitMs ?? 0;
+    this.#waitsForAll = options.waitsForAll ?? false;
+    this.#clock = options.clock ?? systemClock;
+  }
+
+  /** `null`: every write so far was made, or none is waiting any more. */
+  get fault(): DiskFault | null {
+    const [waiting] = this.#held.values();
+    const error = this.#final === null ? waiting : this.#final.error;
+    return error === undefined ? null : { code: systemCode(error), message: diskMessage(this.#location, error) };
+  }
+
+  /** Whether every further write rejects. */
+  get isFinal(): boolean {
+    return this.#final !== null;
+  }
+
+  /** Calls back when a fault begins and when it is over, until the returned function is called. */
+  subscribe(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** Tries what waits at once. Resolves with the fault that is left; `null`: there is none. */
+  async retry(): Promise<DiskFault | null> {
+    if (this.#held.size > 0) {
+      const tried = this.#tried.wait();
+      this.#resting.wake();
+      let cancel = (): void => undefined;
+      await Promise.race([tried, new Promise<void>((end) => (cancel = this.#clock.after(longestTryMs, end)))]);
+      cancel();
+    }
+    return this.fault;
+  }
+
+  /** From now on nothing waits: what waits rejects with its fault, and so does every later write. */
+  giveUp(): void {
+    this.#isGivenUp = true;
+    this.#resting.wake();
+  }
+
+  /** Ends every wait with a fault that no further attempt can mend, such as data that the system has lost. */
+  fail(error: unknown): void {
+    if (this.#final !== null) return;
+    this.#final = { error };
+    this.#resting.wake();
+    this.#tell();
+  }
+
+  /**
+   * Makes a write until it succeeds. `attempt` continues where its last call stopped. Rejects with the error of the system once the
+   * disk's patience is over; then every later call rejects with the same one.
+   */
+  async repeat<T>(attempt: () => Promise<T>): Promise<T> {
+    const own = {};
+    let restMs = firstRestMs;
+    let since: number | null = null;
+    try {
+      for (;;) {
+        if (this.#final !== null) throw this.#final.error;
+        try {
+          const result = await attempt();
+          this.#release(own);
+          return result;
+        } catch (error) {
+          if (this.#waitMs === 0 || systemCode(error) === null) throw error;
+          since ??= this.#clock.now();
+          const isOver = this.#isGivenUp || this.#clock.now() - since >= this.#waitMs;
+          if (isOver || !(this.#waitsForAll || isOutOfSpace(error))) {
+            this.fail(error);
+            throw error;
+          }
+          const isFirst = this.#held.size === 0;
+          this.#held.set(own, error);
+          if (isFirst) this.#tell();
+          this.#tried.wake();
+          await this.#rest(restMs);
+          restMs = Math.min(2 * restMs, longestRestMs);
+        }
+      }
+    } finally {
+      this.#release(own);
+    }
+  }
+
+  #release(own: object): void {
+    if (!this.#held.delete(own)) return;
+    this.#tried.wake();
+    if (this.#held.size === 0 && this.#final === null) this.#tell();
+  }
+
+  async #rest(ms: number): Promise<void> {
+    if (this.#isGivenUp || this.#final !== null) return;
+    let cancel = (): void => undefined;
+    await Promise.race([this.#resting.wait(), new Promise<void>((end) => (cancel = this.#clock.after(ms, end)))]);
+    cancel();
+  }
+
+  #tell(): void {
+    for (const listener of [...this.#listeners]) listener();
+  }
+}
+
+/** With the remedy, where one is known. */
+function diskMessage(location: string, error: unknown): string {
+  const remedy = remedyOf(error);
+  return `Cannot write into "${location}": ${messageOf(error)}${remedy === null ? "" : `; ${remedy}`}.`;
+}
