@@ -70,22 +70,33 @@ export function messageSpans(
   options: { readonly tokenizer: Tokenizer; readonly startToken: string; readonly messageCount: number },
 ): MessageSpan[] {
   const { text, literal, segments } = prompt;
-  const { startToken } = options;
-  const starts = placesOf(text, startToken, startToken.length).filter(
-    (start) => !literal.some((range) => range.start < start + startToken.length && start < range.end),
-  );
-  const locate = createLocator(prompt, options, starts);
+  const { startToken, messageCount } = options;
+  const starts = outsideOf(literal, placesOf(text, startToken, startToken.length), startToken.length);
   const ranges = characterRanges(segments, starts);
-  const spans: MessageSpan[] = [];
-  let previousEnd = locate(Math.min(...[...ranges.values()].map(({ start }) => start), text.length));
-  for (let message = 0; message < options.messageCount; message++) {
+  let first = text.length;
+  for (const { start } of ranges.values()) first = Math.min(first, start);
+  const places: { readonly start: number; readonly end: number }[] = [];
+  let previousEnd = first;
+  for (let message = 0; message < messageCount; message++) {
     const range = ranges.get(message);
-    const start = range === undefined ? previousEnd : locate(range.start);
-    const end = range === undefined ? previousEnd : locate(endOf(range, ranges.get(message + 1)));
-    spans.push({ message, start, end });
-    previousEnd = end;
+    const start = range?.start ?? previousEnd;
+    previousEnd = range === undefined ? previousEnd : endOf(range, ranges.get(message + 1));
+    places.push({ start, end: previousEnd });
   }
-  return spans;
+  const tokenAt = locateAll([first, ...places.flatMap(({ start, end }) => [start, end])], prompt, {
+    ...options,
+    textStarts: starts,
+  });
+  return places.map(({ start, end }, message) => ({ message, start: tokenAt.get(start)!, end: tokenAt.get(end)! }));
+}
+
+/** The places at which a text of this length touches none of the ranges. Both are in order. */
+function outsideOf(ranges: readonly TextRange[], places: readonly number[], length: number): readonly number[] {
+  let at = 0;
+  return places.filter((place) => {
+    while ((ranges[at]?.end ?? Infinity) <= place) at++;
+    return (ranges[at]?.start ?? Infinity) >= place + length;
+  });
 }
 
 type CharacterRange = { start: number; end: number };
@@ -116,27 +127,48 @@ function characterRanges(
   return ranges;
 }
 
-/** Finds the token that begins at a character offset (or the first one after it, where a token straddles the offset). */
-function createLocator(
+/**
+ * The tokens that begin at character offsets (or the first ones after them, where a token straddles the offset). All offsets in one
+ * pass, in order: each is found from the one before it, so that the whole costs what its text costs.
+ */
+function locateAll(
+  offsets: readonly number[],
   { text, tokens }: EncodedPrompt,
-  { tokenizer, startToken }: { readonly tokenizer: Tokenizer; readonly startToken: string },
-  textStarts: readonly number[],
-): (offset: number) => number {
+  options: {
+    readonly tokenizer: Tokenizer;
+    readonly startToken: string;
+    /** Where the start token stands in the text. */
+    readonly textStarts: readonly number[];
+  },
+): ReadonlyMap<number, number> {
+  const { tokenizer, startToken, textStarts } = options;
   const startId = tokenizer.tokenId(startToken);
   const tokenStarts = startId === null ? [] : placesOf(tokens, startId, 1);
   // Added tokens are cut out of the text first, so the n-th start text is the n-th start token.
   const isAnchored = textStarts.length === tokenStarts.length;
-  return (offset) => {
-    if (offset === 0) return 0;
-    if (offset === text.length) return tokens.length;
-    const anchor = isAnchored ? textStarts.findLastIndex((start) => start <= offset) : -1;
-    const fromText = anchor === -1 ? 0 : textStarts[anchor]!;
-    const fromToken = anchor === -1 ? 0 : tokenStarts[anchor]!;
-    if (fromText === offset) return fromToken;
+  const located = new Map<number, number>([
+    [0, 0],
+    [text.length, tokens.length],
+  ]);
+  let nextAnchor = 0;
+  let [offset, token] = [0, 0];
+  /** Characters that the tokens since the anchor write, and those that the text since the anchor is written with. */
+  let [written, expected] = [0, 0];
+  let decoder = tokenizer.startDecoding();
+  for (const wanted of offsets.toSorted((a, b) => a - b)) {
+    if (located.has(wanted)) continue;
+    for (; isAnchored && (textStarts[nextAnchor] ?? Infinity) <= wanted; nextAnchor++) {
+      [offset, token] = [textStarts[nextAnchor]!, tokenStarts[nextAnchor]!];
+      [written, expected] = [0, 0];
+      decoder = tokenizer.startDecoding();
+    }
     // Compared as decoded text: a normalizer may have changed lengths.
-    const written = tokenizer.decode(tokenizer.encode(text.slice(fromText, offset))).length;
-    return fromToken + countTokens(tokens.subarray(fromToken), written, tokenizer);
-  };
+    if (wanted > offset) expected += tokenizer.decode(tokenizer.encode(text.slice(offset, wanted))).length;
+    for (; written < expected && token < tokens.length; token++) written += decoder.push(tokens[token]!).length;
+    offset = wanted;
+    located.set(wanted, token);
+  }
+  return located;
 }
 
 /** Where a part stands in a text or in tokens, without overlaps. */
@@ -144,17 +176,4 @@ function placesOf<T>(whole: { indexOf(part: T, from: number): number }, part: T,
   const places: number[] = [];
   for (let at = whole.indexOf(part, 0); at !== -1; at = whole.indexOf(part, at + length)) places.push(at);
   return places;
-}
-
-/** How many tokens it takes to write `length` characters. */
-function countTokens(tokens: Uint32Array, length: number, tokenizer: Tokenizer): number {
-  const decoder = tokenizer.startDecoding();
-  let written = 0;
-  let count = 0;
-  for (const id of tokens) {
-    if (written >= length) break;
-    written += decoder.push(id).length;
-    count++;
-  }
-  return count;
 }
