@@ -53,7 +53,9 @@ export const trainSettings = section("Learning", {
     "makes a model for --env from nothing before it learns from rewards: clones a module's scripted expert, or recorded episodes",
   ),
   size: choice("<name>", "nano", "small").help("of that model: nano (0.4 million parameters) or small (1 million)"),
-  cloneTokens: whole(1_000_000, { value: "<tokens>", min: 1000 }).help("of conversations that it clones"),
+  cloneTokens: whole(null, { value: "<tokens>", min: 1000 }).help(
+    "of conversations that it clones (default: as many as half of the minutes allow, 1000000 at most)",
+  ),
   batch: whole(32).help("samples of an update (sft alone)"),
   threads: whole(null, { min: 1, max: 64 }).help(
     "of the engine and of the learner; the outcome depends on it (default: one for each core, 8 at most)",

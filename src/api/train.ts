@@ -32,7 +32,7 @@ import {
   type TrainingResult,
   runTraining,
 } from "../learner/index.ts";
-import { loadKernels, readCheckpoint } from "../learner/model/index.ts";
+import { loadKernels, readCheckpoint, shippedCheckpoint, shippedCheckpoints } from "../learner/model/index.ts";
 import { episodeRunner, groupRanking } from "../rollout/index.ts";
 import { chooseModel, modelPath, withShippedModel } from "./choose-model.ts";
 import { samplingOf } from "./choose-policy.ts";
@@ -114,7 +114,7 @@ export async function trainFrom(
   const prepared = await prepareTraining(given, stopping, onEvent);
   if (prepared === null) {
     const end = { type: "interrupted", reason: "it was interrupted while the expert was cloned" } as const;
-    const nothing = { steps: 0, checkpoint: "", comparison: null, greedy: null, alarms: [] };
+    const nothing = { steps: 0, checkpoint: "", comparison: null, greedy: null, verdict: null, alarms: [] };
     return { ...nothing, end, elapsedMs: performance.now() - begun, folder };
   }
   const { environment, split, modelFolder, heldOut, endTokenId, base } = prepared;
@@ -180,8 +180,10 @@ export async function trainFrom(
     const { algorithm, minutes, steps, evalEvery, checkpointEvery } = settings;
     onEvent({
       type: "notice",
-      message: `${environment.name} (${split}), ${modelFolder}, ${algorithm}; writing to ${folder}`,
+      message: `${environment.name} (${split}), ${basename(modelFolder)}, ${algorithm}; writing to ${folder}`,
     });
+    const stranger = prepared.strangerTo;
+    if (stranger !== null && saved === null) onEvent({ type: "notice", message: stranger });
     const result = await runTraining({
       ...{ learner, trainer, runEpisode: evaluate, runGreedily, heldOut, endTokenId, saved, drain, signal, onEvent },
       onStep: (row) => sink.write(pointOf(row)),
@@ -225,6 +227,12 @@ export type TrainingSettings = {
 /** Of the rollouts of a training. A small model talks in short turns; one that does not end its own is cut off soon. */
 export const rolloutDefaults: FlagValues = { maxNewTokens: 96, maxTurns: 20 };
 
+/** Below so many minutes the defaults are those of {@link shortTraining}. */
+const shortMinutes = 5;
+
+/** What shows soonest that a model learns: steps of half the size, at twice the rate from the second step on, and nothing that holds back. */
+const shortTraining = { groups: 8, lr: 6e-4, warmUp: 2, kl: 0 };
+
 /** May be given again to a training that is resumed. */
 const changeable: ReadonlySet<string> = new Set([
   ...["resume", "steps", "minutes", "metrics", "quiet"],
@@ -235,8 +243,14 @@ const changeable: ReadonlySet<string> = new Set([
 export async function readTraining({ resume, ...options }: TrainOptions): Promise<TrainingSettings> {
   const folder = readFlag(trainSettings.resume, resume);
   if (folder !== null) return readTrainingToResume(folder, options);
-  const settings = readFlags(trainSettings, options);
-  const { settings: base, surroundings } = await readOptions(options, rolloutDefaults);
+  const { settings: given, surroundings } = await readOptions(options, rolloutDefaults);
+  const asked = readFlags(trainSettings, options);
+  const isShort =
+    asked.minutes < shortMinutes && asked.steps === null && asked.algorithm === "grpo" && asked.fromExpert === null;
+  const settings = isShort ? readFlags(trainSettings, { ...shortTraining, ...options }) : asked;
+  // The small sibling makes several steps where the large one makes one.
+  const isSmall = isShort && given.model === null && given.env === "bookshop";
+  const base = isSmall ? { ...given, model: "bookshop-nano" } : given;
   checkCurves(base);
   const own = (["size", "cloneTokens"] as const).find((name) => options[name] !== undefined);
   if (settings.fromExpert === null && own !== undefined) {
@@ -256,10 +270,11 @@ export async function readTraining({ resume, ...options }: TrainOptions): Promis
       `Cannot train in "${out}": it holds a training; continue it with --resume ${out}, or name another --out.`,
     );
   }
-  // A short training that compared on all of them would do little else.
+  // A short training that compared on all of them would do little else; a model of its own takes half of the time.
+  const minutes = settings.fromExpert === null ? settings.minutes : settings.minutes / 2;
   const finalTasks =
     options.finalTasks === undefined
-      ? Math.min(settings.finalTasks, Math.max(21, Math.round(settings.minutes * 52.5)))
+      ? Math.min(settings.finalTasks, Math.max(21, Math.round(minutes * 52.5)))
       : settings.finalTasks;
   return { settings: { ...settings, finalTasks }, base, folder: out, surroundings };
 }
@@ -330,9 +345,9 @@ async function prepareTraining(
   const [held, trained] =
     evalSplit === split ? holdOut(indexes, finalFrom + finalTasks) : [[...Array(taskset.size).keys()], indexes];
   if (isMade) {
-    const { size, cloneTokens: tokens, minReward, threads } = settings;
+    const { size, cloneTokens: tokens, minutes, minReward, threads } = settings;
     const isWhole = await makeOwnModel({
-      ...{ fromExpert, size, tokens, minReward, environment, user, strategy, signal, cwd },
+      ...{ fromExpert, size, tokens, minutes, minReward, environment, user, strategy, signal, cwd },
       ...{ seed: base.seed, maxTurns: base.maxTurns, folder: resolve(cwd, folder) },
       threads: threads ?? Math.min(8, availableParallelism()),
       tasks: { count: trained.length, at: (place) => trainTasks.task(trained[place]!) },
@@ -376,7 +391,13 @@ async function prepareTraining(
   const createOrder = settings.order === "live" ? createLiveOrder : createTaskOrder;
   const order = createOrder({ indexes: trained, traitsOf: (index) => traitsOf(trainTasks, index), seed: base.seed });
   const endTokenId = renderer.stopTokenIds[0] ?? 0;
-  return { base, environment, split, modelFolder, checkpoint, renderer, user, strategy, grading, trainTasks, order, heldOut, endTokenId }; // prettier-ignore
+  const isShipped = shippedCheckpoints.some((name) => shippedCheckpoint(name) === modelFolder);
+  const strangerTo =
+    !isShipped || environment.name === "bookshop"
+      ? null
+      : `The model "${basename(modelFolder)}" has only seen the bookshop, never "${environment.name}", so hardly an episode will earn a reward to learn from; ` +
+        "clone an expert first (--from-expert), or name a --model that knows this world.";
+  return { base, environment, split, modelFolder, checkpoint, renderer, user, strategy, grading, trainTasks, order, heldOut, endTokenId, strangerTo }; // prettier-ignore
 }
 
 /** What tables of cases need to know of a task, from what its environment says of it. */
