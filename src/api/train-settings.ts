@@ -10,7 +10,10 @@ export const trainSettings = section("Learning", {
   algorithm: choice("<name>", "grpo", "reinforce", "sft").help(
     "grpo (rewards compared within a group), reinforce (with all of a step), or sft (imitates samples, see --from)",
   ),
-  minutes: number("<n>", 12, { above: 0 }).help("for everything, the closing evaluation included"),
+  minutes: number("<n>", 12, { above: 0 }).help(
+    "for everything, the closing evaluation included; with fewer than 5 the defaults are those of a demonstration: in the bookshop " +
+      "bookshop-nano learns the plainer tasks of three kinds, in smaller and bolder steps",
+  ),
   steps: whole().help("updates at most (default: as many as the minutes allow)"),
   groups: whole(16).help(
     "groups of a step that teach something; where all episodes earn the same, further tasks are run",
@@ -19,6 +22,12 @@ export const trainSettings = section("Learning", {
   maxGroups: whole().help("groups of a step at most, those that teach nothing included (default: twice --groups)"),
   order: choice("<how>", "live", "kind").help(
     "of tasks: live (cases oftener the more of their recent groups taught something), or kind (all kinds in turn)",
+  ),
+  kinds: text("<names>", "names of kinds, separated by commas").help(
+    "trains and compares on tasks of these kinds only, such as cancel,address (default: all)",
+  ),
+  maxLevel: whole(null, { value: "<level>" }).help(
+    "trains and compares on tasks of this level or a plainer one; 1 is the plainest (default: any)",
   ),
   penalty: number("<advantage>", 0.25, { min: 0 }).help(
     "taken off the advantage of an episode for each rule that it broke",

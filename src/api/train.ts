@@ -231,7 +231,10 @@ export const rolloutDefaults: FlagValues = { maxNewTokens: 96, maxTurns: 20 };
 const shortMinutes = 5;
 
 /** What shows soonest that a model learns: steps of half the size, at twice the rate from the second step on, and nothing that holds back. */
-const shortTraining = { groups: 8, lr: 6e-4, warmUp: 2, kl: 0 };
+const shortTraining = { groups: 8, lr: 6e-4, warmUp: 2, kl: 0, finalTasks: 84 };
+
+/** Three kinds of one goal each, in which refusals have to be learnt: their episodes are short, and two in five fail at first. */
+const shortBookshop = { kinds: "cancel,address,swap", maxLevel: 2 };
 
 /** May be given again to a training that is resumed. */
 const changeable: ReadonlySet<string> = new Set([
@@ -247,10 +250,11 @@ export async function readTraining({ resume, ...options }: TrainOptions): Promis
   const asked = readFlags(trainSettings, options);
   const isShort =
     asked.minutes < shortMinutes && asked.steps === null && asked.algorithm === "grpo" && asked.fromExpert === null;
-  const settings = isShort ? readFlags(trainSettings, { ...shortTraining, ...options }) : asked;
+  const isShown = isShort && given.env === "bookshop" && (given.model === null || given.model === "bookshop-nano");
+  const demonstration = { ...shortTraining, ...(isShown ? shortBookshop : {}) };
+  const settings = isShort ? readFlags(trainSettings, { ...demonstration, ...options }) : asked;
   // The small sibling makes several steps where the large one makes one.
-  const isSmall = isShort && given.model === null && given.env === "bookshop";
-  const base = isSmall ? { ...given, model: "bookshop-nano" } : given;
+  const base = isShown ? { ...given, model: "bookshop-nano" } : given;
   checkCurves(base);
   const own = (["size", "cloneTokens"] as const).find((name) => options[name] !== undefined);
   if (settings.fromExpert === null && own !== undefined) {
@@ -341,9 +345,15 @@ async function prepareTraining(
   const { finalFrom, finalTasks, evalTasks } = settings;
   const trainTasks = environment.taskset(split);
   const taskset = environment.taskset(evalSplit);
-  const indexes = readTaskList(base.tasks ?? "all", trainTasks);
+  const traitsOf = (of: Taskset, index: number): TaskTraits =>
+    traitsIn(lookIntoEnvironment(environment, of.task(index), ({ info }) => info) ?? new Map());
+  const chosen = (of: Taskset, list: readonly number[]): readonly number[] =>
+    chooseTasks(list, (index) => traitsOf(of, index), settings);
+  const indexes = chosen(trainTasks, readTaskList(base.tasks ?? "all", trainTasks));
   const [held, trained] =
-    evalSplit === split ? holdOut(indexes, finalFrom + finalTasks) : [[...Array(taskset.size).keys()], indexes];
+    evalSplit === split
+      ? holdOut(indexes, finalFrom + finalTasks)
+      : [chosen(taskset, [...Array(taskset.size).keys()]), indexes];
   if (isMade) {
     const { size, cloneTokens: tokens, minutes, minReward, threads } = settings;
     const isWhole = await makeOwnModel({
@@ -379,8 +389,6 @@ async function prepareTraining(
         `context ${contextLength}; no episode would have a turn. Give a --model with a longer context.`,
     );
   }
-  const traitsOf = (of: Taskset, index: number): TaskTraits =>
-    traitsIn(lookIntoEnvironment(environment, of.task(index), ({ info }) => info) ?? new Map());
   if (finalFrom > Math.max(0, held.length - 2)) {
     throw new ConfigurationError(
       `Cannot compare on held-out tasks from ${finalFrom}: there are ${held.length}, and two at least are compared; lower --final-from.`,
@@ -398,6 +406,34 @@ async function prepareTraining(
       : `The model "${basename(modelFolder)}" has only seen the bookshop, never "${environment.name}", so hardly an episode will earn a reward to learn from; ` +
         "clone an expert first (--from-expert), or name a --model that knows this world.";
   return { base, environment, split, modelFolder, checkpoint, renderer, user, strategy, grading, trainTasks, order, heldOut, endTokenId, strangerTo }; // prettier-ignore
+}
+
+/** Tasks of the requested kinds and levels; those that name no level are of level 1. Throws a `ConfigurationError` if none is left. */
+function chooseTasks(
+  indexes: readonly number[],
+  traitsOf: (index: number) => TaskTraits,
+  { kinds, maxLevel }: Pick<TrainSettings, "kinds" | "maxLevel">,
+): readonly number[] {
+  if (kinds === null && maxLevel === null) return indexes;
+  const names = kinds?.split(",").map((name) => name.trim()) ?? null;
+  const known = new Set<string>();
+  const chosen = indexes.filter((index) => {
+    const { kind, level } = traitsOf(index);
+    known.add(kind);
+    return (names === null || names.includes(kind)) && (level ?? 1) <= (maxLevel ?? Infinity);
+  });
+  const unknown = names?.find((name) => !known.has(name));
+  if (unknown !== undefined) {
+    throw new ConfigurationError(
+      `Cannot train on tasks of kind "${unknown}": the kinds are ${[...known].toSorted().join(", ")}; correct --kinds.`,
+    );
+  }
+  if (chosen.length === 0) {
+    throw new ConfigurationError(
+      `Cannot train on tasks of level ${maxLevel} or a plainer one: there are none; raise --max-level.`,
+    );
+  }
+  return chosen;
 }
 
 /** What tables of cases need to know of a task, from what its environment says of it. */
