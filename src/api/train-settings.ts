@@ -12,7 +12,7 @@ export const trainSettings = section("Learning", {
   ),
   minutes: number("<n>", 12, { above: 0 }).help(
     "for everything, the closing evaluation included; with fewer than 5 the defaults are those of a demonstration: in the bookshop " +
-      "bookshop-nano learns the plainer tasks of three kinds, in smaller and bolder steps",
+      "bookshop-nano learns which orders cannot be cancelled, in small steps",
   ),
   steps: whole().help("updates at most (default: as many as the minutes allow)"),
   groups: whole(16).help(
@@ -23,11 +23,8 @@ export const trainSettings = section("Learning", {
   order: choice("<how>", "live", "kind").help(
     "of tasks: live (cases oftener the more of their recent groups taught something), or kind (all kinds in turn)",
   ),
-  kinds: text("<names>", "names of kinds, separated by commas").help(
-    "trains and compares on tasks of these kinds only, such as cancel,address (default: all)",
-  ),
-  maxLevel: whole(null, { value: "<level>" }).help(
-    "trains and compares on tasks of this level or a plainer one; 1 is the plainest (default: any)",
+  cases: text("<names>", "names of kinds and cases, separated by commas").help(
+    "trains and compares on tasks of these kinds or cases only, such as address,cancel/plain (default: all)",
   ),
   penalty: number("<advantage>", 0.25, { min: 0 }).help(
     "taken off the advantage of an episode for each rule that it broke",

@@ -17,13 +17,13 @@ it("compares a short training on fewer tasks, so that it has time to learn", asy
 it("has the defaults of a demonstration below five minutes, each of which may be given otherwise", async () => {
   const read = async (options: TrainOptions): Promise<Record<string, unknown>> => {
     const { settings, base } = await readTraining({ variables: {}, ...options });
-    const { groups, kl, kinds } = settings;
-    return { groups, kl, kinds, model: base.model };
+    const { groups, kl, cases } = settings;
+    return { groups, kl, cases, model: base.model };
   };
-  const kinds = "cancel,address,swap";
-  const whole = { groups: 16, kl: 0.1, kinds: null, model: null };
-  expect(await read({ minutes: 2 })).toEqual({ groups: 8, kl: 0, kinds, model: "bookshop-nano" });
-  expect(await read({ minutes: 2, groups: 4, kinds: "owner" })).toMatchObject({ groups: 4, kinds: "owner" });
+  const cases = "cancel/plain,cancel/shipped,cancel/delivered";
+  const whole = { groups: 16, kl: 0.1, cases: null, model: null };
+  expect(await read({ minutes: 2 })).toEqual({ groups: 8, kl: 0, cases, model: "bookshop-nano" });
+  expect(await read({ minutes: 2, groups: 4, cases: "owner" })).toMatchObject({ groups: 4, cases: "owner" });
   expect(await read({ minutes: 2, model: "bookshop-1m" })).toEqual({ ...whole, groups: 8, kl: 0, model: "bookshop-1m" }); // prettier-ignore
   for (const options of [{}, { minutes: 5 }, { minutes: 2, steps: 3 }, { minutes: 2, algorithm: "reinforce" as const }])
     expect(await read(options), JSON.stringify(options)).toEqual(whole);
@@ -32,8 +32,9 @@ it("has the defaults of a demonstration below five minutes, each of which may be
 it("says what to correct where no task is left, and that a model of the bookshop does not know another world", async () => {
   const { cwd, env, settings } = await prepareTinyTraining();
   const given = { cwd, variables: {}, env, ...settings, out: "chosen" };
-  await expect(train({ ...given, kinds: "acorn" })).rejects.toThrow('on tasks of kind "acorn"');
-  await expect(train({ ...given, maxLevel: 1, kinds: "all, oak" })).rejects.toThrow('kind "oak": the kinds are all');
+  await expect(train({ ...given, cases: "all, oak" })).rejects.toThrow(
+    'of "oak": the kinds and cases are all; correct',
+  );
   const notices: string[] = [];
   const stop = new AbortController();
   const onEvent = (event: TrainingEvent): void => {

@@ -230,11 +230,11 @@ export const rolloutDefaults: FlagValues = { maxNewTokens: 96, maxTurns: 20 };
 /** Below so many minutes the defaults are those of {@link shortTraining}. */
 const shortMinutes = 5;
 
-/** What shows soonest that a model learns: steps of half the size, at twice the rate from the second step on, and nothing that holds back. */
-const shortTraining = { groups: 8, lr: 6e-4, warmUp: 2, kl: 0, finalTasks: 84 };
+/** What shows soonest that a model learns: steps of half the size, and nothing that holds back. */
+const shortTraining = { groups: 8, warmUp: 2, kl: 0, finalTasks: 48 };
 
-/** Three kinds of one goal each, in which refusals have to be learnt: their episodes are short, and two in five fail at first. */
-const shortBookshop = { kinds: "cancel,address,swap", maxLevel: 2 };
+/** One habit to unlearn: shipped and delivered orders are cancelled like all others at first. The episodes are short. */
+const shortBookshop = { cases: "cancel/plain,cancel/shipped,cancel/delivered" };
 
 /** May be given again to a training that is resumed. */
 const changeable: ReadonlySet<string> = new Set([
@@ -348,7 +348,7 @@ async function prepareTraining(
   const traitsOf = (of: Taskset, index: number): TaskTraits =>
     traitsIn(lookIntoEnvironment(environment, of.task(index), ({ info }) => info) ?? new Map());
   const chosen = (of: Taskset, list: readonly number[]): readonly number[] =>
-    chooseTasks(list, (index) => traitsOf(of, index), settings);
+    chooseTasks(list, (index) => traitsOf(of, index), settings.cases);
   const indexes = chosen(trainTasks, readTaskList(base.tasks ?? "all", trainTasks));
   const [held, trained] =
     evalSplit === split
@@ -408,32 +408,26 @@ async function prepareTraining(
   return { base, environment, split, modelFolder, checkpoint, renderer, user, strategy, grading, trainTasks, order, heldOut, endTokenId, strangerTo }; // prettier-ignore
 }
 
-/** Tasks of the requested kinds and levels; those that name no level are of level 1. Throws a `ConfigurationError` if none is left. */
+/** Tasks of the kinds and cases that `names` lists, separated by commas; `null`: all. Throws a `ConfigurationError` that lists what there is. */
 function chooseTasks(
   indexes: readonly number[],
   traitsOf: (index: number) => TaskTraits,
-  { kinds, maxLevel }: Pick<TrainSettings, "kinds" | "maxLevel">,
+  names: string | null,
 ): readonly number[] {
-  if (kinds === null && maxLevel === null) return indexes;
-  const names = kinds?.split(",").map((name) => name.trim()) ?? null;
+  if (names === null) return indexes;
+  const wanted = new Set(names.split(",").map((name) => name.trim()));
   const known = new Set<string>();
   const chosen = indexes.filter((index) => {
-    const { kind, level } = traitsOf(index);
-    known.add(kind);
-    return (names === null || names.includes(kind)) && (level ?? 1) <= (maxLevel ?? Infinity);
+    const { kind, case: situation } = traitsOf(index);
+    const own = situation === null ? [kind] : [kind, situation];
+    for (const name of own) known.add(name);
+    return own.some((name) => wanted.has(name));
   });
-  const unknown = names?.find((name) => !known.has(name));
-  if (unknown !== undefined) {
-    throw new ConfigurationError(
-      `Cannot train on tasks of kind "${unknown}": the kinds are ${[...known].toSorted().join(", ")}; correct --kinds.`,
-    );
-  }
-  if (chosen.length === 0) {
-    throw new ConfigurationError(
-      `Cannot train on tasks of level ${maxLevel} or a plainer one: there are none; raise --max-level.`,
-    );
-  }
-  return chosen;
+  const unknown = [...wanted].find((name) => !known.has(name));
+  if (unknown === undefined) return chosen;
+  throw new ConfigurationError(
+    `Cannot train on tasks of "${unknown}": the kinds and cases are ${[...known].toSorted().join(", ")}; correct --cases.`,
+  );
 }
 
 /** What tables of cases need to know of a task, from what its environment says of it. */
