@@ -18,7 +18,8 @@ import { join, resolve } from "node:path";
 
 import { root } from "../scripts/run-command.mjs";
 import { checkFlags, learningRun } from "./lib/learning-run.mjs";
-import { caseTable, comparisonTable } from "../dist/cli/display/training-display.js";
+import { caseTable } from "./lib/case-table.mjs";
+import { comparisonTable } from "../dist/cli/display/training-display.js";
 import { modelPath } from "../dist/api/choose-model.js";
 import { rolloutDefaults, traitsIn } from "../dist/api/train.js";
 import { worldVersion } from "../dist/environments/bookshop/index.js";
@@ -66,10 +67,8 @@ for (const mask of masks) {
     const after = await measure(`${mask}-${seed}`, join(folder, "checkpoints", last));
     const [sampled, greedy] = ["sampled", "greedy"].map((how) => compare(before[how], after[how]));
     runs.push({ mask, seed, sampled, greedy });
-    process.stdout.write(`\n${mask}, seed ${seed}, ${last}: ${tasks} tasks of ${split}, at temperature 1\n`);
-    process.stdout.write(
-      `${comparisonTable(sampled).join("\n")}\n\ngreedily\n${comparisonTable(greedy).join("\n")}\n\n`,
-    );
+    process.stdout.write(`\n${mask}, seed ${seed}, ${last}: ${tasks} tasks of ${split}\n`);
+    process.stdout.write(`${comparisonTable(sampled, greedy).join("\n")}\n\n`);
     process.stdout.write(`${caseTable(sampled, greedy).join("\n")}\n`);
     for (const how of ["sampled", "greedy"]) {
       for (const { kind, before: was, after: is } of fallenCases(before[how], after[how])) {

@@ -23,7 +23,8 @@ process.exitCode = training in steps ? await train(chosenModel, training) : awai
 /** One of the trainings; the last line of its output is its comparison over all tasks. */
 async function train(model, sabotage) {
   const { learningRun } = await import("./lib/learning-run.mjs");
-  const { caseTable, comparisonTable } = await import("../dist/cli/display/training-display.js");
+  const { comparisonTable } = await import("../dist/cli/display/training-display.js");
+  const { caseTable } = await import("./lib/case-table.mjs");
   const flags = {
     model,
     env: join(root, "bench", "lib", "habit-bookshop.mjs"),
@@ -45,10 +46,7 @@ async function train(model, sabotage) {
   const [names, ...rows] = (await readFile(join(folder, "metrics.csv"), "utf8")).trim().split("\n");
   await rm(folder, { recursive: true });
   if (end.type !== "steps") throw new Error(`The training ended by "${end.type}": ${end.reason}.`);
-  console.log(
-    ["at temperature 1", ...comparisonTable(comparison), "", "greedily", ...comparisonTable(greedy)].join("\n"),
-  );
-  console.log(["", ...caseTable(comparison, greedy)].join("\n"));
+  console.log([...comparisonTable(comparison, greedy), "", ...caseTable(comparison, greedy)].join("\n"));
   const { before, gain } = comparison[0];
   const place = names.split(",").indexOf("held_out_pass_rate");
   const inBetween = rows.map((row) => row.split(",")[place]).find((rate) => rate !== "");

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { defineEnvironment } from "../environments/index.ts";
 import type { TrainingEvent } from "../learner/index.ts";
 import { loadModelFolder } from "../tokenizers/index.ts";
+import { planCloning } from "./from-expert.ts";
 import { rollout } from "./rollout.ts";
 import { train, type TrainOptions } from "./train.ts";
 
@@ -96,5 +97,25 @@ describe("train({ fromExpert })", () => {
   it("refuses flags of a model that is not made", async () => {
     await expect(train({ ...small, cwd, out: "refused" })).rejects.toThrow("--clone-tokens without --from-expert");
     await expect(train({ env, cwd, variables: {}, size: "small" })).rejects.toThrow("--size without --from-expert");
+  });
+});
+
+describe("planCloning()", () => {
+  const ms = 0.3;
+
+  it("clones as much as half of the time allows, a million tokens at most", () => {
+    expect(planCloning({ requested: null, msPerToken: ms, minutes: 60 }).tokens).toBe(1_000_000);
+    const { tokens, remark } = planCloning({ requested: null, msPerToken: ms, minutes: 6 });
+    expect(tokens).toBe(600_000);
+    expect(remark).toBe("cloning 600000 tokens takes about 3.0 of 6.0 minutes on this machine");
+  });
+
+  it("says beforehand when the time will not suffice, and what would", () => {
+    expect(planCloning({ requested: null, msPerToken: ms, minutes: 2 }).remark).toMatch(
+      /^cloning 200000 tokens .* fewer than 400000 tokens .* give --minutes 4 or more$/,
+    );
+    const { tokens, remark } = planCloning({ requested: 1_000_000, msPerToken: ms, minutes: 6 });
+    expect(tokens).toBe(1_000_000);
+    expect(remark).toMatch(/leaves too little for rewards: give --minutes 10 or more, or --clone-tokens 600000$/);
   });
 });

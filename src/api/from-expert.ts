@@ -3,6 +3,7 @@
 
 import { createHash } from "node:crypto";
 import { existsSync, statSync } from "node:fs";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { z } from "zod";
 import {
@@ -25,6 +26,7 @@ import {
   ownRecipe,
 } from "../learner/pretraining/index.ts";
 import { createRandom, deriveSeed } from "../lib/random.ts";
+import { jsonOf } from "../lib/text.ts";
 import { dumpJson, fromPlain } from "../python-semantics/json/index.ts";
 import { runChatEpisode } from "../rollout/index.ts";
 import { readEpisodes } from "../store/index.ts";
@@ -56,8 +58,10 @@ export type OwnModelOptions = {
   /** A module with an {@link Expert} as its default export, or the folder of a recorded run. */
   readonly fromExpert: string;
   readonly size: "small" | "nano";
-  /** Of conversations to clone. */
-  readonly tokens: number;
+  /** Conversation tokens to clone; `null`: as many as half of the remaining time allows, a million at most. */
+  readonly tokens: number | null;
+  /** Minutes that the whole training has left, cloning included. */
+  readonly minutes: number;
   readonly seed: number;
   readonly threads: number;
   readonly maxTurns: number;
@@ -86,19 +90,89 @@ export async function makeOwnModel(options: OwnModelOptions): Promise<boolean> {
     .update(JSON.stringify([first, options.size, tokens]))
     .digest("hex")
     .slice(0, 12);
-  notice(`cloning ${fromExpert}: ${tokens} tokens of conversations`);
+  // Named after these conversations: those of another expert make another model.
+  const stateFolder = join(folder, "cloning", digest);
   const begun = performance.now();
-  return cloneFromNothing(ownRecipe(options.size, { tokens, seed, threads }), conversations, {
-    folder: join(folder, "model"),
-    // Of these conversations: those of another expert are another model.
-    stateFolder: join(folder, "cloning", digest),
-    signal,
-    report: ({ phase, step, tokens: done, training }) => {
-      const seconds = ((performance.now() - begun) / 1000).toFixed(0);
-      const learnt = training === null ? "" : `, ${training.nll.toFixed(3)} nats a token`;
-      notice(`${phase}: step ${step}, ${done} tokens${learnt}, ${seconds} s`);
+  const chooseTokens = async (msPerToken: number): Promise<number> => {
+    const minutes = options.minutes - (performance.now() - begun) / 60_000;
+    const plan = planCloning({ requested: tokens, msPerToken, minutes });
+    notice(plan.remark);
+    await writePlan(stateFolder, plan.tokens);
+    return plan.tokens;
+  };
+  return cloneFromNothing(
+    {
+      recipeOf: (count) => ownRecipe(options.size, { tokens: count, seed, threads }),
+      tokens: (await readPlan(stateFolder)) ?? chooseTokens,
     },
-  });
+    conversations,
+    {
+      folder: join(folder, "model"),
+      stateFolder,
+      signal,
+      report: ({ phase, step, tokens: done, training }) => {
+        const seconds = ((performance.now() - begun) / 1000).toFixed(0);
+        const learnt = training === null ? "" : `, ${training.nll.toFixed(3)} nats a token`;
+        notice(`${phase}: step ${step}, ${done} tokens${learnt}, ${seconds} s`);
+      },
+    },
+  );
+}
+
+/** What a training with `--from-expert` intends to clone, and what to tell its user beforehand. */
+export type CloningBudget = {
+  readonly tokens: number;
+  /** A line for people: how long the cloning takes, and a remedy if too little time is left for rewards. */
+  readonly remark: string;
+};
+
+/** Conversation tokens below which a clone mostly writes garbage at temperature 1 (docs/learner-log.md). */
+const fewestTokens = 400_000;
+const mostTokens = 1_000_000;
+/** Share of the time that cloning may take; the evaluations and the steps of rewards need the rest. */
+const cloningShare = 0.5;
+
+/** `requested`: conversation tokens, `null` leaves the choice to the time. `minutes`: left for everything. */
+export function planCloning(given: {
+  readonly requested: number | null;
+  readonly msPerToken: number;
+  readonly minutes: number;
+}): CloningBudget {
+  const { requested, msPerToken, minutes } = given;
+  const minutesFor = (tokens: number): number => (tokens * msPerToken) / 60_000;
+  const affordable = (cloningShare * minutes) / minutesFor(1);
+  const rounded = Math.max(10_000, Math.floor(Math.min(mostTokens, affordable) / 10_000) * 10_000);
+  const tokens = requested ?? rounded;
+  const needed = Math.max(1, Math.ceil(minutesFor(requested ?? fewestTokens) / cloningShare));
+  const takes = `cloning ${tokens} tokens takes about ${minutesFor(tokens).toFixed(1)} of ${minutes.toFixed(1)} minutes on this machine`;
+  if (requested === null) {
+    const remark =
+      tokens < fewestTokens
+        ? `${takes}: a clone of fewer than ${fewestTokens} tokens seldom speaks well enough to learn from rewards; give --minutes ${needed} or more`
+        : takes;
+    return { tokens, remark };
+  }
+  if (requested <= affordable) return { tokens, remark: takes };
+  const remedy = `give --minutes ${needed} or more${rounded < requested ? `, or --clone-tokens ${rounded}` : ""}`;
+  return { tokens, remark: `${takes}, which leaves too little for rewards: ${remedy}` };
+}
+
+const planFile = "plan.json";
+const planSchema = z.object({ tokens: z.int().min(1) });
+
+/** The number of tokens that an interrupted cloning was planned with; `null` if none was planned. */
+async function readPlan(stateFolder: string): Promise<number | null> {
+  const text = await readFile(join(stateFolder, planFile), "utf8").catch(() => null);
+  return text === null ? null : (planSchema.safeParse(jsonOf(text)).data?.tokens ?? null);
+}
+
+async function writePlan(stateFolder: string, tokens: number): Promise<void> {
+  await mkdir(stateFolder, { recursive: true });
+  await writeFile(
+    join(stateFolder, planFile),
+    `${JSON.stringify({ tokens })}
+`,
+  );
 }
 
 async function expertConversations(options: OwnModelOptions): Promise<ConversationSource> {

@@ -10,7 +10,10 @@ export const trainSettings = section("Learning", {
   algorithm: choice("<name>", "grpo", "reinforce", "sft").help(
     "grpo (rewards compared within a group), reinforce (with all of a step), or sft (imitates samples, see --from)",
   ),
-  minutes: number("<n>", 12, { above: 0 }).help("for everything, the closing evaluation included"),
+  minutes: number("<n>", 12, { above: 0 }).help(
+    "for everything, the closing evaluation included; with fewer than 5 the defaults are those of a demonstration: in the bookshop " +
+      "bookshop-nano learns which orders cannot be cancelled, in small steps",
+  ),
   steps: whole().help("updates at most (default: as many as the minutes allow)"),
   groups: whole(16).help(
     "groups of a step that teach something; where all episodes earn the same, further tasks are run",
@@ -19,6 +22,9 @@ export const trainSettings = section("Learning", {
   maxGroups: whole().help("groups of a step at most, those that teach nothing included (default: twice --groups)"),
   order: choice("<how>", "live", "kind").help(
     "of tasks: live (cases oftener the more of their recent groups taught something), or kind (all kinds in turn)",
+  ),
+  cases: text("<names>", "names of kinds and cases, separated by commas").help(
+    "trains and compares on tasks of these kinds or cases only, such as address,cancel/plain (default: all)",
   ),
   penalty: number("<advantage>", 0.25, { min: 0 }).help(
     "taken off the advantage of an episode for each rule that it broke",
@@ -53,7 +59,9 @@ export const trainSettings = section("Learning", {
     "makes a model for --env from nothing before it learns from rewards: clones a module's scripted expert, or recorded episodes",
   ),
   size: choice("<name>", "nano", "small").help("of that model: nano (0.4 million parameters) or small (1 million)"),
-  cloneTokens: whole(1_000_000, { value: "<tokens>", min: 1000 }).help("of conversations that it clones"),
+  cloneTokens: whole(null, { value: "<tokens>", min: 1000 }).help(
+    "of conversations that it clones (default: as many as half of the minutes allow, 1000000 at most)",
+  ),
   batch: whole(32).help("samples of an update (sft alone)"),
   threads: whole(null, { min: 1, max: 64 }).help(
     "of the engine and of the learner; the outcome depends on it (default: one for each core, 8 at most)",

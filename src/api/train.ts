@@ -34,7 +34,7 @@ import {
   type TrainingResult,
   runTraining,
 } from "../learner/index.ts";
-import { loadKernels, readCheckpoint } from "../learner/model/index.ts";
+import { loadKernels, readCheckpoint, shippedCheckpoint, shippedCheckpoints } from "../learner/model/index.ts";
 import { episodeRunner, groupRanking } from "../rollout/index.ts";
 import { chooseModel, modelPath, withShippedModel } from "./choose-model.ts";
 import { samplingOf } from "./choose-policy.ts";
@@ -118,7 +118,7 @@ export async function trainFrom(
   const prepared = await prepareTraining(given, stopping, onEvent);
   if (prepared === null) {
     const end = { type: "interrupted", reason: "it was interrupted while the expert was cloned" } as const;
-    const nothing = { steps: 0, checkpoint: "", comparison: null, greedy: null, alarms: [] };
+    const nothing = { steps: 0, checkpoint: "", comparison: null, greedy: null, verdict: null, alarms: [] };
     return { ...nothing, end, elapsedMs: performance.now() - begun, folder };
   }
   const { environment, split, modelFolder, heldOut, endTokenId, base } = prepared;
@@ -191,7 +191,8 @@ export async function trainFrom(
       await replaceFile(join(place, "train.json"), `${dumpJson(fromPlain(facts), { indent: 2 })}\n`).catch(refuse);
     }
     const { algorithm, minutes, steps, evalEvery, checkpointEvery } = settings;
-    notice(`${environment.name} (${split}), ${modelFolder}, ${algorithm}; writing to ${folder}`);
+    notice(`${environment.name} (${split}), ${basename(modelFolder)}, ${algorithm}; writing to ${folder}`);
+    if (prepared.strangerTo !== null && saved === null) notice(prepared.strangerTo);
     const result = await runTraining({
       ...{ learner, trainer, runEpisode: evaluate, runGreedily, heldOut, endTokenId, saved, drain, signal, onEvent },
       onStep: (row) => sink.write(pointOf(row)),
@@ -236,6 +237,15 @@ export type TrainingSettings = {
 /** Of the rollouts of a training. A small model talks in short turns; one that does not end its own is cut off soon. */
 export const rolloutDefaults: FlagValues = { maxNewTokens: 96, maxTurns: 20 };
 
+/** Below so many minutes the defaults are those of {@link shortTraining}. */
+const shortMinutes = 5;
+
+/** What shows soonest that a model learns: steps of half the size, and nothing that holds back. */
+const shortTraining = { groups: 8, warmUp: 2, kl: 0, finalTasks: 48 };
+
+/** One habit to unlearn: shipped and delivered orders are cancelled like all others at first. The episodes are short. */
+const shortBookshop = { cases: "cancel/plain,cancel/shipped,cancel/delivered" };
+
 /** May be given again to a training that is resumed. */
 const changeable: ReadonlySet<string> = new Set([
   ...["resume", "steps", "minutes", "metrics", "quiet"],
@@ -246,8 +256,15 @@ const changeable: ReadonlySet<string> = new Set([
 export async function readTraining({ resume, ...options }: TrainOptions): Promise<TrainingSettings> {
   const folder = readFlag(trainSettings.resume, resume);
   if (folder !== null) return readTrainingToResume(folder, options);
-  const settings = readFlags(trainSettings, options);
-  const { settings: base, surroundings } = await readOptions(options, rolloutDefaults);
+  const { settings: given, surroundings } = await readOptions(options, rolloutDefaults);
+  const asked = readFlags(trainSettings, options);
+  const isShort =
+    asked.minutes < shortMinutes && asked.steps === null && asked.algorithm === "grpo" && asked.fromExpert === null;
+  const isShown = isShort && given.env === "bookshop" && (given.model === null || given.model === "bookshop-nano");
+  const demonstration = { ...shortTraining, ...(isShown ? shortBookshop : {}) };
+  const settings = isShort ? readFlags(trainSettings, { ...demonstration, ...options }) : asked;
+  // The small sibling makes several steps where the large one makes one.
+  const base = isShown ? { ...given, model: "bookshop-nano" } : given;
   checkCurves(base);
   const own = (["size", "cloneTokens"] as const).find((name) => options[name] !== undefined);
   if (settings.fromExpert === null && own !== undefined) {
@@ -267,10 +284,11 @@ export async function readTraining({ resume, ...options }: TrainOptions): Promis
       `Cannot train in "${out}": it holds a training; continue it with --resume ${out}, or name another --out.`,
     );
   }
-  // A short training that compared on all of them would do little else.
+  // A short training that compared on all of them would do little else; a model of its own takes half of the time.
+  const minutes = settings.fromExpert === null ? settings.minutes : settings.minutes / 2;
   const finalTasks =
     options.finalTasks === undefined
-      ? Math.min(settings.finalTasks, Math.max(21, Math.round(settings.minutes * 52.5)))
+      ? Math.min(settings.finalTasks, Math.max(21, Math.round(minutes * 52.5)))
       : settings.finalTasks;
   return { settings: { ...settings, finalTasks }, base, folder: out, surroundings };
 }
@@ -337,13 +355,19 @@ async function prepareTraining(
   const { finalFrom, finalTasks, evalTasks } = settings;
   const trainTasks = environment.taskset(split);
   const taskset = environment.taskset(evalSplit);
-  const indexes = readTaskList(base.tasks ?? "all", trainTasks);
+  const traitsOf = (of: Taskset, index: number): TaskTraits =>
+    traitsIn(lookIntoEnvironment(environment, of.task(index), ({ info }) => info) ?? new Map());
+  const chosen = (of: Taskset, list: readonly number[]): readonly number[] =>
+    chooseTasks(list, (index) => traitsOf(of, index), settings.cases);
+  const indexes = chosen(trainTasks, readTaskList(base.tasks ?? "all", trainTasks));
   const [held, trained] =
-    evalSplit === split ? holdOut(indexes, finalFrom + finalTasks) : [[...Array(taskset.size).keys()], indexes];
+    evalSplit === split
+      ? holdOut(indexes, finalFrom + finalTasks)
+      : [chosen(taskset, [...Array(taskset.size).keys()]), indexes];
   if (isMade) {
-    const { size, cloneTokens: tokens, minReward, threads } = settings;
+    const { size, cloneTokens: tokens, minutes, minReward, threads } = settings;
     const isWhole = await makeOwnModel({
-      ...{ fromExpert, size, tokens, minReward, environment, user, strategy, signal, cwd },
+      ...{ fromExpert, size, tokens, minutes, minReward, environment, user, strategy, signal, cwd },
       ...{ seed: base.seed, maxTurns: base.maxTurns, folder: resolve(cwd, folder) },
       threads: threads ?? Math.min(8, availableParallelism()),
       tasks: { count: trained.length, at: (place) => trainTasks.task(trained[place]!) },
@@ -375,8 +399,6 @@ async function prepareTraining(
         `context ${contextLength}; no episode would have a turn. Give a --model with a longer context.`,
     );
   }
-  const traitsOf = (of: Taskset, index: number): TaskTraits =>
-    traitsIn(lookIntoEnvironment(environment, of.task(index), ({ info }) => info) ?? new Map());
   if (finalFrom > Math.max(0, held.length - 2)) {
     throw new ConfigurationError(
       `Cannot compare on held-out tasks from ${finalFrom}: there are ${held.length}, and two at least are compared; lower --final-from.`,
@@ -387,7 +409,35 @@ async function prepareTraining(
   const createOrder = settings.order === "live" ? createLiveOrder : createTaskOrder;
   const order = createOrder({ indexes: trained, traitsOf: (index) => traitsOf(trainTasks, index), seed: base.seed });
   const endTokenId = renderer.stopTokenIds[0] ?? 0;
-  return { base, environment, split, modelFolder, checkpoint, renderer, user, strategy, grading, trainTasks, order, heldOut, endTokenId }; // prettier-ignore
+  const isShipped = shippedCheckpoints.some((name) => shippedCheckpoint(name) === modelFolder);
+  const strangerTo =
+    !isShipped || environment.name === "bookshop"
+      ? null
+      : `The model "${basename(modelFolder)}" has only seen the bookshop, never "${environment.name}", so hardly an episode will earn a reward to learn from; ` +
+        "clone an expert first (--from-expert), or name a --model that knows this world.";
+  return { base, environment, split, modelFolder, checkpoint, renderer, user, strategy, grading, trainTasks, order, heldOut, endTokenId, strangerTo }; // prettier-ignore
+}
+
+/** Tasks of the kinds and cases that `names` lists, separated by commas; `null`: all. Throws a `ConfigurationError` that lists what there is. */
+function chooseTasks(
+  indexes: readonly number[],
+  traitsOf: (index: number) => TaskTraits,
+  names: string | null,
+): readonly number[] {
+  if (names === null) return indexes;
+  const wanted = new Set(names.split(",").map((name) => name.trim()));
+  const known = new Set<string>();
+  const chosen = indexes.filter((index) => {
+    const { kind, case: situation } = traitsOf(index);
+    const own = situation === null ? [kind] : [kind, situation];
+    for (const name of own) known.add(name);
+    return own.some((name) => wanted.has(name));
+  });
+  const unknown = [...wanted].find((name) => !known.has(name));
+  if (unknown === undefined) return chosen;
+  throw new ConfigurationError(
+    `Cannot train on tasks of "${unknown}": the kinds and cases are ${[...known].toSorted().join(", ")}; correct --cases.`,
+  );
 }
 
 /** What tables of cases need to know of a task, from what its environment says of it. */

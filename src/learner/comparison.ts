@@ -117,6 +117,46 @@ export function fallenCases(before: readonly TaskOutcome[], after: readonly Task
   });
 }
 
+/** What a training is judged by. */
+export type JudgedTraining = {
+  /** All held-out tasks, sampled as in training. */
+  readonly sampled: ComparedKind;
+  /** The same tasks at temperature 0; `null`: they were not run so. */
+  readonly greedy: ComparedKind | null;
+  readonly steps: number;
+  /** False: no group of any step had episodes that earned different rewards. */
+  readonly taught: boolean;
+  readonly minutes: number;
+};
+
+/**
+ * One sentence about a training: whether the pass rate on held-out tasks rose. It speaks of the greedy rate where there is one,
+ * which has less noise, and of nothing else, so that two chances do not make a rise.
+ */
+export function trainingVerdict({ sampled, greedy, steps, taught, minutes }: JudgedTraining): string {
+  const more = `give it more time, such as --minutes ${Math.max(2, Math.ceil(3 * minutes))}`;
+  if (steps === 0) return `Not enough time to tell: no step was made in ${minutes} minutes; ${more}.`;
+  const made = `${steps} step${steps === 1 ? "" : "s"}`;
+  if (!taught) {
+    return (
+      `Nothing could be learnt in ${made}: all episodes of each group earned the same reward; ` +
+      "train on tasks that sometimes succeed, or clone an expert first (--from-expert)."
+    );
+  }
+  const { before, after, gain, gainInterval, tasks } = greedy ?? sampled;
+  const percent = (share: number): string => (share * 100).toFixed(1);
+  const signed = (share: number): string => `${share < 0 ? "-" : "+"}${percent(Math.abs(share))}`;
+  const rate = greedy === null ? "pass rate at temperature 1" : "greedy pass rate";
+  const interval =
+    gainInterval === null ? "" : `, 95 % interval ${signed(gainInterval.low)} to ${signed(gainInterval.high)}`;
+  const change = `from ${percent(before)} to ${percent(after)} % of ${tasks} held-out tasks`;
+  if (gainInterval !== null && gainInterval.low > 0)
+    return `It learnt: the ${rate} rose by ${percent(gain)} points in ${made}, ${change}${interval}.`;
+  if (gainInterval !== null && gainInterval.high < 0)
+    return `It got worse: the ${rate} fell by ${percent(-gain)} points in ${made}, ${change}${interval}.`;
+  return `Not enough to tell: in ${made} the ${rate} went ${change}${interval}; ${more}.`;
+}
+
 type OutcomePair = readonly [before: TaskOutcome, after: TaskOutcome];
 
 function difference(pairs: readonly OutcomePair[]): Omit<ComparedKind, "scope" | "kind"> {

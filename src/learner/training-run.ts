@@ -9,6 +9,7 @@ import { CollapseWatch } from "./collapse-watch.ts";
 import {
   type ComparedKind,
   compare,
+  trainingVerdict,
   evaluatePolicy,
   fallenCases,
   passRateOf,
@@ -51,6 +52,8 @@ export type TrainingResult = {
   readonly comparison: readonly ComparedKind[] | null;
   /** The same tasks at temperature 0. `null`: it was interrupted, or its beginning was not evaluated so. */
   readonly greedy: readonly ComparedKind[] | null;
+  /** One sentence: whether the pass rate rose, and by how much. `null`: it was interrupted. */
+  readonly verdict: string | null;
   /** Cases of the plainest level that fell, found at evaluations during the training and at its end. */
   readonly alarms: readonly string[];
   /** Of all processes together. */
@@ -158,6 +161,16 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
   const comparison = before === null || after === null ? null : compare(before.sampled, after.sampled);
   const isGreedyKnown = before !== null && before.greedy.length > 0;
   const comparedGreedily = after === null || !isGreedyKnown ? null : compare(before.greedy, after.greedy);
+  const verdict =
+    comparison === null
+      ? null
+      : trainingVerdict({
+          sampled: comparison[0]!,
+          greedy: comparedGreedily?.[0] ?? null,
+          steps: learner.state.step,
+          taught: rows.length === 0 || rows.some((row) => (row["trained_tokens"] ?? row["loss"] ?? 0) !== 0),
+          minutes,
+        });
   if (before !== null && after !== null) {
     watchCases(before, after);
     await writeEvaluation("after", after);
@@ -167,6 +180,7 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
       elapsedMs: Math.round(elapsedMs()),
       comparison,
       greedy: comparedGreedily,
+      verdict,
       alarms: [...alarms],
     };
     await keep(() => replaceFile(path("result.json"), `${JSON.stringify(result, null, 2)}\n`));
@@ -175,7 +189,7 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
     end: comparison === null && end.type !== "collapse" ? interrupted : end,
     steps: learner.state.step,
     checkpoint: lastCheckpoint,
-    ...{ comparison, greedy: comparedGreedily, alarms: [...alarms] },
+    ...{ comparison, greedy: comparedGreedily, verdict, alarms: [...alarms] },
     elapsedMs: elapsedMs(),
   };
 

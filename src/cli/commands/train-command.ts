@@ -5,9 +5,9 @@ import { type SettingName, rolloutSettings } from "../../api/rollout-settings.ts
 import { trainSettings } from "../../api/train-settings.ts";
 import { rolloutDefaults, train, type TrainOptions, type TrainResult } from "../../api/train.ts";
 import { type CliContext, exitCodes, type RunCommand, sayWhenInterrupted } from "../cli-context.ts";
-import { coloursFor, formatDuration } from "../display/terminal-text.ts";
+import { coloursFor, formatDuration, wrapLines } from "../display/terminal-text.ts";
 import { loadPainter } from "../display/progress-display.ts";
-import { caseTable, comparisonTable, createTrainingDisplay } from "../display/training-display.ts";
+import { comparisonTable, createTrainingDisplay } from "../display/training-display.ts";
 import { addSettings, configOption, jsonOption, writeJson } from "../flags.ts";
 import { quoted } from "../rollout-display.ts";
 
@@ -52,7 +52,7 @@ Examples:
   # Twelve minutes on two cores.
   $ npx trainable-agents train
 
-  # A minute, to see it move.
+  # Two minutes, to see it move: with fewer than five a smaller model learns.
   $ npx trainable-agents train --minutes 2
 
   # Continue a run that was interrupted, or that should learn for longer.
@@ -89,24 +89,17 @@ async function run(flags: Readonly<Record<string, unknown>>, context: CliContext
 }
 
 function show(result: TrainResult, { stdout, env, program }: CliContext): void {
-  const { end, steps, elapsedMs, comparison, greedy, alarms, folder } = result;
+  const { end, steps, elapsedMs, comparison, greedy, verdict, alarms, folder } = result;
   const colours = coloursFor(stdout, env);
-  const table = (title: string, rows: readonly string[]): readonly string[] =>
-    rows.length === 0 ? [] : ["", title, ...rows.map((line, index) => `  ${index === 0 ? colours.dim(line) : line}`)];
+  const table = comparison === null ? [] : comparisonTable(comparison, greedy);
   const lines = [
-    "",
-    colours.bold(`${steps} steps in ${formatDuration(elapsedMs)}: ${end.reason}`),
-    ...table(
-      "pass rate in per cent, at temperature 1, on held-out tasks",
-      comparison === null ? [] : comparisonTable(comparison),
-    ),
-    ...table("the same tasks greedily", greedy === null ? [] : comparisonTable(greedy)),
-    ...table("cases", comparison === null ? [] : caseTable(comparison, greedy)),
+    colours.bold(`${steps} step${steps === 1 ? "" : "s"} in ${formatDuration(elapsedMs)}: ${end.reason}`),
+    ...table.map((line, index) => `  ${index < 2 ? colours.dim(line) : line}`),
     ...alarms.map((alarm) => colours.red(`ALARM: ${alarm}`)),
+    ...(verdict === null ? [] : wrapLines(verdict, 79).map(colours.bold)),
     "",
-    `  ${colours.dim("files")}  ${folder}/ train.json, metrics.csv, pass-rate.svg, checkpoints/`,
-    `  ${colours.dim("next")}   ${program} train --resume ${quoted(folder)} --minutes <more>`,
-    "",
+    `  ${colours.dim("look")}  ${program} view ${quoted(folder)}`,
+    `  ${colours.dim("next")}  ${program} train --resume ${quoted(folder)} --minutes <more>`,
   ];
   stdout.write(`${lines.join("\n")}\n`);
 }

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 
 import pc from "picocolors";
 import { compare, type TaskOutcome, type TrainingProgress } from "../../learner/index.ts";
-import { caseTable, comparisonTable, terminalChart, trainingBlock } from "./training-display.ts";
+import { comparisonTable, terminalChart, trainingBlock } from "./training-display.ts";
 
 const outcomes = (passed: (index: number) => boolean, violations: number): TaskOutcome[] =>
   Array.from({ length: 40 }, (_, index) => ({
@@ -14,30 +14,23 @@ const outcomes = (passed: (index: number) => boolean, violations: number): TaskO
   }));
 
 describe("comparisonTable()", () => {
-  test("shows a minus where it fell", () => {
-    const lines = comparisonTable(
-      compare(
-        outcomes(() => true, 0),
-        outcomes(() => false, 2),
-      ),
-    );
-    expect(lines[0]).toContain("violations an episode");
-    expect(lines[1]).toMatch(/all +40 +100\.0 .* -100\.0 .* 0\.000 -> 2\.000/);
-    expect(lines.join("\n")).not.toContain("four");
-  });
-});
-
-test("caseTable() shows each case sampled and greedily, and nothing where there are no cases", () => {
-  const [none, some, every] = [() => false, (index: number) => index < 20, () => true].map((passed) =>
-    outcomes(passed, 0),
+  const [none, half, every] = [() => false, (index: number) => index < 20, () => true].map((passed) =>
+    outcomes(passed, passed(0) ? 2 : 0),
   );
-  const [head, line, ...rest] = caseTable(compare(none!, some!), compare(none!, every!));
-  expect(head).toMatch(/case +n +sampled +95 % of the gain +greedily +95 % of the gain/);
-  expect(line).toMatch(/even\/four +10 +0\.0 -> 50\.0 .* 0\.0 -> 100\.0/);
-  expect(rest).toEqual([]);
-  expect(caseTable(compare(none!, some!), null)[1]).toMatch(/even\/four .* – +–$/);
-  const plain = none!.map((one) => ({ ...one, case: null }));
-  expect(caseTable(compare(plain, plain), null)).toEqual([]);
+
+  test("shows both temperatures in one line of at most 80 columns, and a minus where it fell", () => {
+    const lines = comparisonTable(compare(every!, none!), compare(none!, half!));
+    expect(lines[0]).toMatch(/pass rate in %, temperature 1 +greedily$/);
+    expect(lines[1]).toMatch(/^tasks +n +before -> after +95 % of gain +before -> after +95 % of gain$/);
+    expect(lines[2]).toMatch(/^all +40 +100\.0 -> 0\.0 +-100\.0 to -8\d\.\d +0\.0 -> 50\.0 +\+\d+\.\d to \+\d+\.\d$/);
+    expect(lines.at(-1)).toBe("rules broken in an episode: 2.00 -> 0.00");
+    expect(lines.join("\n")).not.toContain("four");
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(78);
+  });
+
+  test("has one half where nothing was run greedily", () => {
+    expect(comparisonTable(compare(none!, half!), null)[2]).toMatch(/^all +40 +0\.0 -> 50\.0 +\S+ to \S+$/);
+  });
 });
 
 const data = {

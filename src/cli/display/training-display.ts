@@ -57,47 +57,60 @@ function liveDisplay(colours: Colours, painter: Painter): TrainingDisplay {
       process.stderr.write(`${line}\n`);
       paint();
     },
-    stop: () => block.done(),
+    stop: () => {
+      // The curve stays, in small, above the table of results; the last step and the clock are in that.
+      if (latest !== null) block(trainingChart(latest.curve, colours, { columns: process.stderr.columns, height: 5 }));
+      block.done();
+    },
   };
 }
 
 /** The block: the curve, the last step, the time. */
 export function trainingBlock(progress: TrainingProgress, colours: Colours, columns = 80): string {
   const { curve, metrics, activity, elapsedMs, budgetMs } = progress;
+  const width = widthOf(columns);
+  return [
+    trainingChart(curve, colours, { columns, height: 11 }),
+    ...(metrics === null ? [] : wrapLines(stepLine(metrics), width)),
+    ...wrapLines(`${activity}  ${formatDuration(elapsedMs)} of ${formatDuration(budgetMs)}`, width),
+  ].join("\n");
+}
+
+/** The last column stays free: some terminals go to the next line there. */
+function widthOf(columns: number): number {
+  return Math.max(20, columns - 1);
+}
+
+/** The curve and what its signs mean; only an empty line before the first point. `height`: lines of the curve. */
+function trainingChart(
+  curve: PassRateCurve,
+  colours: Colours,
+  { columns = 80, height }: { readonly columns?: number | undefined; readonly height: number },
+): string {
+  const width = widthOf(columns);
   const hasPoints = curve.training.length + curve.evaluations.length > 0;
-  // The last column stays free: some terminals go to the next line there.
-  const width = Math.max(20, columns - 1);
   const shown = [
     ...(curve.training.length > 0 ? ["─ pass rate of the steps, smoothed"] : []),
     ...(curve.evaluations.length > 0 ? ["◆ on held-out tasks"] : []),
     ...(curve.greedy.length > 0 ? ["◇ greedily"] : []),
   ];
   return [
-    ...(hasPoints ? terminalChart(curve, { width, height: 11 }, colours) : []),
+    ...(hasPoints ? terminalChart(curve, { width, height }, colours) : []),
     ...wrapLines(shown.join("   "), width).map(colours.dim),
-    ...(metrics === null ? [] : wrapLines(stepLine(metrics), width)),
-    ...wrapLines(`${activity}  ${formatDuration(elapsedMs)} of ${formatDuration(budgetMs)}`, width),
   ].join("\n");
 }
 
-/** One step in one line. */
+/** One step in one line, within 80 columns where it has no evaluation; metrics.csv has the rest. */
 export function stepLine(metrics: StepMetrics): string {
   const value = (name: string): number | null => metrics[name] ?? null;
   const show = (name: string, digits: number): string => value(name)?.toFixed(digits) ?? "–";
-  const scientific = (name: string): string => value(name)?.toExponential(1) ?? "–";
   const seconds = (value("rollout_seconds") ?? 0) + (value("train_seconds") ?? 0);
   const parts = [
     `step ${show("step", 0)}`,
     ...(value("pass_rate") === null ? [] : [`pass ${formatPercent(value("pass_rate"))}`]),
-    ...(value("groups") === null ? [] : [`live groups ${show("live_groups", 0)} of ${show("groups", 0)}`]),
-    `loss ${show("loss", 4)}`,
-    `entropy ${show("entropy", 3)}`,
-    `gradient ${show("gradient_norm", 2)}`,
-    ...(value("logprob_difference_mean") === null
-      ? []
-      : [
-          `logprobs differ ${scientific("logprob_difference_mean")}, at most ${scientific("logprob_difference_largest")}`,
-        ]),
+    ...(value("groups") === null ? [] : [`${show("live_groups", 0)} of ${show("groups", 0)} groups live`]),
+    `loss ${show("loss", 3)}`,
+    `entropy ${show("entropy", 2)}`,
     `${seconds.toFixed(1)} s`,
   ];
   const [held, greedy] = [value("held_out_pass_rate"), value("held_out_greedy")];
@@ -192,43 +205,30 @@ function drawLine(
   }
 }
 
-/** All tasks and each kind, as lines; intervals are at 95 %. */
-export function comparisonTable(compared: readonly ComparedKind[]): string[] {
-  const rows = compared.filter(({ scope }) => scope !== "case");
-  const hasViolations = rows.some(({ violationsBefore }) => violationsBefore !== null);
-  return textTable(
-    `tasks | >n | >before | >95 % | >after | >95 % | >gain | >95 %${hasViolations ? " | >violations an episode" : ""}`,
-    rows.map((row) => [
-      row.kind,
-      String(row.tasks),
-      percent(row.before),
-      interval(row.beforeInterval, false),
-      percent(row.after),
-      interval(row.afterInterval, false),
-      signed(row.gain),
-      interval(row.gainInterval, true),
-      ...(hasViolations ? [`${decimals(row.violationsBefore)} -> ${decimals(row.violationsAfter)}`] : []),
-    ]),
-  );
-}
-
-/** Each case in one line, sampled and greedily; none where the environment names no cases. */
-export function caseTable(sampled: readonly ComparedKind[], greedy: readonly ComparedKind[] | null): string[] {
-  const rows = sampled.filter(({ scope }) => scope === "case");
-  if (rows.length === 0) return [];
+/**
+ * All tasks and each kind in one line each, below two lines of titles, and a line about rules where the environment counts them;
+ * 80 columns at most for names of up to 14 characters. Intervals are those of the gain, at 95 %. `greedy`: the same tasks at
+ * temperature 0; `null`: they were not run so.
+ */
+export function comparisonTable(sampled: readonly ComparedKind[], greedy: readonly ComparedKind[] | null): string[] {
+  const rows = sampled.filter(({ scope }) => scope !== "case");
+  const twin = (row: ComparedKind): ComparedKind | undefined =>
+    greedy?.find(({ scope, kind }) => scope === row.scope && kind === row.kind);
   const change = (row: ComparedKind | undefined): readonly string[] =>
-    row === undefined
-      ? ["–", "–"]
-      : [`${percent(row.before)} -> ${percent(row.after)}`, interval(row.gainInterval, true)];
-  return textTable(
-    "case | >n | >sampled | >95 % of the gain | >greedily | >95 % of the gain",
-    rows.map((row) => [
-      row.kind,
-      String(row.tasks),
-      ...change(row),
-      ...change(greedy?.find(({ scope, kind }) => scope === "case" && kind === row.kind)),
-    ]),
+    row === undefined ? ["–", "–"] : [`${percent(row.before)} -> ${percent(row.after)}`, interval(row.gainInterval)];
+  const [head = "", ...lines] = textTable(
+    `tasks | >n | >before -> after | >95 % of gain${greedy === null ? "" : " | >before -> after | >95 % of gain"}`,
+    rows.map((row) => [row.kind, String(row.tasks), ...change(row), ...(greedy === null ? [] : change(twin(row)))]),
   );
+  // The titles of the two halves end where their columns end.
+  const end = head.indexOf("95 % of gain") + "95 % of gain".length;
+  const title = "pass rate in %, temperature 1".padStart(end);
+  const [all] = rows;
+  const violations =
+    all === undefined || all.violationsBefore === null || all.violationsAfter === null
+      ? []
+      : [`rules broken in an episode: ${all.violationsBefore.toFixed(2)} -> ${all.violationsAfter.toFixed(2)}`];
+  return [greedy === null ? title : `${title}${"greedily".padStart(head.length - end)}`, head, ...lines, ...violations];
 }
 
 function percent(share: number): string {
@@ -239,12 +239,6 @@ function signed(share: number): string {
   return `${share < 0 ? "" : "+"}${percent(share)}`;
 }
 
-function interval(bounds: Interval | null, isGain: boolean): string {
-  if (bounds === null) return "";
-  const text = isGain ? signed : percent;
-  return `${text(bounds.low)} to ${text(bounds.high)}`;
-}
-
-function decimals(value: number | null): string {
-  return value === null ? "–" : value.toFixed(3);
+function interval(bounds: Interval | null): string {
+  return bounds === null ? "" : `${signed(bounds.low)} to ${signed(bounds.high)}`;
 }

@@ -82,23 +82,35 @@ export async function pretrain(recipe: Recipe, options: PretrainOptions): Promis
   });
 }
 
+/** The recipe of a model for a world of the author's own, for any number of conversation tokens to clone. */
+export type CloningPlan = {
+  readonly recipeOf: (tokens: number) => LearningRecipe;
+  /** Conversation tokens to clone, or a function that chooses them from the milliseconds that each takes on this machine. */
+  readonly tokens: number | ((msPerToken: number) => Promise<number>);
+};
+
 /**
  * A model for a world of the author's own, from conversations in it: tokenizer, weights, exercises, cloning. Resolves with false
- * when the signal stopped it; called again with the same options, it continues.
+ * when the signal stopped it; called again with the same options and number of tokens, it continues.
  */
 export async function cloneFromNothing(
-  recipe: LearningRecipe,
+  { recipeOf, tokens: chosen }: CloningPlan,
   conversations: ConversationSource,
   options: PretrainOptions,
 ): Promise<boolean> {
-  const { vocabularySize, shape, tokenizerDialogues } = recipe;
-  const { contextLength } = shape;
+  const trial = recipeOf(typeof chosen === "number" ? chosen : trialTokens);
+  const { vocabularySize, tokenizerDialogues } = trial;
+  const { contextLength } = trial.shape;
   const files = await trainConversationTokenizer(conversations, {
-    ...{ conversations: tokenizerDialogues, vocabularySize, contextLength },
+    conversations: tokenizerDialogues,
+    vocabularySize,
+    contextLength,
   });
-  const preparation = await prepare(recipe, "own", files, (tokenizer) =>
-    conversationDialogues(conversations, tokenizer, { contextLength }),
-  );
+  const prepareFor = (recipe: LearningRecipe): Promise<Preparation> =>
+    prepare(recipe, "own", files, (tokenizer) => conversationDialogues(conversations, tokenizer, { contextLength }));
+  const recipe =
+    typeof chosen === "number" ? trial : recipeOf(await chosen(await msPerClonedToken(trial, await prepareFor(trial))));
+  const preparation = await prepareFor(recipe);
   const evaluate: Run["evaluate"] = async () => ({ likelihood: null, episodes: null, greedy: null });
   const everyTokens = Math.ceil(recipe.cloning.tokens / 10);
   const made = await learnFromNothing({ recipe, options, preparation, everyTokens, evaluate }, async ({ trainer }) => {
@@ -107,6 +119,34 @@ export async function cloneFromNothing(
     return true;
   });
   return made ?? false;
+}
+
+/** Any recipe of this many tokens shows what one of them costs. */
+const trialTokens = 1_000_000;
+
+/** Expected milliseconds of the whole cloning, exercises included, divided by its conversation tokens. Learns two small steps to see. */
+async function msPerClonedToken(recipe: LearningRecipe, { config, stepAt }: Preparation): Promise<number> {
+  const { cloning, copying, shape, seed, threads } = recipe;
+  const weights = initializeWeights(config, { seed });
+  const trainer = await createTrainer({ config, weights }, { threads, maxTokens: 4 * shape.contextLength });
+  try {
+    const step = await stepAt({ phase: "cloning", step: 0, tokens: Math.ceil(cloning.tokens / 2), rows: 0 });
+    if (step === null) return 0;
+    const rows = step.rows.slice(0, 2 * threads);
+    const learnRows = (): Promise<void> => learn(trainer, { ...step, rows }, new LikelihoodCounter(() => false));
+    // The first step also compiles what the second one runs.
+    await learnRows();
+    const begun = performance.now();
+    await learnRows();
+    const ms = performance.now() - begun;
+    const sum = (lengths: readonly number[]): number => lengths.reduce((total, length) => total + length, 0);
+    const read = sum(rows.map((row) => row.tokens.length));
+    const counted = sum(rows.map((row) => row.tokens.length - row.promptLength));
+    const withoutPrompt = cloning.promptFrom + copying.tokens / cloning.tokens;
+    return (1 - cloning.promptFrom) * (ms / Math.max(1, counted)) + withoutPrompt * (ms / Math.max(1, read));
+  } finally {
+    await trainer.close();
+  }
 }
 
 async function learnFromNothing<T>(
