@@ -5,6 +5,7 @@ import { ConfigurationError } from "../core/index.ts";
 import type { RemoteLimits } from "../environments/remote/index.ts";
 import type { ElicitationPolicy } from "../environments/remote/mcp/index.ts";
 import { parseBaseUrl } from "../http/index.ts";
+import { suggestion } from "../lib/nearest.ts";
 
 /** What a remote environment is told beside its address. */
 export type RemoteContext = {
@@ -48,7 +49,9 @@ export function readRemoteAddress(
   }
   const given = new URLSearchParams(query);
   for (const name of given.keys()) {
-    if (!known.includes(name)) refuse(`it has no option "${name}", there are ${known.join(", ")}`);
+    if (known.includes(name)) continue;
+    const near = suggestion(name, known);
+    refuse(`it has no option "${name}", there are ${known.join(", ")}${near === null ? "" : ` (${near})`}`);
   }
   const text = (name: string): string | null => given.get(name);
   const choice = <T extends string>(name: string, choices: readonly T[]): T | null => {
