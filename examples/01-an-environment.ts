@@ -1,7 +1,10 @@
-// A library desk: two tools, two tasks, a grader. Play it with
-//   npx trainable-agents rollout --env ./examples/01-an-environment.ts --user agenda --engine sglang --url ... --model ...
+// A library desk: two tools, two tasks, a grader. As a program it lets a script do what is right in the first task, and prints it.
+// Run: npx trainable-agents example 01. With a policy, from a copy of this file:
+//   npx trainable-agents rollout --env ./01-an-environment.ts --user agenda --engine embedded --model bookshop-1m
 
+import { fileURLToPath } from "node:url";
 import { defineEnvironment } from "trainable-agents/environments";
+import { agendaUser } from "trainable-agents/users";
 
 type Desk = { loans: Record<string, { title: string; daysLeft: number; renewed: boolean }> };
 
@@ -24,7 +27,7 @@ const reader = (loan: string, title: string) => ({
   patience: 4,
 });
 
-export default defineEnvironment<Desk>({
+const libraryDesk = defineEnvironment<Desk>({
   name: "library-desk",
   guidelines:
     "You help readers of a library. Ask for the loan number and look the loan up. A loan can be renewed once, for 14 " +
@@ -65,3 +68,31 @@ export default defineEnvironment<Desk>({
     return isRight && said.length > 0 ? 1 : 0;
   },
 });
+
+export default libraryDesk;
+
+/** What a good policy would do, told line by line. */
+async function play(): Promise<void> {
+  const task = libraryDesk.taskset("test").task(0);
+  const desk = await libraryDesk.open(task);
+  const user = agendaUser().create(task, { seed: 1 });
+  console.log(`guidelines  ${desk.guidelines}\n\nuser        ${(await user.open()).text}`);
+  for (const step of [
+    "What is your loan number?",
+    "find_loan",
+    'I would renew "Emma" for 14 days. Shall I?',
+    "renew_loan",
+    "It is renewed.",
+  ]) {
+    if (desk.tools.some(({ name }) => name === step)) {
+      const { text } = await desk.call({ name: step, arguments: new Map([["loan", "L-17"]]) });
+      console.log(`call        ${step} {"loan": "L-17"}\nresult      ${text}`);
+    } else {
+      await desk.hear(step);
+      console.log(`agent       ${step}\nuser        ${(await user.reply(step)).text}`);
+    }
+  }
+  console.log(`\nreward      ${(await desk.grade({ outcome: "completed" })).reward}`);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await play();

@@ -1,16 +1,40 @@
-// A training: the shipped model learns from its own episodes, on this machine. What the command `train` does; here one step of
-// few episodes, so that it ends in seconds. `node scripts/example.mjs 09` shows what a step is made of.
+// A training: a shipped model learns from its own episodes, on this machine. What the command `train` does; here two steps of few
+// episodes, so that it ends in seconds and proves nothing. Example 09 shows what a step is made of.
+// Run: npx trainable-agents example 05
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { train } from "trainable-agents";
+import type { StepMetrics } from "trainable-agents/learner";
 
 const cwd = await mkdtemp(join(tmpdir(), "example-"));
-const { end, folder, comparison } = await train({
-  ...{ env: "bookshop", model: "bookshop-nano", steps: 1, groups: 1, groupSize: 2, maxGroups: 2, maxTurns: 4 },
-  ...{ evalEvery: 0, evalTasks: 2, finalTasks: 2, seed: 3, cwd, out: "training" },
-  onEvent: ({ type }) => console.log(type),
+let told = 0;
+const { end, comparison } = await train({
+  ...{ env: "bookshop", model: "bookshop-nano", steps: 2, groups: 2, groupSize: 4, maxGroups: 2, maxTurns: 6 },
+  ...{ evalEvery: 0, evalTasks: 4, finalTasks: 6, seed: 3, cwd, out: "training" },
+  onEvent: (event) => {
+    if (event.type === "notice") console.log(event.message);
+    else report(event.progress.metrics);
+  },
 });
-console.log(`${end.type}; checkpoints in ${folder}; compared on held-out tasks: ${comparison !== null}`);
+console.log(`${end.reason}; pass rate in per cent on held-out tasks, with intervals at 95 %:`);
+for (const { scope, kind, before, after, beforeInterval, afterInterval } of comparison ?? []) {
+  if (scope === "case") continue;
+  console.log(`  ${kind.padEnd(22)} ${percent(before, beforeInterval)}  ->  ${percent(after, afterInterval)}`);
+}
 await rm(cwd, { recursive: true });
+
+/** A line for each step, once. */
+function report(metrics: StepMetrics | null): void {
+  const { step = 0, pass_rate: passRate, loss, gradient_norm: norm } = metrics ?? {};
+  if (step === null || step <= told) return;
+  told = step;
+  const digits = (value: number | null | undefined): string => value?.toFixed(3) ?? "–";
+  console.log(`step ${step}: pass rate ${digits(passRate)}, loss ${digits(loss)}, gradient norm ${digits(norm)}`);
+}
+
+function percent(rate: number, interval: { readonly low: number; readonly high: number } | null): string {
+  const show = (share: number): string => (100 * share).toFixed(0);
+  return `${show(rate).padStart(3)}${interval === null ? "" : ` (${show(interval.low)} to ${show(interval.high)})`}`;
+}

@@ -1,6 +1,6 @@
 // From a group of episodes to one gradient: the shipped model plays one task of the bookshop eight times, and everything
 // between its words and its new weights is printed. docs/learning.md tells what the numbers mean.
-// Run: node scripts/example.mjs 09-one-gradient-step [model folder] [picture.svg]
+// Run: npx trainable-agents example 09 [model folder] [picture.svg]
 
 import { writeFile } from "node:fs/promises";
 import { agentFactory } from "trainable-agents/agents";

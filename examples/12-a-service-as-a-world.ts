@@ -1,5 +1,6 @@
 // Tools that call an HTTP service: a parking house, whose server this file starts by itself. What the service refuses is an
 // observation that the policy reads; a service that fails is a failure of the episode, never a reward of 0.
+// Run: npx trainable-agents example 12
 
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -1,4 +1,8 @@
-"""A trainer that trains while the next batches are sampled. Needs httpx and a running `trainable-agents serve`."""
+"""A trainer that trains while the next batches are sampled. Needs httpx and a running service:
+
+    npx trainable-agents serve --env bookshop --out runs/service
+    python asynchronous-trainer.py --training first
+"""
 
 import argparse
 import os

@@ -1,4 +1,8 @@
-"""A trainer in 50 lines: groups in, advantages out, weights reported. Needs httpx and a running `trainable-agents serve`."""
+"""A trainer in 50 lines: groups in, advantages out, weights reported. Needs httpx and a running service:
+
+    npx trainable-agents serve --env bookshop --out runs/service
+    python your-own-trainer.py http://127.0.0.1:8800
+"""
 
 import os
 import statistics

@@ -1,4 +1,4 @@
-// Who shows how the desk of `environment.ts` is run. It reads nothing but the conversation, and forgets the third rule in two of three
+// Not a program, but the expert of `environment.ts`, which says how both are run. It reads nothing but the conversation, and forgets the third rule in two of three
 // conversations: a clone of it renews what is reserved, and only rewards can teach it otherwise.
 
 import type { Expert } from "trainable-agents";

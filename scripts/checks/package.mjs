@@ -108,6 +108,9 @@ async function useCommandLine(folder) {
     });
     problems.push(...empty.map((name) => `The bookshop rollout with engine "${engine}" left no "${name}".`));
   }
+  const example = await trainableAgents("example", "01");
+  if (example.code !== 0 || !example.output.includes("reward      1"))
+    problems.push(`Example 01 ended with code ${example.code}:\n${example.output}`);
   return problems;
 }
 

@@ -5,6 +5,7 @@ import { type AgentStrategy, ConfigurationError } from "../core/index.ts";
 import { createAct, createReact } from "./text-strategy.ts";
 import { createFewShot, createToolCalling } from "./tool-calling.ts";
 import type { ProblemPolicy } from "./decide-action.ts";
+import { remedyFor } from "../lib/nearest.ts";
 
 /** What each strategy needs; only what the chosen one knows is read. */
 export type AgentFactoryOptions = {
@@ -42,6 +43,6 @@ export function agentFactory(options: AgentFactoryOptions = {}): AgentStrategy {
   }
   if (make !== undefined) return make(options);
   throw new ConfigurationError(
-    `Cannot make an agent with strategy "${strategy}": there is none of that name; use one of ${strategyNames.join(", ")}.`,
+    `Cannot make an agent with strategy "${strategy}": there is none of that name; ${remedyFor(strategy, strategyNames)}`,
   );
 }

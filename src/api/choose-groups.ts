@@ -24,6 +24,7 @@ import {
   rolloutSettings,
 } from "./rollout-settings.ts";
 import { keyOf } from "./setting.ts";
+import { meant } from "../lib/nearest.ts";
 
 export type GroupOptions = Required<Pick<RolloutOptions, "groups" | "quota">> & Pick<RolloutOptions, "tasks">;
 
@@ -90,7 +91,7 @@ async function chooseFilters({ filter, groupSize }: RolloutSettings, cwd: string
       if (Number(min) <= Number(max)) return keepRewardRange({ min: Number(min), max: Number(max) });
       if (/^(\.|\/)|\.[cm]?[jt]s$/.test(name)) return loadFilter(name, cwd);
       throw new ConfigurationError(
-        `Cannot filter groups by "${name}": there are zero-signal and reward-range:<min>-<max>, like reward-range:0.1-0.9; or name a module like ./filter.ts.`,
+        `Cannot filter groups by "${name}": there are zero-signal and reward-range:<min>-<max>, like reward-range:0.1-0.9; or name a module like ./filter.ts.${meant(name.split(":")[0]!, ["zero-signal", "reward-range"])}`,
       );
     }),
   );

@@ -13,6 +13,7 @@ import { createReadableTokenizer, loadModelFolder } from "../tokenizers/index.ts
 import type { RolloutSettings } from "./rollout-settings.ts";
 import { readNamedFile } from "./surroundings.ts";
 import { jsonOf } from "../lib/text.ts";
+import { suggestion } from "../lib/nearest.ts";
 
 /** Empty when the folder names none. Throws a `ConfigurationError` for files that are not what they should be. */
 export async function readEndTokens(folder: string): Promise<readonly number[]> {
@@ -71,6 +72,8 @@ export function modelPath(model: string, cwd: string): string {
         `(pip install huggingface_hub), and name the folder: ${folder}`,
     );
   }
+  const near = /^[\w.-]+$/.test(model) && !existsSync(path) ? suggestion(model, shippedCheckpoints) : null;
+  if (near !== null) throw new ConfigurationError(`Cannot load model "${model}": there is no such folder; ${near}`);
   return path;
 }
 

@@ -10,8 +10,8 @@ import { type ModelUserOptions, parseUserExchanges, selectUser, userNames, recor
 import { pricesOf, ratesOf } from "./budget.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import { readAccess } from "./secrets.ts";
-import { suggestion } from "./setting.ts";
 import { readNamedFile, type Surroundings } from "./surroundings.ts";
+import { suggestion } from "../lib/nearest.ts";
 
 /** Throws a `ConfigurationError` for a strategy that is unknown or lacks something, and for files that it would not read. */
 export async function chooseStrategy(

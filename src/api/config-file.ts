@@ -14,7 +14,8 @@ import {
   settingOfKey,
 } from "./rollout-settings.ts";
 import { readNamedFile } from "./surroundings.ts";
-import { keyOf, suggestion } from "./setting.ts";
+import { keyOf } from "./setting.ts";
+import { suggestion } from "../lib/nearest.ts";
 
 const howToName = 'name a YAML file with --config ("rollout --dry-run > run.yaml" writes one).';
 const howToWrite = 'write one "name: value" a line, like "temperature: 0.7", names without dashes before them.';

@@ -27,6 +27,7 @@ import { readKey } from "./secrets.ts";
 import { exporterFor } from "./rollout.ts";
 import { readAddress } from "./serve.ts";
 import { choice, number, readFlags, seconds, section, type SettingValues, text, variable, whole } from "./setting.ts";
+import { remedyFor } from "../lib/nearest.ts";
 
 /** The settings of a rollout that a gateway has: the policy and how it samples; agent, user and tasks are the program's. */
 export const gatewaySettingNames = [
@@ -247,10 +248,8 @@ function rowsIn({ model }: PreparedRollout): (episode: Episode, format: string |
   return (episode, name) => {
     const format = Object.entries(exportFormats).find(([one]) => one === (name ?? "slime"))?.[1];
     if (format === undefined) {
-      const names = Object.keys(exportFormats).join(", ");
-      throw new GatewayError("invalid-request", `Cannot export in format "${name}": use one of ${names}.`, {
-        param: "format",
-      });
+      const remedy = remedyFor(name ?? "", Object.keys(exportFormats));
+      throw new GatewayError("invalid-request", `Cannot export in format "${name}": ${remedy}`, { param: "format" });
     }
     const one = { episode, result: episodeSamples(episode), index: 0 };
     const group = { run: null, groupIndex: 0, decision: "kept", reason: null, episodes: [one] } as const;

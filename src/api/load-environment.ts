@@ -2,7 +2,6 @@
 // sentence about the module, with the place of its fault, and not a fault of every episode.
 
 import { existsSync, readFileSync } from "node:fs";
-import { register } from "node:module";
 import { relative, resolve, dirname } from "node:path";
 import { pathToFileURL, fileURLToPath } from "node:url";
 
@@ -24,9 +23,9 @@ import type { Tau2Options } from "../environments/tau2-bench/index.ts";
 import { checkedOpening, defaultTimeouts, readTask } from "../rollout/index.ts";
 import { agentTaskSource } from "./agent-tasks.ts";
 import { defaultRemote, findRemote, type RemoteSettings, remoteSchemes } from "./remote-environments.ts";
-import { nearest } from "./setting.ts";
 import type { GivenParts, Surroundings } from "./surroundings.ts";
 import { startWatch, watchedSource, type WatchLimits } from "./user-code.ts";
+import { meant, suggestion } from "../lib/nearest.ts";
 
 /** Of each split; others are checked when they are taken. */
 const checkedTasks = 100;
@@ -207,7 +206,7 @@ export type LoadedEnvironment = {
 export function checkSplit(source: EnvironmentSource, split: string, flag = "--split"): string {
   if (hasSplit(source, split)) return split;
   throw new ConfigurationError(
-    `Cannot run split "${split}" of "${source.name}": it has ${splitsText(source)}; correct ${flag}.`,
+    `Cannot run split "${split}" of "${source.name}": it has ${splitsText(source)}; correct ${flag}.${meant(split, source.splits)}`,
   );
 }
 
@@ -330,11 +329,11 @@ export async function loadEnvironment(
     return { source, defaultSplit: source.splits[0] ?? "", defaultTasks: "all" };
   }
   if (/^(\.|\/)|\.[cm]?[jt]s$/.test(env)) return loadModule(env, options.cwd, limits);
-  const near = nearest(env, environmentNames);
+  const near = suggestion(env, environmentNames);
   throw new ConfigurationError(
     near === null
       ? `Cannot find environment "${env}": there are ${[...environmentNames, ...remoteSchemes.map((one) => `${one}:<address>`)].join(", ")}; choose one, or name a module like ./my-env.ts.`
-      : `Cannot find environment "${env}": did you mean "${near}"? A module of yours is named by its path, like ./my-env.ts.`,
+      : `Cannot find environment "${env}": ${near} A module of yours is named by its path, like ./my-env.ts.`,
   );
 }
 
@@ -349,7 +348,7 @@ export async function importDefault(
       `Cannot load ${options.what} "${name}": there is no file "${file}"; correct ${options.flag}.`,
     );
   }
-  hookModules();
+  await hookModules();
   return guarded(name, { ...options, file }, async () => {
     const module = (await import(pathToFileURL(file).href)) as { readonly default?: unknown };
     return module.default;
@@ -381,11 +380,7 @@ async function loadModule(env: string, cwd: string, limits: WatchLimits): Promis
   return { source, defaultSplit: source.splits[0] ?? "", defaultTasks: "all" };
 }
 
-let areHooksRegistered = false;
-
-/** Registers the hooks of `module-hooks.ts`, once. Where this program runs from its sources, its runner reads TypeScript. */
-function hookModules(): void {
-  if (areHooksRegistered || !import.meta.url.endsWith(".js")) return;
-  areHooksRegistered = true;
-  register("./module-hooks.js", import.meta.url);
+/** Registers the hooks for modules of users, once. Where this program runs from its sources, its runner reads TypeScript. */
+async function hookModules(): Promise<void> {
+  if (import.meta.url.endsWith(".js")) await import("./register-module-hooks.ts");
 }

@@ -36,6 +36,7 @@ import type { ChosenModel } from "./choose-model.ts";
 import type { FlagValues } from "./resolve-settings.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import { readNamedFile } from "./surroundings.ts";
+import { meant } from "../lib/nearest.ts";
 
 export type Preset = {
   /** Below flags and configuration file, above the general defaults. */
@@ -212,8 +213,8 @@ export function presetDefaults(name: string | null): FlagValues {
   if (name === null) return {};
   if (Object.hasOwn(loops, name)) return loops[name]!.defaults;
   if (Object.hasOwn(recipes, name)) return recipes[name]!;
-  const known = [...Object.keys(loops), ...Object.keys(recipes)].join(", ");
+  const known = [...Object.keys(loops), ...Object.keys(recipes)];
   throw new ConfigurationError(
-    `Cannot use preset "${name}": there is none of that name; use one of ${known}, or leave --preset out.`,
+    `Cannot use preset "${name}": there is none of that name; use one of ${known.join(", ")}, or leave --preset out.${meant(name, known)}`,
   );
 }

@@ -7,6 +7,7 @@ import type { RemoteLimits } from "../environments/remote/index.ts";
 import type { ElicitationPolicy } from "../environments/remote/mcp/index.ts";
 import { parseBaseUrl } from "../http/index.ts";
 import { isSecretName } from "../lib/hidden-parts.ts";
+import { suggestion } from "../lib/nearest.ts";
 
 /** What a remote environment is told beside its address. */
 export type RemoteContext = {
@@ -54,7 +55,9 @@ export function readRemoteAddress(
   const parts = query.split("&").filter((part) => part !== "");
   const isOwn = (name: string): boolean => known.includes(name);
   for (const name of given.keys()) {
-    if (!isOwn(name) && !isSecretName(name)) refuse(`it has no option "${name}", there are ${known.join(", ")}`);
+    if (isOwn(name) || isSecretName(name)) continue;
+    const near = suggestion(name, known);
+    refuse(`it has no option "${name}", there are ${known.join(", ")}${near === null ? "" : ` (${near})`}`);
   }
   // As they are written: a signature may not survive being read and written again.
   const passed = parts.filter((part) => ![...new URLSearchParams(part).keys()].some(isOwn)).join("&");

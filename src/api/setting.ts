@@ -5,6 +5,7 @@
 
 import { z } from "zod";
 import { ConfigurationError } from "../core/index.ts";
+import { suggestion } from "../lib/nearest.ts";
 
 /** What else is true of a setting, whose default is the first of each. */
 export type Traits = {
@@ -193,34 +194,24 @@ export function readValue<T>({ schema, expected, holds }: Flag<T>, value: unknow
   const result = schema.safeParse(value);
   if (result.success) return result.data;
   const state = holds === "nothing" ? `it is ${JSON.stringify(value)}` : "its value does not fit";
-  throw new ConfigurationError(`Cannot use ${where}: ${state}, ${expected} is needed.`);
+  const near = holds === "nothing" && typeof value === "string" ? suggestionFor(value, schema, expected) : null;
+  throw new ConfigurationError(
+    `Cannot use ${where}: ${state}, ${expected} is needed${near === null ? "." : `; ${near}`}`,
+  );
 }
 
-/** The candidate that a mistyped word most likely meant (edit distance, at most a third of the word); `null`: none is near. */
-export function nearest(word: string, candidates: readonly string[]): string | null {
-  let best: { readonly candidate: string; readonly distance: number } | null = null;
-  for (const candidate of candidates) {
-    const distance = editDistance(word, candidate);
-    if (best === null || distance < best.distance) best = { candidate, distance };
-  }
-  return best !== null && best.distance <= Math.max(1, Math.floor(word.length / 3)) ? best.candidate : null;
-}
-
-/** As in `did you mean "group-size"?`; `null`: nothing is near. */
-export function suggestion(word: string, candidates: readonly string[]): string | null {
-  const near = nearest(word, candidates);
-  return near === null ? null : `did you mean "${near}"?`;
-}
-
-function editDistance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, place) => place);
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const replaced = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min(replaced, row[j]! + 1, next[j - 1]! + 1));
-    }
-    row = next;
-  }
-  return row[b.length]!;
+/** What a mistyped name meant: one that the schema allows; in a list, one that the words of what is expected hold. */
+function suggestionFor(value: string, schema: z.ZodType, expected: string): string | null {
+  const allowed: string[] = [];
+  z.toJSONSchema(schema, {
+    ...{ io: "input", unrepresentable: "any" },
+    override: ({ jsonSchema: { enum: values = [], const: one } }) => {
+      for (const name of [...values, one]) if (typeof name === "string") allowed.push(name);
+    },
+  });
+  if (allowed.length > 0) return suggestion(value, allowed);
+  const [, list] = /^a list (?:of|like) (.*)$/.exec(expected) ?? [];
+  const names = (list?.match(/(?<![\w.])[a-z][\w-]{3,}(?=[:,]| and |$)/g) ?? []).filter((name) => !name.includes("."));
+  const unknown = value.split(",").map((item) => item.trim().split(":")[0]!).find((item) => !names.includes(item)); // prettier-ignore
+  return unknown === undefined ? null : suggestion(unknown, names);
 }

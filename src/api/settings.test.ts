@@ -4,7 +4,7 @@ import { findPreset, presetDefaults } from "./presets.ts";
 import { parseConfig, settingsYaml } from "./config-file.ts";
 import { resolveSettings, settingsJson } from "./resolve-settings.ts";
 import { rolloutSettings, settingNames, isTaskList, readTaskList } from "./rollout-settings.ts";
-import { keyOf, nearest } from "./setting.ts";
+import { keyOf, readValue } from "./setting.ts";
 
 const split = { environment: "desk", split: "test", size: 20 };
 
@@ -137,9 +137,21 @@ describe("readTaskList()", () => {
   });
 });
 
-describe("nearest()", () => {
-  it("finds what was meant, and nothing when nothing is near", () => {
-    expect(nearest("grop-size", settingNames.map(keyOf))).toBe("group-size");
-    expect(nearest("banana", settingNames.map(keyOf))).toBeNull();
+describe("readValue()", () => {
+  it.each([
+    ["engine", "sglan", '"sglang"'],
+    ["keepOrder", "finishd", '"finished"'],
+    ["thinking", "onn", '"on"'],
+    ["metrics", "tensorbord", '"tensorboard"'],
+    ["metrics", "wandb,mlflw:http://127.0.0.1:5000", '"mlflow"'],
+  ] as const)("proposes what %s %j meant", (name, value, meant) => {
+    expect(() => readValue<unknown>(rolloutSettings[name], value, `--${keyOf(name)}`)).toThrow(
+      new RegExp(`is needed; did you mean ${meant}\\?$`),
+    );
+  });
+
+  it("proposes nothing for a value that is near to no name, nor for a secret", () => {
+    expect(() => readValue<unknown>(rolloutSettings.engine, "banana", "--engine")).toThrow(/is needed\.$/);
+    expect(() => readValue<unknown>(rolloutSettings.tasks, "al", "--tasks")).toThrow(/is needed\.$/);
   });
 });

@@ -5,16 +5,17 @@ import { Command, CommanderError } from "commander";
 
 import { packageVersion } from "../api/surroundings.ts";
 import { redactorFor } from "../api/secrets.ts";
-import { suggestion } from "../api/setting.ts";
 import { AttributedError, ConfigurationError } from "../core/index.ts";
 import { remedyOf } from "../lib/system-error.ts";
 import { type CliContext, exitCodes, type RunCommand } from "./cli-context.ts";
 import { coloursFor } from "./display/terminal-text.ts";
 import { withTodaysNames } from "./flags.ts";
+import { remedyFor, suggestion } from "../lib/nearest.ts";
 
 /** Each command by name, in the order of the help. Loaded when it is named: together they import the whole package. */
 const commands: Readonly<Record<string, () => Promise<(run: RunCommand) => Command>>> = {
   start: async () => (await import("./commands/start-command.ts")).startCommand,
+  example: async () => (await import("./commands/example-command.ts")).exampleCommand,
   rollout: async () => (await import("./commands/rollout-command.ts")).rolloutCommand,
   eval: async () => (await import("./commands/eval-command.ts")).evalCommand,
   inspect: async () => (await import("./commands/inspect-command.ts")).inspectCommand,
@@ -43,24 +44,44 @@ const commands: Readonly<Record<string, () => Promise<(run: RunCommand) => Comma
  */
 function usageMessage(
   error: CommanderError,
-  { program, argv }: { readonly program: Command; readonly argv: readonly string[] },
+  {
+    program,
+    argv,
+    others,
+  }: { readonly program: Command; readonly argv: readonly string[]; readonly others: readonly Command[] },
 ): string {
   const command = program.commands.find((one) => one.name() === argv[0]) ?? program;
   const help = command === program ? `${program.name()} --help` : `${program.name()} ${command.name()} --help`;
   const cannot = "Cannot read the command line:";
+  const known = command.options.map(({ long }) => long ?? "");
+  const unknownOption = (name: string): string => {
+    const owners = others.filter(({ options }) => options.some(({ long }) => long === name)).map((one) => one.name());
+    const owned =
+      owners.length === 0 ? "" : `; ${owners.slice(0, 3).join(", ")} ${owners.length === 1 ? "has" : "have"} one`;
+    const near = suggestion(name, known);
+    return `${cannot} there is no option "${name}"${near === null ? owned : `; ${near}`} (${help})`;
+  };
   const [named = ""] = /'[^']*/.exec(error.message) ?? [];
   const name = named.slice(1).split(/[ =]/)[0] ?? "";
   switch (error.code) {
-    case "commander.unknownOption": {
+    case "commander.unknownOption":
       if (/^--(user-)?api-key$/.test(name)) {
         return `${cannot} a key does not belong on it, where other processes see it; export it, and name its variable with ${name}-env.`;
       }
-      const known = command.options.map(({ long }) => long ?? "");
-      return `${cannot} there is no option "${name}"${meant(name, known)} (${help})`;
-    }
+      return unknownOption(name);
     case "commander.unknownCommand": {
-      const known = program.commands.map((one) => one.name());
-      return `${cannot} there is no command "${name}"${meant(name, known)} (${help})`;
+      const near = suggestion(name, program.commands.map((one) => one.name())); // prettier-ignore
+      return `${cannot} there is no command "${name}"${near === null ? "" : `; ${near}`} (${help})`;
+    }
+    case "commander.missingMandatoryOptionValue": {
+      // A misspelt one is why it is missing.
+      const misspelt = argv.map((word) => word.split("=")[0]!).find((word) => /^--[a-z]/.test(word) && !known.includes(word)); // prettier-ignore
+      return misspelt === undefined ? `${cannot} ${name} is missing (${help})` : unknownOption(misspelt);
+    }
+    case "commander.invalidArgument": {
+      const { argChoices = [] } = command.options.find(({ long }) => long === name) ?? {};
+      const given = /argument '([^']*)'/.exec(error.message)?.[1] ?? "";
+      return `${cannot} there is no ${name} "${given}"; ${remedyFor(given, argChoices)} (${help})`;
     }
     case "commander.optionMissingArgument":
       return `${cannot} option "${name}" needs a value (${help})`;
@@ -73,11 +94,6 @@ function usageMessage(
   }
 }
 
-function meant(name: string, known: readonly string[]): string {
-  const found = suggestion(name, known);
-  return found === null ? "" : `; ${found}`;
-}
-
 /** Runs one command line, `argv` without program and script. Never rejects. */
 export async function runCli(argv: readonly string[], context: CliContext): Promise<number> {
   let exitCode: number = exitCodes.done;
@@ -88,7 +104,7 @@ export async function runCli(argv: readonly string[], context: CliContext): Prom
     await program.parseAsync(withTodaysNames(argv), { from: "user" });
     return exitCode;
   } catch (error) {
-    return report(error, { program, argv, context });
+    return await report(error, { program, argv, context });
   }
 }
 
@@ -108,7 +124,7 @@ export async function commandLineProblem(
     if (!(error instanceof CommanderError)) throw error;
     if (error.exitCode === 0 || error.code === "commander.help") return null;
     const isIncomplete = /missing/i.test(error.code);
-    return { message: usageMessage(error, { program, argv }), isIncomplete };
+    return { message: usageMessage(error, { program, argv, others: [] }), isIncomplete };
   }
 }
 
@@ -150,7 +166,7 @@ async function createProgram(argv: readonly string[], context: CliContext, run: 
 
 type Failed = { readonly program: Command; readonly argv: readonly string[]; readonly context: CliContext };
 
-function report(error: unknown, { program, argv, context }: Failed): number {
+async function report(error: unknown, { program, argv, context }: Failed): Promise<number> {
   const { stderr, env } = context;
   // What the arguments name may be a variable with a key, or an address with one.
   const values = argv.flatMap((word) => [word, word.slice(word.indexOf("=") + 1)]);
@@ -163,7 +179,8 @@ function report(error: unknown, { program, argv, context }: Failed): number {
   if (error instanceof CommanderError) {
     if (error.exitCode === 0) return exitCodes.done;
     if (error.code === "commander.help") return exitCodes.usage;
-    say(usageMessage(error, { program, argv }));
+    const { commands: others } = await createProgram([], context, () => Promise.resolve());
+    say(usageMessage(error, { program, argv, others }));
     return exitCodes.usage;
   }
   if (error instanceof ConfigurationError) {

@@ -6,6 +6,7 @@ import { ConfigurationError } from "../core/index.ts";
 import { pythonLstrip, pythonStrip } from "../python-semantics/index.ts";
 import { harmonyMarkers, readHarmony } from "./harmony.ts";
 import { beginningOfOne, stripping } from "./text-pieces.ts";
+import { remedyFor } from "../lib/nearest.ts";
 
 export type ReasoningSplit = { readonly reasoning: string; readonly normalText: string };
 
@@ -112,7 +113,7 @@ export function reasoningParser(name: string): ReasoningParser {
   const parser = parsers.get(name);
   if (parser !== undefined) return parser;
   throw new ConfigurationError(
-    `Cannot split reasoning with parser "${name}": there is none of that name; use one of ${reasoningParserNames.join(", ")}.`,
+    `Cannot split reasoning with parser "${name}": there is none of that name; ${remedyFor(name, reasoningParserNames)}`,
   );
 }
 

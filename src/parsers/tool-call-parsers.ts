@@ -15,6 +15,7 @@ import { mistral, mistralIds } from "./formats/mistral.ts";
 import { lfm2, pythonic } from "./formats/python-calls.ts";
 import { step3 } from "./formats/step3.ts";
 import type { ToolCallParser } from "./tool-call-parser.ts";
+import { remedyFor } from "../lib/nearest.ts";
 
 const allParsers: readonly ToolCallParser[] = [
   deepseekv3,
@@ -58,6 +59,6 @@ export function toolCallParser(name: string): ToolCallParser {
   const parser = parsers.get(aliases.get(name) ?? name);
   if (parser !== undefined) return parser;
   throw new ConfigurationError(
-    `Cannot read tool calls with parser "${name}": there is none of that name; use one of ${toolCallParserNames.join(", ")}.`,
+    `Cannot read tool calls with parser "${name}": there is none of that name; ${remedyFor(name, toolCallParserNames)}`,
   );
 }

@@ -5,6 +5,7 @@ import { ConfigurationError, type Renderer, type Tokenizer } from "../core/index
 import { type DetectFamilyOptions, familyFromTemplate } from "./detection/detect-family.ts";
 import { knownFamily, rendererFamily, rendererFamilyNames } from "./families.ts";
 import { createTemplateRenderer, type RendererOptions } from "./template-renderer.ts";
+import { remedyFor } from "../lib/nearest.ts";
 
 /**
  * The renderer of a family by name, with the chat template of the options. Throws a `ConfigurationError` for an unknown name, an
@@ -36,6 +37,6 @@ export function createQwenRenderer({ tokenizer, family, ...options }: QwenRender
   const names = rendererFamilyNames.filter((name) => /^qw(?:en|q)/.test(name));
   if (names.includes(family)) return rendererFor(family, tokenizer, options);
   throw new ConfigurationError(
-    `Cannot make a Qwen renderer for "${family}": there is no such family; use one of ${names.join(", ")}.`,
+    `Cannot make a Qwen renderer for "${family}": there is no such family; ${remedyFor(family, names)}`,
   );
 }

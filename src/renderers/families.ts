@@ -14,6 +14,7 @@ import {
 } from "./calls-in-history.ts";
 import { familyDefaults, type RendererFamily, shortestHistory } from "./renderer-family.ts";
 import { templateFingerprint } from "./template-text.ts";
+import { remedyFor } from "../lib/nearest.ts";
 
 const chatMl = {
   ...familyDefaults,
@@ -203,7 +204,7 @@ export function rendererFamily(name: string): RendererFamily {
   const family = byName.get(name);
   if (family !== undefined) return family;
   throw new ConfigurationError(
-    `Cannot render for model family "${name}": it is not known; use one of ${rendererFamilyNames.join(", ")}.`,
+    `Cannot render for model family "${name}": it is not known; ${remedyFor(name, rendererFamilyNames)}`,
   );
 }
 

@@ -8,6 +8,7 @@
 
 import { ConfigurationError } from "../core/index.ts";
 import type { EpisodeSummary } from "./episode-index.ts";
+import { suggestion } from "../lib/nearest.ts";
 
 type WhereValue = number | string | null;
 export type WhereFields = Readonly<Record<WhereFieldName, WhereValue>>;
@@ -226,8 +227,10 @@ export function parseWhere(expression: string): Where {
     if (token.type === "end") throw misread(token, "a comparison is needed here");
     if (token.type !== "name") throw misread(token, `a field is needed here, not "${token.text}"`);
     if (!isField(token.text)) {
-      const names = Object.keys(whereFieldKinds).join(", ");
-      throw misread(token, `there is no field "${token.text}"; the fields are ${names}`);
+      const names = Object.keys(whereFieldKinds);
+      const near = suggestion(token.text, names);
+      const list = `the fields are ${names.join(", ")}`;
+      throw misread(token, `there is no field "${token.text}"; ${near === null ? list : `${list}; ${near}`}`);
     }
     next++;
     return token.text;

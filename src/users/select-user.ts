@@ -7,6 +7,7 @@ import { llmUser, type ModelUserOptions, reactUser, reflectionUser, verifyUser }
 import { replayingUser, type UserExchange } from "./recording-user.ts";
 import { scriptedUsers, type UserStep } from "./scripted-user.ts";
 import { taskUser } from "./task-user.ts";
+import { remedyFor } from "../lib/nearest.ts";
 
 /** What each user needs; only those of the chosen one are read. */
 export type SelectUserOptions = {
@@ -39,7 +40,7 @@ export function selectUser(name: string, options: SelectUserOptions = {}): UserS
   const make = Object.hasOwn(makers, name) ? makers[name] : undefined;
   if (make !== undefined) return make(options);
   throw new ConfigurationError(
-    `Cannot select user "${name}": there is none of that name; use one of ${userNames.join(", ")}.`,
+    `Cannot select user "${name}": there is none of that name; ${remedyFor(name, userNames)}`,
   );
 }
 

@@ -32,7 +32,7 @@ export const modules = {
     packages: { "@huggingface/tokenizers": "tokenizers/library-tokenizer.ts", zod: "tokenizers/library-tokenizer.ts" },
   },
   parsers: {
-    imports: ["core", "python-semantics"],
+    imports: ["core", "lib", "python-semantics"],
     packages: { entities: "parsers/formats/function-tags.ts" },
     browser: true,
   },

@@ -4,7 +4,6 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 
-import { listExamples } from "../../example.mjs";
 import { root, runCommand } from "../../run-command.mjs";
 import { readManifest } from "../manifest.mjs";
 import { readSources } from "../read-sources.mjs";
@@ -33,19 +32,40 @@ export async function checkDocs() {
     ...(await findCommands()),
     ...(await findStaleReference()),
     ...findUnnamed(readFileSync(join(root, "FEATURES.md"), "utf8"), await knownNames()),
+    ...numbered.flatMap(findUnexplained),
     ...(numbered.length === 0 ? [] : await compile(["-b", "tsconfig.examples.json"])),
     ...(await compileBlocks(blocks)),
   ];
   const programs = [
-    ...numbered.map((name) => ({ place: `examples/${name}.ts`, program: join("build", "examples", `${name}.js`) })),
+    ...numbered.map((name) => ({
+      ...{ place: `examples/${name}.ts`, program: join("build", "examples", `${name}.js`), leastLines: 2 },
+    })),
     ...blocks
       .filter(({ runs }) => runs)
-      .map(({ place }) => ({ place, program: join(workFolder, `${moduleName(place)}.js`) })),
+      .map(({ place }) => ({ place, program: join(workFolder, `${moduleName(place)}.js`), leastLines: 0 })),
   ];
   if (problems.length === 0) {
-    for (const { place, program } of programs) problems.push(...(await run(place, program)));
+    for (const one of programs) problems.push(...(await run(one)));
   }
   return { problems, summary: `${examples.length + numbered.length} examples, ${programs.length} run` };
+}
+
+/** The numbered examples in their order, without extension. */
+function listExamples() {
+  return [...readSources("examples", ".ts").keys()]
+    .filter((file) => /^\d\d-[^/.]*\.ts$/.test(file))
+    .map((file) => file.slice(0, -".ts".length));
+}
+
+/**
+ * An example says at its top how it is run.
+ *
+ * @param {string} name
+ */
+function findUnexplained(name) {
+  const [comment = ""] = /^(?:\/\/.*\n)+/.exec(readFileSync(join(root, "examples", `${name}.ts`), "utf8")) ?? [];
+  const command = `npx trainable-agents example ${name.slice(0, 2)}`;
+  return comment.includes(command) ? [] : [`examples/${name}.ts does not say at its top: Run: ${command}`];
 }
 
 /** @returns {(readonly [string, string])[]} */
@@ -148,11 +168,9 @@ async function compile(parameters) {
   return code === 0 ? [] : [output];
 }
 
-/**
- * @param {string} place
- * @param {string} program
- */
-async function run(place, program) {
+/** @param {{ place: string, program: string, leastLines: number }} program */
+async function run({ place, program, leastLines }) {
   const { code, output } = await runCommand(process.execPath, [program]);
-  return code === 0 ? [] : [`${place} ends with code ${code}:\n${output}`];
+  if (code !== 0) return [`${place} ends with code ${code}:\n${output}`];
+  return output.split("\n").length < leastLines ? [`${place} prints nothing worth reading:\n${output}`] : [];
 }

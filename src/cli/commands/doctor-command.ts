@@ -18,6 +18,7 @@ import { auditView } from "../display/audit-view.ts";
 import { addSettings, jsonOption, writeJson } from "../flags.ts";
 import { rolloutSettings } from "../../api/rollout-settings.ts";
 import { quoted } from "../rollout-display.ts";
+import { meant } from "../../lib/nearest.ts";
 
 type DoctorFlags = AuditEngineOptions &
   Omit<AuditEnvironmentOptions, "env" | "onFinding"> &
@@ -90,7 +91,8 @@ async function examine(
   if (what === "environment") return examineEnvironment({ env: folder, flags }, context);
   if (what !== "template") {
     throw new ConfigurationError(
-      `Cannot examine "${what}": there are "template", "engine" and "environment"; write "doctor template ${quoted(folder ?? what)}".`,
+      `Cannot examine "${what}": there are "template", "engine" and "environment"; write "doctor template ${quoted(folder ?? what)}".` +
+        meant(what, ["template", "engine", "environment"]),
     );
   }
   if (folder === null) {

@@ -20,6 +20,7 @@ import { tokenView } from "../display/masked-text.ts";
 import { jsonOption, writeJson } from "../flags.ts";
 import { type EpisodeRow, episodeRow } from "../json-results.ts";
 import { quoted, sayLink } from "../rollout-display.ts";
+import { remedyFor } from "../../lib/nearest.ts";
 
 type InspectFlags = {
   readonly tokens?: boolean;
@@ -104,7 +105,7 @@ async function listEpisodes(
   const keep = outcome === null ? () => true : Object.hasOwn(listFilters, outcome) ? listFilters[outcome] : undefined;
   if (keep === undefined) {
     throw new ConfigurationError(
-      `Cannot list episodes with outcome "${outcome}": use one of ${Object.keys(listFilters).join(", ")}.`,
+      `Cannot list episodes with outcome "${outcome}": there is none of that name; ${remedyFor(outcome ?? "", Object.keys(listFilters))}`,
     );
   }
   const shown: EpisodeRow[] = [];

@@ -18,6 +18,7 @@ import { coloursFor } from "../display/terminal-text.ts";
 import { jsonOption, writeJson } from "../flags.ts";
 import { rolloutJson, type StartJson } from "../json-results.ts";
 import { exitCodeOf, quoted, showRollout, showTable } from "../rollout-display.ts";
+import { meant } from "../../lib/nearest.ts";
 
 type PrepareFlags = { readonly from?: string; readonly to?: string; readonly json?: true };
 
@@ -53,7 +54,7 @@ async function prepare(benchmark: string, { from, to, json }: PrepareFlags, cont
   const load = benchmarks.get(benchmark);
   if (load === undefined) {
     throw new ConfigurationError(
-      `Cannot prepare "${benchmark}": there are ${[...benchmarks.keys()].join(" and ")}; write "prepare tau-bench".`,
+      `Cannot prepare "${benchmark}": there are ${[...benchmarks.keys()].join(" and ")}; write "prepare tau-bench".${meant(benchmark, [...benchmarks.keys()])}`,
     );
   }
   if (to === undefined) {

@@ -13,6 +13,7 @@ import { retailDomain } from "./retail.ts";
 import { goldOf, rewardOf, stepInfo, type TauReward } from "./reward.ts";
 import { callAction, respondName, type TauAction, type TauDomain } from "./domain.ts";
 import { World } from "./world.ts";
+import { remedyFor } from "../../lib/nearest.ts";
 
 export type TauBenchOptions = {
   readonly domain: string;
@@ -30,7 +31,7 @@ export async function loadTauBench({ domain: name, folder }: TauBenchOptions): P
   const domain = Object.values(domains).find((candidate) => candidate.name === name);
   if (domain !== undefined) return loadPreparedFolder(domain, folder);
   throw new ConfigurationError(
-    `Cannot open tau-bench domain "${name}": there is none of that name; use one of ${tauBenchDomains.join(", ")}.`,
+    `Cannot open tau-bench domain "${name}": there is none of that name; ${remedyFor(name, tauBenchDomains)}`,
   );
 }
 

@@ -19,6 +19,7 @@ import type { Domain, DomainSide } from "./toolkit.ts";
 import { readTau2Prompts, type Tau2Prompts } from "./prompts.ts";
 import { readTasks, type Tau2Task } from "./tasks.ts";
 import type { WorldParts } from "./world.ts";
+import { remedyFor } from "../../lib/nearest.ts";
 
 export type DomainData = {
   readonly domain: Domain;
@@ -125,7 +126,7 @@ function tasksBySplit(domain: Domain, folder: Folder, splits: JsonObject): Domai
     const ids = splits.get(split);
     if (!Array.isArray(ids)) {
       throw new ConfigurationError(
-        `Cannot find split "${split}" of tau2-bench/${domain.name}: there are ${[...splits.keys()].join(", ")}.`,
+        `Cannot find split "${split}" of tau2-bench/${domain.name}: there is none of that name; ${remedyFor(split, [...splits.keys()])}`,
       );
     }
     const known = new Set(ids);

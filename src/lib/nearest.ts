@@ -1,0 +1,98 @@
+// Which of several names a mistyped one most likely meant, for messages that end in `did you mean "group-size"?`.
+
+/** At most so many names are proposed. */
+const mostProposed = 3;
+
+/** The name that was most likely meant; `null`: none is near. */
+export function nearest(word: string, names: readonly string[]): string | null {
+  return nearestOf(word, names)[0] ?? null;
+}
+
+/** As in `did you mean "group-size"?`; `null`: no name is near. */
+export function suggestion(word: string, names: readonly string[]): string | null {
+  const near = nearestOf(word, names).map((name) => `"${name}"`);
+  if (near.length === 0) return null;
+  const last = near.pop()!;
+  return `did you mean ${near.length === 0 ? last : `${near.join(", ")} or ${last}`}?`;
+}
+
+/** The same as a sentence after another, with a space before it; "" where no name is near. */
+export function meant(word: string, names: readonly string[]): string {
+  const near = suggestion(word, names);
+  return near === null ? "" : ` D${near.slice(1)}`;
+}
+
+/** What to do about a name that does not exist, as the end of a message: all names, and the one that was meant. */
+export function remedyFor(word: string, names: readonly string[]): string {
+  return `use one of ${names.join(", ")}.${meant(word, names)}`;
+}
+
+/**
+ * The nearest first. By spelling, a name within a third of the word's length in edits; by meaning, one that has all parts of the word and
+ * at most one more, or the other way round: `--model` for `--model-path`, `--max-new-tokens` for `--max-tokens`, `--env` for
+ * `--environment`.
+ */
+function nearestOf(word: string, names: readonly string[]): readonly string[] {
+  const own = plain(word);
+  if (own === "") return [];
+  const most = Math.max(1, Math.floor(own.length / 3));
+  const near = best(names, (name) => {
+    const other = plain(name);
+    const edits = editDistance(own, other);
+    const missing = missingParts(own.split("-"), other.split("-"));
+    const costs = [
+      ...(edits <= most && edits < other.length ? [edits] : []),
+      ...(missing <= 1 ? [edits === 0 ? 0 : 0.5 + missing] : []),
+    ];
+    return costs.length === 0 ? null : Math.min(...costs);
+  });
+  return near.slice(0, mostProposed);
+}
+
+/** The names with the lowest cost, in their order. */
+function best(names: readonly string[], costOf: (name: string) => number | null): readonly string[] {
+  const costs = names.flatMap((name) => {
+    const cost = costOf(name);
+    return cost === null ? [] : [{ name, cost }];
+  });
+  const lowest = Math.min(...costs.map(({ cost }) => cost));
+  return [...new Set(costs.filter(({ cost }) => cost === lowest).map(({ name }) => name))];
+}
+
+/** `--groupSize`, `group_size` and "Group size" are all `group-size`. */
+function plain(word: string): string {
+  return word
+    .replaceAll(/([a-z\d])([A-Z])/g, "$1-$2")
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}]+/gu, "-")
+    .replaceAll(/^-|-$/g, "");
+}
+
+/** Parts that only one of both has; infinitely many where both have some. */
+function missingParts(left: readonly string[], right: readonly string[]): number {
+  const without = (parts: readonly string[], others: readonly string[]): number =>
+    parts.filter((part) => !others.some((other) => isSamePart(part, other))).length;
+  const [onlyLeft, onlyRight] = [without(left, right), without(right, left)];
+  return onlyLeft > 0 && onlyRight > 0 ? Infinity : onlyLeft + onlyRight;
+}
+
+/** Equal, or one an abbreviation of the other. */
+function isSamePart(left: string, right: string): boolean {
+  const [short, long] = left.length < right.length ? [left, right] : [right, left];
+  return short === long || (short.length >= 3 && long.startsWith(short));
+}
+
+/** Insertions, deletions, replacements and swaps of neighbours that lead from one to the other. */
+function editDistance(a: string, b: string): number {
+  let [before, row]: [readonly number[], readonly number[]] = [[], Array.from({ length: b.length + 1 }, (_, at) => at)];
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const replaced = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
+      const isSwap = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      next.push(Math.min(replaced, row[j]! + 1, next[j - 1]! + 1, isSwap ? before[j - 2]! + 1 : Infinity));
+    }
+    [before, row] = [row, next];
+  }
+  return row[b.length]!;
+}
