@@ -254,6 +254,10 @@ export class HostedEpisode {
     return this.#closing !== null;
   }
 
+  get isGraded(): boolean {
+    return this.#grade !== null;
+  }
+
   /** `isChecked`: arguments have passed the schema of the tool. */
   call(name: string, args: JsonObject, { isChecked }: { readonly isChecked: boolean }): Promise<ToolResult> {
     return this.#inOrder(async (signal) => {
