@@ -190,6 +190,32 @@ describe("OpenEnvFace", () => {
     expect(server.sessions()).toMatchObject({ active: 0 });
   });
 
+  it("has the Task API, whose tasks are places and nothing of what is to be done", async () => {
+    const ask = async (method: string, path: string, body?: object) => {
+      const sent = body === undefined ? {} : { body: JSON.stringify(body) };
+      const got = await fetch(server.url + path, { method, ...sent });
+      return [got.status, await got.json()];
+    };
+    const [first, second] = [0, 1].map((index) => ({ id: `counter:test:${index}`, split: "test", index }));
+    const test = { split: "test" };
+    expect(await ask("GET", "/list_environments")).toEqual([200, ["counter"]]);
+    expect(await ask("GET", "/Counter/splits")).toEqual([200, [{ name: "test", type: "test" }]]);
+    expect(await ask("POST", "/counter/num_tasks", test)).toEqual([200, { num_tasks: 2 }]);
+    expect(await ask("POST", "/counter/tasks", test)).toEqual([200, { tasks: [first, second], env_name: "counter" }]);
+    expect(await ask("POST", "/counter/task", { ...test, index: 1 })).toEqual([200, { task: second }]);
+    expect(await ask("POST", "/counter/task_range", { ...test, start: -1 })).toEqual([200, { tasks: [second] }]);
+    expect(await ask("POST", "/counter/task_range", { ...test, start: 0, stop: 1 })).toEqual([200, { tasks: [first] }]);
+    expect(await ask("POST", "/counter/task", { ...test, index: 2 })).toMatchObject([400, {}]);
+    expect(await ask("POST", "/counter/num_tasks", { split: "train" })).toMatchObject([422, {}]);
+    expect(await ask("GET", "/chess/splits")).toMatchObject([404, {}]);
+    const { send } = await connect();
+    expect(await send("reset", { split: "test", index: 1 })).toMatchObject({
+      data: { observation: { task: second!.id } },
+    });
+    expect(await send("reset", { split: "test", index: 9 })).toMatchObject({ data: { code: "VALIDATION_ERROR" } });
+    expect(await send("reset", { split: "none", index: 0 })).toMatchObject({ data: { code: "VALIDATION_ERROR" } });
+  });
+
   it("closes an episode whose client left while it was opened", async () => {
     const { slow, begin } = slowCounter();
     const late = await createEnvServer({ ...options, source: slow });
