@@ -44,7 +44,7 @@ export async function createEnvServer(options: EnvServerOptions): Promise<EnvSer
   const sockets = new WebSocketServer({ noServer: true, maxPayload: mostBodyBytes, perMessageDeflate: false });
   const answer = async (request: FaceRequest): Promise<FaceAnswer> => {
     const { pathname } = request.url;
-    if (pathname === "/mcp") return mcp.handle(request);
+    if (pathname === "/mcp") return (await openEnv.rpc(request)) ?? mcp.handle(request);
     if (pathname === "/health") return { status: 200, headers: {}, body: { status: "healthy" } };
     const nothing = `There is nothing at ${pathname.slice(0, 100)}; MCP is at /mcp, OpenEnv at /ws.`;
     return (await openEnv.handle(request)) ?? { status: 404, headers: {}, body: { error: nothing } };
@@ -57,8 +57,10 @@ export async function createEnvServer(options: EnvServerOptions): Promise<EnvSer
       const isAllowed = token === null || isToken(incoming.headers.authorization, token);
       // Not parsed as an address: there are paths that are none ("//"), and nobody here would catch that.
       const pathname = (incoming.url ?? "/").split("?", 1)[0];
+      const sessionId = new URLSearchParams((incoming.url ?? "").split("?", 2)[1] ?? "").get("session_id");
       const status = isAllowed ? (pathname === "/ws" ? null : "404 Not Found") : "401 Unauthorized";
-      if (status === null) sockets.handleUpgrade(incoming, socket, head, (opened) => openEnv.serve(opened));
+      if (status === null)
+        sockets.handleUpgrade(incoming, socket, head, (opened) => openEnv.serve(opened, { sessionId }));
       else socket.end(`HTTP/1.1 ${status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`);
     },
   });

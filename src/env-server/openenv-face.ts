@@ -10,6 +10,7 @@ import { dumpJson } from "../python-semantics/json/dump-json.ts";
 import type { JsonObject } from "../python-semantics/json/value.ts";
 import { type EpisodeHost, HostFullError, HostRequestError } from "./episode-host.ts";
 import type { FaceAnswer, FaceRequest } from "./mcp-face.ts";
+import { OpenEnvRpc } from "./openenv-rpc.ts";
 import { errorFrame, frameBody, objectOf, OpenEnvError, OpenEnvSession, type Shown } from "./openenv-session.ts";
 
 export type OpenEnvFaceOptions = {
@@ -28,10 +29,17 @@ export class OpenEnvFace {
   readonly #host: EpisodeHost;
   readonly #options: OpenEnvFaceOptions;
   readonly #closing = new Set<() => Promise<void>>();
+  readonly #rpc: OpenEnvRpc;
 
   constructor(host: EpisodeHost, options: OpenEnvFaceOptions) {
     this.#host = host;
     this.#options = options;
+    this.#rpc = new OpenEnvRpc(() => new OpenEnvSession(host), options.redact);
+  }
+
+  /** A request to `POST /mcp` of a session that HTTP and a socket share; `null`: it is one of MCP. Never rejects. */
+  rpc({ method, body }: FaceRequest): Promise<FaceAnswer | null> {
+    return method === "POST" ? this.#rpc.answer(body) : Promise.resolve(null);
   }
 
   /** `null` for a path that is none of OpenEnv's. Never rejects. */
@@ -64,13 +72,20 @@ export class OpenEnvFace {
     }
   }
 
-  /** Answers a socket until it closes. */
-  serve(socket: WebSocket): void {
-    const session = new OpenEnvSession(this.#host);
+  /** Answers a socket until it closes. `sessionId`: of a session that was begun over HTTP, and goes on without the socket. */
+  serve(socket: WebSocket, { sessionId = null }: { readonly sessionId?: string | null } = {}): void {
+    const attached = sessionId === null ? null : this.#rpc.attach(sessionId);
+    if (sessionId !== null && attached === null) {
+      const error = new OpenEnvError("SESSION_ERROR", "There is no such session.");
+      socket.send(dumpJson(errorFrame(error, this.#options.redact)), () => socket.close(1000));
+      socket.on("error", () => socket.terminate());
+      return;
+    }
+    const session = attached ?? new OpenEnvSession(this.#host);
     let last = Promise.resolve();
     const end = async (): Promise<void> => {
       this.#closing.delete(close);
-      await session.end();
+      if (attached === null) await session.end();
     };
     const closed = new Promise<void>((resolve) => {
       socket.once("close", () => resolve());
@@ -106,6 +121,7 @@ export class OpenEnvFace {
 
   async close(): Promise<void> {
     await Promise.all([...this.#closing].map((close) => close()));
+    await this.#rpc.close();
   }
 
   /** Without a split: what there is. Otherwise its tasks, from a number on, as a client of ours takes them. */
