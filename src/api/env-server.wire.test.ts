@@ -46,8 +46,11 @@ const withoutTimes = ({ events, trajectory, ...episode }: Episode): unknown => (
   ),
 });
 
-async function client(address: string): Promise<{ readonly mcp: Client; readonly end: () => Promise<void> }> {
-  const mcp = new Client({ name: "another", version: "1" }, {});
+async function client(
+  address: string,
+  options: ConstructorParameters<typeof Client>[1] = {},
+): Promise<{ readonly mcp: Client; readonly end: () => Promise<void> }> {
+  const mcp = new Client({ name: "another", version: "1" }, options);
   const transport = new StreamableHTTPClientTransport(new URL(address), {});
   await mcp.connect(transport);
   const end = async (): Promise<void> => {
@@ -89,6 +92,82 @@ describe("serveEnvironment()", () => {
     await expect(call("nothing", {})).rejects.toMatchObject({ code: -32602 });
     await end();
     await vi.waitFor(() => expect(server.sessions()).toEqual({ opened: 1, closed: 1, active: 0 }));
+  });
+
+  it.each([["auto"], [{ pin: "2026-07-28" }]] as const)(
+    "gives a client of revision 2026-07-28 (%j) the episode that the address names, and another one when it begins anew",
+    async (mode) => {
+      const newest = { versionNegotiation: { mode } };
+      const { mcp } = await client(`${server.url}/mcp?task=3&seed=1`, newest);
+      expect(mcp.getNegotiatedProtocolVersion()).toBe("2026-07-28");
+      expect(mcp.getServerVersion()?.name).toBe("trainable-agents bookshop");
+      const instructions = mcp.getInstructions() ?? "";
+      const { messages } = await mcp.getPrompt({ name: "task" });
+      expect(instructions.endsWith((messages[0]!.content as { readonly text: string }).text)).toBe(true);
+      const { tools } = await mcp.listTools();
+      expect(tools.map(({ name }) => name).slice(-2)).toEqual(["respond", "finish"]);
+      const second = await client(`${server.url}/mcp?task=3&seed=1`, newest);
+      const other = await client(`${server.url}/mcp?task=3&seed=1&episode=b`, newest);
+      expect(server.sessions()).toMatchObject({ opened: 2, active: 2 });
+      const call = (name: string, given: Record<string, unknown>, by = mcp) => by.callTool({ name, arguments: given });
+      expect(await call("look_up", { id: 5 })).toMatchObject({ isError: true });
+      expect(await call("respond", { message: "Who are you?" })).toMatchObject({
+        structuredContent: { isOver: false },
+      });
+      expect(await call("finish", {})).toMatchObject({ structuredContent: { reward: 0 } });
+      expect(await call("look_up", { id: "#W1" }, second.mcp)).toMatchObject({ isError: true });
+      expect(await call("respond", { message: "Hello?" }, other.mcp)).toMatchObject({
+        structuredContent: { isOver: false },
+      });
+      await expect(call("nothing", {})).rejects.toMatchObject({ code: -32602 });
+      const again = await client(`${server.url}/mcp?task=3&seed=1`, newest);
+      expect(again.mcp.getInstructions()).toBe(instructions);
+      expect(await call("respond", { message: "Hello?" }, again.mcp)).toMatchObject({
+        structuredContent: { isOver: false },
+      });
+      await vi.waitFor(() => expect(server.sessions()).toEqual({ opened: 3, closed: 1, active: 2 }));
+      await Promise.all([mcp, second.mcp, other.mcp, again.mcp].map((one) => one.close()));
+    },
+  );
+
+  it("answers requests of revision 2026-07-28 by their envelope, and nothing of the private extension", async () => {
+    const meta = {
+      "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+      "io.modelcontextprotocol/clientCapabilities": {},
+    };
+    const post = async (method: string, params: object, headers: Readonly<Record<string, string>> = {}) => {
+      const answer = await fetch(`${server.url}/mcp?task=1`, {
+        method: "POST",
+        body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: { _meta: meta, ...params } }),
+        headers: {
+          "content-type": "application/json",
+          "mcp-protocol-version": "2026-07-28",
+          "mcp-method": method,
+          ...headers,
+        },
+      });
+      const { error, result } = (await answer.json()) as Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+      return [answer.status, error?.["code"] ?? result?.["resultType"]];
+    };
+    expect(await post("tools/list", {})).toEqual([200, "complete"]);
+    expect(await post("tools/list", { _meta: {} })).toEqual([400, -32602]);
+    expect(await post("tools/list", { _meta: { ...meta, "io.modelcontextprotocol/clientCapabilities": 1 } })).toEqual([
+      400, -32602,
+    ]);
+    expect(await post("tools/list", {}, { "mcp-method": "tools/call" })).toEqual([400, -32020]);
+    expect(await post("tools/list", {}, { "mcp-protocol-version": "2025-11-25" })).toEqual([400, -32020]);
+    expect(await post("tools/list", {}, { "mcp-protocol-version": "2027-01-01" })).toEqual([400, -32022]);
+    const call = { name: "respond", arguments: { message: "Hi." } };
+    expect(await post("tools/call", call, { "mcp-name": "finish" })).toEqual([400, -32020]);
+    expect(await post("tools/call", call)).toEqual([400, -32020]);
+    const encoded = `=?base64?${Buffer.from("respond").toString("base64")}?=`;
+    expect(await post("tools/call", call, { "mcp-name": encoded })).toEqual([200, "complete"]);
+    for (const method of ["ping", "initialize", "resources/list", "subscriptions/listen"])
+      expect(await post(method, {})).toEqual([404, -32601]);
+    for (const method of ["describe", "tasks", "hear", "grade"])
+      expect(await post(`trainable-agents/${method}`, { split: "train", from: 0, count: 5, text: "a" })).toEqual([
+        404, -32601,
+      ]);
   });
 
   it("refuses what is no request, a session that is none, pages of other sites, and episodes beyond its room", async () => {

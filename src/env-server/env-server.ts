@@ -49,7 +49,7 @@ export async function createEnvServer(options: EnvServerOptions): Promise<EnvSer
   const sockets = new WebSocketServer({ noServer: true, maxPayload: mostBodyBytes, perMessageDeflate: false });
   const answer = async (request: FaceRequest): Promise<FaceAnswer> => {
     const { pathname } = request.url;
-    if (pathname === "/mcp") return mcp.handle(request);
+    if (pathname === "/mcp") return (await openEnv.rpc(request)) ?? mcp.handle(request);
     if (pathname === "/health" || pathname === "/healthz")
       return { status: 200, headers: {}, body: { status: "healthy" } };
     const nothing = `There is nothing at ${pathname.slice(0, 100)}; MCP is at /mcp, OpenEnv at /ws.`;
@@ -69,8 +69,9 @@ export async function createEnvServer(options: EnvServerOptions): Promise<EnvSer
       const trust = trustOf(incoming);
       // Not parsed as an address: there are paths that are none ("//"), and nobody here would catch that.
       const pathname = (incoming.url ?? "/").split("?", 1)[0];
+      const sessionId = new URLSearchParams((incoming.url ?? "").split("?", 2)[1] ?? "").get("session_id");
       const status = trust === "none" ? "401 Unauthorized" : pathname === "/ws" ? null : "404 Not Found";
-      const served = { isTrusted: trust === "all" };
+      const served = { sessionId, isTrusted: trust === "all" };
       if (status === null) sockets.handleUpgrade(incoming, socket, head, (opened) => openEnv.serve(opened, served));
       else socket.end(`HTTP/1.1 ${status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`);
     },

@@ -91,6 +91,13 @@ export class EpisodeHost {
     return Array.from({ length: Math.max(0, end - from) }, (_, index) => taskset.task(from + index));
   }
 
+  /** Number of tasks of a split. Throws a {@link HostRequestError} for a split that is none. */
+  size(split: string): number {
+    const { source } = this.#options;
+    if (!hasSplit(source, split)) throw new HostRequestError(`There is no split "${split}".`);
+    return source.taskset(split).size;
+  }
+
   /** Rejects with a {@link HostFullError}, a {@link HostRequestError}, or a failure of the environment or the user. */
   async open({ task: named, seed, hasUser }: OpenRequest): Promise<HostedEpisode> {
     const { source, user: users, maxSessions, callMs, openMs, clock } = this.#options;
@@ -252,6 +259,10 @@ export class HostedEpisode {
 
   get isClosed(): boolean {
     return this.#closing !== null;
+  }
+
+  get isGraded(): boolean {
+    return this.#grade !== null;
   }
 
   /** Whether a call of a tool of this name is the environment's to answer: it has the tool, or answers unknown ones itself. */

@@ -1,4 +1,5 @@
-// The environment as an MCP server over streamable HTTP: a session is an episode, its tools are the environment's. Written by hand:
+// The environment as an MCP server over streamable HTTP, of the revisions with sessions (a session is an episode) and of 2026-07-28
+// without (the address names the episode: `&episode=<name>` where several of one task go on). Its tools are the environment's. Written by hand:
 // of the protocol a server of tools needs a handful of methods, answered at once and as JSON; there is nothing to stream. Any MCP
 // client can use it: the task is named in the address (`?task=17&seed=3`), two tools stand for what the protocol has no place for
 // (`respond` talks to the user, `finish` ends the episode and says its reward). A client of ours says so when it begins, brings
@@ -11,6 +12,7 @@ import { dumpJson } from "../python-semantics/json/dump-json.ts";
 import { parseJson } from "../python-semantics/json/parse-json.ts";
 import { fromPlain, toPlain } from "../python-semantics/json/plain.ts";
 import { type EpisodeHost, type HostedEpisode, HostFullError, HostRequestError } from "./episode-host.ts";
+import { envelopeResult, envelopeVersions, readEnvelope } from "./mcp-envelope.ts";
 
 /** What of an HTTP request is read. Header names are lower case. */
 export type FaceRequest = {
@@ -38,6 +40,11 @@ const own = "trainable-agents";
 const mostTasks = 500;
 /** Sessions without an episode of their own, which only describe or share one. */
 const mostIdle = 255;
+
+/** Requests that need no session. */
+const aloneMethods: ReadonlySet<string> = new Set([
+  ...["server/discover", "tools/list", "tools/call", "prompts/list", "prompts/get"],
+]);
 
 type Rpc = {
   readonly id: string | number;
@@ -85,6 +92,8 @@ export class McpFace {
   readonly #redact: (text: string) => string;
   readonly #shared: HostedEpisode | null;
   readonly #sessions = new Map<string, Session>();
+  /** Episodes of clients without sessions, by what their address names. */
+  readonly #addressed = new Map<string, Promise<HostedEpisode>>();
 
   constructor(host: EpisodeHost, { version, redact, episode }: McpFaceOptions) {
     this.#host = host;
@@ -97,12 +106,13 @@ export class McpFace {
   async handle(request: FaceRequest): Promise<FaceAnswer> {
     const { method, headers } = request;
     const version = headers["mcp-protocol-version"];
-    if (version !== undefined && !versions.includes(version)) {
-      return plainError(
-        400,
-        -32600,
-        `Protocol version "${version.slice(0, 40)}" is not spoken here: ${versions.join(", ")}.`,
-      );
+    const spoken = [...envelopeVersions, ...versions];
+    if (version !== undefined && !spoken.includes(version)) {
+      const message = `Protocol version "${version.slice(0, 40)}" is not spoken here: ${spoken.join(", ")}.`;
+      // A client of a later revision chooses among those that are told; an older one reads the status.
+      const isLater = version > envelopeVersions[0]!;
+      const data = isLater ? { supported: spoken, requested: version.slice(0, 40) } : null;
+      return { status: 400, headers: {}, body: rpcError(null, isLater ? -32022 : -32600, message, data) };
     }
     if (method === "DELETE") return this.#end(request);
     if (method !== "POST") {
@@ -129,7 +139,12 @@ export class McpFace {
   async close(): Promise<void> {
     const sessions = [...this.#sessions.values()];
     this.#sessions.clear();
-    await Promise.all(sessions.flatMap(({ episode, isShared }) => (isShared ? [] : (episode?.close() ?? []))));
+    const addressed = await Promise.allSettled(this.#addressed.values());
+    this.#addressed.clear();
+    await Promise.all([
+      ...sessions.flatMap(({ episode, isShared }) => (isShared ? [] : (episode?.close() ?? []))),
+      ...addressed.map((opening) => (opening.status === "fulfilled" ? opening.value.close() : undefined)),
+    ]);
   }
 
   /** A session belongs to clients of the trust that began it. */
@@ -157,6 +172,16 @@ export class McpFace {
     }
     if (id !== undefined && !isId) return plainError(400, -32600, "The id is neither a string nor a number.");
     const rpc = { id: id ?? "", method: String(method), params: params as Rpc["params"] } as Rpc;
+    if (!isAnswer) {
+      const envelope = readEnvelope(rpc, request.headers);
+      if (envelope.type === "refused") {
+        const { status, code, message: state, data } = envelope.refusal;
+        return { status, headers: {}, body: rpcError(rpc.id === "" ? null : rpc.id, code, state, data) };
+      }
+      if (envelope.type === "envelope") {
+        return id === undefined ? { status: 202, headers: {}, body: null } : this.#answerAlone(rpc, request);
+      }
+    }
     if (method === "initialize") return this.#initialize(rpc, request);
     const sessionId = request.headers["mcp-session-id"];
     if (sessionId === undefined) return plainError(400, -32600, "Mcp-Session-Id is missing; begin with initialize.");
@@ -171,6 +196,65 @@ export class McpFace {
     }
   }
 
+  /** A request that stands for itself. */
+  async #answerAlone(rpc: Rpc, request: FaceRequest): Promise<FaceAnswer> {
+    const { id, method } = rpc;
+    if (!aloneMethods.has(method)) {
+      return plainError(404, -32601, `There is no method "${method.slice(0, 100)}".`, id);
+    }
+    try {
+      const episode = this.#shared ?? (await this.#addressedEpisode(request.url, method === "server/discover"));
+      const session: Session = { id: "", episode, isTrusted: request.isTrusted, isOwn: false, isShared: true };
+      const result =
+        method === "server/discover"
+          ? {
+              supportedVersions: envelopeVersions,
+              capabilities: { tools: {}, prompts: {} },
+              instructions: instructionsOf(session),
+            }
+          : await this.#carryOut(rpc, session);
+      const body = { jsonrpc: "2.0", id, result: envelopeResult(method, result, this.#serverInfo) };
+      return { status: 200, headers: {}, body };
+    } catch (error) {
+      if (error instanceof HostFullError) {
+        return { ...plainError(503, -32000, error.message, id), headers: { "retry-after": "1" } };
+      }
+      return { status: 200, headers: {}, body: this.#errorOf(id, error) };
+    }
+  }
+
+  /** `begins`: a client that begins gets another one where the last is graded; until then it joins the one that goes on. */
+  async #addressedEpisode({ searchParams }: URL, begins: boolean): Promise<HostedEpisode> {
+    const key = JSON.stringify(["task", "seed", "episode"].map((name) => searchParams.get(name)));
+    const known = this.#addressed.get(key);
+    const episode = await known?.catch(() => undefined);
+    const isOver = episode === undefined || episode.isClosed || (begins && episode.isGraded);
+    if (!isOver) return episode;
+    // Another request may have opened the next one meanwhile.
+    const next = this.#addressed.get(key);
+    if (next !== undefined && next !== known) return next;
+    const opening = this.#open(null, searchParams);
+    this.#addressed.set(key, opening);
+    opening.catch(() => {
+      if (this.#addressed.get(key) === opening) this.#addressed.delete(key);
+    });
+    void this.#forgetAddressed();
+    await episode?.close().catch(() => undefined);
+    return opening;
+  }
+
+  /** Episodes that the host has closed. */
+  async #forgetAddressed(): Promise<void> {
+    for (const [key, opening] of this.#addressed) {
+      const episode = await opening.catch(() => null);
+      if (episode?.isClosed === true && this.#addressed.get(key) === opening) this.#addressed.delete(key);
+    }
+  }
+
+  get #serverInfo(): { readonly name: string; readonly version: string } {
+    return { name: `trainable-agents ${this.#host.source.name}`, version: this.#version };
+  }
+
   async #initialize({ id, params }: Rpc, { url, isTrusted }: FaceRequest): Promise<FaceAnswer> {
     const offered = params["protocolVersion"];
     const protocolVersion = typeof offered === "string" && versions.includes(offered) ? offered : versions[0];
@@ -182,7 +266,7 @@ export class McpFace {
     let session: Session;
     try {
       const shared = this.#shared;
-      const episode = shared ?? (await this.#open(extension, url));
+      const episode = shared ?? (await this.#openFor(extension, url));
       session = { id: randomUUID(), episode, isTrusted, isOwn, isShared: shared !== null };
     } catch (error) {
       if (error instanceof HostFullError) {
@@ -202,19 +286,24 @@ export class McpFace {
           ? { experimental: { [own]: { ...about, opening: episode?.environment.opening ?? null } } }
           : { prompts: {} }),
       },
-      serverInfo: { name: `trainable-agents ${this.#host.source.name}`, version: this.#version },
+      serverInfo: this.#serverInfo,
       instructions: instructionsOf(session),
     };
     return { status: 200, headers: { "mcp-session-id": session.id }, body: { jsonrpc: "2.0", id, result } };
   }
 
   /** `null` for a client of ours that names no task: it wants to know what there is. */
-  async #open(extension: Readonly<Record<string, unknown>> | null, url: URL): Promise<HostedEpisode | null> {
-    const task = extension === null ? url.searchParams.get("task") : (extension["task"] ?? null);
-    const seed = Number(extension === null ? (url.searchParams.get("seed") ?? 0) : (extension["seed"] ?? 0));
+  async #openFor(extension: Readonly<Record<string, unknown>> | null, url: URL): Promise<HostedEpisode | null> {
+    if (extension !== null && (extension["task"] ?? null) === null) return null;
+    return this.#open(extension, url.searchParams);
+  }
+
+  /** `extension`: of a client of ours, which brings the user. */
+  async #open(extension: Readonly<Record<string, unknown>> | null, query: URLSearchParams): Promise<HostedEpisode> {
+    const task = extension === null ? query.get("task") : (extension["task"] ?? null);
+    const seed = Number(extension === null ? (query.get("seed") ?? 0) : (extension["seed"] ?? 0));
     if (!Number.isSafeInteger(seed) || seed < 0) throw new HostRequestError("The seed is no whole number from 0.");
     if (task !== null && typeof task !== "string") throw new HostRequestError("The task is no string.");
-    if (extension !== null && task === null) return null;
     return this.#host.open({ task, seed, hasUser: extension === null });
   }
 

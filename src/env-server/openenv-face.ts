@@ -1,5 +1,5 @@
-// The environment as an OpenEnv server, as openenv-core 0.3.0 speaks: a session is a WebSocket at `/ws`, and its tools are MCP tools in
-// OpenEnv's own form (`list_tools`, `call_tool`), so that its Python clients play it. `reset` takes `seed` and `task` (number or id); two
+// The environment as an OpenEnv server, as openenv-core 0.3.0 and openenv 0.10.0 speak: a session is a WebSocket at `/ws`, and its tools are MCP tools in
+// OpenEnv's own form (`list_tools`, `call_tool`), so that its Python clients play it. `reset` takes `seed` and `task` (number or id), or `split` and `index` of the Task API; two
 // tools stand for what the protocol has no place for: `respond` talks to the user, `finish` ends the episode. The reward of an
 // episode arrives with the step that ends it. HTTP `/reset` and `/step` keep nothing between calls, as upstream's.
 
@@ -10,6 +10,7 @@ import { dumpJson } from "../python-semantics/json/dump-json.ts";
 import type { JsonObject } from "../python-semantics/json/value.ts";
 import { type EpisodeHost, HostFullError, HostRequestError } from "./episode-host.ts";
 import type { FaceAnswer, FaceRequest } from "./mcp-face.ts";
+import { OpenEnvRpc } from "./openenv-rpc.ts";
 import { errorFrame, frameBody, objectOf, OpenEnvError, OpenEnvSession, type Shown } from "./openenv-session.ts";
 
 export type OpenEnvFaceOptions = {
@@ -28,16 +29,23 @@ export class OpenEnvFace {
   readonly #host: EpisodeHost;
   readonly #options: OpenEnvFaceOptions;
   readonly #closing = new Set<() => Promise<void>>();
+  readonly #rpc: OpenEnvRpc;
 
   constructor(host: EpisodeHost, options: OpenEnvFaceOptions) {
     this.#host = host;
     this.#options = options;
+    this.#rpc = new OpenEnvRpc((trust) => new OpenEnvSession(host, trust), options.redact);
+  }
+
+  /** A request to `POST /mcp` of a session that HTTP and a socket share; `null`: it is one of MCP. Never rejects. */
+  rpc({ method, body, isTrusted }: FaceRequest): Promise<FaceAnswer | null> {
+    return method === "POST" ? this.#rpc.answer(body, { isTrusted }) : Promise.resolve(null);
   }
 
   /** `null` for a path that is none of OpenEnv's. Never rejects. */
   async handle({ method, url, body, isTrusted }: FaceRequest): Promise<FaceAnswer | null> {
     try {
-      if (url.pathname === "/tasks" && !isTrusted) {
+      if (/^(?:\/[^/]+)?\/(?:tasks|task|task_range)$/.test(url.pathname) && !isTrusted) {
         const detail = "Tasks are listed for clients with the server's token; an agent's opens episodes.";
         return { status: 403, headers: {}, body: { detail } };
       }
@@ -58,8 +66,10 @@ export class OpenEnvFace {
           return ok(
             frameBody(await this.#once(url.pathname, { body: objectOf(body === "" ? "{}" : body), isTrusted })),
           );
+        case "GET /list_environments":
+          return ok([this.#host.source.name]);
         default:
-          return null;
+          return this.#taskApi(method, url.pathname, body);
       }
     } catch (error) {
       if (error instanceof HostFullError) return { status: 503, headers: {}, body: { detail: error.message } };
@@ -68,13 +78,23 @@ export class OpenEnvFace {
     }
   }
 
-  /** Answers a socket until it closes. */
-  serve(socket: WebSocket, { isTrusted }: Pick<FaceRequest, "isTrusted">): void {
-    const session = new OpenEnvSession(this.#host, { isTrusted });
+  /** Answers a socket until it closes. `sessionId`: of a session that was begun over HTTP, and goes on without the socket. */
+  serve(
+    socket: WebSocket,
+    { sessionId = null, isTrusted }: Pick<FaceRequest, "isTrusted"> & { readonly sessionId?: string | null },
+  ): void {
+    const attached = sessionId === null ? null : this.#rpc.attach(sessionId, { isTrusted });
+    if (sessionId !== null && attached === null) {
+      const error = new OpenEnvError("SESSION_ERROR", "There is no such session.");
+      socket.send(dumpJson(errorFrame(error, this.#options.redact)), () => socket.close(1000));
+      socket.on("error", () => socket.terminate());
+      return;
+    }
+    const session = attached ?? new OpenEnvSession(this.#host, { isTrusted });
     let last = Promise.resolve();
     const end = async (): Promise<void> => {
       this.#closing.delete(close);
-      await session.end();
+      if (attached === null) await session.end();
     };
     const closed = new Promise<void>((resolve) => {
       socket.once("close", () => resolve());
@@ -110,6 +130,7 @@ export class OpenEnvFace {
 
   async close(): Promise<void> {
     await Promise.all([...this.#closing].map((close) => close()));
+    await this.#rpc.close();
   }
 
   /** Without a split: what there is. Otherwise its tasks, from a number on, as a client of ours takes them. */
@@ -129,6 +150,50 @@ export class OpenEnvFace {
     return { tasks: this.#host.tasks(split, from, Math.min(count, mostTasks)) };
   }
 
+  /**
+   * The Task API: splits, and tasks by their place. What a task is stays here: its instruction is for the user, and its goal for the
+   * grade. `null` for a path that is none of it.
+   */
+  #taskApi(method: string, pathname: string, body: string): FaceAnswer | null {
+    const [, encoded = "", what = ""] = /^\/([^/]+)\/(splits|tasks|num_tasks|task|task_range)$/.exec(pathname) ?? [];
+    if (what === "" || method !== (what === "splits" ? "GET" : "POST")) return null;
+    const { source } = this.#host;
+    if (decoded(encoded).toLowerCase() !== source.name.toLowerCase()) {
+      return { status: 404, headers: {}, body: { detail: `unknown environment '${decoded(encoded).slice(0, 100)}'` } };
+    }
+    if (what === "splits") {
+      const typeOf = (name: string): string => (["train", "validation", "test"].includes(name) ? name : "validation");
+      return ok(source.splits.map((name) => ({ name, type: typeOf(name) })));
+    }
+    const asked = objectOf(body === "" ? "{}" : body);
+    const split = asked.get("split");
+    if (typeof split !== "string") throw new HostRequestError('"split" is not a string.');
+    const size = this.#host.size(split);
+    const place = (key: string, initial: number): number => {
+      const value = asked.get(key) ?? initial;
+      if (typeof value === "number" && Number.isSafeInteger(value)) return value;
+      throw new HostRequestError(`"${key}" is not a whole number.`);
+    };
+    const rows = (start: number, stop: number): readonly object[] =>
+      this.#host.tasks(split, start, Math.min(mostTasks, stop - start)).map(({ id, index }) => ({ id, split, index }));
+    switch (what) {
+      case "num_tasks":
+        return ok({ num_tasks: size });
+      case "tasks":
+        return ok({ tasks: rows(0, size), env_name: source.name });
+      case "task": {
+        const index = place("index", -1);
+        if (index < 0 || index >= size) return { status: 400, headers: {}, body: { detail: "Invalid task index" } };
+        return ok({ task: rows(index, index + 1)[0] });
+      }
+      default: {
+        // As Python cuts a list.
+        const at = (value: number): number => Math.min(size, Math.max(0, value < 0 ? size + value : value));
+        return ok({ tasks: rows(at(place("start", 0)), at(place("stop", size))) });
+      }
+    }
+  }
+
   /** A call of HTTP: a world of its own, which nobody meets again. */
   async #once(
     path: string,
@@ -144,6 +209,14 @@ export class OpenEnvFace {
     } finally {
       await session.close();
     }
+  }
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
   }
 }
 

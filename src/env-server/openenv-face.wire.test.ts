@@ -190,6 +190,72 @@ describe("OpenEnvFace", () => {
     expect(server.sessions()).toMatchObject({ active: 0 });
   });
 
+  it("has the Task API, whose tasks are places and nothing of what is to be done", async () => {
+    const ask = async (method: string, path: string, body?: object) => {
+      const sent = body === undefined ? {} : { body: JSON.stringify(body) };
+      const got = await fetch(server.url + path, { method, ...sent });
+      return [got.status, await got.json()];
+    };
+    const [first, second] = [0, 1].map((index) => ({ id: `counter:test:${index}`, split: "test", index }));
+    const test = { split: "test" };
+    expect(await ask("GET", "/list_environments")).toEqual([200, ["counter"]]);
+    expect(await ask("GET", "/Counter/splits")).toEqual([200, [{ name: "test", type: "test" }]]);
+    expect(await ask("POST", "/counter/num_tasks", test)).toEqual([200, { num_tasks: 2 }]);
+    expect(await ask("POST", "/counter/tasks", test)).toEqual([200, { tasks: [first, second], env_name: "counter" }]);
+    expect(await ask("POST", "/counter/task", { ...test, index: 1 })).toEqual([200, { task: second }]);
+    expect(await ask("POST", "/counter/task_range", { ...test, start: -1 })).toEqual([200, { tasks: [second] }]);
+    expect(await ask("POST", "/counter/task_range", { ...test, start: 0, stop: 1 })).toEqual([200, { tasks: [first] }]);
+    expect(await ask("POST", "/counter/task", { ...test, index: 2 })).toMatchObject([400, {}]);
+    expect(await ask("POST", "/counter/num_tasks", { split: "train" })).toMatchObject([422, {}]);
+    expect(await ask("GET", "/chess/splits")).toMatchObject([404, {}]);
+    const { send } = await connect();
+    expect(await send("reset", { split: "test", index: 1 })).toMatchObject({
+      data: { observation: { task: second!.id } },
+    });
+    expect(await send("reset", { split: "test", index: 9 })).toMatchObject({ data: { code: "VALIDATION_ERROR" } });
+    expect(await send("reset", { split: "none", index: 0 })).toMatchObject({ data: { code: "VALIDATION_ERROR" } });
+  });
+
+  it("has sessions that HTTP and a socket share, until they are closed", async () => {
+    const rpc = async (method: string, params: object = {}) => {
+      const message = JSON.stringify({ jsonrpc: "2.0", id: 7, method, params });
+      const got = await fetch(`${server.url}/mcp`, { method: "POST", body: message });
+      return (await got.json()) as { readonly result?: Readonly<Record<string, unknown>>; readonly error?: object };
+    };
+    const { result } = await rpc("openenv/session/create");
+    const session_id = result?.["session_id"] as string;
+    const attach = async () => {
+      const base = parseBaseUrl(server.url, { what: "server" });
+      const socket = await openSocket(base, `/ws?session_id=${session_id}`, { boundary: "environment" });
+      sockets.push(socket);
+      return socket;
+    };
+    const socket = await attach();
+    const reset = JSON.stringify({ type: "reset", data: { task: 0, seed: 1 } });
+    expect(JSON.parse((await socket.ask(reset)).text)).toMatchObject({
+      data: { observation: { message: "Please count." } },
+    });
+    expect(await rpc("tools/list", { session_id })).toMatchObject({
+      id: 7,
+      result: { tools: [{ name: "count" }, {}, {}, {}] },
+    });
+    const call = { session_id, name: "count", arguments: { by: 3 } };
+    expect(await rpc("tools/call", call)).toMatchObject({ result: { data: '{"count": 3}', is_error: false } });
+    await socket.close();
+    expect(await rpc("tools/call", { ...call, arguments: { by: 1 } })).toMatchObject({
+      result: { data: '{"count": 4}' },
+    });
+    expect(await rpc("tools/call", { ...call, name: "none" })).toMatchObject({ error: { code: -32602 } });
+    const again = await attach();
+    const step = JSON.stringify({ type: "step", data: { type: "call_tool", tool_name: "finish", arguments: {} } });
+    expect(JSON.parse((await again.ask(step)).text)).toMatchObject({ data: { done: true, reward: 0 } });
+    expect(await rpc("openenv/session/close", { session_id })).toMatchObject({ result: { closed: true } });
+    expect(await rpc("tools/list", { session_id })).toMatchObject({ error: { code: -32602 } });
+    const late = await attach();
+    expect(JSON.parse((await late.ask(reset)).text)).toMatchObject({ data: { code: "SESSION_ERROR" } });
+    expect(server.sessions()).toMatchObject({ opened: 1, closed: 1, active: 0 });
+  });
+
   it("closes an episode whose client left while it was opened", async () => {
     const { slow, begin } = slowCounter();
     const late = await createEnvServer({ ...options, source: slow });

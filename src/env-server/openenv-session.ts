@@ -1,4 +1,4 @@
-// The episode of one socket of OpenEnv, and the messages of openenv-core 0.3.0: what is asked, what is shown, and what was wrong. Knows no
+// The episode of one socket of OpenEnv, and the messages of openenv-core 0.3.0 and openenv 0.10.0: what is asked, what is shown, and what was wrong. Knows no
 // socket and no HTTP.
 
 import type { Grade, ToolResult } from "../core/environment.ts";
@@ -30,7 +30,7 @@ export class OpenEnvError extends Error {
 export class OpenEnvSession {
   readonly #host: EpisodeHost;
   /** As of a `FaceRequest`. */
-  readonly #isTrusted: boolean;
+  readonly isTrusted: boolean;
   #episode: HostedEpisode | null = null;
   #id: string | null = null;
   /** The client has the user: it hears, grades, and gets everything exactly. */
@@ -43,7 +43,7 @@ export class OpenEnvSession {
 
   constructor(host: EpisodeHost, { isTrusted }: { readonly isTrusted: boolean }) {
     this.#host = host;
-    this.#isTrusted = isTrusted;
+    this.isTrusted = isTrusted;
   }
 
   /** `null`: the client is done. */
@@ -75,9 +75,9 @@ export class OpenEnvSession {
     if (task !== null && typeof task !== "string" && typeof task !== "number") throw invalid("task is no number or id");
     if (typeof seed !== "number" || seed < 0) throw invalid("seed is no whole number from 0");
     const bringsUser = data.get("user") === "client";
-    if (bringsUser && !this.#isTrusted) throw invalid("only a client with the server's token brings a user of its own");
+    if (bringsUser && !this.isTrusted) throw invalid("only a client with the server's token brings a user of its own");
     this.#isOwn = bringsUser;
-    const named = task === null ? null : String(task);
+    const named = task === null ? this.#placed(data) : String(task);
     const episode = await this.#host.open({ task: named, seed, hasUser: !this.#isOwn });
     if (this.#isEnded) {
       await episode.close();
@@ -93,6 +93,18 @@ export class OpenEnvSession {
     // Users may end it with their first line, and the world with it.
     const done = episode.isOver && !this.#isOwn;
     return { observation: new Map(observation), reward: done ? await this.#rest(episode) : null, done };
+  }
+
+  /** The task that the client has chosen by the Task API; `null`: none. */
+  #placed(data: JsonObject): string | null {
+    const [split, index] = [data.get("split") ?? null, data.get("index") ?? null];
+    if (index === null) return null;
+    if (typeof index !== "number" || index < 0) throw invalid("index is no whole number from 0");
+    if (split === null) return String(index);
+    if (typeof split !== "string") throw invalid("split is no string");
+    const [task] = this.#host.tasks(split, index, 1);
+    if (task === undefined) throw invalid(`split "${split.slice(0, 100)}" has no task ${index}`);
+    return task.id;
   }
 
   async step(action: JsonObject): Promise<Shown> {
