@@ -11,7 +11,9 @@ import type { ChatAgent, UserLine } from "../src/core/index.ts";
 import { withFolder } from "../src/environments/checkout/with-folder.test-helper.ts";
 import { smallCheckout } from "../src/environments/tau2-bench/checkout/small-checkout.test-helper.ts";
 import { readTau2Results } from "../src/environments/tau2-bench/index.ts";
+import { openRunFolder } from "../src/store/index.ts";
 import { scriptedUsers } from "../src/users/index.ts";
+import { sharedFolder } from "./conformance/shared-folder.ts";
 
 const tools = `from tau2.environment.toolkit import ToolKitBase, ToolType, is_tool
 
@@ -109,6 +111,39 @@ describe("exportRun() to tau2", () => {
       const chosen = await exportRun({ runs, format: "tau2", output, force: true, where: "reward == 1" });
       expect(chosen).toMatchObject({ rows: 2, leftOut: [{ reason: "--where", episodes: 2 }] });
     }));
+
+  const shared = sharedFolder("tau2-bench");
+  test.skipIf(shared === null)("names the tasks that an agent without a user had (skipped without ../shared)", () =>
+    withFolder(new Map(), async (folder) => {
+      const call = { id: "c", name: "done", argumentsText: "{}" };
+      const action = { text: "", content: "", reasoning: null, toolCalls: [call], problems: [], isTerminated: true };
+      const agentModel: ChatAgent = {
+        name: "done",
+        reply: async () => ({ action, usage: { ...paid, cost: null }, attempts: [] }),
+      };
+      const out = join(folder, "solo");
+      const run = { env: "tau2-bench/mock-solo", data: shared!, split: "base", tasks: "all" } as const;
+      await rollout({ ...run, agentModel, groupSize: 1, out });
+      const played = new Map<string, unknown>();
+      for await (const { id, info } of openRunFolder(out).episodes()) played.set(id, info.get("tau2_task"));
+      const output = join(folder, "solo.json");
+      const exported = await exportRun({ runs: out, format: "tau2", output });
+      const file = readTau2Results(await readFile(output, "utf8"), output);
+      expect(file.isSolo).toBe(true);
+      // Numbers of tasks are not those of upstream's file, whose third one needs a user.
+      expect(file.simulations.length + exported!.leftOut.reduce((sum, { episodes }) => sum + episodes, 0)).toBe(
+        played.size,
+      );
+      expect(file.simulations.length).toBeGreaterThan(3);
+      for (const { id, taskId } of file.simulations) expect(taskId).toBe(played.get(id));
+      expect([...file.tasks.keys()].toSorted()).toEqual(file.simulations.map(({ taskId }) => taskId).toSorted());
+      const { rescored, scores } = await evaluate({ from: output, data: shared! });
+      expect(scores).toHaveLength(file.simulations.length);
+      for (const { recordedReward, replayedReward } of rescored!) {
+        if (replayedReward !== null) expect(replayedReward).toBe(recordedReward);
+      }
+    }),
+  );
 
   test("leaves out what was not graded, and gives a conversation that a limit cut off no reward", () =>
     withFolder(files, async (folder) => {

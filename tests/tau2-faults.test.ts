@@ -155,7 +155,16 @@ describe.skipIf(folder === null)("faults in τ²-bench (skipped without ../share
 
 function simulationOf(task: Tau2Task, messages: readonly Tau2Message[]) {
   return {
-    ...{ id: "s", taskId: task.id, trial: 0, reason: "user_stop" as const, messages, reward: 0, breakdown: null },
+    ...{
+      id: "s",
+      digest: "s",
+      taskId: task.id,
+      trial: 0,
+      reason: "user_stop" as const,
+      messages,
+      reward: 0,
+      breakdown: null,
+    },
     ...{ agentCost: null, userCost: null, durationSeconds: null },
   };
 }

@@ -62,8 +62,12 @@ async function readTasks(run: string, { cwd = process.cwd(), onNotice }: Compare
   const isRun = found.isDirectory() && existsSync(join(path, runFiles.manifest));
   const foreign = isRun ? null : await openForeignFile(path, run);
   if (foreign !== null) {
-    for await (const { id, taskId, contentHash, reward } of foreign.episodes())
+    let repeated = 0;
+    const onRepeated = (): void => void repeated++;
+    for await (const { id, taskId, contentHash, reward } of foreign.episodes({ onRepeated }))
       tasks.add(taskId, contentHash, { id, reward });
+    if (repeated > 0)
+      onNotice?.(`Note: ${repeated} episodes of "${run}" repeat others in it; each recording counts once.`);
   } else if (found.isDirectory()) {
     const reader = openRunFolder(path, {
       onTornLine: ({ bytes }) =>

@@ -16,6 +16,7 @@ import {
   evaluationOf,
   type JudgeModel,
   type LabelFile,
+  onceEach,
   readLabels,
   readTauResults,
   rescore,
@@ -287,9 +288,15 @@ async function scoreAll(
   const titles = [...new Set(parts.map(({ title }) => title))].toSorted();
   const domains = titles.map((title) => {
     const own: EpisodeScore[] = [];
+    const seen = new Set<string>();
     for (const part of parts.filter((one) => one.title === title)) {
       const earlier = own.reduce((most, { trial }) => Math.max(most, trial + 1), 0);
-      own.push(...part.scores.map((score) => ({ ...score, trial: earlier + score.trial })));
+      const { scores, repeated } = onceEach(part.scores, seen);
+      tellRepeated(
+        { source: part.source, repeated, of: part.scores.length, where: "those of an earlier result" },
+        scoring,
+      );
+      own.push(...scores.map((score) => ({ ...score, trial: earlier + score.trial })));
     }
     return { title, scores: own, evaluation: resultOf("", title, own, scoring).evaluation };
   });
@@ -318,6 +325,8 @@ async function scoreFrom(
   const tau2 = foreign?.format === "tau2-bench" ? await readTau2File(path, from) : null;
   if (tau2 !== null) {
     const data = given.data === null ? null : resolve(surroundings.cwd, given.data);
+    const { repeated } = tau2;
+    tellRepeated({ source: from, repeated, of: tau2.simulations.length + repeated, where: "others in it" }, scoring);
     const rescored = await scoreTau2File(tau2, data);
     const scores = rescored.map(({ score }) => score);
     return { ...resultOf(from, `tau2-bench/${tau2.domain}`, scores, scoring), rescored };
@@ -331,7 +340,10 @@ async function scoreFrom(
         "Note: rewards are those of the file; with --env tau-bench/<domain> and --data <folder> they are confirmed.",
       );
     }
-    return resultOf(from, titleOf(foreign), await scoreForeign(foreign), scoring);
+    let repeated = 0;
+    const scores = await scoreForeign(foreign, () => void repeated++);
+    tellRepeated({ source: from, repeated, of: scores.length + repeated, where: "others in it" }, scoring);
+    return resultOf(from, titleOf(foreign), scores, scoring);
   }
   if (!isFolder) {
     throw new ConfigurationError(
@@ -390,7 +402,9 @@ async function scoreFolder(
 }
 
 async function scoreFile(from: string, source: Source, scoring: Scoring): Promise<EvaluateResult> {
-  const runs = readTauResults(await readFile(resolve(scoring.surroundings.cwd, from), "utf8"), from);
+  const all = readTauResults(await readFile(resolve(scoring.surroundings.cwd, from), "utf8"), from);
+  const runs = [...new Map(all.map((run) => [run.recording, run])).values()];
+  tellRepeated({ source: from, repeated: all.length - runs.length, of: all.length, where: "others in it" }, scoring);
   const { environment, split, gradeFault } = await openSource(source, scoring);
   const taskset = environment.taskset(split);
   const rescored: RescoredRun[] = [];
@@ -404,6 +418,21 @@ async function scoreFile(from: string, source: Source, scoring: Scoring): Promis
   }
   const scores = rescored.map(({ score }) => score);
   return { ...resultOf(from, `${environment.name} (${taskset.split})`, scores, scoring), rescored };
+}
+
+/** `where`: which recordings are repeated. */
+function tellRepeated(
+  {
+    source,
+    repeated,
+    of,
+    where,
+  }: { readonly source: string; readonly repeated: number; readonly of: number; readonly where: string },
+  { notice }: Scoring,
+): void {
+  if (repeated === 0) return;
+  const repeat = repeated === 1 ? "repeats" : "repeat";
+  notice(`Note: ${repeated} of ${of} episodes of "${source}" ${repeat} ${where}; each recording counts once.`);
 }
 
 function resultOf(

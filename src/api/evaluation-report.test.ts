@@ -4,6 +4,7 @@ import { evaluationReport, readReports } from "./evaluation-report.ts";
 
 const score = (taskId: string, taskIndex: number, reward: number | null, ending: string): EpisodeScore => ({
   ...{
+    recording: `${taskId} ${reward}`,
     taskId,
     taskIndex,
     contentHash: null,

@@ -7,6 +7,7 @@ import {
   type DomainData,
   evaluate,
   loadTau2Data,
+  playableTasks,
   readVerdicts,
   replayTau2Episode,
   tau2ResultsBegin,
@@ -123,7 +124,7 @@ async function play(
   }
   const { split, index, contentHash } = episode.task;
   const isKnown = source.splits.includes(split) && index < source.taskset(split).size;
-  const task = (await data.tasks(split))[index];
+  const task = (await playableTasks(data, split, { isSolo }))[index];
   const mismatch = (what: string): ConfigurationError =>
     new ConfigurationError(
       `Cannot export episode "${episode.id}" of "${folder}" to tau2: ${what}; name the data that the run was made with by --data.`,

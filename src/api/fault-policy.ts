@@ -64,9 +64,9 @@ export function taskFactsOf(environment: EnvironmentSource, data: string | null)
     const [, tau2 = null, solo] = tau2Bench.exec(environment.name) ?? [];
     // Without a user there is nobody else to be at fault.
     if (tau2 !== null && data !== null && solo === undefined) {
-      const { loadTau2Data } = await import("../environments/tau2-bench/index.ts");
+      const { loadTau2Data, playableTasks } = await import("../environments/tau2-bench/index.ts");
       const loaded = await loadTau2Data({ domain: tau2, folder: data });
-      const found = (await loaded.tasks(task.split))[task.index];
+      const found = (await playableTasks(loaded, task.split))[task.index];
       if (found !== undefined) return (await import("./tau2-facts.ts")).tau2Facts(loaded, found);
     }
     if (domain === null || data === null) return unknownEnd(environment, task);

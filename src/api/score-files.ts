@@ -18,7 +18,7 @@ import {
   type Tau2ResultFile,
   type Tau2Task,
 } from "../environments/tau2-bench/index.ts";
-import { type ForeignEpisode, type ForeignFile, foreignTurns } from "../foreign/index.ts";
+import { type ForeignEpisode, type ForeignFile, foreignTurns, uniqueIdOf } from "../foreign/index.ts";
 import { PythonError } from "../python-semantics/index.ts";
 import {
   attributeFault,
@@ -48,8 +48,10 @@ export async function readTau2File(path: string, name: string): Promise<Tau2Resu
   return readTau2Results(await readFile(join(path, "results.json"), "utf8"), name, parts);
 }
 
+type ReadFile = Omit<Tau2ResultFile, "repeated">;
+
 /** One per simulation, by task and trial. `folder` is that of the data; `null`: no reward is confirmed. */
-export async function scoreTau2File(file: Tau2ResultFile, folder: string | null): Promise<RescoredRun[]> {
+export async function scoreTau2File(file: ReadFile, folder: string | null): Promise<RescoredRun[]> {
   const data = folder === null ? null : await loadTau2Data({ domain: file.domain, folder });
   const indexes = new Map([...file.tasks.keys()].map((id, index) => [id, index]));
   const runs: RescoredRun[] = [];
@@ -68,6 +70,7 @@ export async function scoreTau2File(file: Tau2ResultFile, folder: string | null)
     const isFailed = reason !== "infrastructure_error" && reward !== null && !isSuccess(reward);
     const facts = data === null || file.isSolo || !isFailed ? null : await factsOf(data, file.tasks.get(taskId));
     const score = {
+      recording: uniqueIdOf(simulation.id) ?? simulation.digest,
       taskId,
       taskIndex: indexes.get(taskId) ?? 0,
       contentHash: null,
@@ -84,7 +87,7 @@ export async function scoreTau2File(file: Tau2ResultFile, folder: string | null)
       fault: facts === null ? null : attributeFault({ conversation, outcome: outcomes[reason], failure: null, facts }),
     };
     const replayedReward = data === null ? null : await confirm(data, file, simulation);
-    runs.push({ score, recordedReward: reward ?? 0, replayedReward, changedObservations: 0 });
+    runs.push({ score, recordedReward: reward, replayedReward, changedObservations: 0 });
   }
   return runs.toSorted((a, b) => a.score.taskIndex - b.score.taskIndex || a.score.trial - b.score.trial);
 }
@@ -103,7 +106,7 @@ const outcomes: Readonly<Record<ReadSimulation["reason"], Outcome>> = {
 };
 
 /** The reward that our evaluation gives; `null`: it hangs on a judge, or cannot be given. */
-async function confirm(data: DomainData, file: Tau2ResultFile, simulation: ReadSimulation): Promise<number | null> {
+async function confirm(data: DomainData, file: ReadFile, simulation: ReadSimulation): Promise<number | null> {
   const { reason, messages, reward, taskId } = simulation;
   const task = file.tasks.get(taskId);
   if (task === undefined || judgedAssertions(task).length > 0 || reward === null) return null;
@@ -144,18 +147,18 @@ export function titleOf({ format, title }: ForeignFile): string {
   return title === null ? format : `${format}: ${title}`;
 }
 
-/** One per episode, by task and trial. Tasks are numbered as they come. */
-export async function scoreForeign(file: ForeignFile): Promise<EpisodeScore[]> {
+/** One per episode, by task and trial. Tasks are numbered as they come. `onRepeated`: as of a file. */
+export async function scoreForeign(file: ForeignFile, onRepeated: (id: string) => void): Promise<EpisodeScore[]> {
   const indexes = new Map<string, number>();
   const trials = new Map<string, number>();
   const scores: EpisodeScore[] = [];
-  for await (const episode of file.episodes()) {
-    const { taskId, contentHash, reward, trial, stopReason, error, messages } = episode;
+  for await (const episode of file.episodes({ onRepeated })) {
+    const { recording, taskId, contentHash, reward, trial, stopReason, error, messages } = episode;
     if (!indexes.has(taskId)) indexes.set(taskId, indexes.size);
     const place = trials.get(taskId) ?? 0;
     trials.set(taskId, place + 1);
     scores.push({
-      ...{ taskId, taskIndex: indexes.get(taskId) ?? 0, contentHash, trial: trial ?? place, reward },
+      ...{ recording, taskId, taskIndex: indexes.get(taskId) ?? 0, contentHash, trial: trial ?? place, reward },
       outcome: outcomeOf(episode),
       ending: error === null ? (stopReason ?? "not recorded") : "error",
       turns: foreignTurns(episode),

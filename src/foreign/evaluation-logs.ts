@@ -13,15 +13,18 @@ import {
   readActions,
   readContent,
   readMessages,
+  type ReadEpisode,
   textOf,
+  uniqueIdOf,
 } from "./foreign-episode.ts";
+import { pythonFloat, unlessRaised } from "../python-semantics/index.ts";
 import { scoresOf } from "./trainer-rows.ts";
 
 /** Facts of a whole file that its episodes share. */
 export type FileFacts = { readonly model: string | null };
 
 /** A sample of an inspect log. Its reward is that of its first score: a number, or correct, partially correct, incorrect. */
-export function readInspectSample(sample: unknown, place: number, { model }: FileFacts): ForeignEpisode {
+export function readInspectSample(sample: unknown, place: number, { model }: FileFacts): ReadEpisode {
   const id = idOf(field(sample, "id")) ?? String(place);
   const epoch = numberOf(field(sample, "epoch"));
   const scores = Object.entries(isFields(field(sample, "scores")) ? (field(sample, "scores") as object) : {}).map(
@@ -35,6 +38,7 @@ export function readInspectSample(sample: unknown, place: number, { model }: Fil
   return {
     ...nothingRecorded,
     id: epoch === null ? id : `${id} (epoch ${epoch})`,
+    recording: uniqueIdOf(field(sample, "uuid")),
     taskId: id,
     contentHash:
       textOf(field(field(sample, "metadata"), "content_hash")) ??
@@ -71,10 +75,23 @@ function attached(messages: unknown, attachments: unknown): unknown[] {
 }
 
 const inspectGrades: Readonly<Record<string, number>> = { C: 1, P: 0.5, I: 0, N: 0 };
+const inspectWords: Readonly<Record<string, number>> = { yes: 1, true: 1, no: 0, false: 0 };
 
+/**
+ * As inspect's `value_to_float` has it: a text that is none of its words and no number is 0. Not a number, inspect's sign for what was
+ * not scored, is `null`, and so is a list or an object, of which each entry is a value.
+ */
 function inspectValue(value: unknown): number | null {
   if (typeof value === "boolean") return Number(value);
-  return typeof value === "string" && Object.hasOwn(inspectGrades, value) ? inspectGrades[value]! : numberOf(value);
+  if (typeof value !== "string") return numberOf(value);
+  const lower = value.toLowerCase();
+  const known = ownNumber(inspectGrades, value) ?? ownNumber(inspectWords, lower);
+  if (known !== undefined) return known;
+  return numberOf(unlessRaised(["ValueError"], () => pythonFloat(lower).value)) ?? 0;
+}
+
+function ownNumber(table: Readonly<Record<string, number>>, key: string): number | undefined {
+  return Object.hasOwn(table, key) ? table[key] : undefined;
 }
 
 function sumOrNull(values: readonly (number | null)[]): number | null {
@@ -84,7 +101,7 @@ function sumOrNull(values: readonly (number | null)[]): number | null {
 }
 
 /** A trajectory of ATIF. The format has no reward; ours writes it to `extra`. */
-export function readAtif(trajectory: unknown, place: number): ForeignEpisode {
+export function readAtif(trajectory: unknown, place: number): ReadEpisode {
   const steps = listOf(field(trajectory, "steps"));
   const extra = field(trajectory, "extra");
   const metrics = field(trajectory, "final_metrics");
@@ -93,6 +110,7 @@ export function readAtif(trajectory: unknown, place: number): ForeignEpisode {
   return {
     ...nothingRecorded,
     id,
+    recording: uniqueIdOf(field(trajectory, "trajectory_id")),
     taskId: taskId ?? id,
     contentHash: textOf(field(extra, "content_hash")),
     groupId: textOf(field(extra, "group_id")),
@@ -176,7 +194,7 @@ function numbersOf(value: unknown): number[] | null {
 }
 
 /** A result of upstream's τ-bench runner. A crash is a reward of 0 there; here it is an error without a reward. */
-export function readTauRun(run: unknown, place: number): ForeignEpisode {
+export function readTauRun(run: unknown, place: number): ReadEpisode {
   const info = field(run, "info");
   const task = field(info, "task");
   const error = textOf(field(info, "error"));
@@ -203,7 +221,7 @@ export function readTau2Simulation(
   simulation: unknown,
   place: number,
   { model, tasks }: FileFacts & { readonly tasks: ReadonlyMap<string, unknown> },
-): ForeignEpisode {
+): ReadEpisode {
   const info = field(simulation, "reward_info");
   const taskId = idOf(field(simulation, "task_id")) ?? String(place);
   const reason = textOf(field(simulation, "termination_reason"));
@@ -213,6 +231,7 @@ export function readTau2Simulation(
   return {
     ...nothingRecorded,
     id: idOf(field(simulation, "id")) ?? String(place),
+    recording: uniqueIdOf(field(simulation, "id")),
     taskId,
     contentHash: task === undefined ? null : hashOf(task),
     instruction: scenarioOf(field(field(task, "user_scenario"), "instructions")),

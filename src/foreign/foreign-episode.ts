@@ -35,6 +35,8 @@ export type ForeignBranch = {
 
 export type ForeignEpisode = {
   readonly id: string;
+  /** Names the recording wherever it is copied to: the id that its writer drew for it, or else a digest of its record. */
+  readonly recording: string;
   readonly taskId: string;
   /** SHA-256 of what the file says of the task, or the hash it records; `null`: it says nothing. */
   readonly contentHash: string | null;
@@ -67,9 +69,13 @@ export type ForeignEpisode = {
   readonly text: { readonly prompt: string; readonly response: string } | null;
 };
 
+/** As a record is read. `recording`: `null` where its writer drew no id for it. */
+export type ReadEpisode = Omit<ForeignEpisode, "recording"> & { readonly recording: string | null };
+
 /** With everything not recorded. */
 export const nothingRecorded = {
   ...{
+    recording: null,
     contentHash: null,
     instruction: null,
     expectedActions: null,
@@ -111,6 +117,13 @@ export function textOf(value: unknown): string | null {
 /** Ids may be numbers. */
 export function idOf(value: unknown): string | null {
   return typeof value === "string" ? value : typeof value === "number" ? String(value) : null;
+}
+
+/** An id that no other writer draws: a UUID, also in the short spelling of `shortuuid`. `null`: it is none. */
+export function uniqueIdOf(value: unknown): string | null {
+  const id = textOf(value) ?? "";
+  const isUnique = /^[0-9a-f]{8}(-?[0-9a-f]{4}){4}[0-9a-f]{8}$/i.test(id) || /^[2-9A-HJ-NP-Za-km-z]{22}$/.test(id);
+  return isUnique ? id : null;
 }
 
 export function numberOf(value: unknown): number | null {

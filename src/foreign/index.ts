@@ -7,5 +7,6 @@ export {
   type ForeignMessage,
   type ForeignToolCall,
   foreignTurns,
+  uniqueIdOf,
 } from "./foreign-episode.ts";
 export { type ForeignFile, type ForeignLimits, linesOf, openForeignFile } from "./open-file.ts";

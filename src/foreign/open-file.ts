@@ -1,12 +1,23 @@
 // A file of another tool, recognised by what it holds and read one episode at a time. Bounded: a line, a JSON file and a member of
 // a zip file have a largest size, and what is beyond is refused in a sentence.
 
+import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { open, readdir, readFile, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { ConfigurationError, messageOf } from "../core/index.ts";
 import { readAtif, readInspectSample, readTau2Simulation, readTauRun } from "./evaluation-logs.ts";
-import { field, type ForeignEpisode, type ForeignFormat, idOf, isFields, listOf, textOf } from "./foreign-episode.ts";
+import { plainJson } from "../python-semantics/json/index.ts";
+import {
+  field,
+  type ForeignEpisode,
+  type ForeignFormat,
+  idOf,
+  isFields,
+  listOf,
+  type ReadEpisode,
+  textOf,
+} from "./foreign-episode.ts";
 import { readSlimeRow, readVerifiersResult, readVerifiersTrace } from "./trainer-rows.ts";
 import { openZip } from "./zip.ts";
 
@@ -26,9 +37,15 @@ export type ForeignFile = {
   /** As the file names what was evaluated; `null`: it does not. */
   readonly title: string | null;
   readonly neverRecorded: readonly string[];
-  /** One at a time. Throws a `ConfigurationError` that names the record that cannot be read. */
-  episodes(this: void): AsyncIterable<ForeignEpisode>;
+  /**
+   * One at a time, each recording once: of records with one id or one content, all but the first are told to `onRepeated`. Throws a
+   * `ConfigurationError` that names the record that cannot be read.
+   */
+  episodes(this: void, options?: { readonly onRepeated?: (id: string) => void }): AsyncIterable<ForeignEpisode>;
 };
+
+/** As a format reads it: every record, with a digest of it where its writer drew no id. */
+type ReadFile = Omit<ForeignFile, "episodes"> & { readonly records: () => AsyncIterable<ForeignEpisode> };
 
 export type ForeignLimits = {
   /** Of a line, and of one member of a zip file, unpacked. Default: 128 MiB. */
@@ -48,7 +65,26 @@ export async function openForeignFile(
   name: string,
   { recordBytes = 128 << 20, fileBytes = 500_000_000 }: ForeignLimits = {},
 ): Promise<ForeignFile | null> {
-  const limits = { recordBytes, fileBytes };
+  const file = await openFile(path, name, { recordBytes, fileBytes });
+  if (file === null) return null;
+  const { records, ...facts } = file;
+  return {
+    ...facts,
+    episodes: async function* ({ onRepeated } = {}) {
+      const seen = new Set<string>();
+      for await (const episode of records()) {
+        // Simulations of τ²-bench have ids that are distinct within their file.
+        const own = facts.format === "tau2-bench" ? [JSON.stringify([episode.taskId, episode.id])] : [];
+        const names = [episode.recording, ...own];
+        if (names.some((one) => seen.has(one))) onRepeated?.(episode.id);
+        else yield episode;
+        for (const one of names) seen.add(one);
+      }
+    },
+  };
+}
+
+async function openFile(path: string, name: string, limits: Limits): Promise<ReadFile | null> {
   if ((await stat(path)).isDirectory()) return openFolder(path, name, limits);
   const head = await firstBytes(path);
   if (head.length >= 4 && head.readUInt32LE(0) === 0x04034b50) return openEval(path, name, limits);
@@ -66,10 +102,10 @@ export async function openForeignFile(
   return openValue(await readJson(path, name, limits), name);
 }
 
-async function openFolder(path: string, name: string, limits: Limits): Promise<ForeignFile | null> {
+async function openFolder(path: string, name: string, limits: Limits): Promise<ReadFile | null> {
   const files = await readdir(path);
   for (const file of ["traces.jsonl", "results.jsonl"]) {
-    if (files.includes(file)) return openForeignFile(join(path, file), `${name}/${file}`, limits);
+    if (files.includes(file)) return openFile(join(path, file), `${name}/${file}`, limits);
   }
   if (!files.includes("results.json") || !files.includes("simulations")) return null;
   const parts = (await readdir(join(path, "simulations"))).filter((part) => part.endsWith(".json")).toSorted();
@@ -99,7 +135,7 @@ async function readJson(path: string, name: string, { fileBytes }: Limits): Prom
 
 function parse(text: string, name: string): unknown {
   try {
-    return JSON.parse(text) as unknown;
+    return plainJson(text);
   } catch (cause) {
     throw cannotRead(name, `it is not JSON (${messageOf(cause)})`, cause);
   }
@@ -109,12 +145,18 @@ function cannotRead(name: string, reason: string, cause?: unknown): Configuratio
   return new ConfigurationError(`Cannot read "${name}": ${reason}; name a file as its tool wrote it.`, { cause });
 }
 
-type RowReader = (row: unknown, place: number) => ForeignEpisode;
+type RowReader = (row: unknown, place: number) => ReadEpisode;
+
+/** `record`: as text, which the digest is of. */
+function identified(episode: ReadEpisode, record: () => string): ForeignEpisode {
+  const recording = episode.recording ?? createHash("sha256").update(record()).digest("hex");
+  return { ...episode, recording };
+}
 
 function attempt(
   read: RowReader,
   { row, place, name }: { readonly row: unknown; readonly place: number; readonly name: string },
-): ForeignEpisode {
+): ReadEpisode {
   try {
     return read(row, place);
   } catch (cause) {
@@ -135,12 +177,12 @@ function rowFormat(row: unknown): { readonly format: ForeignFormat; readonly rea
 }
 
 /** `null`: its first line is no whole record of a format that has lines. */
-async function openLines(path: string, name: string, limits: Limits): Promise<ForeignFile | null> {
+async function openLines(path: string, name: string, limits: Limits): Promise<ReadFile | null> {
   let found: ReturnType<typeof rowFormat> = null;
   let title: string | null = null;
   for await (const { text } of linesOf(path, name, limits)) {
     try {
-      const row = JSON.parse(text) as unknown;
+      const row = plainJson(text);
       found = rowFormat(row);
       // A trace of verifiers names its environment.
       title = textOf(field(field(row, "env"), "id"));
@@ -155,32 +197,32 @@ async function openLines(path: string, name: string, limits: Limits): Promise<Fo
     for await (const { text, number, isLast } of linesOf(path, name, limits)) {
       let row: unknown;
       try {
-        row = JSON.parse(text);
+        row = plainJson(text);
       } catch (cause) {
         // Being written.
         if (isLast) return;
         throw cannotRead(`${name}, line ${number}`, `it is not JSON (${messageOf(cause)})`, cause);
       }
       if (!isFields(row)) throw cannotRead(`${name}, line ${number}`, "it is no object");
-      yield attempt(read, { row, place: number, name: `${name}, line ${number}` });
+      yield identified(attempt(read, { row, place: number, name: `${name}, line ${number}` }), () => text);
     }
   }
   return {
     format,
     title,
     neverRecorded: neverRecorded[format],
-    episodes: format === "slime" ? () => joined(rows()) : rows,
+    records: format === "slime" ? () => joined(rows()) : rows,
   };
 }
 
 /** verifiers writes what was evaluated, and the model, beside its results. */
-async function withMetadata(file: ForeignFile, path: string, limits: Limits): Promise<ForeignFile> {
+async function withMetadata(file: ReadFile, path: string, limits: Limits): Promise<ReadFile> {
   const metadata = await readJson(path, path, limits).catch(() => null);
   const model = textOf(field(metadata, "model"));
-  async function* episodes(): AsyncGenerator<ForeignEpisode> {
-    for await (const episode of file.episodes()) yield { ...episode, model };
+  async function* records(): AsyncGenerator<ForeignEpisode> {
+    for await (const episode of file.records()) yield { ...episode, model };
   }
-  return { ...file, title: textOf(field(metadata, "env_id")), episodes };
+  return { ...file, title: textOf(field(metadata, "env_id")), records };
 }
 
 /** Branches of one episode are rows that follow each other. */
@@ -238,7 +280,7 @@ export async function* linesOf(
   if (last !== null) yield last;
 }
 
-function openValue(value: unknown, name: string): ForeignFile | null {
+function openValue(value: unknown, name: string): ReadFile | null {
   if (Array.isArray(value)) {
     const rows = value as readonly unknown[];
     const isTau =
@@ -264,29 +306,31 @@ function openValue(value: unknown, name: string): ForeignFile | null {
   return null;
 }
 
-function fileOf(format: ForeignFormat, title: string | null, rows: readonly unknown[], read: RowReader): ForeignFile {
-  async function* episodes(): AsyncGenerator<ForeignEpisode> {
-    for (const [at, row] of rows.entries()) yield read(row, at + 1);
+function fileOf(format: ForeignFormat, title: string | null, rows: readonly unknown[], read: RowReader): ReadFile {
+  async function* records(): AsyncGenerator<ForeignEpisode> {
+    for (const [at, row] of rows.entries()) yield identified(read(row, at + 1), () => JSON.stringify(row));
   }
-  return { format, title, neverRecorded: neverRecorded[format], episodes };
+  return { format, title, neverRecorded: neverRecorded[format], records };
 }
 
-function openTau2(file: unknown, count: number, simulations: () => AsyncIterable<unknown>): ForeignFile | null {
+function openTau2(file: unknown, count: number, simulations: () => AsyncIterable<unknown>): ReadFile | null {
   if (count === 0) return null;
   const info = field(file, "info");
   const domain = textOf(field(field(info, "environment_info"), "domain_name"));
   const tasks = new Map(listOf(field(file, "tasks")).map((task) => [idOf(field(task, "id")) ?? "", task]));
   const facts = { model: textOf(field(field(info, "agent_info"), "llm")), tasks };
-  async function* episodes(): AsyncGenerator<ForeignEpisode> {
+  async function* records(): AsyncGenerator<ForeignEpisode> {
     let place = 0;
-    for await (const simulation of simulations()) yield readTau2Simulation(simulation, ++place, facts);
+    for await (const simulation of simulations()) {
+      yield identified(readTau2Simulation(simulation, ++place, facts), () => JSON.stringify(simulation));
+    }
   }
-  return { format: "tau2-bench", title: domain, neverRecorded: neverRecorded["tau2-bench"], episodes };
+  return { format: "tau2-bench", title: domain, neverRecorded: neverRecorded["tau2-bench"], records };
 }
 
 const mostSamples = 1_000_000;
 
-async function openEval(path: string, name: string, { recordBytes }: Limits): Promise<ForeignFile | null> {
+async function openEval(path: string, name: string, { recordBytes }: Limits): Promise<ReadFile | null> {
   const guarded = async <T>(action: () => Promise<T>): Promise<T> => {
     try {
       return await action();
@@ -303,7 +347,7 @@ async function openEval(path: string, name: string, { recordBytes }: Limits): Pr
     const header = zip.members.find((member) => member.name === "header.json" || member.name === "_journal/start.json");
     if (header === undefined) return null;
     const facts = field(await read(header, zip), "eval");
-    async function* episodes(): AsyncGenerator<ForeignEpisode> {
+    async function* records(): AsyncGenerator<ForeignEpisode> {
       const from = await openIt();
       try {
         const samples = from.members.filter((member) => /^samples\/[^/]*\.json$/.test(member.name));
@@ -315,13 +359,15 @@ async function openEval(path: string, name: string, { recordBytes }: Limits): Pr
         }
         let place = 0;
         for (const member of samples) {
-          yield readInspectSample(await read(member, from), ++place, { model: textOf(field(facts, "model")) });
+          const sample = await read(member, from);
+          const episode = readInspectSample(sample, ++place, { model: textOf(field(facts, "model")) });
+          yield identified(episode, () => JSON.stringify(sample));
         }
       } finally {
         await from.close();
       }
     }
-    return { format: "inspect", title: textOf(field(facts, "task")), neverRecorded: neverRecorded.inspect, episodes };
+    return { format: "inspect", title: textOf(field(facts, "task")), neverRecorded: neverRecorded.inspect, records };
   } finally {
     await zip.close();
   }

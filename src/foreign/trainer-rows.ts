@@ -3,15 +3,16 @@
 import {
   field,
   type ForeignBranch,
-  type ForeignEpisode,
   hashOf,
   idOf,
   isFields,
   listOf,
   nothingRecorded,
   numberOf,
+  type ReadEpisode,
   readMessages,
   textOf,
+  uniqueIdOf,
 } from "./foreign-episode.ts";
 
 /** Numbers of graders: those that are finite. */
@@ -32,7 +33,7 @@ function tokensOf(value: unknown): Uint32Array | null {
 }
 
 /** A row of slime (`Sample.to_dict()`). The mask and logprobs are those of the response. */
-export function readSlimeRow(row: unknown, place: number): ForeignEpisode {
+export function readSlimeRow(row: unknown, place: number): ReadEpisode {
   const metadata = field(row, "metadata");
   const id = idOf(field(metadata, "episode_id")) ?? idOf(field(row, "rollout_id")) ?? idOf(field(row, "index"));
   const groupId = idOf(field(metadata, "group_id")) ?? idOf(field(row, "group_index"));
@@ -90,7 +91,7 @@ function slimeBranch(row: unknown): ForeignBranch | null {
  * A line of verifiers' results.jsonl, which 0.1 to 0.3 write. What broke has a reward of 0 there; here it is an error without a reward,
  * as in a trace of 0.4.
  */
-export function readVerifiersResult(row: unknown, place: number): ForeignEpisode {
+export function readVerifiersResult(row: unknown, place: number): ReadEpisode {
   const prompt = field(row, "prompt");
   const completion = field(row, "completion");
   const taskId = idOf(field(row, "example_id")) ?? idOf(field(row, "id")) ?? String(place);
@@ -143,21 +144,24 @@ function verifiersError(error: unknown): string | null {
   );
 }
 
+const isNotFinite = (value: unknown): boolean => typeof value === "number" && !Number.isFinite(value);
+
 /** Nobody's episodes have more; a path is walked for each branch. */
 const mostNodes = 100_000;
 const mostBranches = 200;
 
 /** A line of verifiers' traces.jsonl (`verifiers.v1`): one episode, its first trainable trace. */
-export function readVerifiersTrace(row: unknown, place: number): ForeignEpisode {
+export function readVerifiersTrace(row: unknown, place: number): ReadEpisode {
   const traces = listOf(field(row, "traces"));
   const trace = traces.find((one) => field(field(one, "agent"), "trainable") === true) ?? traces[0];
   const task = field(row, "task") ?? field(trace, "task");
-  const rewards = Object.entries(isFields(field(trace, "rewards")) ? (field(trace, "rewards") as object) : {}).flatMap(
-    ([name, entry]: [string, unknown]) => {
-      const score = numberOf(field(entry, "score"));
-      return score === null ? [] : [{ name, score, weight: numberOf(field(entry, "weight")) ?? 1 }];
-    },
-  );
+  const entries = Object.entries(isFields(field(trace, "rewards")) ? (field(trace, "rewards") as object) : {});
+  // A sum with a part that is not a number is none.
+  const isUnscored = entries.some(([, entry]: [string, unknown]) => isNotFinite(field(entry, "score")));
+  const rewards = entries.flatMap(([name, entry]: [string, unknown]) => {
+    const score = numberOf(field(entry, "score"));
+    return score === null ? [] : [{ name, score, weight: numberOf(field(entry, "weight")) ?? 1 }];
+  });
   const nodes = listOf(field(trace, "nodes"));
   if (nodes.length > mostNodes)
     throw new RangeError(`a trace has ${nodes.length} nodes, at most ${mostNodes} are read`);
@@ -173,10 +177,12 @@ export function readVerifiersTrace(row: unknown, place: number): ForeignEpisode 
   return {
     ...nothingRecorded,
     id: idOf(field(row, "id")) ?? String(place),
+    recording: uniqueIdOf(field(row, "id")),
     taskId: idOf(field(task, "key")) ?? idOf(field(data, "id")) ?? idOf(field(data, "idx")) ?? String(place),
     contentHash: textOf(field(task, "hash")) ?? (data === undefined ? null : hashOf(data)),
     groupId: idOf(field(field(row, "group"), "id")),
-    reward: rewards.length === 0 ? null : rewards.reduce((sum, { score, weight }) => sum + score * weight, 0),
+    reward:
+      isUnscored || rewards.length === 0 ? null : rewards.reduce((sum, { score, weight }) => sum + score * weight, 0),
     scores: {
       ...Object.fromEntries(rewards.map(({ name, score }) => [name, score])),
       ...scoresOf(field(trace, "metrics")),

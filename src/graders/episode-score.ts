@@ -1,6 +1,7 @@
 // The score of an episode: numbers and a few strings, so that thousands fit in memory. Made from an episode of
 // a run folder, or from a recorded run of another program.
 
+import { createHash } from "node:crypto";
 import {
   endingOf,
   type Episode,
@@ -28,6 +29,8 @@ export type Durations = {
 };
 
 export type EpisodeScore = {
+  /** Names the recording: a copy of it, in another file or a merged run, has the same. */
+  readonly recording: string;
   readonly taskId: string;
   readonly taskIndex: number;
   /** SHA-256 of what defines the task; `null`: not recorded. */
@@ -71,6 +74,7 @@ export async function scoreEpisode(episode: Episode, gradeFault: FaultGrader): P
   const isFailed = reward === null || !isSuccess(reward);
   const fault = isFailed ? await gradeFault(task, { conversation, outcome, failure }) : null;
   return {
+    recording: recordingOf(episode),
     taskId: task.id,
     taskIndex: task.index,
     contentHash: task.contentHash,
@@ -86,6 +90,27 @@ export async function scoreEpisode(episode: Episode, gradeFault: FaultGrader): P
     durations,
     fault,
   };
+}
+
+/** Runs alike have episodes of the same ids, but no two take the same time in every step. */
+function recordingOf({ id, seed, task, events }: Episode): string {
+  const steps = events.map((event) => ("durationMs" in event ? [event.type, event.durationMs] : event.type));
+  return createHash("sha256")
+    .update(JSON.stringify([id, seed, task.id, task.contentHash, steps]))
+    .digest("hex");
+}
+
+/** Leaves out scores of recordings that are among earlier ones. `seen`: those of earlier sources, which grows. */
+export function onceEach(
+  scores: readonly EpisodeScore[],
+  seen: Set<string> = new Set(),
+): { readonly scores: readonly EpisodeScore[]; readonly repeated: number } {
+  const kept = scores.filter(({ recording }) => {
+    const isNew = !seen.has(recording);
+    seen.add(recording);
+    return isNew;
+  });
+  return { scores: kept, repeated: scores.length - kept.length };
 }
 
 /** What the agent did in a conversation. */
@@ -124,7 +149,8 @@ export function count(names: readonly string[]): Counts {
 
 export type RescoredRun = {
   readonly score: EpisodeScore;
-  readonly recordedReward: number;
+  /** `null`: it was not scored. */
+  readonly recordedReward: number | null;
   /** `null`: the run crashed, or left no trajectory, and there is nothing to play. */
   readonly replayedReward: number | null;
   /** Observations of tools that are not as they were recorded. */
@@ -133,7 +159,7 @@ export type RescoredRun = {
 
 /** True where the environment does not give the recorded reward. */
 export function isUnconfirmed({ recordedReward, replayedReward }: RescoredRun): boolean {
-  return replayedReward !== null && Math.abs(recordedReward - replayedReward) > 1e-6;
+  return recordedReward !== null && replayedReward !== null && Math.abs(recordedReward - replayedReward) > 1e-6;
 }
 
 export async function rescore(
@@ -144,24 +170,26 @@ export async function rescore(
   const { conversation, reward, error } = run;
   const replayed = error === null && conversation.length > 0 ? await replay(run, environment, task) : null;
   const stop = replayed?.stop ?? "fault";
-  const fault = isSuccess(reward)
-    ? null
-    : await gradeFault(task, {
-        conversation,
-        outcome: outcomeOf(stop),
-        failure:
-          error === null && replayed !== null
-            ? null
-            : {
-                boundary: "engine",
-                code: "recorded-crash",
-                message: error ?? "no trajectory",
-                retryable: false,
-                cause: null,
-              },
-      });
+  const fault =
+    reward === null || isSuccess(reward)
+      ? null
+      : await gradeFault(task, {
+          conversation,
+          outcome: outcomeOf(stop),
+          failure:
+            error === null && replayed !== null
+              ? null
+              : {
+                  boundary: "engine",
+                  code: "recorded-crash",
+                  message: error ?? "no trajectory",
+                  retryable: false,
+                  cause: null,
+                },
+        });
   return {
     score: {
+      recording: run.recording,
       taskId: task.id,
       taskIndex: task.index,
       contentHash: task.contentHash,

@@ -13,6 +13,7 @@ export {
   type Counts,
   type EpisodeScore,
   isUnconfirmed,
+  onceEach,
   rescore,
   type RescoredRun,
   scoreEpisode,

@@ -64,9 +64,14 @@ describe("readTauResults()", () => {
     ['[{"task_id": -1}]', '"task_id" is no index'],
     ['[{"task_id": 0, "trial": 0, "reward": "high", "traj": []}]', '"reward" is no number'],
     ['[{"task_id": 0, "trial": 0, "reward": 1, "traj": {}}]', '"traj" is no list'],
-    ['[{"task_id": 0, "trial": 0, "reward": NaN, "traj": []}]', '"reward" is no number'],
+    ['[{"task_id": 0, "trial": 0, "reward": null, "traj": []}]', '"reward" is no number'],
     ["nonsense", "it is not JSON"],
   ])("refuses %s", (text, wanted) => {
     expect(() => readTauResults(text, "f")).toThrow(wanted);
+  });
+
+  it.each(["NaN", "Infinity", "-Infinity"])("takes a reward of %s for one that was not given", (reward) => {
+    const runs = readTauResults(`[{"task_id": 0, "trial": 0, "reward": ${reward}, "traj": [], "x": NaN}]`, "f");
+    expect(runs).toMatchObject([{ reward: null }]);
   });
 });

@@ -1,6 +1,7 @@
 // Upstream's result format, read: each entry as a recorded run with the actions that the agent took. Trajectories of all of
 // upstream's agents are understood: tool calls as fields of messages, or written as text (act and react).
 
+import { createHash } from "node:crypto";
 import { ConfigurationError, type Episode } from "../core/index.ts";
 import { pythonStrip } from "../python-semantics/index.ts";
 import {
@@ -15,9 +16,12 @@ import { episodeUsage } from "../rollout/index.ts";
 import { type Conversation, type ConversationStep, conversationOf } from "./conversation.ts";
 
 export type RecordedRun = {
+  /** SHA-256 of its record. */
+  readonly recording: string;
   readonly taskIndex: number;
   readonly trial: number;
-  readonly reward: number;
+  /** `null`: not a number, Python's sign for what was not scored. */
+  readonly reward: number | null;
   /** The runner's text when the run crashed; `null`: it did not. */
   readonly error: string | null;
   /** Empty for a run that crashed. */
@@ -46,15 +50,18 @@ export function readTauResults(text: string, name: string): RecordedRun[] {
 function readRun(entry: JsonObject): RecordedRun | string {
   const taskIndex = entry.get("task_id");
   const trial = entry.get("trial");
-  const reward = numberOf(entry.get("reward"));
+  const given = entry.get("reward");
+  const reward = numberOf(given);
   const messages = entry.get("traj");
   if (typeof taskIndex !== "number" || taskIndex < 0) return '"task_id" is no index of a task';
   if (typeof trial !== "number") return '"trial" is no number';
-  if (reward === null) return '"reward" is no number';
+  const isUnscored = given instanceof JsonFloat && !Number.isFinite(given.value);
+  if (reward === null && !isUnscored) return '"reward" is no number';
   if (!Array.isArray(messages)) return '"traj" is no list of messages';
   const info = entry.get("info");
   const error = info instanceof Map ? info.get("error") : undefined;
   return {
+    recording: createHash("sha256").update(dumpJson(entry)).digest("hex"),
     taskIndex,
     trial,
     reward,

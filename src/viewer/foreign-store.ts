@@ -15,7 +15,8 @@ export async function openForeignStore(path: string, file: ForeignFile): Promise
   const lines: Buffer[] = [];
   const rows: Row[] = [];
   const models = new Set<string>();
-  for await (const episode of file.episodes()) {
+  let repeated = 0;
+  for await (const episode of file.episodes({ onRepeated: () => void repeated++ })) {
     const stored = storedEpisode(episode);
     lines.push(Buffer.from(JSON.stringify(stored)));
     rows.push(rowOf(stored, episode, rows.length + 1));
@@ -25,6 +26,7 @@ export async function openForeignStore(path: string, file: ForeignFile): Promise
     file.neverRecorded.length === 0
       ? []
       : [`A file of ${file.format} does not record ${file.neverRecorded.join(", ")}.`];
+  if (repeated > 0) missing.push(`Of ${repeated} recordings that are in it more than once, the first is shown.`);
   return {
     facts: {
       ...{ name: file.title ?? basename(path), location: path, kind: "file", status: "done", isLive: false },

@@ -4,7 +4,7 @@
 import { basename } from "node:path";
 import { ConfigurationError } from "../core/index.ts";
 import { type ForeignLimits, linesOf } from "../foreign/index.ts";
-import { parseJson, toPlain } from "../python-semantics/json/index.ts";
+import { plainJson } from "../python-semantics/json/index.ts";
 import {
   type Difference,
   noDifference,
@@ -66,16 +66,12 @@ export async function readTrainerLogprobs(
   return { file: basename(path), episodes };
 }
 
-/** As Python writes it, which has NaN and Infinity. */
 function parseLine(text: string): { readonly value: unknown } | null {
-  for (const parse of [JSON.parse, (one: string) => toPlain(parseJson(one))] as const) {
-    try {
-      return { value: parse(text) as unknown };
-    } catch {
-      // The other may read it.
-    }
+  try {
+    return { value: plainJson(text) };
+  } catch {
+    return null;
   }
-  return null;
 }
 
 /** A sentence: why it is none. */

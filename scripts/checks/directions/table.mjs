@@ -125,7 +125,7 @@ export const modules = {
   "queue/nats": { imports: ["core", "lib", "queue"], loads: "queue/nats/nats-library.ts", isInternal: true },
   rollout: { imports: ["core", "lib", "python-semantics", "trajectories", "store", "queue"] },
   // Files that other tools wrote, read for people and for comparisons.
-  foreign: { imports: ["core"], packages: { fzstd: "foreign/zip.ts" }, isInternal: true },
+  foreign: { imports: ["core", "python-semantics"], packages: { fzstd: "foreign/zip.ts" }, isInternal: true },
   export: { imports: ["core", "store", "trajectories"], packages: { "hyparquet-writer": "export/files.ts" } },
 
   // Node's own server and no framework: only the socket says whether an answer was delivered.

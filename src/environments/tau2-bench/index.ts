@@ -37,7 +37,7 @@ export {
   type Verdict,
 } from "./evaluate.ts";
 export type { DomainData } from "./domain-data.ts";
-export { type Tau2Options, tau2Source } from "./tau2-environment.ts";
+export { playableTasks, type Tau2Options, tau2Source } from "./tau2-environment.ts";
 export { type GymOptions, type GymStep, Tau2Gym } from "./gym.ts";
 export type { SpokenMessage, Tau2Message, ToolCall, ToolMessage } from "./messages.ts";
 export {

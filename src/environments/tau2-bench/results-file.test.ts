@@ -86,6 +86,38 @@ describe("tau2ResultsText() and readTau2Results()", () => {
     });
   });
 
+  it("has a simulation once, and no reward for what is not a number", async () => {
+    const { text } = await writeFile();
+    const file = JSON.parse(text) as { simulations: { id: string; task_id: string }[] };
+    const [one] = file.simulations;
+    const simulations = [one, { ...one, trial: 3 }, one, { ...one, id: "s2" }];
+    const thrice = readTau2Results(JSON.stringify({ ...file, simulations }), "results.json");
+    expect(thrice.simulations.map(({ id, trial }) => [id, trial])).toEqual([
+      ["s1", 2],
+      ["s2", 2],
+    ]);
+    expect(thrice.repeated).toBe(2);
+    for (const value of ["NaN", "Infinity", "-Infinity"]) {
+      const unscored = text.replace('"reward": 0.0', `"reward": ${value}`).replace('"DB": 0.0', `"DB": ${value}`);
+      expect(unscored).toContain(`"DB": ${value}`);
+      expect(readTau2Results(unscored, "results.json").simulations).toMatchObject([
+        { reward: null, breakdown: new Map() },
+      ]);
+    }
+  });
+
+  it.each([
+    ["llm_agent", "user_simulator", false],
+    ["llm_agent_solo", "dummy_user", true],
+    ["llm_agent_solo_gt", "dummy_user", true],
+    ["my_own_agent", "dummy_user", true],
+    ["llm_agent_gt", "user_simulator", false],
+  ])("of agent %s with user %s: without a user %s", async (agent, user, isSolo) => {
+    const { text } = await writeFile();
+    const named = text.replace('"llm_agent"', `"${agent}"`).replace('"user_simulator"', `"${user}"`);
+    expect(readTau2Results(named, "results.json").isSolo).toBe(isSolo);
+  });
+
   it("reads a folder with a file a simulation, and refuses one that does not match its index", async () => {
     const { text } = await writeFile();
     const { simulations, ...rest } = JSON.parse(text) as { simulations: { id: string }[] };

@@ -2,6 +2,7 @@
 // written is accepted by upstream's own evaluator; what is read may be of upstream's making. Rewards are written as they were given,
 // never computed here.
 
+import { createHash } from "node:crypto";
 import { ConfigurationError } from "../../core/failure.ts";
 import {
   dumpJson,
@@ -222,13 +223,15 @@ const timestamp = (milliseconds: number): string => new Date(milliseconds).toISO
 /** What a file says of one simulation. */
 export type ReadSimulation = {
   readonly id: string;
+  /** SHA-256 of its record. */
+  readonly digest: string;
   readonly taskId: string;
   readonly trial: number;
   readonly reason: TerminationReason;
   readonly messages: readonly Tau2Message[];
   /** `null`: the file has none. */
   readonly reward: number | null;
-  /** By component; `null`: the file has none. */
+  /** By component, those that were scored; `null`: the file has none. */
   readonly breakdown: ReadonlyMap<string, number> | null;
   readonly agentCost: number | null;
   readonly userCost: number | null;
@@ -240,7 +243,10 @@ export type Tau2ResultFile = {
   readonly isSolo: boolean;
   /** By their ids, as they were when the file was made. */
   readonly tasks: ReadonlyMap<string, Tau2Task>;
+  /** Of those with one id and task, the first. */
   readonly simulations: readonly ReadSimulation[];
+  /** How many more of them the file has. */
+  readonly repeated: number;
 };
 
 /**
@@ -259,17 +265,24 @@ export function readTau2Results(text: string, name: string, parts?: ReadonlyMap<
   }
   const implementation = (side: string): JsonValue => objectIn(info, side)?.get("implementation") ?? null;
   const tasks = readTasks(file.get("tasks") ?? null, name);
+  const simulations = new Map<string, ReadSimulation>();
+  for (const [at, item] of list.entries()) {
+    const read = item instanceof Map ? readSimulation(item, `${name}, simulation ${at + 1}`) : "it is no object";
+    if (typeof read === "string") throw cannotRead(`${name}, simulation ${at + 1}`, read);
+    const key = JSON.stringify([read.taskId, read.id]);
+    if (!simulations.has(key)) simulations.set(key, read);
+  }
   return {
     domain,
-    isSolo: implementation("agent_info") === "llm_agent_solo" && implementation("user_info") === "dummy_user",
+    // Agents of several names work without a user; where there is none, the user is upstream's dummy.
+    isSolo: implementation("user_info") === "dummy_user" || soloAgents.has(implementation("agent_info")),
     tasks: new Map(tasks.map((task) => [task.id, task])),
-    simulations: list.map((item, at) => {
-      const read = item instanceof Map ? readSimulation(item, `${name}, simulation ${at + 1}`) : "it is no object";
-      if (typeof read !== "string") return read;
-      throw cannotRead(`${name}, simulation ${at + 1}`, read);
-    }),
+    simulations: [...simulations.values()],
+    repeated: list.length - simulations.size,
   };
 }
+
+const soloAgents: ReadonlySet<JsonValue> = new Set(["llm_agent_solo", "llm_agent_solo_gt"]);
 
 function readParts(file: JsonObject, parts: ReadonlyMap<string, string>, name: string): JsonObject[] {
   const index = file.get("simulation_index");
@@ -302,20 +315,30 @@ function readSimulation(item: JsonObject, name: string): ReadSimulation | string
   if (typeof id !== "string") return '"id" is no string';
   if (typeof taskId !== "string" && typeof taskId !== "number") return '"task_id" is no id';
   if (reason === undefined) return `"termination_reason" is none of ${terminationReasons.join(", ")}`;
-  if (reward !== null && number(reward.get("reward")) === null) return '"reward" is no number';
+  // What is not a number was not scored.
+  const isUnscored = isNotFinite(reward?.get("reward"));
+  if (reward !== null && !isUnscored && number(reward.get("reward")) === null) return '"reward" is no number';
   return {
     id,
+    digest: createHash("sha256").update(dumpJson(item)).digest("hex"),
     taskId: String(taskId),
     trial: number(item.get("trial")) ?? 0,
     reason,
     messages: readMessages(item.get("messages") ?? [], name),
     reward: reward === null ? null : number(reward.get("reward")),
-    breakdown: breakdown && new Map([...breakdown].map(([component, value]) => [component, number(value) ?? NaN])),
+    breakdown:
+      breakdown &&
+      new Map(
+        [...breakdown].flatMap(([component, value]) => (number(value) === null ? [] : [[component, number(value)!]])),
+      ),
     agentCost: number(item.get("agent_cost")),
     userCost: number(item.get("user_cost")),
     durationSeconds: number(item.get("duration")),
   };
 }
+
+const isNotFinite = (value: JsonValue | undefined): boolean =>
+  value instanceof JsonFloat && !Number.isFinite(value.value);
 
 function objectIn(object: JsonObject | null, key: string): JsonObject | null {
   const value = object?.get(key);

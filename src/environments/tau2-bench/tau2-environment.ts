@@ -78,8 +78,7 @@ export async function tau2Source(data: DomainData, options: Tau2Options = {}): P
   const splits = new Map<string, readonly Tau2Task[]>();
   for (const split of data.splits) {
     if (split === "full" && options.split !== "full") continue;
-    const tasks = await data.tasks(split);
-    splits.set(split, isSolo ? tasks.filter(isSoloTask) : tasks);
+    splits.set(split, await playableTasks(data, split, { isSolo }));
   }
   const taskAt = (split: string, index: number): Tau2Task => splits.get(split)![index]!;
   const asksJudge = [...splits.values()].flat().some((task) => judgedAssertions(task).length > 0);
@@ -104,6 +103,16 @@ export async function tau2Source(data: DomainData, options: Tau2Options = {}): P
     ...(asksJudge ? { needsJudge: ({ split, index }) => judgedAssertions(taskAt(split, index)).length > 0 } : {}),
     open: (task) => new Tau2Environment(task, { data, task: knownTask(splits, task), options }),
   } satisfies EnvironmentSource;
+}
+
+/** The tasks of a split by their numbers in an environment: without a user, those that need none. */
+export async function playableTasks(
+  data: DomainData,
+  split: string,
+  { isSolo = false }: Pick<Tau2Options, "isSolo"> = {},
+): Promise<readonly Tau2Task[]> {
+  const tasks = await data.tasks(split);
+  return isSolo ? tasks.filter(isSoloTask) : tasks;
 }
 
 function knownTask(splits: ReadonlyMap<string, readonly Tau2Task[]>, { id, split, index }: Task): Tau2Task {

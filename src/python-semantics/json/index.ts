@@ -3,5 +3,5 @@
 export { type DumpJsonOptions, dumpJson } from "./dump-json.ts";
 export { JsonSyntaxError } from "../errors.ts";
 export { type JsonPrefix, parseJson, parseJsonPrefix } from "./parse-json.ts";
-export { fromForeign, fromPlain, toPlain } from "./plain.ts";
+export { fromForeign, fromPlain, plainJson, toPlain } from "./plain.ts";
 export { cloneJson, JsonFloat, type JsonObject, type JsonValue } from "./value.ts";

@@ -2,7 +2,7 @@
 // (configuration, schema validators, user code). Lossy towards plain: integers beyond 2^53 and the int/float difference go.
 
 import { normalInteger } from "../number-text.ts";
-import { maxJsonDepth } from "./parse-json.ts";
+import { maxJsonDepth, parseJson } from "./parse-json.ts";
 import { JsonFloat, type JsonObject, type JsonValue } from "./value.ts";
 
 /**
@@ -17,6 +17,22 @@ export function toPlain(value: JsonValue): unknown {
   const plain: Record<string, unknown> = Object.create(null) as Record<string, unknown>;
   for (const [key, element] of value) plain[key] = toPlain(element);
   return plain;
+}
+
+/**
+ * The plain value of a JSON text as programs in Python write it, which has NaN and Infinity. Throws as `JSON.parse` does, for what
+ * Python refuses, too.
+ */
+export function plainJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (error) {
+    try {
+      return toPlain(parseJson(text));
+    } catch {
+      throw error;
+    }
+  }
 }
 
 /**
