@@ -157,10 +157,13 @@ export interface Renderer {
   readonly parsers: ParserFacts;
   renderPrompt(messages: readonly Message[], tools: readonly Tool[]): RenderedPrompt;
   bridge(input: BridgeInput): BridgeResult;
-  /** `turn` numbers the call ids. Never throws on model output. */
+  /**
+   * `turn` numbers the call ids. `textEnd`: only so many characters of the decoded action are read, and it has no others
+   * (default: all). Never throws on model output.
+   */
   parseAction(
     sampledTokens: Uint32Array,
-    options: { readonly tools: readonly Tool[]; readonly turn: number },
+    options: { readonly tools: readonly Tool[]; readonly turn: number; readonly textEnd?: number },
   ): ParsedAction;
   /**
    * Of an action that is still sampled: characters at the end of the reasoning or content so far which may yet turn out to be
@@ -168,4 +171,6 @@ export interface Renderer {
    */
   heldBack?(text: string): number;
   decode(tokens: ArrayLike<number>): string;
+  /** Decodes an action while it is sampled. @default not known: all of it is decoded again for every token */
+  startDecoding?(): IncrementalDecoder;
 }

@@ -3,6 +3,8 @@
 
 import type { ParsedAction, Renderer, Tool } from "../core/index.ts";
 import type { AnswerDelta } from "./request.ts";
+import { actionText } from "./shown-action.ts";
+import { sureEnd } from "./stop-strings.ts";
 
 /** Parsed again when so many milliseconds have passed: a stream of a thousand tokens is not parsed a thousand times. */
 const betweenMs = 25;
@@ -14,11 +16,13 @@ export type AnswerReaderOptions = {
   readonly tools: readonly Tool[];
   /** Numbers the ids of calls. */
   readonly call: number;
+  /** Strings before which the text ends. */
+  readonly stop: readonly string[];
 };
 
 /** Reads tokens as they come, into deltas. */
 export function answerReader(
-  { renderer, tools, call }: AnswerReaderOptions,
+  { renderer, tools, call, stop }: AnswerReaderOptions,
   deltas: Deltas,
 ): (tokens: Uint32Array) => void {
   const sampled: number[] = [];
@@ -31,12 +35,14 @@ export function answerReader(
     deltas.push({ type, text: text.slice(told[type].length) });
     told[type] = text;
   };
-  return (tokens) => {
-    for (const id of tokens) sampled.push(id);
+  return (newTokens) => {
+    for (const id of newTokens) sampled.push(id);
     const now = performance.now();
     if (now - readAt < betweenMs) return;
     readAt = now;
-    const action = renderer.parseAction(Uint32Array.from(sampled), { tools, turn: call });
+    const tokens = Uint32Array.from(sampled);
+    const end = stop.length === 0 ? {} : { textEnd: sureEnd(actionText(tokens, renderer), stop) };
+    const action = renderer.parseAction(tokens, { tools, turn: call, ...end });
     // What follows a call, or may become one, is told with the whole answer.
     if (action.toolCalls.length > 0 || action.problems.length > 0) return;
     const { reasoning, content } = partsOf(action);

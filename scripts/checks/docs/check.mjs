@@ -10,6 +10,7 @@ import { readManifest } from "../manifest.mjs";
 import { readSources } from "../read-sources.mjs";
 import { findDeadCommands } from "./commands.mjs";
 import { extractExamples } from "./extract.mjs";
+import { findStaleFields } from "./gateway-fields.mjs";
 import { findUnnamed, knownNames } from "./names.mjs";
 import { referenceFile, referencePage } from "./reference.mjs";
 import { findDeadReferences, findMissingModules, findWideTables } from "./references.mjs";
@@ -32,6 +33,7 @@ export async function checkDocs() {
     ...findPointers(),
     ...(await findCommands()),
     ...(await findStaleReference()),
+    ...(await findStaleFields()),
     ...findUnnamed(readFileSync(join(root, "FEATURES.md"), "utf8"), await knownNames()),
     ...(numbered.length === 0 ? [] : await compile(["-b", "tsconfig.examples.json"])),
     ...(await compileBlocks(blocks)),
