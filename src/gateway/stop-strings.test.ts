@@ -1,17 +1,20 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Renderer, SampleOptions, SampleRequest, SampleResult } from "../core/index.ts";
+import { firstStop, type Renderer, type SampleOptions, type SampleRequest, type SampleResult } from "../core/index.ts";
 import { createQwenRenderer } from "../renderers/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
 import { eventsOf, openWorld, post, recordViolations, tokenizer, type World } from "./gateway-world.test-helper.ts";
 import { say, speakers } from "./speakers.test-helper.ts";
 import { findStop, stopStringsOf, sureEnd } from "./stop-strings.ts";
 
-const text = fc.string({ unit: fc.constantFrom("a", "b", "é", "😀", "\n"), maxLength: 12 });
-const strings = fc.array(fc.string({ unit: fc.constantFrom("a", "b", "é", "😀", "\n"), minLength: 1, maxLength: 4 }), {
-  minLength: 1,
-  maxLength: 3,
-});
+const anyText = fc.string({ unit: fc.constantFrom("a", "b", "é", "😀", "\n"), maxLength: 12 });
+const someStrings = fc.array(
+  fc.string({ unit: fc.constantFrom("a", "b", "é", "😀", "\n"), minLength: 1, maxLength: 4 }),
+  {
+    minLength: 1,
+    maxLength: 3,
+  },
+);
 
 /** Character by character, the first that any of them ends. */
 function firstEnd(whole: string, stop: readonly string[]): number {
@@ -24,7 +27,7 @@ function firstEnd(whole: string, stop: readonly string[]): number {
 describe("a stop string", () => {
   test("is found where it is complete first, and no part of it is sure before", () => {
     fc.assert(
-      fc.property(text, strings, (whole, stop) => {
+      fc.property(anyText, someStrings, (whole, stop) => {
         const end = firstEnd(whole, stop);
         const found = findStop(whole, stop);
         expect(found === null ? -1 : found.start + found.string.length).toBe(end);
@@ -44,7 +47,7 @@ describe("a stop string", () => {
     const byBytes = { decode: (ids: ArrayLike<number>) => bytes.decode(Uint8Array.from(ids)) };
     const renderer = createQwenRenderer({ tokenizer: createReadableTokenizer(), family: "qwen2.5-instruct" });
     fc.assert(
-      fc.property(text, strings, (whole, stop) => {
+      fc.property(anyText, someStrings, (whole, stop) => {
         const end = firstEnd(whole, stop);
         const check = (reader: Pick<Renderer, "decode" | "startDecoding">, ids: readonly number[]): void => {
           const completes = stopStringsOf(stop, reader)!.watch();
@@ -99,7 +102,7 @@ describe.each([true, false])("a request with stop strings, whose engine ends the
     );
     expect(heard.raw).not.toContain("sunny");
     // The record is as it was sampled, and the echo of the answer continues it.
-    const text = knowsStop ? said.slice(0, said.indexOf(":", said.indexOf("Obs")) + 1) : said;
+    const whole = knowsStop ? said.slice(0, said.indexOf(":", said.indexOf("Obs")) + 1) : said;
     const again = [{ role: "user", text: "a" }, { role: "assistant", text: heard.text, calls: [] }, { role: "user", text: "again" }] as const; // prettier-ignore
     expect((await say(world, dialect, again, { stream, fields: stop[dialect] })).text).toBe("done");
     const { counters } = world.gateway.sessions[0]!;
@@ -107,9 +110,9 @@ describe.each([true, false])("a request with stop strings, whose engine ends the
     await world.gateway.reward("s1", { reward: 1, metrics: {}, log: "", info: new Map() });
     const episode = await world.gateway.end("s1");
     const [turn] = episode.trajectory.turns;
-    expect(tokenizer.decode(turn!.sampledTokens).replace("<|im_end|>", "")).toBe(text);
+    expect(tokenizer.decode(turn!.sampledTokens).replace("<|im_end|>", "")).toBe(whole);
     expect(turn!.finish).toMatchObject({ reason: "stop", matched: "\nObservation:" });
-    expect(episode.messages[1]).toMatchObject({ role: "assistant", content: text });
+    expect(episode.messages[1]).toMatchObject({ role: "assistant", content: whole });
     expect(recordViolations(episode, world.sampled)).toEqual([]);
     await world.close();
   });
@@ -128,14 +131,14 @@ test("a stop string never leaks from a stream, whatever the tokens", async () =>
     }
     return result;
   };
-  for (const [whole, strings, expected] of [
+  for (const [whole, stopped, expected] of [
     ["one two END three", ["END"], "one two "],
     ["one two EN D three", ["END"], "one two EN D three"],
     ["one, two, three four", ["two, three", ", t"], "one"],
     ["1\n\n2\n\n\n3", ["\n\n\n"], "1\n\n2"],
   ] as const) {
     next = whole;
-    const body = { model: "m", stream: true, stop: strings, messages: [{ role: "user", content: whole }] };
+    const body = { model: "m", stream: true, stop: stopped, messages: [{ role: "user", content: whole }] };
     const answer = await post(world.gateway, speakers.chat.path, body);
     const events = eventsOf(answer.text) as Parameters<typeof speakers.chat.streamed>[0];
     expect(speakers.chat.streamed(events).text.trimEnd()).toBe(expected.trimEnd());
@@ -151,6 +154,40 @@ test("completions of ids end with the string in the ids, and without it in the t
   const [choice] = json["choices"] as readonly { text: string; token_ids: readonly number[]; finish_reason: string }[];
   expect([choice!.text, choice!.finish_reason]).toEqual([shown, "stop"]);
   expect(tokenizer.decode(choice!.token_ids)).toContain("Observation:");
+  await world.close();
+});
+
+test("an answer that its client never had is given again as it was, after a restart, too", async () => {
+  const world = await openStopWorld(false);
+  const body = { ...speakers.messages.body([{ role: "user", text: "a" }], []), ...stop.messages };
+  const lost = await post(world.gateway, "/v1/messages", body, { delivers: false });
+  const after = await world.restart();
+  const again = await post(after.gateway, "/v1/messages", body);
+  expect(again.json).toEqual(lost.json);
+  expect(again.json).toMatchObject({ content: [{ text: shown }], stop_reason: "stop_sequence" });
+  expect(after.sampled).toHaveLength(0);
+  await after.close();
+});
+
+test("a string that begins before an abort of the engine, and ends behind it, ends the answer", async () => {
+  const world = await openWorld(() => "unused", { episode: { engineAbort: { onAbort: "continue" } } });
+  const [first, second] = ["one EN", "D two"].map((one) => tokenizer.encode(one));
+  const answers = [first!, second!];
+  world.engine.sample = async ({ stopStrings, prompt }: SampleRequest): Promise<SampleResult> => {
+    const ids = answers.shift()!;
+    const isFirst = ids === first;
+    const stopped = firstStop(ids, stopStrings!);
+    expect(stopped?.matched ?? null).toBe(isFirst ? null : "END");
+    const sampledTokens = ids.subarray(0, stopped?.count);
+    return {
+      ...{ sampledTokens, logprobs: null },
+      finish: { reason: isFirst ? "abort" : "stop", matched: stopped?.matched ?? null, raw: null },
+      weightSpans: [{ tokenCount: sampledTokens.length, dispatch: null, reply: null }],
+      usage: { promptTokens: prompt.length, completionTokens: sampledTokens.length, cachedTokens: null },
+    };
+  };
+  const heard = await say(world, "chat", [{ role: "user", text: "a" }], { fields: { stop: "END" } });
+  expect([heard.text.trim(), heard.ending]).toEqual(["one", "stop"]);
   await world.close();
 });
 
