@@ -32,11 +32,40 @@ export const defaultSampling: SamplingParams = Object.freeze({
   extra: Object.freeze({}),
 });
 
+/** Strings that end a generation, and how they are found in what is sampled. */
+export type StopStrings = {
+  /** Not empty, and none of them is. Servers, which decode what they sample, are sent these. */
+  readonly strings: readonly string[];
+  /**
+   * Watches one generation, for engines that know no text: takes every sampled id in order, and gives the string that an id
+   * completes; `null`: none.
+   */
+  watch(): (id: number) => string | null;
+};
+
+/** The first of these ids that completes a stop string; `null`: none does. */
+export function firstStop(
+  ids: ArrayLike<number>,
+  { watch }: Pick<StopStrings, "watch">,
+): { readonly count: number; readonly matched: string } | null {
+  const completes = watch();
+  for (let at = 0; at < ids.length; at++) {
+    const matched = completes(ids[at]!);
+    if (matched !== null) return { count: at + 1, matched };
+  }
+  return null;
+}
+
 /** Continue these token ids. */
 export type SampleRequest = {
   readonly prompt: TokenBuffer;
   readonly sampling: SamplingParams;
   readonly stopTokenIds: readonly number[];
+  /**
+   * The generation ends with the token that completes one of these strings; the result has that token, and the string as what
+   * matched where the engine names it. `null`: none ends it. @default null
+   */
+  readonly stopStrings?: StopStrings | null;
   /** Unique per attempt; engines that can abort a request know it by this id. */
   readonly requestId: string;
   /** The same for all turns of an episode, so that a router can keep its prefix cache on one worker; `null`: no preference. */

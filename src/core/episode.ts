@@ -66,6 +66,8 @@ export type EpisodeEvent =
       readonly action: ParsedAction;
       /** The turn whose text this conversation begins from, such as a summary; `null`: there is none. */
       readonly continues: number | null;
+      /** Fields of the request that had no effect, by name. */
+      readonly ignored: readonly string[];
       /** Of the dialect's own bookkeeping. */
       readonly response: { readonly hasInstructions: boolean; readonly isStored: boolean } | null;
     }

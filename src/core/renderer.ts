@@ -159,7 +159,8 @@ export interface Renderer {
   bridge(input: BridgeInput): BridgeResult;
   /**
    * `turn` numbers the call ids. `unknownTools`: what answers a call of a tool that is not in `tools`. For "environment" it is
-   * read like every other call; for "loop", the default, it is a problem and no call, as in SGLang. Never throws on model output.
+   * read like every other call; for "loop", the default, it is a problem and no call, as in SGLang. `textEnd`: only so many
+   * characters of the decoded action are read, and it has no others (default: all). Never throws on model output.
    */
   parseAction(
     sampledTokens: Uint32Array,
@@ -167,6 +168,7 @@ export interface Renderer {
       readonly tools: readonly Tool[];
       readonly turn: number;
       readonly unknownTools?: "environment" | "loop";
+      readonly textEnd?: number;
     },
   ): ParsedAction;
   /**
@@ -175,4 +177,6 @@ export interface Renderer {
    */
   heldBack?(text: string): number;
   decode(tokens: ArrayLike<number>): string;
+  /** Decodes an action while it is sampled. @default not known: all of it is decoded again for every token */
+  startDecoding?(): IncrementalDecoder;
 }

@@ -2,7 +2,14 @@
 // are chosen as SGLang does it: penalties and biases, temperature, softmax; the logprob is that of this distribution; then
 // top-k and top-p together, then min-p; then a draw among what is left.
 
-import type { Engine, EngineFailureCode, SampleOptions, SampleRequest, SampleResult } from "../core/engine.ts";
+import type {
+  Engine,
+  EngineFailureCode,
+  SampleOptions,
+  SampleRequest,
+  SampleResult,
+  StopStrings,
+} from "../core/engine.ts";
 import { AttributedError, ConfigurationError } from "../core/failure.ts";
 import type { Finish } from "../core/turn.ts";
 import { subscribeToAbort } from "../lib/deadline.ts";
@@ -175,21 +182,26 @@ export abstract class InProcessEngine implements Engine {
     const { prompt, params } = readRequest(request, this.#limits, { freshSeed, failure });
     const promptTokens = prompt.length;
     if (signal?.aborted === true) throw failure("cancelled", "the caller cancelled it");
+    const stops = new StopWatch(request.stopStrings ?? null);
     const tell = (ids: ArrayLike<number>): void => {
+      const kept = stops.take(ids);
+      if (stops.isStopped) live.abort();
       // What a cancelled call still samples is nobody's.
-      if (signal?.aborted !== true) onTokens?.(Uint32Array.from(ids));
+      if (signal?.aborted !== true && kept > 0) onTokens?.(Uint32Array.from(ids).subarray(0, kept));
     };
-    const options = { routingKey: request.routingKey, onTokens: onTokens === undefined ? null : tell };
+    const isWatched = onTokens !== undefined || stops.isWatching;
+    const options = { routingKey: request.routingKey, onTokens: isWatched ? tell : null };
     const live = { ...this.generate(prompt, params, options), requestId: request.requestId };
     this.#live.add(live);
     // A cancelled call continues until it is aborted, holding its place.
     const leave = (): void => void this.#live.delete(live);
     live.finished.then(leave, leave);
-    const { ids, logprobs, reason, versions, cachedTokens } = await this.#unlessCancelled(live, signal);
+    const generated = await this.#unlessCancelled(live, signal);
+    const { ids, logprobs, finish, versions, cachedTokens } = stops.cut(generated);
     return {
       sampledTokens: ids,
       logprobs,
-      finish: finishOf(reason, ids),
+      finish,
       weightSpans: versions.map(({ version, count }) => ({ tokenCount: count, dispatch: version, reply: version })),
       usage: { promptTokens, completionTokens: ids.length, cachedTokens },
     };
@@ -220,6 +232,58 @@ export abstract class InProcessEngine implements Engine {
       });
       finished.then(resolve, reject).finally(leave);
     });
+  }
+}
+
+/** The stop strings of one generation, whose engine knows no text: it samples a little further, and that is cut off. */
+class StopWatch {
+  readonly #completes: ReturnType<StopStrings["watch"]> | null;
+  #seen = 0;
+  #stop: { readonly count: number; readonly matched: string } | null = null;
+
+  constructor(stopStrings: StopStrings | null) {
+    this.#completes = stopStrings?.watch() ?? null;
+  }
+
+  get isWatching(): boolean {
+    return this.#completes !== null;
+  }
+
+  get isStopped(): boolean {
+    return this.#stop !== null;
+  }
+
+  /** How many of these next ids belong to the result. */
+  take(ids: ArrayLike<number>): number {
+    for (let at = 0; at < ids.length && this.#stop === null; at++) {
+      this.#seen++;
+      const matched = this.#completes?.(ids[at]!) ?? null;
+      if (matched === null) continue;
+      this.#stop = { count: this.#seen, matched };
+      return at + 1;
+    }
+    return this.#stop === null ? ids.length : 0;
+  }
+
+  /** What was generated, without what follows the string. */
+  cut(generated: Generated): Omit<Generated, "reason"> & { readonly finish: Finish } {
+    this.take(generated.ids.subarray(this.#seen));
+    const stop = this.#stop;
+    if (stop === null) return { ...generated, finish: finishOf(generated.reason, generated.ids) };
+    const { ids, logprobs, versions, cachedTokens } = generated;
+    let left = stop.count;
+    const kept = versions.map(({ version, count }) => {
+      const ofThis = Math.min(count, left);
+      left -= ofThis;
+      return { version, count: ofThis };
+    });
+    return {
+      ids: ids.slice(0, stop.count),
+      logprobs: logprobs.slice(0, stop.count),
+      finish: { reason: "stop", matched: stop.matched, raw: null },
+      versions: kept.filter(({ count }) => count > 0),
+      cachedTokens,
+    };
   }
 }
 

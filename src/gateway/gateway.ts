@@ -15,7 +15,7 @@ import {
   GatewayError,
   type GatewayRequest,
 } from "./request.ts";
-import { readBody, samplingShape } from "./dialects/fields.ts";
+import { readBody, samplingShape } from "./dialects/request-fields.ts";
 import { LeftWork } from "./left-work.ts";
 import { messagesDialect } from "./dialects/messages.ts";
 import { responsesDialect } from "./dialects/responses.ts";
@@ -181,7 +181,7 @@ export class GatewayHandler {
     const call = session.begin(request, { dialect: dialect.name, digest });
     if (!request.isStreamed) {
       const answer = await this.#guard.recorded(call.answer);
-      return { ...json(200, dialect.whole(answer, request)), delivered: call.delivered };
+      return { ...jsonText(200, dialect.whole(answer, request)), delivered: call.delivered };
     }
     // A fault before the first token is an error with its status, which clients know how to try again.
     await this.#guard.recorded(Promise.race([call.answer, call.deltas.next(this.#options.keepAliveMs)]));
@@ -343,7 +343,8 @@ export class GatewayHandler {
           replayed: counters.replayed,
           branched: counters.branched,
         },
-        ...{ ignored_sampling: counters.ignoredSampling, ignored_tools: counters.ignoredTools },
+        ...{ ignored_sampling: counters.ignoredSampling, ignored_fields: counters.ignoredFields },
+        ignored_tools: counters.ignoredTools,
       },
     };
   }
@@ -485,7 +486,11 @@ function depthOf(value: unknown, level = 0): number {
 }
 
 function json(status: number, body: unknown): GatewayHttpResponse {
-  return { status, headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+  return jsonText(status, JSON.stringify(body));
+}
+
+function jsonText(status: number, body: string): GatewayHttpResponse {
+  return { status, headers: { "content-type": "application/json" }, body };
 }
 
 /** An answer to whoever is to come again later. */

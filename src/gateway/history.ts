@@ -1,10 +1,12 @@
 // What a session has seen and sampled, as a forest of conversations, and which of it a request continues. Histories are compared by
-// meaning, because clients drop and rewrite everything else: role, text, names of tools, and arguments as JSON values count;
-// ids, white space around an answer, reasoning, null or empty contents do not. Not a record of tokens: see `session.ts`.
+// meaning, because clients drop and rewrite everything else: role, text, names of tools, and arguments as a reader of JSON has
+// them count; ids, white space around an answer, reasoning, null or empty contents do not. Not a record of tokens: see
+// `session.ts`.
 
 import type { AssistantMessage, Message, ParsedAction, Tool, Turn } from "../core/index.ts";
 import type { TokenBuffer } from "../core/token-buffer.ts";
-import { dumpJson, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
+import { dumpJson } from "../python-semantics/json/index.ts";
+import { answerKeys, echoKey, type MessageKey } from "./answer-keys.ts";
 import type { ResponseFacts } from "./request.ts";
 
 /** The tools of a request; equal ones are one object within a session. */
@@ -51,12 +53,11 @@ export type Continuation = {
   readonly sampled: ReadonlyMap<number, SampledTurn>;
 };
 
-/** What of a message counts when histories are compared. */
-type MessageKey = { readonly kind: string; readonly text: string };
-
 type Place = {
   /** By kind and text: a long text that is joined to its kind would be copied for every comparison. */
   readonly next: Map<string, Map<string, Place>>;
+  /** Where answers lead whose clients may have them otherwise than they were given; the latest last. */
+  readonly echoes: Map<string, Place[]>;
   turns: SampledTurn[];
   /** The step that was taken last: comparing a long text is many times cheaper than hashing it. */
   recent: { readonly key: MessageKey; readonly place: Place } | null;
@@ -77,7 +78,7 @@ export class History {
     return made;
   }
 
-  /** `messages`: in order (see {@link inCallOrder}). */
+  /** `messages`: with their results resolved (see `call-results.ts`). */
   find(messages: readonly Message[], tools: ToolSet): Continuation {
     const keys = messageKeys(messages);
     let place: Place | undefined = this.#root;
@@ -87,7 +88,7 @@ export class History {
     let hasOtherTools = false;
     const sampled = new Map<number, SampledTurn>();
     for (let at = 0; at < keys.length; at++) {
-      place = next(place, keys[at]!);
+      place = follow(place, keys[at]!, messages[at]!);
       if (place === undefined) break;
       known = at + 1;
       const last = place.turns.at(-1);
@@ -106,17 +107,29 @@ export class History {
     // Results are told apart by the calls that they answer.
     const keys = basis === null ? messageKeys(messages) : messageKeys([seenAnswer(basis), ...messages]).slice(1);
     for (const key of keys) place = step(place, key);
-    const [key, ...others] = answerKeys(action);
-    const answered = step(place, key!);
+    const [key, ...echoes] = answerKeys(action);
+    const answered = step(place, key);
     answered.turns.push(turn);
     this.#places.set(turn, answered);
-    // Another spelling of the same answer leads to the same conversations.
-    for (const other of others) if (next(place, other) === undefined) lead(place, other, answered);
+    for (const { text } of echoes) {
+      const known = place.echoes.get(text);
+      if (known === undefined) place.echoes.set(text, [answered]);
+      else known.splice(0, known.length, ...known.filter((one) => one !== answered), answered);
+    }
   }
 }
 
 function emptyPlace(): Place {
-  return { next: new Map(), turns: [], recent: null };
+  return { next: new Map(), echoes: new Map(), turns: [], recent: null };
+}
+
+/** Where a message of a client leads. Of answers that it may be, the one whose call ids it has, else the one that reads so. */
+function follow(place: Place, key: MessageKey, message: Message): Place | undefined {
+  const asGiven = next(place, key);
+  const echoed = message.role === "assistant" ? place.echoes.get(key.text) : undefined;
+  if (echoed === undefined || message.role !== "assistant") return asGiven;
+  const places = asGiven === undefined ? echoed : [...echoed, asGiven];
+  return places.findLast(({ turns }) => turns.some((turn) => hasIds(turn, message))) ?? places.at(-1);
 }
 
 function next(place: Place, key: MessageKey): Place | undefined {
@@ -143,12 +156,16 @@ function lead(place: Place, key: MessageKey, to: Place): Place {
 function choose(turns: readonly SampledTurn[], message: Message, tools: ToolSet): SampledTurn | null {
   const fitting = turns.filter((turn) => turn.tools === tools);
   if (fitting.length <= 1 || message.role !== "assistant") return fitting.at(-1) ?? null;
-  const ids = message.toolCalls.map(({ id }) => id);
   return (
-    fitting.findLast(({ action }) => ids.length > 0 && action.toolCalls.every(({ id }, place) => id === ids[place])) ??
+    fitting.findLast((turn) => hasIds(turn, message)) ??
     fitting.findLast(({ action }) => message.reasoning !== null && message.reasoning === action.reasoning) ??
     fitting.at(-1)!
   );
+}
+
+/** Whether a client echoes the ids under which the calls of an answer were given out. */
+function hasIds({ action: { toolCalls } }: SampledTurn, message: AssistantMessage): boolean {
+  return toolCalls.length > 0 && toolCalls.every(({ id }, place) => id === message.toolCalls[place]?.id);
 }
 
 /** The conversation up to and including an answer, as it is rendered. */
@@ -171,69 +188,21 @@ export function seenAnswer({ action }: SampledTurn): AssistantMessage {
   return { role: "assistant", content: action.content, reasoning: null, toolCalls: action.toolCalls };
 }
 
-/** Results of one turn's calls in the order of the calls, whichever came back first. */
-export function inCallOrder(messages: readonly Message[]): readonly Message[] {
-  if (!messages.some((message, at) => message.role === "tool" && messages[at + 1]?.role === "tool")) return messages;
-  const ordered = [...messages];
-  let places = new Map<string, number>();
-  for (let at = 0; at < ordered.length; at++) {
-    const message = ordered[at]!;
-    if (message.role === "assistant") places = new Map(message.toolCalls.map(({ id }, place) => [id, place]));
-    if (message.role !== "tool" || ordered[at - 1]?.role === "tool") continue;
-    let end = at;
-    while (ordered[end]?.role === "tool") end++;
-    const placeOf = (result: Message): number =>
-      (result.role === "tool" && result.callId !== null ? places.get(result.callId) : undefined) ?? places.size;
-    ordered.splice(at, end - at, ...ordered.slice(at, end).toSorted((a, b) => placeOf(a) - placeOf(b)));
-  }
-  return ordered;
-}
-
+/** Of messages whose results are resolved: each bears the id of its call. */
 function messageKeys(messages: readonly Message[]): MessageKey[] {
-  let calls: AssistantMessage["toolCalls"] = [];
+  let places: ReadonlyMap<string, number> = new Map();
   return messages.map((message) => {
     switch (message.role) {
       case "system":
       case "user":
         return { kind: message.role, text: message.content };
       case "assistant":
-        calls = message.toolCalls;
-        return answerKey(message.content, calls);
+        places = new Map(message.toolCalls.map(({ id }, place) => [id, place]));
+        return echoKey(message.content, message.toolCalls);
       case "tool":
-        return { kind: `tool ${calls.findLastIndex(({ id }) => id === message.callId)}`, text: message.content };
+        return { kind: `tool ${places.get(message.callId ?? "") ?? -1}`, text: message.content };
       default:
         return message satisfies never;
     }
   });
-}
-
-function answerKeys({ content, text, toolCalls }: ParsedAction): readonly MessageKey[] {
-  const key = answerKey(content, toolCalls);
-  // A dialect that cannot write a call gives its client the text.
-  return toolCalls.length === 0 || text === content ? [key] : [key, answerKey(text, [])];
-}
-
-function answerKey(
-  content: string,
-  calls: readonly { readonly name: string; readonly argumentsText: string }[],
-): MessageKey {
-  const said = content.trim();
-  if (calls.length === 0) return { kind: "assistant", text: said };
-  const called = calls.map(({ name, argumentsText }) => `\u0000${name}\u0000${canonical(argumentsText)}`).join("");
-  return { kind: "assistant", text: said + called };
-}
-
-/** Equal for equal JSON values, large integers included; text that is no JSON stays as it is. */
-function canonical(json: string): string {
-  try {
-    return dumpJson(sorted(parseJson(json)));
-  } catch {
-    return json;
-  }
-}
-
-function sorted(value: JsonValue): JsonValue {
-  if (Array.isArray(value)) return value.map(sorted);
-  if (!(value instanceof Map)) return value;
-  return new Map([...value].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([key, one]) => [key, sorted(one)]));
 }

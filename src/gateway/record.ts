@@ -18,16 +18,18 @@ import {
   type Turn,
 } from "../core/index.ts";
 import { alignTurnRewards, completeTurnRewards, discardedTurns, turnSequence } from "../trajectories/index.ts";
+import { inCallOrder, withSampledIds } from "./call-results.ts";
 import {
+  type Continuation,
   conversationOf,
   History,
-  inCallOrder,
   type SampledTurn,
   seenAnswer,
   seenPrompt,
   type ToolSet,
 } from "./history.ts";
 import { GatewayError, type GatewayRequest, type SampledItems } from "./request.ts";
+import { actionText } from "./shown-action.ts";
 
 /** Why a prompt does not extend the last turn of a conversation. */
 type BranchReason =
@@ -135,12 +137,23 @@ export class SessionRecord implements SampledItems {
     };
   }
 
+  /** A conversation where it stands: `messages` as its client has it, `rendered` with sampled answers as they were sampled. */
+  #find(
+    sent: readonly Message[],
+    tools: ToolSet,
+  ): Omit<Continuation, "sampled"> & Record<"messages" | "rendered", readonly Message[]> {
+    const ordered = inCallOrder(sent);
+    const { sampled, ...place } = this.#history.find(ordered, tools);
+    const calls = new Map([...sampled].map(([at, { action }]) => [at, action.toolCalls]));
+    const messages = withSampledIds(ordered, calls);
+    return { ...place, messages, rendered: messages.map((message, at) => sampled.get(at)?.answer ?? message) };
+  }
+
   /** Tokens of the prompt that this request would have. */
   countTokens(request: GatewayRequest): number {
     const tools = this.#history.toolSet(request.tools);
-    const messages = inCallOrder(request.messages);
-    const { basis, covered } = this.#history.find(messages, tools);
-    const newMessages = this.rendered(basis, messages.slice(covered), tools);
+    const { basis, covered, rendered } = this.#find(request.messages, tools);
+    const newMessages = rendered.slice(covered);
     const bridged = basis === null ? null : this.#bridge(basis, tools, newMessages);
     if (basis !== null && bridged?.type === "extended") return basis.length + bridged.tokens.length;
     const all = [...(basis === null ? [] : conversationOf(basis)), ...newMessages];
@@ -155,16 +168,14 @@ export class SessionRecord implements SampledItems {
   }: Pick<GatewayRequest, "messages" | "tools" | "promptTokens">): Prompt {
     const tools = this.toolSet(definitions);
     if (promptTokens !== null) return this.#promptOf(promptTokens, tools);
-    const messages = inCallOrder(sent);
-    if (messages.at(-1)?.role === "assistant") {
+    if (sent.at(-1)?.role === "assistant") {
       throw new GatewayError(
         "unsupported",
         "Cannot serve the request: its last message is the assistant's; an answer that is begun by the client is not the policy's.",
         { param: "messages" },
       );
     }
-    const { basis, covered, known, hasOtherTools, sampled } = this.#history.find(messages, tools);
-    const all = messages.map((message, at) => sampled.get(at)?.answer ?? message);
+    const { basis, covered, known, hasOtherTools, messages, rendered: all } = this.#find(sent, tools);
     if (basis === null) {
       const whole = { basis, messages, tools, rendered: messages };
       if (this.#byTurn.size === 0) return this.#renderWhole(whole, null);
@@ -310,7 +321,9 @@ export class SessionRecord implements SampledItems {
     fields: Pick<SampledTurn, "turn" | "call" | "basis" | "messages" | "rendered" | "tools" | "action" | "response">,
     buffer: TokenBuffer | null,
   ): SampledTurn {
-    const answer = { role: "assistant", content: fields.action.text, reasoning: null, toolCalls: [] } as const;
+    // As sampled: what its client is shown may end before.
+    const content = actionText(fields.turn.sampledTokens, this.#renderer);
+    const answer = { role: "assistant", content, reasoning: null, toolCalls: [] } as const;
     const flags = { isClaimed: false, isContinued: false, isDelivered: false };
     const length = buffer?.length ?? lengthOf(this.turns, fields.turn);
     const sampled: SampledTurn = { ...fields, answer, buffer, length, ...flags };

@@ -25,6 +25,10 @@ export type GatewayRequest = {
   readonly sampling: Partial<SamplingParams>;
   /** Names of those, as the dialect spells them. */
   readonly samplingNames: readonly string[];
+  /** Fields that have no effect here, by name. */
+  readonly ignoredFields: readonly string[];
+  /** Calls that an answer may have; further ones are not shown. `null`: any number. */
+  readonly maxCalls: number | null;
   /** Tools of kinds that only their provider can carry out; they are not shown. */
   readonly ignoredTools: number;
   /** Chat alone: a chunk with the usage ends the stream. */
@@ -153,8 +157,8 @@ export interface Dialect {
   readonly name: DialectName;
   /** Throws a `GatewayError` for a body that cannot be served. */
   read(body: unknown, items: SampledItems): GatewayRequest;
-  /** The body of an answer that is not streamed. */
-  whole(answer: GatewayAnswer, request: GatewayRequest): unknown;
+  /** The body of an answer that is not streamed, as JSON. */
+  whole(answer: GatewayAnswer, request: GatewayRequest): string;
   stream(head: AnswerHead, request: GatewayRequest): AnswerStream;
   /** The body of an error, with the codes that make this dialect's clients stop, shorten or try again. */
   error(error: GatewayError): unknown;

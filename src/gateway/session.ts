@@ -27,7 +27,11 @@ import { deriveSeed } from "../lib/random.ts";
 import type { JsonObject } from "../python-semantics/json/index.ts";
 import { type EpisodeOptions, resolveOptions, sampleTurn } from "../rollout/index.ts";
 import { makeTurn } from "../trajectories/index.ts";
-import { Deltas, answerReader, type ReadingOptions } from "./streaming.ts";
+import { type ClientSampling, samplingOfCall } from "./session-sampling.ts";
+import { type ReadingOptions, shownAction, shownFinish } from "./shown-action.ts";
+import { stopStringsOf } from "./stop-strings.ts";
+import { Deltas, answerReader } from "./streaming.ts";
+import { type UnusedCounters, UnusedFields, unusedNames } from "./unused-fields.ts";
 import { gradeAtEnd, gradeSoFar, type Prompt, type PromptCounters, SessionRecord } from "./record.ts";
 import { conversationOf, type SampledTurn } from "./history.ts";
 import {
@@ -38,8 +42,7 @@ import {
   type SampledItems,
 } from "./request.ts";
 
-/** What is done about sampling parameters that clients set; see `GatewayOptions`. */
-export type ClientSampling = "ignore" | "obey" | "refuse";
+export type { ClientSampling } from "./session-sampling.ts";
 
 export type SessionParts = {
   readonly engine: Engine;
@@ -69,14 +72,12 @@ export type SessionSettings = {
 };
 
 /** How prompts came about, and what was not done as a client said. */
-export type SessionCounters = Readonly<PromptCounters> & {
-  readonly calls: number;
-  /** Calls that were answered from the record, because their client had not had the answer. */
-  readonly replayed: number;
-  /** Sampling parameters of clients that were not used, by name. */
-  readonly ignoredSampling: Readonly<Record<string, number>>;
-  readonly ignoredTools: number;
-};
+export type SessionCounters = Readonly<PromptCounters> &
+  UnusedCounters & {
+    readonly calls: number;
+    /** Calls that were answered from the record, because their client had not had the answer. */
+    readonly replayed: number;
+  };
 
 /** A call whose prompt is rendered. */
 export type SessionCall = {
@@ -100,6 +101,10 @@ type RunningCall = {
   readonly digest: string;
   readonly prompt: Prompt;
   readonly sampling: SamplingParams;
+  /** Strings at which it ends. */
+  readonly stop: readonly string[];
+  /** Sampling parameters that are not used. */
+  readonly unused: readonly string[];
   readonly deltas: Deltas;
 };
 
@@ -113,8 +118,7 @@ export class Session {
   readonly #controller = new AbortController();
   /** Of every call, but for its sampling. */
   readonly #options: ReturnType<typeof resolveOptions>;
-  readonly #ignoredSampling: Record<string, number> = {};
-  #ignoredTools = 0;
+  readonly #unused = new UnusedFields();
   #calls = 0;
   #replayed = 0;
   #running = 0;
@@ -147,8 +151,8 @@ export class Session {
   get counters(): SessionCounters {
     return {
       ...this.#record.counters,
-      ...{ calls: this.#calls, replayed: this.#replayed, ignoredTools: this.#ignoredTools },
-      ignoredSampling: this.#ignoredSampling,
+      ...{ calls: this.#calls, replayed: this.#replayed },
+      ...this.#unused.counters,
     };
   }
 
@@ -238,16 +242,19 @@ export class Session {
       return known.call;
     }
     this.#checkRoom();
-    const sampling = this.#samplingOf(request);
+    const number = this.#calls;
+    const { sampling, stop, unused } = samplingOfCall(request, this.settings, number);
     const prompt = this.#record.prompt(request);
-    const number = this.#calls++;
-    this.#ignoredTools += request.ignoredTools;
+    this.#calls++;
+    this.#unused.count(request, unused);
     this.#running++;
     const deltas = new Deltas();
-    const answer = this.#sample({ request, number, dialect, digest, prompt, sampling, deltas }).finally(() => {
-      this.#running--;
-      this.#usedAt = this.#parts.clock.now();
-    });
+    const answer = this.#sample({ request, number, dialect, digest, prompt, sampling, stop, unused, deltas }).finally(
+      () => {
+        this.#running--;
+        this.#usedAt = this.#parts.clock.now();
+      },
+    );
     const head = { call: number, idPrefix: this.#record.idPrefix, createdAt: seconds() };
     const open = this.#remember(digest, { head, promptTokens: prompt.buffer.length, answer, deltas });
     answer
@@ -342,31 +349,8 @@ export class Session {
     throw new GatewayError("session-ended", `Cannot serve the request: session "${id}" has had its ${spent}.`);
   }
 
-  /** Sampling belongs to the session: rows sampled otherwise would not be the policy's. */
-  #samplingOf({ sampling: wished, samplingNames, maxTokens, stop }: GatewayRequest): SamplingParams {
-    const { sampling, clientSampling, seed } = this.settings;
-    if (clientSampling === "refuse" && samplingNames.length > 0) {
-      throw new GatewayError(
-        "unsupported",
-        `Cannot serve the request: it sets ${samplingNames.join(", ")}, and sampling belongs to the session; leave it out.`,
-        { param: samplingNames[0] ?? null },
-      );
-    }
-    if (clientSampling === "ignore") {
-      for (const name of samplingNames) this.#ignoredSampling[name] = (this.#ignoredSampling[name] ?? 0) + 1;
-    }
-    const caps = [sampling.maxNewTokens, maxTokens].filter((cap) => cap !== null);
-    return {
-      ...sampling,
-      seed: sampling.seed === null ? null : deriveSeed(sampling.seed, seed, "call", this.#calls),
-      ...(clientSampling === "obey" ? wished : {}),
-      maxNewTokens: caps.length === 0 ? null : Math.min(...caps),
-      ...(stop.length === 0 ? {} : { extra: { ...sampling.extra, stop } }),
-    };
-  }
-
   async #sample(call: RunningCall): Promise<GatewayAnswer> {
-    const { number, prompt, sampling, request, deltas } = call;
+    const { number, prompt, sampling, request, stop, deltas } = call;
     const { renderer, clock } = this.#parts;
     const generation = this.#generation;
     // A seed that somebody states is used.
@@ -382,7 +366,10 @@ export class Session {
         {
           // Calls are the turns of the built-in loop, and seeded as they are.
           ...{ prompt: prompt.buffer, stopTokenIds: renderer.stopTokenIds, turn: number, discarded },
-          onTokens: request.isStreamed ? answerReader({ renderer, reading: this.#readingOf(call) }, deltas) : null,
+          stopStrings: stopStringsOf(stop, renderer),
+          onTokens: request.isStreamed
+            ? answerReader({ renderer, reading: this.#readingOf(call), stop }, deltas)
+            : null,
           budget: maxSampledTokens === null ? null : Math.max(1, maxSampledTokens - this.#record.sampledTokens),
         },
         { options, deadlines, attempts },
@@ -390,10 +377,14 @@ export class Session {
         throw this.#gatewayError(error, prompt.buffer.length);
       });
       if (this.#isEnded || generation !== this.#generation) throw endedError(this.settings.id);
-      const turn = makeTurn(result, {
-        ...{ index: this.#record.turns.length, parent: prompt.parent, ...prompt.facts },
-        observationTokens: prompt.buffer.view(prompt.observedFrom),
-      });
+      const finish = next.type === "read" ? shownFinish(result, renderer, stop) : result.finish;
+      const turn = makeTurn(
+        { ...result, finish },
+        {
+          ...{ index: this.#record.turns.length, parent: prompt.parent, ...prompt.facts },
+          observationTokens: prompt.buffer.view(prompt.observedFrom),
+        },
+      );
       this.#record.addTurn(turn);
       const { usage } = result;
       const recording = this.#emit({ type: "turn", turn, attempts, usage, durationMs: clock.now() - start });
@@ -416,16 +407,19 @@ export class Session {
     },
   ): Promise<GatewayAnswer> {
     const { turn, recording, cachedTokens } = acted;
-    const { number: call, dialect, digest, prompt } = running;
+    const { number: call, dialect, digest, prompt, stop, unused } = running;
     const { basis, messages, tools, continues } = prompt;
-    const { response } = running.request;
-    const parsed = this.#parts.renderer.parseAction(turn.sampledTokens, this.#readingOf(running));
+    const { response, maxCalls, ignoredFields } = running.request;
+    const parsed = shownAction(turn.sampledTokens, this.#parts.renderer, {
+      ...{ reading: this.#readingOf(running), stop, maxCalls },
+    });
     // At a stop string the server stops without a stop token.
     const action: ParsedAction = turn.finish.reason === "stop" ? { ...parsed, isTerminated: true } : parsed;
     prompt.buffer.append(turn.sampledTokens);
     const sampled = this.#record.addSampled({ ...prompt, turn, call, action, response }, prompt.buffer);
     const exchange = this.#emit({
       ...{ type: "exchange", turn: turn.index, call, dialect, digest, messages, action, continues, response },
+      ignored: unusedNames([...unused, ...ignoredFields]),
       basis: basis?.turn.index ?? null,
       tools: basis !== null && basis.tools === tools ? null : tools.tools.map(({ definition }) => definition),
     });

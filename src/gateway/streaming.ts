@@ -3,18 +3,25 @@
 
 import type { ParsedAction, Renderer } from "../core/index.ts";
 import type { AnswerDelta } from "./request.ts";
+import { actionText, type ReadingOptions } from "./shown-action.ts";
+import { sureEnd } from "./stop-strings.ts";
 
 /** Parsed again when so many milliseconds have passed: a stream of a thousand tokens is not parsed a thousand times. */
 const betweenMs = 25;
 /** For renderers that do not say: longer than any marker that a parser looks for in text, in characters. */
 const longestMarker = 32;
 
-/** How the answer is read once it is whole. */
-export type ReadingOptions = Parameters<Renderer["parseAction"]>[1];
+export type AnswerReaderOptions = {
+  readonly renderer: Renderer;
+  /** How the answer is read once it is whole. */
+  readonly reading: ReadingOptions;
+  /** Strings before which the text ends. */
+  readonly stop: readonly string[];
+};
 
 /** Reads tokens as they come, into deltas. */
 export function answerReader(
-  { renderer, reading }: { readonly renderer: Renderer; readonly reading: ReadingOptions },
+  { renderer, reading, stop }: AnswerReaderOptions,
   deltas: Deltas,
 ): (tokens: Uint32Array) => void {
   const sampled: number[] = [];
@@ -27,12 +34,14 @@ export function answerReader(
     deltas.push({ type, text: text.slice(told[type].length) });
     told[type] = text;
   };
-  return (tokens) => {
-    for (const id of tokens) sampled.push(id);
+  return (newTokens) => {
+    for (const id of newTokens) sampled.push(id);
     const now = performance.now();
     if (now - readAt < betweenMs) return;
     readAt = now;
-    const action = renderer.parseAction(Uint32Array.from(sampled), reading);
+    const tokens = Uint32Array.from(sampled);
+    const end = stop.length === 0 ? {} : { textEnd: sureEnd(actionText(tokens, renderer), stop) };
+    const action = renderer.parseAction(tokens, { ...reading, ...end });
     // What follows a call, or may become one, is told with the whole answer.
     if (action.toolCalls.length > 0 || action.problems.length > 0) return;
     const { reasoning, content } = partsOf(action);

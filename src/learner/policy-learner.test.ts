@@ -121,7 +121,7 @@ describe("a policy learner", () => {
         const action = { text: "", reasoning: null, content: "", toolCalls, problems: [], isTerminated: true };
         const exchange: EpisodeEvent = {
           ...{ type: "exchange", turn: 0, call: 0, dialect: "chat", digest: "", basis: null, messages: [] },
-          ...{ tools: [], action, continues: null, response: null },
+          ...{ tools: [], action, continues: null, ignored: [], response: null },
         };
         return { ...rest, episode: { ...episode, events: [exchange] } };
       }),

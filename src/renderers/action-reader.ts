@@ -60,14 +60,16 @@ export function createActionReader(options: ActionReaderOptions): ActionReader {
     const last = sampledTokens.at(-1);
     const isTerminated = last !== undefined && stopTokenIds.includes(last);
     const ids = isTerminated ? sampledTokens.subarray(0, -1) : sampledTokens;
-    const text = tokenizer.decode(ids);
+    const decoded = tokenizer.decode(ids);
+    const text = decoded.slice(0, context.textEnd);
     const repair = options.repair === true && isTerminated;
     const stop = isTerminated ? tokenizer.decode([last]) : "";
     const asText = read(text, { ...context, stop, repair });
-    const disguised =
-      options.parseMode === "tokens" ? disguiseMarkers(ids, { tokenizer, decoded: text, markers }) : null;
+    const disguised = options.parseMode === "tokens" ? disguiseMarkers(ids, { tokenizer, decoded, markers }) : null;
     if (disguised === null) return { text, ...asText, isTerminated };
-    const asTokens = mapStrings(read(disguised.text, { ...context, stop, repair }), (hidden) =>
+    // A disguise is as long as what it hides.
+    const disguisedText = disguised.text.slice(0, context.textEnd);
+    const asTokens = mapStrings(read(disguisedText, { ...context, stop, repair }), (hidden) =>
       disguised.reveal(hidden),
     );
     if (isSameReading(asText, asTokens)) return { text, ...asTokens, isTerminated };

@@ -192,6 +192,7 @@ export function createTemplateRenderer(
     }),
     heldBack: (text) => heldBack(text, calls.hints, reasoning),
     decode: (tokens) => tokenizer.decode(tokens),
+    startDecoding: () => tokenizer.startDecoding(),
   };
 }
 

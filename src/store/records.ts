@@ -261,6 +261,7 @@ const otherEvents = {
     tools: [nullable(list(jsonObject)), "null: those of the basis"],
     action,
     continues: [nullable(number), "the turn whose text the conversation begins from"],
+    ignored: [withDefault(list(text), []), "fields of the request that had no effect, by name"],
     response: nullable(
       record<NonNullable<Exchange["response"]>>("ResponseFacts", { hasInstructions: boolean, isStored: boolean }),
     ),

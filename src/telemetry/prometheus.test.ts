@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { EpisodeEvent } from "../core/index.ts";
 import { failingEpisode, passingEpisode } from "./episode-events.test-helper.ts";
 import { createRunMetrics } from "./prometheus.ts";
 import { observeWithAll } from "./observer.ts";
@@ -66,6 +67,24 @@ describe("createRunMetrics()", () => {
     expect(value("staleness_versions_sum")).toBe(2);
     expect(value("resident_memory_bytes")).toBeGreaterThan(1e6);
     expect(value("loop_lag_p99_seconds")).toBeGreaterThanOrEqual(0);
+    await metrics.close();
+  });
+
+  test("counts the fields that programs' requests set without effect, a bounded number by name", async () => {
+    const metrics = createRunMetrics();
+    const exchange = (ignored: readonly string[]): EpisodeEvent => ({
+      ...{ type: "exchange", turn: 0, call: 0, dialect: "chat", digest: "", basis: null, messages: [], tools: [] },
+      action: { text: "", reasoning: null, content: "", toolCalls: [], problems: [], isTerminated: true },
+      ...{ continues: null, ignored, response: null },
+    });
+    metrics.event("a#0", exchange(["temperature", "user"]));
+    metrics.event("a#0", exchange(["user"]));
+    metrics.event("a#0", exchange(Array.from({ length: 500 }, (_, index) => `made-up-${index}`)));
+    const page = await read(metrics.page());
+    const ofFields = [...page].filter(([name]) => name.startsWith("trainable_agents_ignored_fields_total"));
+    expect(page.get('trainable_agents_ignored_fields_total{field="user"}')).toBe(2);
+    expect(ofFields.length).toBeLessThan(30);
+    expect(ofFields.reduce((sum, [, count]) => sum + count, 0)).toBe(503);
     await metrics.close();
   });
 

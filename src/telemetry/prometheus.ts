@@ -22,8 +22,8 @@ const prefix = "trainable_agents_";
 /** Seconds. From a cache hit to a long generation. */
 const seconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
 const rewards = [-1, -0.5, 0, 0.1, 0.25, 0.5, 0.75, 0.9, 1];
-/** Names of endings with a series of their own; the reference with most has ten. */
-const mostEndings = 20;
+/** Names of others with a series of their own: of endings the reference with most has ten. */
+const mostNames = 20;
 const versions = [0, 1, 2, 3, 4, 6, 8, 12, 16];
 
 /** Fresh metrics with a registry of their own: two runs of one process never mix. */
@@ -60,6 +60,9 @@ export function createRunMetrics(): RunMetrics {
   const passed = counter("episodes_passed_total", "Graded episodes with reward 1.");
   const graded = counter("episodes_graded_total", "Graded episodes.");
   const endings = counter("endings_total", "Graded episodes, by what the environment calls their end.", ["ending"]);
+  const ignored = counter("ignored_fields_total", "Fields of programs' requests that had no effect, by name.", [
+    "field",
+  ]);
   const groups = counter("groups_total", "Groups decided, by decision.", ["decision"]);
   const judgeCost = counter("judge_cost_dollars_total", "What the judges cost, where the price is known.");
   const userCost = counter("user_cost_dollars_total", "What the simulated users cost, where the price is known.");
@@ -81,12 +84,9 @@ export function createRunMetrics(): RunMetrics {
   const memory = gauge("resident_memory_bytes", "Resident memory of the process.");
   const lag = measureLoopLag();
 
-  const knownEndings = new Set<string>();
+  const [endingName, fieldName] = [boundedNames(), boundedNames()];
   const countEnding = (name: string | null): void => {
-    if (name === null) return;
-    // The names are the environment's, which may be anybody's.
-    if (knownEndings.size < mostEndings) knownEndings.add(name);
-    endings.inc({ ending: knownEndings.has(name) ? name : "other" });
+    if (name !== null) endings.inc({ ending: endingName(name) });
   };
 
   return {
@@ -140,6 +140,7 @@ export function createRunMetrics(): RunMetrics {
           return;
         case "exchange":
           for (const { code } of event.action.problems) problems.inc({ code });
+          for (const field of event.ignored) ignored.inc({ field: fieldName(field) });
           return;
         case "close-failure":
         case "user-outcome":
@@ -253,5 +254,14 @@ export function measureLoopLag(): { read(): LoopLag; stop(): void } {
       return lag;
     },
     stop: () => void histogram.disable(),
+  };
+}
+
+/** Names that come from environments and programs, which may be anybody's: of many, the later ones are "other". */
+function boundedNames(): (name: string) => string {
+  const known = new Set<string>();
+  return (name) => {
+    if (known.size < mostNames) known.add(name);
+    return known.has(name) ? name : "other";
   };
 }

@@ -9,6 +9,7 @@ import { readManifest } from "../manifest.mjs";
 import { readSources } from "../read-sources.mjs";
 import { findDeadCommands } from "./commands.mjs";
 import { extractExamples } from "./extract.mjs";
+import { findStaleFields } from "./gateway-fields.mjs";
 import { findUnnamed, knownNames } from "./names.mjs";
 import { referenceFile, referencePage } from "./reference.mjs";
 import { findDeadReferences, findMissingModules, findWideTables } from "./references.mjs";
@@ -31,6 +32,7 @@ export async function checkDocs() {
     ...findPointers(),
     ...(await findCommands()),
     ...(await findStaleReference()),
+    ...(await findStaleFields()),
     ...findUnnamed(readFileSync(join(root, "FEATURES.md"), "utf8"), await knownNames()),
     ...numbered.flatMap(findUnexplained),
     ...(numbered.length === 0 ? [] : await compile(["-b", "tsconfig.examples.json"])),

@@ -67,6 +67,30 @@ describe("createEmbeddedEngine()", () => {
     expect(told).toHaveLength(1);
   });
 
+  test("ends with the token that completes a stop string, and tells and counts none behind it", async () => {
+    const long = request(testPrompt(4, 1), { maxNewTokens: 200 });
+    const whole = await engine.sample(long);
+    const at = 30;
+    const seen: number[] = [];
+    const watch = () => {
+      seen.length = 0;
+      return (id: number) => (seen.push(id) === at ? "END" : null);
+    };
+    const told: number[] = [];
+    const onTokens = (tokens: Uint32Array): void => void told.push(...tokens);
+    for (const options of [{}, { onTokens }]) {
+      const stopped = await engine.sample({ ...long, stopStrings: { strings: ["END"], watch } }, options);
+      expect([...stopped.sampledTokens]).toEqual([...whole.sampledTokens.subarray(0, at)]);
+      expect([...stopped.logprobs!]).toEqual([...whole.logprobs!.subarray(0, at)]);
+      expect(stopped.finish).toEqual({ reason: "stop", matched: "END", raw: null });
+      expect(stopped.weightSpans).toEqual([{ tokenCount: at, dispatch: "v1", reply: "v1" }]);
+      expect(stopped.usage.completionTokens).toBe(at);
+    }
+    expect(told).toEqual([...whole.sampledTokens.subarray(0, at)]);
+    // The next call finds a free place, and samples as ever.
+    expect((await engine.sample(long)).sampledTokens).toEqual(whole.sampledTokens);
+  });
+
   test("gives the same answers with one thread and with two, alone and among others", async () => {
     const single = make({ threads: 1, maxSequences: 3 });
     const requests = Array.from({ length: 20 }, (_, index) =>

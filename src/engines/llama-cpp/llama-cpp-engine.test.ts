@@ -56,6 +56,18 @@ describe("createLlamaCppEngine() keeps the contract of engines", () => {
 });
 
 describe("createLlamaCppEngine()", () => {
+  test("ends with the token that completes a stop string", async () => {
+    const engine = await open();
+    const whole = await engine.sample(request([1, 2, 3]));
+    let count = 0;
+    const stopStrings = { strings: ["END"], watch: () => () => (++count === 3 ? "END" : null) };
+    const stopped = await engine.sample({ ...request([1, 2, 3]), stopStrings });
+    expect([...stopped.sampledTokens]).toEqual([...whole.sampledTokens.subarray(0, 3)]);
+    expect(stopped.finish).toEqual({ reason: "stop", matched: "END", raw: null });
+    expect(stopped.usage.completionTokens).toBe(3);
+    await engine.close();
+  });
+
   test("says how the package is installed when it is missing", async () => {
     await expect(loadLlamaLibrary("node-llama-cpp-nowhere")).rejects.toThrow(
       'Cannot use llama.cpp through the package "node-llama-cpp-nowhere": it is not installed; run "npm install node-llama-cpp@3".',

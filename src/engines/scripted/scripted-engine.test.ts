@@ -116,6 +116,22 @@ describe("createScriptedEngine()", () => {
     expect(await createScriptedEngine({ script: [answer] }).sample(request("r", maxNewTokens))).toMatchObject(shape);
   });
 
+  test("ends with the token that completes a stop string, or at the bound before it", async () => {
+    const stopStrings = { strings: ["END"], watch: () => (id: number) => (id === 7 ? "END" : null) };
+    const engine = createScriptedEngine({ script: () => [5, 7, 6, 9] });
+    const told: number[] = [];
+    const onTokens = (tokens: Uint32Array): void => void told.push(...tokens);
+    expect(await engine.sample({ ...request(), stopStrings }, { onTokens })).toMatchObject({
+      sampledTokens: Uint32Array.of(5, 7),
+      finish: { reason: "stop", matched: "END" },
+    });
+    expect(told).toEqual([5, 7]);
+    expect(await engine.sample({ ...request("r", 1), stopStrings })).toMatchObject({
+      sampledTokens: Uint32Array.of(5),
+      finish: { reason: "length" },
+    });
+  });
+
   test("garbage follows from its seed and stays in the vocabulary", async () => {
     const garbage = (seed: number): ScriptedAnswer => ({ type: "garbage", count: 50, seed, vocabularySize: 30 });
     const engine = createScriptedEngine({ script: [garbage(1), garbage(1), garbage(2)] });

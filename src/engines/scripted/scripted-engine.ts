@@ -1,13 +1,14 @@
 // An engine that follows a script: for tests, docs, and loops that need no model. Not a mock: it keeps the whole contract,
 // operations and faults included, and both a call it has no step for and an unused step are errors.
 
-import type {
-  Engine,
-  EngineControl,
-  EngineFailureCode,
-  SampleOptions,
-  SampleRequest,
-  SampleResult,
+import {
+  type Engine,
+  type EngineControl,
+  type EngineFailureCode,
+  firstStop,
+  type SampleOptions,
+  type SampleRequest,
+  type SampleResult,
 } from "../../core/engine.ts";
 import { AttributedError, ConfigurationError } from "../../core/failure.ts";
 import type { Tokenizer } from "../../core/renderer.ts";
@@ -231,7 +232,11 @@ class Scripted implements ScriptedEngine {
       const { code, retryable = passing.has(code), retryAfterMs = null } = step;
       throw failure(code, `the script says "${code}"`, { retryable, retryAfterMs });
     }
-    const said = step.type === "garbage" ? garbage(step) : toIds(step.tokens ?? [], this.#options.tokenizer ?? null);
+    const scripted =
+      step.type === "garbage" ? garbage(step) : toIds(step.tokens ?? [], this.#options.tokenizer ?? null);
+    const { stopStrings = null } = request;
+    const stop = stopStrings === null || step.type === "abort" ? null : firstStop(scripted, stopStrings);
+    const said = stop === null ? scripted : scripted.subarray(0, stop.count);
     const tokens = this.#tokensOf(said, request);
     const { logprobs: given, cachedTokens = null } = step;
     return {
@@ -241,7 +246,7 @@ class Scripted implements ScriptedEngine {
         given === null
           ? null
           : Float32Array.from({ length: tokens.length }, (_, place) => given?.[place] ?? -((place % 8) + 1) / 8),
-      finish: finishOf(step, said, request),
+      finish: finishOf(step, { said, stopString: stop?.matched ?? null }, request),
       weightSpans: [{ tokenCount: tokens.length, dispatch, reply: this.#version }],
       usage: { promptTokens: request.prompt.length, completionTokens: tokens.length, cachedTokens },
     };
@@ -263,16 +268,16 @@ class Scripted implements ScriptedEngine {
 
 function finishOf(
   step: { readonly type: string; readonly finish?: "stop" | "length" },
-  said: Uint32Array,
+  { said, stopString }: { readonly said: Uint32Array; readonly stopString: string | null },
   request: SampleRequest,
 ): Finish {
   const { maxNewTokens } = request.sampling;
   if (step.type === "abort") return { reason: "abort", matched: null, raw: null };
   const last = said.at(-1) ?? null;
   const isStop = step.type === "reply" && last !== null && request.stopTokenIds.includes(last);
-  if (step.type === "garbage" || said.length > (maxNewTokens ?? Infinity)) {
-    return { reason: "length", matched: null, raw: null };
-  }
+  if (said.length > (maxNewTokens ?? Infinity)) return { reason: "length", matched: null, raw: null };
+  if (stopString !== null) return { reason: "stop", matched: stopString, raw: null };
+  if (step.type === "garbage") return { reason: "length", matched: null, raw: null };
   return { reason: step.finish ?? (isStop ? "stop" : "length"), matched: isStop ? last : null, raw: null };
 }
 

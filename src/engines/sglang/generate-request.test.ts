@@ -105,7 +105,7 @@ describe("createGenerateBodies()", () => {
 
 describe("toSglangSampling()", () => {
   test("sends every parameter under the name SGLang knows, and no other", () => {
-    expect(toSglangSampling(request().sampling, [9])).toEqual({
+    expect(toSglangSampling({ sampling: request().sampling, stopTokenIds: [9] })).toEqual({
       max_new_tokens: 1024,
       temperature: 1,
       top_p: 1,
@@ -119,9 +119,19 @@ describe("toSglangSampling()", () => {
     });
   });
 
+  test("sends stop strings, which the server finds", () => {
+    const stopStrings = { strings: ["END", "\n\n"], watch: () => () => null };
+    const { sampling } = request();
+    expect(toSglangSampling({ sampling, stopTokenIds: [9], stopStrings })).toMatchObject({
+      stop: ["END", "\n\n"],
+      stop_token_ids: [9],
+      no_stop_trim: true,
+    });
+  });
+
   test("sends a seed only when there is one, and extra as it is", () => {
     const { sampling } = request({ sampling: { seed: 7, maxNewTokens: null, extra: { top_p: 0.9, stop: ["x"] } } });
-    expect(toSglangSampling(sampling, [])).toMatchObject({
+    expect(toSglangSampling({ sampling, stopTokenIds: [] })).toMatchObject({
       sampling_seed: 7,
       max_new_tokens: null,
       top_p: 0.9,

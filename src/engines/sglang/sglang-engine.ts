@@ -8,7 +8,6 @@ import type {
   SampleOptions,
   SampleRequest,
   SampleResult,
-  SamplingParams,
 } from "../../core/engine.ts";
 import {
   type CallOptions,
@@ -249,10 +248,11 @@ type GenerateFields = {
  * Sampling parameters under SGLang's names. Every value is sent, because a server may prefer others; `extra` goes last and
  * as it is. Text is requested untrimmed (end token and special tokens included), as people read it in logs.
  */
-export function toSglangSampling(
-  sampling: SamplingParams,
-  stopTokenIds: readonly number[],
-): Readonly<Record<string, unknown>> {
+export function toSglangSampling({
+  sampling,
+  stopTokenIds,
+  stopStrings = null,
+}: Pick<SampleRequest, "sampling" | "stopTokenIds" | "stopStrings">): Readonly<Record<string, unknown>> {
   return {
     max_new_tokens: sampling.maxNewTokens,
     temperature: sampling.temperature,
@@ -261,6 +261,7 @@ export function toSglangSampling(
     min_p: sampling.minP,
     repetition_penalty: sampling.repetitionPenalty,
     stop_token_ids: stopTokenIds,
+    ...(stopStrings === null ? {} : { stop: stopStrings.strings }),
     skip_special_tokens: false,
     spaces_between_special_tokens: false,
     no_stop_trim: true,
@@ -274,7 +275,7 @@ export function toGenerateFields(request: SampleRequest, stream: boolean): Gener
   const from = request.routedExpertsFrom ?? null;
   return {
     rid: request.requestId,
-    sampling_params: toSglangSampling(request.sampling, request.stopTokenIds),
+    sampling_params: toSglangSampling(request),
     return_logprob: true,
     stream,
     ...(from === null ? {} : { return_routed_experts: true as const }),

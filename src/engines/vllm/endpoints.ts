@@ -30,7 +30,7 @@ export const generateEndpoint: Endpoint = {
   path: "/inference/v1/generate",
   fields: (request, options) => ({
     ...shared(request, options),
-    sampling_params: toVllmSampling(request.sampling, request.stopTokenIds),
+    sampling_params: toVllmSampling(request),
   }),
 };
 
@@ -42,7 +42,7 @@ export const completionsEndpoint: Endpoint = {
     return_token_ids: true,
     // Servers that do not know the name above still give ids under this one, in the place of tokens' text.
     return_tokens_as_token_ids: true,
-    ...toVllmSampling(request.sampling, request.stopTokenIds),
+    ...toVllmSampling(request),
   }),
 };
 
@@ -50,7 +50,11 @@ export const completionsEndpoint: Endpoint = {
  * Sampling parameters under vLLM's names. Every value is sent, because a server prefers those of the model's
  * `generation_config.json` to what is absent; `extra` goes last and as it is.
  */
-export function toVllmSampling(sampling: SamplingParams, stopTokenIds: readonly number[]): BodyFields {
+export function toVllmSampling({
+  sampling,
+  stopTokenIds,
+  stopStrings = null,
+}: Pick<SampleRequest, "sampling" | "stopTokenIds" | "stopStrings">): BodyFields {
   return {
     // Null is as much as the context allows; absent would be 16.
     max_tokens: sampling.maxNewTokens,
@@ -61,6 +65,7 @@ export function toVllmSampling(sampling: SamplingParams, stopTokenIds: readonly 
     min_p: sampling.minP,
     repetition_penalty: sampling.repetitionPenalty,
     stop_token_ids: stopTokenIds,
+    ...(stopStrings === null ? {} : { stop: stopStrings.strings }),
     // That of the sampled token, and no others.
     logprobs: 0,
     ...(sampling.seed === null ? {} : { seed: sampling.seed }),

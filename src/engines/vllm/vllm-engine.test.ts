@@ -97,7 +97,8 @@ describe("createVllmEngine().sample()", () => {
       { endpoint, model: "adapter" },
     );
     const sampling = { topK: -1, maxNewTokens: null, seed: 4, extra: { ignore_eos: true } };
-    await failureOf(engine.sample(request({ prompt: [1, 2], sampling, requestId: "r" })));
+    const stopStrings = { strings: ["END"], watch: () => () => null };
+    await failureOf(engine.sample({ ...request({ prompt: [1, 2], sampling, requestId: "r" }), stopStrings }));
     const parameters = {
       max_tokens: null,
       temperature: 1,
@@ -106,6 +107,7 @@ describe("createVllmEngine().sample()", () => {
       min_p: 0,
       repetition_penalty: 1,
       stop_token_ids: [9],
+      stop: ["END"],
       logprobs: 0,
       seed: 4,
       ignore_eos: true,

@@ -2,7 +2,7 @@
 // encodes its action. It fits the sampler that `testing` puts behind its protocol front, by shape: environments
 // import none of it. And the same as an engine in this process, without a server: for dialogues to clone, simulations, tests.
 
-import type { Engine } from "../../core/engine.ts";
+import { type Engine, firstStop } from "../../core/engine.ts";
 import { ConfigurationError } from "../../core/failure.ts";
 import type { Tokenizer } from "../../core/renderer.ts";
 import { deriveSeed } from "../../lib/random.ts";
@@ -19,12 +19,15 @@ export function createExpertEngine(options: ExpertEngineOptions): Engine {
   const sampler = createExpertSampler(options);
   return {
     name: "expert",
-    sample: async ({ prompt, sampling }) => {
-      const { ids, logprobs } = await sampler.sample({ promptIds: prompt.view(), params: { seed: sampling.seed } });
+    sample: async ({ prompt, sampling, stopStrings = null }) => {
+      const sampled = await sampler.sample({ promptIds: prompt.view(), params: { seed: sampling.seed } });
+      const stop = stopStrings === null ? null : firstStop(sampled.ids, stopStrings);
+      const ids = sampled.ids.slice(0, stop?.count);
+      const logprobs = sampled.logprobs.slice(0, stop?.count);
       return {
         sampledTokens: Uint32Array.from(ids),
         logprobs: Float32Array.from(logprobs),
-        finish: { reason: "stop", matched: null, raw: null },
+        finish: { reason: "stop", matched: stop?.matched ?? null, raw: null },
         weightSpans: [{ tokenCount: ids.length, dispatch: version, reply: version }],
         usage: { promptTokens: prompt.length, completionTokens: ids.length, cachedTokens: null },
       };

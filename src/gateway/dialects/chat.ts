@@ -12,110 +12,109 @@ import {
   type GatewayError,
 } from "../request.ts";
 import {
-  callNames,
+  chosenTools,
   commonShape,
   contentSchema,
   limitSchema,
   makeTool,
-  readBody,
+  optional,
   readText,
+  readToolChoice,
   requestOf,
   sse,
   stopSchema,
-  unsupported,
+  unknownTool,
 } from "./fields.ts";
+import { checkFields, readBody, unsupported } from "./request-fields.ts";
 
+/** Arguments are text; an object is taken for the text of it. */
+const argumentsSchema = optional(
+  z.union([z.string(), z.record(z.string(), z.unknown()).transform((value) => JSON.stringify(value))]),
+);
 const callSchema = z.looseObject({
-  id: z.string(),
-  function: z.looseObject({ name: z.string(), arguments: z.string().default("{}") }),
+  id: optional(z.string()),
+  function: z.looseObject({ name: z.string(), arguments: argumentsSchema }),
 });
-
 const messageSchema = z.looseObject({
   role: z.enum(["system", "developer", "user", "assistant", "tool"]),
-  content: contentSchema.nullish(),
-  reasoning_content: z.string().nullish(),
-  reasoning: z.string().nullish(),
-  tool_calls: z.array(callSchema).nullish(),
-  tool_call_id: z.string().optional(),
+  content: optional(contentSchema),
+  reasoning_content: optional(z.string()),
+  reasoning: optional(z.string()),
+  tool_calls: optional(z.array(callSchema)),
+  tool_call_id: optional(z.string()),
+  name: optional(z.string()),
+  function_call: z.unknown().optional(),
 });
-
 const toolSchema = z.looseObject({
-  type: z.string().default("function"),
-  function: z
-    .looseObject({ name: z.string().min(1), description: z.string().nullish(), parameters: z.unknown().optional() })
-    .optional(),
+  type: optional(z.string()),
+  function: optional(
+    z.looseObject({ name: z.string().min(1), description: optional(z.string()), parameters: z.unknown().optional() }),
+  ),
+  custom: optional(z.looseObject({ name: optional(z.string()) })),
 });
-
 /** Of both. */
 const openAiShape = {
-  n: z.int().nullish(),
   max_tokens: limitSchema,
   stop: stopSchema,
-  stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
+  stream_options: optional(z.looseObject({ include_usage: optional(z.boolean()) })),
   ...commonShape,
 };
-
 const chatSchema = z.looseObject({
   messages: z.array(messageSchema).min(1),
-  tools: z.array(toolSchema).nullish(),
+  tools: optional(z.array(toolSchema)),
   tool_choice: z.unknown().optional(),
-  response_format: z.looseObject({ type: z.string() }).nullish(),
+  parallel_tool_calls: optional(z.boolean()),
   max_completion_tokens: limitSchema,
   ...openAiShape,
 });
 
-/** Throws for what asks for more than one answer. */
-function readOne<Body extends { readonly n?: number | null | undefined }>(schema: z.ZodType<Body>, raw: unknown): Body {
-  const body = readBody(schema, raw);
-  if ((body.n ?? 1) !== 1) throw unsupported("n is more than 1; one answer is sampled a call", "n");
-  return body;
-}
-
 export const chatDialect: Dialect = {
   name: "chat",
   read: (raw) => {
-    const body = readOne(chatSchema, raw);
-    const { type = "text" } = body.response_format ?? {};
-    for (const name of ["functions", "function_call"]) {
-      if (body[name] !== undefined) throw unsupported(`${name} is the form before tools; send tools`, name);
-    }
-    if (Array.isArray(body["modalities"]) && body["modalities"].some((one) => one !== "text")) {
-      throw unsupported("a model of text answers with text alone", "modalities");
-    }
-    if (type !== "text")
-      throw unsupported(`response_format "${type}" needs an engine with a grammar`, "response_format");
+    const checked = checkFields("chat", raw);
+    const body = readBody(chatSchema, raw);
     const tools = body.tools ?? [];
+    const functions = tools.flatMap((tool) => (tool.function === undefined ? [] : makeTool(tool.function)));
+    const others = tools.filter((tool) => tool.function === undefined);
+    const choice = readToolChoice(body.tool_choice);
     return requestOf(body, {
+      ...checked,
       messages: readMessages(body.messages),
-      tools: tools.flatMap((tool) => (tool.function === undefined ? [] : makeTool(tool.function))),
-      mayCall: readToolChoice(body.tool_choice),
+      tools: chosenTools(
+        functions,
+        choice,
+        others.flatMap(({ custom }) => custom?.name ?? []),
+      ),
+      mayCall: choice.mayCall,
+      maxCalls: body.parallel_tool_calls === false ? 1 : null,
       maxTokens: body.max_completion_tokens ?? body.max_tokens ?? null,
       stop: body.stop,
-      ignoredTools: tools.filter((tool) => tool.function === undefined).length,
+      ignoredTools: others.length,
       includesUsage: body.stream_options?.include_usage ?? false,
     });
   },
-  whole: (answer, { model }) => ({
-    id: idOf(answer),
-    object: "chat.completion",
-    created: answer.createdAt,
-    model,
-    choices: [
-      {
-        index: 0,
-        message: {
-          role: "assistant",
-          content: answer.action.content === "" ? null : answer.action.content,
-          ...(answer.action.reasoning === null ? {} : { reasoning_content: answer.action.reasoning }),
-          ...(answer.action.toolCalls.length === 0 ? {} : { tool_calls: callsOf(answer) }),
-          refusal: null,
+  whole: (answer, { model }) =>
+    JSON.stringify({
+      id: idOf(answer),
+      object: "chat.completion",
+      created: answer.createdAt,
+      model,
+      choices: [
+        {
+          index: 0,
+          message: {
+            role: "assistant",
+            content: answer.action.content === "" ? null : answer.action.content,
+            ...(answer.action.reasoning === null ? {} : { reasoning_content: answer.action.reasoning }),
+            ...(answer.action.toolCalls.length === 0 ? {} : { tool_calls: callsOf(answer) }),
+            refusal: null,
+          },
+          logprobs: null,
+          finish_reason: finishReasonOf(answer),
         },
-        logprobs: null,
-        finish_reason: finishReasonOf(answer),
-      },
-    ],
-    usage: usageOf(answer),
-  }),
+      ],
+      usage: usageOf(answer),
+    }),
   stream: (head, { model, includesUsage }): AnswerStream => {
     const about = { id: idOf(head), object: "chat.completion.chunk", created: head.createdAt, model };
     const chunk = (choices: readonly unknown[], usage: unknown = null): string =>
@@ -138,7 +137,6 @@ export const chatDialect: Dialect = {
 };
 
 function readMessages(messages: readonly z.infer<typeof messageSchema>[]): Message[] {
-  const names = callNames();
   return messages.map((message, index): Message => {
     const content = readText(message.content, `messages.${index}.content`);
     switch (message.role) {
@@ -148,10 +146,15 @@ function readMessages(messages: readonly z.infer<typeof messageSchema>[]): Messa
       case "user":
         return { role: "user", content };
       case "assistant": {
-        const toolCalls = (message.tool_calls ?? []).map((call) => {
-          names.add(call.id, call.function.name);
-          return { id: call.id, name: call.function.name, argumentsText: call.function.arguments };
-        });
+        if (message.function_call !== undefined && message.function_call !== null) {
+          const field = `messages.${index}.function_call`;
+          throw unsupported(`${field} is refused: it is the form before tools; send tool_calls`, field);
+        }
+        const toolCalls = (message.tool_calls ?? []).map((call) => ({
+          id: call.id ?? "",
+          name: call.function.name,
+          argumentsText: call.function.arguments ?? "{}",
+        }));
         return {
           role: "assistant",
           content,
@@ -160,27 +163,11 @@ function readMessages(messages: readonly z.infer<typeof messageSchema>[]): Messa
         };
       }
       case "tool":
-        return {
-          role: "tool",
-          content,
-          name: names.of(message.tool_call_id ?? ""),
-          callId: message.tool_call_id ?? null,
-        };
+        return { role: "tool", content, name: message.name ?? unknownTool, callId: message.tool_call_id ?? null };
       default:
         return message.role satisfies never;
     }
   });
-}
-
-/** Whether the model may call tools. Throws where it would have to. */
-export function readToolChoice(choice: unknown): boolean {
-  const type = typeof choice === "object" && choice !== null && "type" in choice ? choice.type : choice;
-  if (type === undefined || type === null || type === "auto") return true;
-  if (type === "none") return false;
-  throw unsupported(
-    "a forced tool_choice needs an engine with a grammar; leave the choice to the model",
-    "tool_choice",
-  );
 }
 
 function idOf({ idPrefix, call }: Pick<GatewayAnswer, "idPrefix" | "call">): string {
@@ -232,13 +219,15 @@ const completionsSchema = z.looseObject({ prompt: z.union([z.string(), z.array(z
 export const completionsDialect: Dialect = {
   name: "completions",
   read: (raw) => {
-    const body = readOne(completionsSchema, raw);
+    const checked = checkFields("completions", raw);
+    const body = readBody(completionsSchema, raw);
     const { prompt } = body;
     const isIds = Array.isArray(prompt) && prompt.length > 0 && prompt.every(isTokenId);
     if (!isIds) {
       throw unsupported("its prompt is no list of token ids; render it, or use /v1/chat/completions", "prompt");
     }
     return requestOf(body, {
+      ...checked,
       promptTokens: Uint32Array.from(prompt as readonly number[]),
       messages: [],
       maxTokens: body.max_tokens ?? null,
@@ -246,11 +235,12 @@ export const completionsDialect: Dialect = {
       includesUsage: body.stream_options?.include_usage ?? false,
     });
   },
-  whole: (answer, { model }) => ({
-    ...headOf(answer, model),
-    choices: [{ ...choiceOf(answer), text: answer.action.text }],
-    usage: countsOf(answer.usage),
-  }),
+  whole: (answer, { model }) =>
+    JSON.stringify({
+      ...headOf(answer, model),
+      choices: [{ ...choiceOf(answer), text: answer.action.text }],
+      usage: countsOf(answer.usage),
+    }),
   stream: (head, { model, includesUsage }): AnswerStream => ({
     start: () => "",
     // Ids and logprobs of a part are known with the whole alone, so it is told at once.

@@ -2,26 +2,10 @@
 // cannot be shown (images, sound, files) is refused by name.
 
 import { z } from "zod";
-import { type AssistantMessage, type SamplingParams, type Tool, toolFromDefinition } from "../../core/index.ts";
+import { type AssistantMessage, type Tool, toolFromDefinition } from "../../core/index.ts";
 import { fromPlain, type JsonObject } from "../../python-semantics/json/index.ts";
 import { GatewayError, type GatewayRequest } from "../request.ts";
-
-/** Throws a `GatewayError` that names the first field that does not fit. */
-export function readBody<T>(schema: z.ZodType<T>, body: unknown): T {
-  const result = schema.safeParse(body);
-  if (result.success) return result.data;
-  const issue = result.error.issues[0];
-  const param = issue === undefined || issue.path.length === 0 ? null : issue.path.map(String).join(".");
-  throw new GatewayError(
-    "invalid-request",
-    `Cannot read the request: ${param === null ? "its body" : param}: ${issue?.message ?? "is not what it should be"}.`,
-    { param },
-  );
-}
-
-export function unsupported(what: string, param: string | null): GatewayError {
-  return new GatewayError("unsupported", `Cannot serve the request: ${what}.`, { param });
-}
+import { type CheckedFields, readBody, unsupported } from "./request-fields.ts";
 
 const textTypes = new Set(["text", "input_text", "output_text", "refusal", "summary_text"]);
 
@@ -57,50 +41,18 @@ export function makeTool(fields: {
   return toolFromDefinition(fromPlain({ type: "function", function: body }) as JsonObject);
 }
 
-/** The sampling parameters that a body sets, under the names of its dialect. */
-function readSampling(body: Readonly<Record<string, unknown>>): {
-  readonly sampling: Partial<SamplingParams>;
-  readonly samplingNames: readonly string[];
-} {
-  const set = samplingFields.filter(({ wire }) => body[wire] !== undefined && body[wire] !== null);
-  const known: Record<string, unknown> = {};
-  for (const { wire, name } of set) if (name !== null) known[name] = body[wire];
-  return { sampling: known, samplingNames: set.map(({ wire }) => wire) };
+/** A field that may be absent or null, which is the same. */
+export function optional<T extends z.ZodType>(schema: T): z.ZodType<z.output<T> | undefined> {
+  return schema.nullish().transform((value) => value ?? undefined);
 }
 
-/** `name`: as {@link SamplingParams} has it; `null`: it has no such parameter. */
-const samplingFields = [
-  { wire: "temperature", name: "temperature" },
-  { wire: "top_p", name: "topP" },
-  { wire: "top_k", name: "topK" },
-  { wire: "min_p", name: "minP" },
-  { wire: "repetition_penalty", name: "repetitionPenalty" },
-  { wire: "seed", name: "seed" },
-  { wire: "presence_penalty", name: null },
-  { wire: "frequency_penalty", name: null },
-  { wire: "logit_bias", name: null },
-] as const satisfies readonly { readonly wire: string; readonly name: keyof SamplingParams | null }[];
-
-const number = z.number().nullish();
-/** Of those fields. */
-export const samplingShape = {
-  temperature: z.number().min(0).max(100).nullish(),
-  top_p: z.number().gt(0).max(1).nullish(),
-  top_k: z.int().min(-1).nullish(),
-  min_p: z.number().min(0).max(1).nullish(),
-  repetition_penalty: z.number().gt(0).nullish(),
-  seed: z.int().nullish(),
-  presence_penalty: number,
-  frequency_penalty: number,
-};
-
 /** Of every body. */
-export const commonShape = { model: z.string().default(""), stream: z.boolean().nullish(), ...samplingShape };
+export const commonShape = { model: optional(z.string()), stream: optional(z.boolean()) };
 
 /** A request out of a body: what its dialect does not have is as if its client had not said it. */
 export function requestOf(
-  body: { readonly model: string; readonly stream?: boolean | null | undefined },
-  parts: Partial<GatewayRequest> & Pick<GatewayRequest, "messages" | "maxTokens">,
+  body: { readonly model?: string | undefined; readonly stream?: boolean | undefined },
+  parts: Partial<GatewayRequest> & Pick<GatewayRequest, "messages" | "maxTokens"> & CheckedFields,
 ): GatewayRequest {
   return {
     promptTokens: null,
@@ -108,8 +60,8 @@ export function requestOf(
     mayCall: false,
     stop: [],
     isStreamed: body.stream ?? false,
-    model: body.model,
-    ...readSampling(body),
+    model: body.model ?? "",
+    maxCalls: null,
     ignoredTools: 0,
     includesUsage: true,
     response: null,
@@ -124,7 +76,7 @@ export const stopSchema = z
   .transform((stop) => (stop === null || stop === undefined ? [] : typeof stop === "string" ? [stop] : stop))
   .transform((stop) => stop.filter((one) => one !== ""));
 
-export const limitSchema = z.int().min(1).nullish();
+export const limitSchema = optional(z.int().min(1));
 
 /** An assistant message out of parts that a wire format keeps apart. */
 export class AssistantBuilder {
@@ -166,10 +118,51 @@ export class AssistantBuilder {
   }
 }
 
-/** Names of called tools by call id, for results that do not bear them. */
-export function callNames(): { add(id: string, name: string): void; of(id: string): string } {
-  const names = new Map<string, string>();
-  return { add: (id, name) => void names.set(id, name), of: (id) => names.get(id) ?? "unknown" };
+/** A result whose client does not say what was called; the conversation does. */
+export const unknownTool = "unknown";
+
+/** How the model may choose tools. */
+export type ToolChoice = {
+  readonly mayCall: boolean;
+  /** The names of those that it is shown; `null`: all. */
+  readonly allowed: ReadonlySet<string> | null;
+};
+
+/** A choice as OpenAI's dialects write it, and Anthropic's. Throws where the model would have to call. */
+export function readToolChoice(choice: unknown): ToolChoice {
+  const fields = typeof choice === "object" && choice !== null ? (choice as Readonly<Record<string, unknown>>) : null;
+  const type = fields?.["type"] ?? choice;
+  if (type === undefined || type === null || type === "auto") return { mayCall: true, allowed: null };
+  if (type === "none") return { mayCall: false, allowed: null };
+  // Chat has the list one level deeper than Responses.
+  const list = type === "allowed_tools" ? readBody(allowedSchema, fields?.["allowed_tools"] ?? fields) : null;
+  if (list !== null && (list.mode ?? "auto") === "auto") {
+    const names = list.tools.flatMap((tool) => tool.function?.name ?? tool.name ?? []);
+    return { mayCall: true, allowed: new Set(names) };
+  }
+  const message = "a forced tool_choice is refused: it needs an engine with a grammar; leave the choice to the model";
+  throw unsupported(message, "tool_choice");
+}
+
+const allowedSchema = z.looseObject({
+  mode: optional(z.string()),
+  tools: z.array(
+    z.looseObject({ name: optional(z.string()), function: optional(z.looseObject({ name: optional(z.string()) })) }),
+  ),
+});
+
+/** The tools that the model is shown. Throws where a choice names one that there is not. */
+export function chosenTools(
+  tools: readonly Tool[],
+  { allowed }: ToolChoice,
+  others: readonly string[],
+): readonly Tool[] {
+  if (allowed === null) return tools;
+  const known = new Set([...tools.map(({ name }) => name), ...others]);
+  const missing = [...allowed].find((name) => !known.has(name));
+  if (missing === undefined) return tools.filter(({ name }) => allowed.has(name));
+  const message = `Cannot read the request: tool_choice allows the tool "${missing}", which is not among its tools; send it, or leave it out.`;
+  throw new GatewayError("invalid-request", message, { param: "tool_choice" });
 }
 
 /** One server-sent event. */

@@ -3,7 +3,6 @@
 
 import { z } from "zod";
 import type { Message, ToolCall } from "../../core/index.ts";
-import { JsonFloat, type JsonValue, parseJson, toPlain } from "../../python-semantics/json/index.ts";
 import {
   type AnswerStream,
   type Dialect,
@@ -12,30 +11,32 @@ import {
   type GatewayError,
   type GatewayErrorStatus,
 } from "../request.ts";
-import { readToolChoice } from "./chat.ts";
 import {
   AssistantBuilder,
-  callNames,
+  chosenTools,
   commonShape,
   contentSchema,
   limitSchema,
   makeTool,
+  optional,
   partSchema,
-  readBody,
   readText,
+  readToolChoice,
   requestOf,
   sse,
   stopSchema,
+  unknownTool,
 } from "./fields.ts";
+import { checkFields, readBody } from "./request-fields.ts";
 
 const blockSchema = partSchema.extend({
-  id: z.string().optional(),
-  name: z.string().optional(),
+  id: optional(z.string()),
+  name: optional(z.string()),
   input: z.unknown().optional(),
-  thinking: z.string().optional(),
-  tool_use_id: z.string().optional(),
-  content: contentSchema.nullish(),
-  is_error: z.boolean().nullish(),
+  thinking: optional(z.string()),
+  tool_use_id: optional(z.string()),
+  content: optional(contentSchema),
+  is_error: optional(z.boolean()),
 });
 
 const messageSchema = z.looseObject({
@@ -44,17 +45,17 @@ const messageSchema = z.looseObject({
 });
 
 const toolSchema = z.looseObject({
-  type: z.string().nullish(),
+  type: optional(z.string()),
   name: z.string().min(1),
-  description: z.string().nullish(),
+  description: optional(z.string()),
   input_schema: z.unknown().optional(),
 });
 
 const bodySchema = z.looseObject({
   max_tokens: limitSchema,
-  system: contentSchema.nullish(),
+  system: optional(contentSchema),
   messages: z.array(messageSchema).min(1),
-  tools: z.array(toolSchema).nullish(),
+  tools: optional(z.array(toolSchema)),
   tool_choice: z.unknown().optional(),
   stop_sequences: stopSchema,
   ...commonShape,
@@ -66,32 +67,39 @@ const signature = "trainable-agents";
 export const messagesDialect: Dialect = {
   name: "messages",
   read: (raw) => {
+    const checked = checkFields("messages", raw);
     const body = readBody(bodySchema, raw);
     const tools = body.tools ?? [];
     const isFunction = ({ type }: z.infer<typeof toolSchema>): boolean => (type ?? "custom") === "custom";
+    const functions = tools.filter(isFunction).map((tool) => makeTool({ ...tool, parameters: tool.input_schema }));
+    const choice = readToolChoice(body.tool_choice);
     return requestOf(body, {
+      ...checked,
       messages: [...readSystem(body.system), ...readMessages(body.messages)],
-      tools: tools.filter(isFunction).map((tool) => makeTool({ ...tool, parameters: tool.input_schema })),
-      mayCall: readToolChoice(body.tool_choice),
+      tools: chosenTools(functions, choice, []),
+      mayCall: choice.mayCall,
+      maxCalls: isSingle(body.tool_choice) ? 1 : null,
       maxTokens: body.max_tokens ?? null,
       stop: body.stop_sequences,
-      ignoredTools: tools.filter((tool) => !isFunction(tool)).length,
+      ignoredTools: tools.length - functions.length,
     });
   },
-  whole: (answer, { model }) => ({
-    id: `msg_${answer.idPrefix}_${answer.call}`,
-    type: "message",
-    role: "assistant",
-    model,
-    content: blocksOf(answer),
-    stop_reason: stopReasonOf(answer),
-    stop_sequence: stopSequenceOf(answer),
-    usage: usageOf(answer),
-  }),
+  whole: (answer, { model }) =>
+    withRaw(
+      {
+        id: `msg_${answer.idPrefix}_${answer.call}`,
+        type: "message",
+        role: "assistant",
+        model,
+        ...stopOf(answer),
+        usage: usageOf(answer),
+      },
+      "content",
+      `[${blocksOf(answer).map(blockText).join()}]`,
+    ),
   stream: (head, { model }): AnswerStream => {
     let index = -1;
     let open: "thinking" | "text" | null = null;
-    let sentText = "";
     const event = (type: string, fields: object): string => sse({ type, ...fields }, type);
     const begin = (block: object): string => event("content_block_start", { index: ++index, content_block: block });
     const blockDelta = (delta: object): string => event("content_block_delta", { index, delta });
@@ -119,7 +127,6 @@ export const messagesDialect: Dialect = {
             begin(kind === "thinking" ? { type: "thinking", thinking: "", signature: "" } : { type: "text", text: "" });
           open = kind;
         }
-        if (kind === "text") sentText += text;
         return (
           out +
           blockDelta(kind === "thinking" ? { type: "thinking_delta", thinking: text } : { type: "text_delta", text })
@@ -127,20 +134,12 @@ export const messagesDialect: Dialect = {
       },
       end: (answer) => {
         let rest = stop();
-        for (const block of blocksOf(answer)) {
-          if (block.type === "tool_use") {
-            const json = JSON.stringify(block.input);
-            rest += begin({ ...block, input: {} }) + blockDelta({ type: "input_json_delta", partial_json: json });
-            rest += event("content_block_stop", { index });
-          } else if (block.type === "text" && block.text !== sentText && block.text.startsWith(sentText)) {
-            // Text that stands for a call which is no JSON object was not streamed.
-            rest +=
-              begin({ type: "text", text: "" }) +
-              blockDelta({ type: "text_delta", text: block.text.slice(sentText.length) });
-            rest += event("content_block_stop", { index });
-          }
+        for (const { id, name, argumentsText } of answer.action.toolCalls) {
+          rest += begin({ type: "tool_use", id, name, input: {} });
+          rest += blockDelta({ type: "input_json_delta", partial_json: argumentsText });
+          rest += event("content_block_stop", { index });
         }
-        const delta = { stop_reason: stopReasonOf(answer), stop_sequence: stopSequenceOf(answer) };
+        const delta = stopOf(answer);
         return {
           rest,
           terminal: event("message_delta", { delta, usage: usageOf(answer) }) + event("message_stop", {}),
@@ -151,6 +150,13 @@ export const messagesDialect: Dialect = {
   },
   error: errorBody,
 };
+
+function isSingle(choice: unknown): boolean {
+  if (typeof choice !== "object" || choice === null) return false;
+  return readBody(choiceSchema, choice).disable_parallel_tool_use === true;
+}
+
+const choiceSchema = z.looseObject({ disable_parallel_tool_use: optional(z.boolean()) });
 
 /** Prefix of a block that one client puts first, with the number of its build: it is no instruction, and changes. */
 const billingHeader = "x-anthropic-billing-header:";
@@ -163,7 +169,6 @@ function readSystem(system: z.infer<typeof bodySchema>["system"]): Message[] {
 }
 
 function readMessages(messages: readonly z.infer<typeof messageSchema>[]): Message[] {
-  const names = callNames();
   return messages.flatMap(({ role, content }, index): Message[] => {
     const param = `messages.${index}.content`;
     const blocks = typeof content === "string" ? [{ type: "text", text: content }] : content;
@@ -173,9 +178,9 @@ function readMessages(messages: readonly z.infer<typeof messageSchema>[]): Messa
       for (const block of blocks as readonly z.infer<typeof blockSchema>[]) {
         if (block.type === "thinking" || block.type === "redacted_thinking") message.reasoning(block.thinking ?? "");
         else if (block.type === "tool_use") {
-          const { id = "", name = "" } = block;
-          names.add(id, name);
-          message.call({ id, name, argumentsText: JSON.stringify(block.input ?? {}) });
+          const { id = "", name = "", input } = block;
+          // Text is what some clients take for an object.
+          message.call({ id, name, argumentsText: typeof input === "string" ? input : JSON.stringify(input ?? {}) });
         } else message.text(readText([block], param));
       }
       const taken = message.take();
@@ -186,8 +191,8 @@ function readMessages(messages: readonly z.infer<typeof messageSchema>[]): Messa
     for (const block of blocks as readonly z.infer<typeof blockSchema>[]) {
       if (block.type !== "tool_result") texts.push(block);
       else {
-        const callId = block.tool_use_id ?? "";
-        results.push({ role: "tool", content: readText(block.content, param), name: names.of(callId), callId });
+        const callId = block.tool_use_id ?? null;
+        results.push({ role: "tool", content: readText(block.content, param), name: unknownTool, callId });
       }
     }
     if (texts.length > 0 || results.length === 0) results.push({ role: "user", content: readText(texts, param) });
@@ -198,48 +203,40 @@ function readMessages(messages: readonly z.infer<typeof messageSchema>[]): Messa
 type Block =
   | { readonly type: "thinking"; readonly thinking: string; readonly signature: string }
   | { readonly type: "text"; readonly text: string }
-  | { readonly type: "tool_use"; readonly id: string; readonly name: string; readonly input: unknown };
+  | { readonly type: "tool_use"; readonly call: ToolCall };
 
-function blocksOf({ action }: GatewayAnswer): Block[] {
-  const blocks: Block[] = [];
-  if (action.reasoning !== null && action.reasoning !== "") {
-    blocks.push({ type: "thinking", thinking: action.reasoning, signature });
+function blocksOf({ action: { reasoning, content, toolCalls } }: GatewayAnswer): Block[] {
+  return [
+    ...(reasoning === null || reasoning === "" ? [] : [{ type: "thinking", thinking: reasoning, signature } as const]),
+    ...(content === "" ? [] : [{ type: "text", text: content } as const]),
+    ...toolCalls.map((call) => ({ type: "tool_use", call }) as const),
+  ];
+}
+
+/** Arguments go out as they are: written anew by JavaScript, a large integer would be another one. */
+function blockText(block: Block): string {
+  if (block.type !== "tool_use") return JSON.stringify(block);
+  const { id, name, argumentsText } = block.call;
+  return withRaw({ type: block.type, id, name }, "input", argumentsText);
+}
+
+/** An object as JSON with one more field, which is JSON already. */
+function withRaw(fields: object, name: string, json: string): string {
+  return `${JSON.stringify(fields).slice(0, -1)},"${name}":${json}}`;
+}
+
+function stopOf(answer: GatewayAnswer): { readonly stop_reason: string; readonly stop_sequence: string | null } {
+  const { matched } = answer.finish;
+  switch (endingOf(answer)) {
+    case "calls":
+      return { stop_reason: "tool_use", stop_sequence: null };
+    case "length":
+      return { stop_reason: "max_tokens", stop_sequence: null };
+    default:
+      return typeof matched === "string"
+        ? { stop_reason: "stop_sequence", stop_sequence: matched }
+        : { stop_reason: "end_turn", stop_sequence: null };
   }
-  const inputs = action.toolCalls.map(inputOf);
-  // The format has no place for arguments that are no JSON object: the client reads what was sampled, as text.
-  const isWritable = inputs.every((input) => input !== null);
-  const text = isWritable ? action.content : action.text;
-  if (text !== "") blocks.push({ type: "text", text });
-  if (!isWritable) return blocks;
-  action.toolCalls.forEach(({ id, name }, place) => blocks.push({ type: "tool_use", id, name, input: inputs[place] }));
-  return blocks;
-}
-
-function inputOf({ argumentsText }: ToolCall): object | null {
-  try {
-    const value = parseJson(argumentsText);
-    return value instanceof Map && isPlain(value) ? (toPlain(value) as object) : null;
-  } catch {
-    return null;
-  }
-}
-
-/** False for numbers that JavaScript would write otherwise than they were sampled. */
-function isPlain(value: JsonValue): boolean {
-  if (Array.isArray(value)) return value.every(isPlain);
-  if (value instanceof Map) return [...value.values()].every(isPlain);
-  return typeof value !== "bigint" && !(value instanceof JsonFloat && !Number.isFinite(value.value));
-}
-
-function stopReasonOf(answer: GatewayAnswer): string {
-  const ending = endingOf(answer);
-  if (ending === "calls") return blocksOf(answer).some(({ type }) => type === "tool_use") ? "tool_use" : "end_turn";
-  if (ending === "length") return "max_tokens";
-  return stopSequenceOf(answer) === null ? "end_turn" : "stop_sequence";
-}
-
-function stopSequenceOf({ finish }: GatewayAnswer): string | null {
-  return typeof finish.matched === "string" ? finish.matched : null;
 }
 
 const emptyUsage = { cache_creation_input_tokens: 0, cache_read_input_tokens: 0, input_tokens: 0, output_tokens: 0 };

@@ -14,79 +14,88 @@ import {
   type GatewayRequest,
   type SampledItems,
 } from "../request.ts";
-import { errorBody, readToolChoice } from "./chat.ts";
+import { errorBody } from "./chat.ts";
 import {
   AssistantBuilder,
-  callNames,
+  chosenTools,
   commonShape,
   contentSchema,
   limitSchema,
   makeTool,
-  readBody,
+  optional,
   readText,
+  readToolChoice,
   requestOf,
   sse,
-  unsupported,
+  unknownTool,
 } from "./fields.ts";
+import { checkFields, readBody, unsupported } from "./request-fields.ts";
 
 const itemSchema = z.looseObject({
-  type: z.string().nullish(),
-  id: z.string().nullish(),
-  role: z.enum(["system", "developer", "user", "assistant"]).optional(),
-  content: contentSchema.nullish(),
-  summary: contentSchema.nullish(),
-  name: z.string().optional(),
-  call_id: z.string().optional(),
-  arguments: z.string().optional(),
-  output: contentSchema.nullish(),
+  type: optional(z.string()),
+  id: optional(z.string()),
+  role: optional(z.enum(["system", "developer", "user", "assistant"])),
+  content: optional(contentSchema),
+  summary: optional(contentSchema),
+  name: optional(z.string()),
+  call_id: optional(z.string()),
+  arguments: optional(z.string()),
+  output: optional(contentSchema),
 });
 type Item = z.infer<typeof itemSchema>;
-
 const toolSchema = z.looseObject({
   type: z.string(),
-  name: z.string().optional(),
-  description: z.string().nullish(),
+  name: optional(z.string()),
+  description: optional(z.string()),
   parameters: z.unknown().optional(),
 });
-
 const bodySchema = z.looseObject({
-  instructions: z.string().nullish(),
-  input: z.union([z.string(), z.array(itemSchema)]).default([]),
-  previous_response_id: z.string().nullish(),
-  tools: z.array(toolSchema).nullish(),
+  instructions: optional(z.string()),
+  input: optional(z.union([z.string(), z.array(itemSchema)])),
+  previous_response_id: optional(z.string()),
+  tools: optional(z.array(toolSchema)),
   tool_choice: z.unknown().optional(),
-  text: z.looseObject({ format: z.looseObject({ type: z.string() }).nullish() }).nullish(),
+  parallel_tool_calls: optional(z.boolean()),
   max_output_tokens: limitSchema,
-  store: z.boolean().nullish(),
-  background: z.boolean().nullish(),
+  store: optional(z.boolean()),
   ...commonShape,
 });
 
 export const responsesDialect: Dialect = {
   name: "responses",
   read: (raw, items) => {
+    const checked = checkFields("responses", raw);
     const body = readBody(bodySchema, raw);
-    const format = body.text?.format?.type ?? "text";
-    if (format !== "text") throw unsupported(`text.format "${format}" needs an engine with a grammar`, "text.format");
-    if (body.background === true)
-      throw unsupported("background responses are not kept; leave background out", "background");
+    if (body.input === undefined || (Array.isArray(body.input) && body.input.length === 0)) {
+      const message = "Cannot read the request: input is missing or empty; send a text or at least one item.";
+      throw new GatewayError("invalid-request", message, { param: "input" });
+    }
     const instructions: Message[] =
-      typeof body.instructions === "string" ? [{ role: "system", content: body.instructions }] : [];
-    const before = body.previous_response_id ? historyOf(body.previous_response_id, items) : [];
-    const input: Item[] = typeof body.input === "string" ? [{ role: "user", content: body.input }] : body.input;
+      body.instructions === undefined ? [] : [{ role: "system", content: body.instructions }];
+    const before = body.previous_response_id === undefined ? [] : historyOf(body.previous_response_id, items);
+    const input: Item[] = typeof body.input === "string" ? [textItem(body.input)] : body.input;
     const tools = body.tools ?? [];
     const functions = tools.filter(({ type, name }) => type === "function" && name !== undefined);
+    const others = tools.filter((tool) => !functions.includes(tool));
+    const choice = readToolChoice(body.tool_choice);
+    const shown = functions.map(({ name = "", ...tool }) => makeTool({ ...tool, name }));
     return requestOf(body, {
-      messages: [...instructions, ...before, ...readItems(input, { items, before })],
-      tools: functions.map(({ name = "", ...tool }) => makeTool({ ...tool, name })),
-      mayCall: readToolChoice(body.tool_choice),
+      ...checked,
+      messages: [...instructions, ...before, ...readItems(input, items)],
+      tools: chosenTools(
+        shown,
+        choice,
+        others.flatMap(({ name }) => name ?? []),
+      ),
+      mayCall: choice.mayCall,
+      maxCalls: body.parallel_tool_calls === false ? 1 : null,
       maxTokens: body.max_output_tokens ?? null,
-      ignoredTools: tools.length - functions.length,
+      ignoredTools: others.length,
       response: { hasInstructions: instructions.length > 0, isStored: body.store ?? true },
       previousResponseId: body.previous_response_id ?? null,
     });
   },
-  whole: (answer, request) => responseOf(answer, request, answer),
+  whole: (answer, request) => JSON.stringify(responseOf(answer, request, answer)),
   stream: (head, request): AnswerStream => new ResponseStream(head, request),
   error: errorBody,
 };
@@ -105,24 +114,18 @@ function historyOf(responseId: string, items: SampledItems): readonly Message[] 
   return known.hasInstructions ? known.messages.slice(1) : known.messages;
 }
 
-function readItems(
-  input: readonly Item[],
-  { items, before }: { readonly items: SampledItems; readonly before: readonly Message[] },
-): Message[] {
-  const names = callNames();
-  for (const message of before) {
-    if (message.role === "assistant") for (const { id, name } of message.toolCalls) names.add(id, name);
-  }
+function textItem(text: string): Item {
+  return readBody(itemSchema, { role: "user", content: text });
+}
+
+function readItems(input: readonly Item[], items: SampledItems): Message[] {
   const messages: Message[] = [];
   const assistant = new AssistantBuilder();
   const close = (): void => {
     const message = assistant.take();
     if (message !== null) messages.push(message);
   };
-  const call = (id: string, name: string, argumentsText: string): void => {
-    names.add(id, name);
-    assistant.call({ id, name, argumentsText });
-  };
+  const call = (id: string, name: string, argumentsText: string): void => assistant.call({ id, name, argumentsText });
   input.forEach((item, index) => {
     const param = `input.${index}`;
     const type = item.type ?? (item.role === undefined ? "unknown" : "message");
@@ -144,9 +147,8 @@ function readItems(
       }
       case "function_call_output": {
         close();
-        const callId = item.call_id ?? "";
         const content = readText(item.output, `${param}.output`);
-        return void messages.push({ role: "tool", content, name: names.of(callId), callId });
+        return void messages.push({ role: "tool", content, name: unknownTool, callId: item.call_id ?? null });
       }
       default:
         throw unsupported(`input of type "${type}" cannot be shown to a model of text`, param);
@@ -226,7 +228,7 @@ function responseOf(head: AnswerHead, request: GatewayRequest, answer: GatewayAn
     max_output_tokens: request.maxTokens,
     model: request.model,
     output: answer === null ? [] : outputOf(answer),
-    parallel_tool_calls: true,
+    parallel_tool_calls: request.maxCalls === null,
     previous_response_id: request.previousResponseId,
     reasoning: { effort: null, summary: null },
     store: request.response?.isStored ?? true,

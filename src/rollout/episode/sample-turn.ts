@@ -9,7 +9,7 @@
 //    │               └─ end, or once too often ───────────────────────► the episode ends
 //    └── prompt + the tokens so far ◄───────────────────────────────────┘
 
-import type { Engine, SampleOptions, SampleRequest, SampleResult } from "../../core/engine.ts";
+import type { Engine, SampleOptions, SampleRequest, SampleResult, StopStrings } from "../../core/engine.ts";
 import { type Attempt, attribute, AttributedError, type Failure, faultAt } from "../../core/failure.ts";
 import type { TokenBuffer } from "../../core/token-buffer.ts";
 import type { Finish } from "../../core/turn.ts";
@@ -23,6 +23,8 @@ import { type Ending, endingOf, stop } from "./ending.ts";
 export type TurnRequest = {
   readonly prompt: TokenBuffer;
   readonly stopTokenIds: readonly number[];
+  /** As of the engine; one may begin in a part and end in the next. @default null */
+  readonly stopStrings?: StopStrings | null;
   readonly turn: number;
   /** Sampled tokens that the episode may still spend; `null`: no bound. */
   readonly budget: number | null;
@@ -74,7 +76,10 @@ export async function sampleTurn(engine: Engine, request: TurnRequest, context: 
         const waitedMs = await untilReady(engine, options, calls.random);
         attempts.push({ failure: abortFailure(engine, sampled), waitedMs });
       }
-      const part = await calls.sample(prompt, bound === null ? null : bound - sampledIn(parts));
+      const part = await calls.sample(prompt, {
+        maxNewTokens: bound === null ? null : bound - sampledIn(parts),
+        stopStrings: stopStringsAfter(parts, request.stopStrings ?? null),
+      });
       experts?.take(part, prompt.length);
       parts.push(part);
     } catch (error) {
@@ -111,6 +116,18 @@ export async function sampleTurn(engine: Engine, request: TurnRequest, context: 
   }
 }
 
+/** Of a part that continues others: what they end with may begin a string. */
+function stopStringsAfter(parts: readonly SampleResult[], stopStrings: StopStrings | null): StopStrings | null {
+  if (stopStrings === null || parts.length === 0) return stopStrings;
+  const before = parts.map(({ sampledTokens }) => sampledTokens);
+  const watch = (): ReturnType<StopStrings["watch"]> => {
+    const completes = stopStrings.watch();
+    for (const tokens of before) for (const id of tokens) completes(id);
+    return completes;
+  };
+  return { strings: stopStrings.strings, watch };
+}
+
 function truncated(parts: readonly SampleResult[]): SampledTurn {
   const { raw } = parts.at(-1)!.finish;
   return { result: joinParts(parts, { reason: "length", matched: null, raw }), next: { type: "read" } };
@@ -119,8 +136,10 @@ function truncated(parts: readonly SampleResult[]): SampledTurn {
 type TurnCalls = {
   readonly random: () => number;
   /** One call, tried again after faults that may pass. */
-  sample(prompt: TokenBuffer, maxNewTokens: number | null): Promise<SampleResult>;
+  sample(prompt: TokenBuffer, part: PartOptions): Promise<SampleResult>;
 };
+
+type PartOptions = { readonly maxNewTokens: number | null; readonly stopStrings: StopStrings | null };
 
 /** The engine calls of one turn. */
 function turnCalls(engine: Engine, request: TurnRequest, { options, deadlines, attempts }: TurnContext): TurnCalls {
@@ -140,7 +159,10 @@ function turnCalls(engine: Engine, request: TurnRequest, { options, deadlines, a
   };
   const streaming = onTokens === null ? {} : { onTokens: tell };
 
-  const attempt = async (prompt: TokenBuffer, sampling: SampleRequest["sampling"]): Promise<SampleResult> => {
+  const attempt = async (
+    prompt: TokenBuffer,
+    { sampling, stopStrings }: Required<Pick<SampleRequest, "sampling" | "stopStrings">>,
+  ): Promise<SampleResult> => {
     const requestId = requestIdOf(requestTag === "" ? episodeId : `${episodeId}@${requestTag}`, {
       turn,
       call: discarded * 1000 + ++calls,
@@ -149,6 +171,7 @@ function turnCalls(engine: Engine, request: TurnRequest, { options, deadlines, a
     const call: SampleRequest = {
       ...{ prompt, sampling, stopTokenIds, requestId, routingKey: shortKey(episodeId) },
       ...(routedExpertsFrom === null ? {} : { routedExpertsFrom }),
+      ...(stopStrings === null ? {} : { stopStrings }),
     };
     try {
       const result = await deadlines.run((signal) => engine.sample(call, { ...streaming, signal }), timeoutMs);
@@ -168,12 +191,12 @@ function turnCalls(engine: Engine, request: TurnRequest, { options, deadlines, a
 
   return {
     random,
-    sample(prompt, maxNewTokens) {
+    sample(prompt, { maxNewTokens, stopStrings }) {
       const sampling = { ...options.sampling, maxNewTokens, seed: partSeed() };
       parts++;
       if (untold.length > 0) onTokens?.(untold);
       told = 0;
-      return retry(() => attempt(prompt, sampling), options.retry, {
+      return retry(() => attempt(prompt, { sampling, stopStrings }), options.retry, {
         clock,
         random,
         signal: options.signal ?? undefined,

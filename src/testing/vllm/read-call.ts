@@ -17,6 +17,8 @@ export type VllmCall = {
   readonly sampler: SamplerParams;
   /** Before the bound of tokens, in which they end a reply without a word about it. */
   readonly endTokenIds: ReadonlySet<number>;
+  /** They end a reply, and are cut from its text. */
+  readonly stopStrings: readonly string[];
   /** As the client gave it. */
   readonly requestId: string;
   readonly routingKey: string | null;
@@ -33,6 +35,8 @@ export type VllmLimits = {
   readonly contextLength: number;
   readonly vocabularySize: number | null;
   readonly endTokenIds: readonly number[];
+  /** Whether there is a tokenizer: without one, no stop string is found. */
+  readonly hasText: boolean;
   readonly protocol: VllmProtocol;
 };
 
@@ -74,7 +78,7 @@ const samplingFields = {
   max_tokens: integer.nullable().default(16),
   min_tokens: integer.default(0),
   seed: integer.optional(),
-  stop: any,
+  stop: z.union([z.string(), z.array(z.string())]).optional(),
   stop_token_ids: z.array(z.custom<number>(Number.isInteger)).default([]),
   logprobs: integer.optional(),
   prompt_logprobs: any,
@@ -138,7 +142,14 @@ export function readCall(
     value: String(logprobs),
   });
   require(n >= 1, `n must be at least 1, got ${n}.`);
-  const unserved = ["stop", "prompt_logprobs", "logit_bias", "bad_words", "allowed_token_ids", "structured_outputs"];
+  const unserved = [
+    ...(limits.hasText ? [] : ["stop"]),
+    "prompt_logprobs",
+    "logit_bias",
+    "bad_words",
+    "allowed_token_ids",
+    "structured_outputs",
+  ];
   for (const name of unserved) {
     const value = sampling[name as keyof Sampling] ?? "";
     const isEmpty = value === "" || (typeof value === "object" && Object.keys(value).length === 0);
@@ -148,6 +159,7 @@ export function readCall(
     endpoint,
     promptIds,
     ...toSampler(sampling, { endpoint, limits, promptLength: promptIds.length }),
+    stopStrings: [sampling.stop ?? []].flat().filter((one) => one !== ""),
     requestId: fields.request_id ?? randomUUID().replaceAll("-", ""),
     routingKey,
     n,

@@ -108,26 +108,33 @@ async function stream(
 
 type ChoiceFinish = {
   readonly reason: "stop" | "length" | "abort";
-  /** The requested stop token; `null` for the model's own end tokens. */
-  readonly stopReason: number | null;
+  /** The requested stop token or string; `null` for the model's own end tokens. */
+  readonly stopReason: number | string | null;
 };
 
 class ChoiceTracker extends SequenceTracker<ChoiceFinish> {
   readonly #call: VllmCall;
+  readonly #tokenizer: Tokenizer | null;
 
-  constructor(call: VllmCall) {
+  constructor(call: VllmCall, tokenizer: Tokenizer | null) {
     super();
     this.#call = call;
+    this.#tokenizer = tokenizer;
   }
 
   protected override look(): ChoiceFinish | null {
-    const { sampler, endTokenIds } = this.#call;
+    const { sampler, endTokenIds, stopStrings } = this.#call;
     const { length } = this.ids;
     const last = this.ids[length - 1]!;
     if (length >= sampler.minNewTokens) {
       if (endTokenIds.has(last)) return this.endedBy("stop");
       if (sampler.stopTokenIds.has(last)) return { reason: "stop", stopReason: last };
     }
+    // The server finds strings in the text, after it looked at the ids: one in the last permitted token is a stop, too.
+    const isWatched = stopStrings.length > 0 && length > sampler.minNewTokens;
+    const text = isWatched ? (this.#tokenizer?.decode(this.ids, { skipSpecialTokens: true }) ?? "") : "";
+    const found = stopStrings.find((one) => text.includes(one));
+    if (found !== undefined) return { reason: "stop", stopReason: found };
     return length >= sampler.maxNewTokens ? this.endedBy("length") : null;
   }
 
@@ -146,7 +153,7 @@ async function runCompletions(
   }: { readonly live: LiveRequest; readonly onTokens: (tracker: ChoiceTracker, index: number) => void },
 ) {
   const { promptIds, sampler: params, requestId, routingKey } = call;
-  const trackers = Array.from({ length: call.n }, () => new ChoiceTracker(call));
+  const trackers = Array.from({ length: call.n }, () => new ChoiceTracker(call, context.tokenizer));
   const outcomes = await Promise.all(
     trackers.map((tracker, index) =>
       runSequence({ promptIds, params, requestId, routingKey }, context, {
@@ -252,9 +259,14 @@ function shownLength(id: number, facts: AnswerFacts): number {
 }
 
 function completionText({ ids, finish }: ChoiceTracker, facts: AnswerFacts, from: number): string {
+  const before = textOf(ids.slice(0, from), facts, "").length;
+  const stop = finish?.stopReason ?? null;
+  if (typeof stop === "string") {
+    const text = textOf(ids, facts, "");
+    return text.slice(before, text.indexOf(stop));
+  }
   const isStopped = finish?.reason === "stop" && ids.length > 0;
-  const shown = isStopped ? ids.slice(0, -1) : ids;
-  return textOf(shown, facts, "").slice(textOf(ids.slice(0, from), facts, "").length);
+  return textOf(isStopped ? ids.slice(0, -1) : ids, facts, "").slice(before);
 }
 
 function wholeAnswer(facts: AnswerFacts, trackers: readonly ChoiceTracker[]): Json {

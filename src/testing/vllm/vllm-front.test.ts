@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { byteTokenizer } from "../sglang/byte-tokenizer.test-helper.ts";
 import { createFunctionSampler, type SamplerRequest } from "../front/sampler.ts";
 import { createVllmFront, type VllmFront, type VllmFrontOptions } from "./vllm-front.ts";
 
@@ -137,6 +138,20 @@ describe("createVllmFront() answers", () => {
     const front = frontSaying(sampled, { endTokenIds: [7] });
     const answer = await json(post(front, paths.completions, bodyOf("completions", parameters)));
     expect(answer["choices"]).toMatchObject([{ token_ids: ids, finish_reason, stop_reason }]);
+  });
+
+  test("at a stop string where it has a tokenizer, cut from the text and not from the ids", async () => {
+    const ids = [...byteTokenizer.encode("one END two")];
+    const front = frontSaying(ids, { tokenizer: byteTokenizer });
+    const parameters = { stop: ["END"], max_tokens: 7 };
+    const answer = await json(post(front, paths.completions, bodyOf("completions", parameters)));
+    expect(answer["choices"]).toMatchObject([
+      { text: "one ", token_ids: ids.slice(0, 7), finish_reason: "stop", stop_reason: "END" },
+    ]);
+    const generated = await json(post(front, paths.generate, bodyOf("generate", parameters)));
+    expect(generated["choices"]).toMatchObject([{ token_ids: ids.slice(0, 7), finish_reason: "stop" }]);
+    const missed = await json(post(front, paths.completions, bodyOf("completions", { stop: "END", max_tokens: 6 })));
+    expect(missed["choices"]).toMatchObject([{ text: "one EN", finish_reason: "length", stop_reason: null }]);
   });
 
   test("as many completions as were asked for", async () => {

@@ -1,6 +1,6 @@
 // A server that speaks vLLM's protocol for token ids in front of any sampler: `/inference/v1/generate`, `/v1/completions`,
 // pause and abort. It checks requests, because a fake that forgives hides the faults it exists to find. Not here: prompts
-// that are text, stop strings, chat, several prompts in a call.
+// that are text, chat, several prompts in a call; stop strings without a tokenizer.
 
 import { Hono, type HonoRequest } from "hono";
 import { z } from "zod";
@@ -57,7 +57,7 @@ export function createVllmFront(options: VllmFrontOptions): VllmFront {
     table,
     version: { current: options.weightVersion ?? "default" },
     refusalOf: (refusal) => new VllmRefusal(refusal?.status ?? 500, refusal?.message ?? "Internal server error"),
-    limits: { model, contextLength, vocabularySize, endTokenIds, protocol },
+    limits: { model, contextLength, vocabularySize, endTokenIds, hasText: tokenizer !== null, protocol },
     tokenizer,
     tellsCachedTokens,
   };

@@ -1,0 +1,83 @@
+// Which echoes of an answer are that answer. Clients read the arguments of calls and write them anew: what counts is what a reader
+// of JSON makes of them. Python's keeps integers whole and floats apart, JavaScript's makes a double of every number; each writes
+// numbers in its own way. Some clients leave out the text beside calls.
+
+import type { ParsedAction } from "../core/index.ts";
+import { JsonFloat, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
+
+/** What of a message counts when histories are compared. */
+export type MessageKey = { readonly kind: string; readonly text: string };
+
+type Calls = readonly { readonly name: string; readonly argumentsText: string }[];
+
+/** The key of an assistant message as its client has it: numbers as they are written there. */
+export function echoKey(content: string, calls: Calls): MessageKey {
+  return keyOf(content.trim(), calls, exactly);
+}
+
+/** The keys of an answer: the first as it was given, then those of its other echoes. */
+export function answerKeys({
+  content,
+  toolCalls,
+}: Pick<ParsedAction, "content" | "toolCalls">): readonly [MessageKey, ...MessageKey[]] {
+  const said = content.trim();
+  const exact = keyOf(said, toolCalls, exactly);
+  if (toolCalls.length === 0) return [exact];
+  const texts = said === "" ? [said] : [said, ""];
+  const others = texts.flatMap((text) => [keyOf(text, toolCalls, exactly), keyOf(text, toolCalls, asDouble)]);
+  const distinct = new Map(others.filter(({ text }) => text !== exact.text).map((key) => [key.text, key]));
+  return [exact, ...distinct.values()];
+}
+
+function keyOf(said: string, calls: Calls, numberText: NumberText): MessageKey {
+  if (calls.length === 0) return { kind: "assistant", text: said };
+  const called = calls.map(
+    ({ name, argumentsText }) => `\u0000${name}\u0000${argumentsKey(argumentsText, numberText)}`,
+  );
+  return { kind: "assistant", text: said + called.join("") };
+}
+
+/** Equal for texts that are read alike; text that is no JSON stays as it is. No arguments are an empty object. */
+function argumentsKey(text: string, numberText: NumberText): string {
+  if (text.trim() === "") return "{}";
+  let value: JsonValue;
+  try {
+    value = parseJson(text);
+  } catch {
+    return text;
+  }
+  return valueKey(value, numberText);
+}
+
+type NumberText = (value: number | bigint | JsonFloat) => string;
+
+function valueKey(value: JsonValue, numberText: NumberText): string {
+  if (value === null || typeof value === "boolean") return String(value);
+  if (typeof value === "string") return JSON.stringify(value);
+  if (typeof value !== "object" || value instanceof JsonFloat) return numberText(value);
+  if (Array.isArray(value)) return `[${value.map((one) => valueKey(one, numberText)).join()}]`;
+  const entries = [...value].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return `{${entries.map(([key, one]) => `${JSON.stringify(key)}:${valueKey(one, numberText)}`).join()}}`;
+}
+
+/** The value, whatever its type: 1, 1.0 and 1e0 are one number, and integers count whole. */
+function exactly(value: number | bigint | JsonFloat): string {
+  return decimal(String(value instanceof JsonFloat ? value.value : value));
+}
+
+/** As a reader that has only doubles writes it again; it has no number beyond them. */
+function asDouble(value: number | bigint | JsonFloat): string {
+  const double = value instanceof JsonFloat ? value.value : Number(value);
+  return Number.isFinite(double) ? decimal(String(double)) : "null";
+}
+
+/** One text for each number: its digits without zeros around them, and the power of ten. */
+function decimal(text: string): string {
+  const match = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]\d+))?$/.exec(text);
+  if (match === null) return text;
+  const [, sign = "", whole = "", fraction = "", power = "0"] = match;
+  const digits = (whole + fraction).replace(/^0+/, "");
+  const significant = digits.replace(/0+$/, "");
+  if (significant === "") return "0";
+  return `${sign}${significant}e${Number(power) - fraction.length + digits.length - significant.length}`;
+}

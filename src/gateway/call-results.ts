@@ -1,0 +1,113 @@
+// Which call each tool result answers. Clients number calls as they like: the same ids in every round, ids that are empty, one id
+// for all. So ids say something only within the latest round of calls, and where they do not, the order does.
+
+import type { AssistantMessage, Message, ToolMessage } from "../core/index.ts";
+
+type Calls = AssistantMessage["toolCalls"];
+type Call = Calls[number];
+
+/**
+ * The conversation with its results resolved: within a round ids are unique, every result bears the id and the name of the call
+ * that it answers, and results stand in the order of their calls, as templates that write no ids expect them.
+ */
+export function inCallOrder(messages: readonly Message[]): readonly Message[] {
+  if (!messages.some(({ role }) => role === "tool")) return messages;
+  const ordered: Message[] = [];
+  let round: Round = new Round([]);
+  const earlier = new Map<string, string>();
+  for (let at = 0; at < messages.length; at++) {
+    const message = messages[at]!;
+    if (message.role !== "tool") {
+      ordered.push(message);
+      if (message.role !== "assistant") continue;
+      for (const { id, name } of round.calls) earlier.set(id, name);
+      const toolCalls = withUniqueIds(message.toolCalls);
+      if (toolCalls !== message.toolCalls) ordered[ordered.length - 1] = { ...message, toolCalls };
+      round = new Round(toolCalls, message.toolCalls);
+      continue;
+    }
+    const results: ToolMessage[] = [];
+    for (let next = messages[at]; next?.role === "tool"; next = messages[++at]) results.push(next);
+    at--;
+    for (const { result, call } of round.answer(results)) {
+      if (call !== null) ordered.push({ ...result, callId: call.id, name: call.name });
+      else ordered.push({ ...result, name: earlier.get(result.callId ?? "") ?? result.name });
+    }
+  }
+  return ordered;
+}
+
+/** The calls of one message, and which of them are answered. */
+class Round {
+  readonly calls: Calls;
+  /** Places of calls that are not answered, by the ids that the client gave them. */
+  readonly #waiting = new Map<string, number[]>();
+  readonly #isAnswered: boolean[];
+  /** No call before it is unanswered. */
+  #next = 0;
+
+  constructor(calls: Calls, asSent: Calls = calls) {
+    this.calls = calls;
+    this.#isAnswered = calls.map(() => false);
+    for (const [place, { id }] of asSent.entries()) {
+      const places = this.#waiting.get(id);
+      if (places === undefined) this.#waiting.set(id, [place]);
+      else places.push(place);
+    }
+    for (const places of this.#waiting.values()) places.reverse();
+  }
+
+  /** In the order of the calls; results that answer none come last. */
+  answer(results: readonly ToolMessage[]): readonly { readonly result: ToolMessage; readonly call: Call | null }[] {
+    const places = results.map(({ callId }) => this.#take(this.#waitingFor(callId ?? "")));
+    const placed = results.map((result, at) => ({ result, place: places[at] ?? this.#take(this.#nextUnanswered()) }));
+    const order = (place: number | null): number => place ?? this.calls.length;
+    return placed
+      .toSorted((a, b) => order(a.place) - order(b.place))
+      .map(({ result, place }) => ({ result, call: place === null ? null : this.calls[place]! }));
+  }
+
+  #take(place: number | null): number | null {
+    if (place !== null) this.#isAnswered[place] = true;
+    return place;
+  }
+
+  /** The first of this id; one that was answered by its order is skipped. */
+  #waitingFor(id: string): number | null {
+    const places = this.#waiting.get(id) ?? [];
+    for (let place = places.pop(); place !== undefined; place = places.pop()) {
+      if (!this.#isAnswered[place]!) return place;
+    }
+    return null;
+  }
+
+  #nextUnanswered(): number | null {
+    while (this.#isAnswered[this.#next] === true) this.#next++;
+    return this.#next < this.calls.length ? this.#next : null;
+  }
+}
+
+function withUniqueIds(calls: Calls): Calls {
+  const ids = new Set(calls.map(({ id }) => id));
+  if (ids.size === calls.length && !ids.has("")) return calls;
+  return calls.map((call, place) => ({ ...call, id: `call_${place}` }));
+}
+
+/**
+ * Gives calls that were sampled here the ids under which they were given out, and results after them the same, whatever the
+ * client calls them. `sampled`: the calls of answers by the place of their message. `messages`: resolved.
+ */
+export function withSampledIds(messages: readonly Message[], sampled: ReadonlyMap<number, Calls>): readonly Message[] {
+  let ids: ReadonlyMap<string, string> = new Map();
+  return messages.map((message, at): Message => {
+    if (message.role === "assistant") {
+      const given = sampled.get(at) ?? message.toolCalls;
+      ids = new Map(message.toolCalls.map(({ id }, place) => [id, given[place]?.id ?? id]));
+      if (message.toolCalls.every(({ id }) => ids.get(id) === id)) return message;
+      return { ...message, toolCalls: message.toolCalls.map((call) => ({ ...call, id: ids.get(call.id)! })) };
+    }
+    if (message.role !== "tool" || message.callId === null) return message;
+    const callId = ids.get(message.callId) ?? message.callId;
+    return callId === message.callId ? message : { ...message, callId };
+  });
+}

@@ -1,0 +1,249 @@
+// The fields of each dialect's requests, and what becomes of them: done, refused, or counted. One table for all: requests are
+// checked by it (`request-fields.ts`), its rows are compared with the types of the client libraries (`client-fields.json`), and
+// docs/gateway.md shows it. A field that is in no row is counted, so that what clients begin to send is seen.
+//
+// Refused is what a program would rely on and not get: another shape of the answer, several answers, a conversation or tools that
+// the provider holds. Counted is what leaves the answer as it is, or belongs to the session.
+
+import type { SamplingParams } from "../../core/index.ts";
+import type { DialectName } from "../request.ts";
+
+/** What becomes of a field. */
+export type FieldRule =
+  | { readonly status: "done"; readonly note: string | null }
+  | {
+      readonly status: "refused";
+      /** Why, as the end of a sentence about the field. */
+      readonly reason: string;
+      readonly remedy: string;
+      /** Values that request nothing, beside null and the empty list; an object stands for all that have its fields. */
+      readonly neutral: readonly unknown[];
+    }
+  | {
+      readonly status: "counted";
+      readonly note: string | null;
+      readonly neutral: readonly unknown[];
+      /** Where it goes if clients set the sampling (`--client-sampling obey`); `null`: it does not sample. */
+      readonly sampling: SamplingField | null;
+    };
+
+/** A parameter of an engine, or one of those that it has beyond them (`extra`), under the name that engines share. */
+type SamplingField =
+  | { readonly type: "parameter"; readonly name: Exclude<keyof SamplingParams, "extra" | "maxNewTokens"> }
+  | { readonly type: "extra"; readonly name: string };
+
+/** By field; a field of an object has the names of both, with a point between them. */
+export type FieldTable = Readonly<Record<string, FieldRule>>;
+
+function done(note: string | null = null): FieldRule {
+  return { status: "done", note };
+}
+
+function refused(reason: string, remedy: string, neutral: readonly unknown[] = []): FieldRule {
+  return { status: "refused", reason, remedy, neutral };
+}
+
+function counted(note: string | null = null, neutral: readonly unknown[] = []): FieldRule {
+  return { status: "counted", note, neutral, sampling: null };
+}
+
+function sampled(name: Extract<SamplingField, { readonly type: "parameter" }>["name"]): FieldRule {
+  return { status: "counted", note: null, neutral: [], sampling: { type: "parameter", name } };
+}
+
+function sampledByExtra(name: string): FieldRule {
+  return { status: "counted", note: null, neutral: [], sampling: { type: "extra", name } };
+}
+
+const guided = (neutral: readonly unknown[] = []): FieldRule =>
+  refused("guided output needs an engine with a grammar", "leave it out, and check the answer", neutral);
+
+const oneAnswer = (neutral: readonly unknown[]): FieldRule =>
+  refused("one answer is sampled a call", "send the request as often as answers are needed", neutral);
+
+/** Names of OpenAI's, and of the servers that speak its dialects. */
+const openAiSampling: FieldTable = {
+  temperature: sampled("temperature"),
+  top_p: sampled("topP"),
+  top_k: sampled("topK"),
+  min_p: sampled("minP"),
+  repetition_penalty: sampled("repetitionPenalty"),
+  seed: sampled("seed"),
+  frequency_penalty: sampledByExtra("frequency_penalty"),
+  presence_penalty: sampledByExtra("presence_penalty"),
+  logit_bias: sampledByExtra("logit_bias"),
+};
+
+/** What OpenAI's API keeps account with; nothing of it changes an answer. */
+const bookkeeping: FieldTable = {
+  metadata: counted(),
+  moderation: counted(),
+  prompt_cache_key: counted(),
+  prompt_cache_options: counted(),
+  prompt_cache_retention: counted(),
+  safety_identifier: counted(),
+  service_tier: counted(null, ["auto", "default"]),
+  user: counted(),
+};
+
+/** What vLLM and SGLang take beside OpenAI's fields in their Chat and Completions. */
+const serverFields: FieldTable = {
+  guided_json: guided(),
+  guided_regex: guided(),
+  guided_choice: guided(),
+  guided_grammar: guided(),
+  structured_outputs: guided(),
+  json_schema: guided(),
+  regex: guided(),
+  ebnf: guided(),
+  structural_tag: guided(),
+  bad_words: refused("the policy samples from all its tokens", "leave it out"),
+  allowed_token_ids: refused("the policy samples from all its tokens", "leave it out"),
+  logits_processors: refused("the policy samples from all its tokens", "leave it out"),
+  stop_token_ids: refused("an answer ends where the model's own does, or at a string", "use stop"),
+  stop_regex: refused("an answer ends where the model's own does, or at a string", "use stop"),
+  include_stop_str_in_output: refused("a stop string is no part of an answer", "leave it out", [false]),
+  no_stop_trim: refused("a stop string is no part of an answer", "leave it out", [false]),
+  prompt_logprobs: refused("no logprobs of prompts are computed", "leave it out"),
+  return_hidden_states: refused("no hidden states leave the engine", "leave it out", [false]),
+  ignore_eos: refused("an answer ends where the model ends it", "leave it out", [false]),
+  min_tokens: counted("an answer may be shorter", [0]),
+  skip_special_tokens: counted(),
+  spaces_between_special_tokens: counted(),
+  return_token_ids: counted("the ids of every token are in the session's record"),
+  priority: counted(null, [0]),
+};
+
+const chat: FieldTable = {
+  messages: done("text; a last message of the assistant is refused"),
+  model: done("echoed in the answer"),
+  tools: done("functions; tools of other kinds are not shown, and counted as `ignored_tools`"),
+  tool_choice: done(
+    '"auto", "none", and allowed tools with mode "auto", which alone are shown; a forced call is refused',
+  ),
+  parallel_tool_calls: done("false: the answer holds the first call alone"),
+  max_tokens: done("a cap below the session's"),
+  max_completion_tokens: done("a cap below the session's"),
+  stop: done("cut from the answer; the record has what was sampled"),
+  stream: done(),
+  "stream_options.include_usage": done(),
+  "stream_options.include_obfuscation": counted(null, [false]),
+  n: oneAnswer([1]),
+  best_of: oneAnswer([1]),
+  logprobs: refused("answers have no logprobs", "read those of the session's record, or of /v1/completions", [false]),
+  top_logprobs: refused("answers have no logprobs", "read those of the session's record, or of /v1/completions", [0]),
+  response_format: guided([{ type: "text" }]),
+  functions: refused("it is the form before tools", "send tools"),
+  function_call: refused("it is the form before tools", "send tool_choice", ["auto", "none"]),
+  modalities: refused("a model of text answers with text", "leave it out", [["text"]]),
+  audio: refused("a model of text answers with text", "leave it out"),
+  web_search_options: refused("no provider searches here", "send a tool that searches"),
+  documents: refused("the chat template is shown messages and tools", "put them into a message"),
+  chat_template: refused("the run has its own chat template", "leave it out"),
+  continue_final_message: refused("an answer that the client begins is not the policy's", "leave it out", [false]),
+  add_generation_prompt: refused("every answer is a new message", "leave it out", [true]),
+  echo: refused("an answer holds what was sampled", "leave it out", [false]),
+  chat_template_kwargs: counted("the run says what its template is told", [{}]),
+  reasoning_effort: counted("the run says how the model thinks"),
+  verbosity: counted(),
+  prediction: counted(),
+  store: counted("answers are in the session's record", [false]),
+  ...openAiSampling,
+  ...bookkeeping,
+  ...serverFields,
+};
+
+const completions: FieldTable = {
+  prompt: done("token ids; text is refused: render and encode it, or use Chat"),
+  model: done("echoed in the answer"),
+  max_tokens: done("a cap below the session's"),
+  stop: done("cut from the text; the ids are those that were sampled"),
+  stream: done("all of the answer in one event"),
+  "stream_options.include_usage": done(),
+  "stream_options.include_obfuscation": counted(null, [false]),
+  logprobs: done("those of the sampled tokens, requested or not"),
+  n: oneAnswer([1]),
+  best_of: oneAnswer([1]),
+  echo: refused("an answer holds what was sampled", "leave it out", [false]),
+  suffix: refused("the policy continues a prompt", "leave it out", [""]),
+  response_format: guided([{ type: "text" }]),
+  user: counted(),
+  ...openAiSampling,
+  ...serverFields,
+  return_token_ids: done("they always are"),
+};
+
+const responses: FieldTable = {
+  input: done("text, calls, results, reasoning, references to items of this session; at least one item"),
+  instructions: done(),
+  model: done("echoed in the answer"),
+  previous_response_id: done("of this session, if it was stored"),
+  store: done("false: the response cannot be continued by its id"),
+  tools: done("functions; tools of other kinds are not shown, and counted as `ignored_tools`"),
+  tool_choice: done(
+    '"auto", "none", and allowed tools with mode "auto", which alone are shown; a forced call is refused',
+  ),
+  parallel_tool_calls: done("false: the answer holds the first call alone"),
+  max_output_tokens: done("a cap below the session's"),
+  stream: done(),
+  "reasoning.summary": done("reasoning is shown whole"),
+  "reasoning.generate_summary": done("reasoning is shown whole"),
+  "reasoning.effort": counted("the run says how the model thinks"),
+  "reasoning.context": counted(),
+  "reasoning.mode": counted(),
+  "text.format": guided([{ type: "text" }]),
+  "text.verbosity": counted(),
+  top_logprobs: refused("answers have no logprobs", "read those of the session's record", [0]),
+  background: refused("responses are not kept until they are asked for", "leave it out", [false]),
+  conversation: refused("no conversation is held here", "send the whole input, or previous_response_id"),
+  prompt: refused("no prompts are held here", "send instructions and input"),
+  access_programs: counted(),
+  client_metadata: counted(),
+  context_management: counted("a conversation that is too long is refused"),
+  image: counted(),
+  include: counted("items are as they are"),
+  max_tool_calls: counted("it bounds tools of the provider"),
+  stream_options: counted(null, [{ include_obfuscation: false }]),
+  truncation: counted("a conversation that is too long is refused", ["disabled"]),
+  ...openAiSampling,
+  ...bookkeeping,
+};
+
+const messages: FieldTable = {
+  messages: done("text, calls, results, thinking; a last message of the assistant is refused"),
+  model: done("echoed in the answer"),
+  system: done(),
+  max_tokens: done("a cap below the session's"),
+  stop_sequences: done("cut from the answer; the record has what was sampled"),
+  stream: done(),
+  tools: done("functions; tools of other kinds are not shown, and counted as `ignored_tools`"),
+  tool_choice: done('"auto" and "none"; a forced call is refused'),
+  "tool_choice.disable_parallel_tool_use": done("true: the answer holds the first call alone"),
+  "output_config.format": guided(),
+  output_format: guided(),
+  mcp_servers: refused("no server of tools is called from here", "connect to it, and send its tools"),
+  compaction: refused("the policy answers, and summarizes where a message says so", "ask for a summary in a message"),
+  thread: refused("no conversation is held here", "send all its messages"),
+  "output_config.effort": counted("the run says how the model thinks"),
+  "output_config.task_budget": counted(),
+  thinking: counted("the run says how the model thinks"),
+  context_management: counted("a conversation that is too long is refused"),
+  betas: counted(),
+  billing_policy: counted(),
+  cache_control: counted(),
+  container: counted(),
+  diagnostics: counted(),
+  fallback_credit_token: counted(),
+  fallbacks: counted(),
+  inference_geo: counted(),
+  metadata: counted(),
+  service_tier: counted(null, ["auto"]),
+  speed: counted(null, ["standard"]),
+  user_profile_id: counted(),
+  workspace_id: counted(),
+  temperature: sampled("temperature"),
+  top_p: sampled("topP"),
+  top_k: sampled("topK"),
+};
+
+export const fieldTables: Readonly<Record<DialectName, FieldTable>> = { chat, completions, responses, messages };

@@ -1,0 +1,79 @@
+// What a client is shown of an action: the text before a stop string, calls whose arguments every reader of JSON takes for an object,
+// and no more of them than it requested. Its echo is compared with this; the record keeps what was sampled.
+
+import type { Finish, ParsedAction, ParseProblem, Renderer, SampleResult, ToolCall } from "../core/index.ts";
+import { findStop } from "./stop-strings.ts";
+
+/** How an action is read, whole or while it is sampled: the tools that may be called, and what answers calls of others. */
+export type ReadingOptions = Omit<Parameters<Renderer["parseAction"]>[1], "textEnd">;
+
+/** How a client wants to be shown an action. */
+export type ShowOptions = {
+  readonly reading: ReadingOptions;
+  /** Strings before which the text ends. */
+  readonly stop: readonly string[];
+  /** Further ones are left out; `null`: all are shown. */
+  readonly maxCalls: number | null;
+};
+
+type Reading = Pick<Renderer, "parseAction" | "decode" | "stopTokenIds">;
+
+/** The text of an action, as `parseAction` has it. */
+export function actionText(sampledTokens: Uint32Array, { decode, stopTokenIds }: Omit<Reading, "parseAction">): string {
+  const last = sampledTokens.at(-1);
+  const isEnded = last !== undefined && stopTokenIds.includes(last);
+  return decode(isEnded ? sampledTokens.subarray(0, -1) : sampledTokens);
+}
+
+/** Why a call ended: a stop string in the text ends it, even where the engine knows of none and where it was the last token. */
+export function shownFinish(
+  { sampledTokens, finish }: Pick<SampleResult, "sampledTokens" | "finish">,
+  renderer: Reading,
+  stop: readonly string[],
+): Finish {
+  const found = stop.length === 0 ? null : findStop(actionText(sampledTokens, renderer), stop);
+  return found === null ? finish : { ...finish, reason: "stop", matched: found.string };
+}
+
+/** Never throws on model output. */
+export function shownAction(
+  sampledTokens: Uint32Array,
+  renderer: Reading,
+  { reading, stop, maxCalls }: ShowOptions,
+): ParsedAction {
+  const found = stop.length === 0 ? null : findStop(actionText(sampledTokens, renderer), stop);
+  const end = found === null ? {} : { textEnd: found.start };
+  const action = renderer.parseAction(sampledTokens, { ...reading, ...end });
+  const toolCalls = action.toolCalls.map(withArguments);
+  const unreadable = toolCalls.flatMap(problemsOf);
+  if (unreadable.length === 0) return { ...action, toolCalls: toolCalls.slice(0, maxCalls ?? undefined) };
+  // There is no call to show, and all that was said is text.
+  const { toolCalls: still, content } = renderer.parseAction(sampledTokens, { tools: [], turn: reading.turn, ...end });
+  return {
+    ...action,
+    content: still.length === 0 ? content : action.text,
+    toolCalls: [],
+    problems: [...action.problems, ...unreadable],
+  };
+}
+
+/** A call without arguments has an empty object of them. */
+function withArguments(call: ToolCall): ToolCall {
+  return call.argumentsText.trim() === "" ? { ...call, argumentsText: "{}" } : call;
+}
+
+function problemsOf({ name, argumentsText }: ToolCall): readonly ParseProblem[] {
+  if (isObjectText(argumentsText)) return [];
+  const detail = "The arguments are not an object of JSON.";
+  return [{ code: "not-an-object", text: argumentsText, toolName: name, detail }];
+}
+
+/** Of the standard: Python's NaN is no JSON, and clients throw at it. */
+function isObjectText(text: string): boolean {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null && !Array.isArray(value);
+  } catch {
+    return false;
+  }
+}

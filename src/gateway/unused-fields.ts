@@ -1,0 +1,48 @@
+// What clients requested and nothing was done about: counted by name, so that somebody sees it.
+
+import type { GatewayRequest } from "./request.ts";
+
+export type UnusedCounters = {
+  /** Sampling parameters that were not used, by name. */
+  readonly ignoredSampling: Readonly<Record<string, number>>;
+  /** Other fields that have no effect here, by name. */
+  readonly ignoredFields: Readonly<Record<string, number>>;
+  /** Tools that only their provider can run. */
+  readonly ignoredTools: number;
+};
+
+/** Names are the client's: one that makes them up must not fill the memory, nor the record. */
+const maxNames = 256;
+const maxRecorded = 64;
+const longestName = 80;
+
+/** The names of one request, as they are recorded. */
+export function unusedNames(names: readonly string[]): readonly string[] {
+  return names.slice(0, maxRecorded).map((name) => name.slice(0, longestName));
+}
+
+export class UnusedFields {
+  readonly #sampling = new Map<string, number>();
+  readonly #fields = new Map<string, number>();
+  #tools = 0;
+
+  get counters(): UnusedCounters {
+    return {
+      ignoredSampling: Object.fromEntries(this.#sampling),
+      ignoredFields: Object.fromEntries(this.#fields),
+      ignoredTools: this.#tools,
+    };
+  }
+
+  count({ ignoredFields, ignoredTools }: GatewayRequest, sampling: readonly string[]): void {
+    for (const name of sampling) add(this.#sampling, name);
+    for (const name of ignoredFields) add(this.#fields, name);
+    this.#tools += ignoredTools;
+  }
+}
+
+function add(counts: Map<string, number>, name: string): void {
+  const short = name.slice(0, longestName);
+  const key = counts.has(short) || counts.size < maxNames ? short : "others";
+  counts.set(key, (counts.get(key) ?? 0) + 1);
+}
