@@ -11,6 +11,7 @@ import {
 } from "../core/index.ts";
 import { episodeSamples, groupRanking, type RankGroup, resumableRunner, type RolloutPlan } from "../rollout/index.ts";
 import type { EpisodeJournal } from "../store/index.ts";
+import type { ApiModel } from "../chat-models/index.ts";
 import { checkBudget } from "./budget.ts";
 import { checkMetrics } from "./watch-run.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -43,6 +44,10 @@ export type PreparedRollout = {
   readonly sampling: SamplingParams;
   /** As in "engine sglang". */
   readonly policyTitle: string;
+  /** Answers the calls of outside programs in place of an engine; `null`: an engine does, or no model of ours. */
+  readonly apiModel: ApiModel | null;
+  /** Of the model behind an API that is evaluated, as run.json has it; `null`: there is none. */
+  readonly agentName: string | null;
   /** `null`: the agent is behind an API, and there are no tokens. */
   readonly model: ChosenModel | null;
   readonly user: UserSource;
@@ -101,7 +106,8 @@ export async function prepareRollout(
     );
   }
   const split = given.split ?? loaded.defaultSplit;
-  const policy = choosePolicy(given, context);
+  const hasPrograms = given.agentCommand !== null || groups === "outside";
+  const policy = choosePolicy(given, context, hasPrograms);
   checkSplit(environment, split);
   const taskset = environment.taskset(split);
   const tasks = given.tasks ?? loaded.defaultTasks;
@@ -128,7 +134,8 @@ export async function prepareRollout(
       `Cannot grade by models with preset "${given.preset}": its episodes are graded as upstream does; leave one of both out.`,
     );
   }
-  const model = policy.agent === null ? await chooseModel(withShippedModel(given), context.cwd) : null;
+  const hasTokens = policy.engine !== null && policy.engine !== "none";
+  const model = hasTokens ? await chooseModel(withShippedModel(given), context.cwd) : null;
   const settings: RolloutSettings = {
     ...given,
     split,
@@ -155,6 +162,8 @@ export async function prepareRollout(
     groups: await chooseGroups(settings, plan, { ...context, environment: environment.name }),
     sampling,
     policyTitle: policy.title,
+    apiModel: policy.apiModel,
+    agentName: policy.agent?.name ?? policy.apiModel?.name ?? null,
     model,
     user,
     preset,
@@ -165,7 +174,7 @@ export async function prepareRollout(
       const notice = missingJudge(grading, environment, plan);
       if (notice !== null) options.onNotice?.(notice);
       await Promise.all(chatModels(settings, context, grading !== null).map((one) => checkChatModel(one, cancel)));
-      const at = url === undefined ? policy : choosePolicy(settingsAt(url, given), context);
+      const at = url === undefined ? policy : choosePolicy(settingsAt(url, given), context, hasPrograms);
       const parts = { settings, environment, user, strategy, model, grading, preset };
       const connected = await connectPolicy(at, parts, { ...options, context, cancel });
       if (preset !== null) return connected;
@@ -195,7 +204,7 @@ function chatModels(
     model: string | null,
     variable: string | null,
   ) =>
-    url === null || model === null
+    url === null || (model === null && part !== "agent")
       ? []
       : [{ part, url, model, apiKey: readKey(variables, variable, `--${part}-api-key-env`), variables }];
   return [

@@ -1,11 +1,11 @@
 // An agent behind an API: any chat model, read as a renderer reads sampled tokens. What it says is data, however odd; only
 // faults of the call are faults.
 
-import type { Attempt, ChatAgent, ParsedAction } from "../core/index.ts";
+import type { Attempt, ChatAgent, ChatAnswer, ChatRequest, ParsedAction } from "../core/index.ts";
 import { splitThinking } from "../lib/text.ts";
 import { type ChatModel, type ChatModelOptions, type ChatReply, UsageMeter } from "./chat-model.ts";
 import { createChatModel } from "./create-chat-model.ts";
-import { type CallLimits, createModelCaller } from "./model-caller.ts";
+import { type AskOptions, type CallLimits, createModelCaller, type ModelCaller } from "./model-caller.ts";
 
 export type ChatAgentOptions = ChatModelOptions &
   Omit<CallLimits, "maxReasks"> & {
@@ -25,19 +25,26 @@ export function chatAgent(options: ChatAgentOptions): ChatAgent {
   const caller = createModelCaller(model, "agent", options);
   return {
     name: model.name,
-    reply: async ({ messages, tools, turn, seed }, { signal } = {}) => {
-      const meter = new UsageMeter();
-      const attempts: Attempt[] = [];
-      const reply = await caller.ask(messages, (answer) => answer, {
-        tools,
-        seed,
-        signal,
-        meter: meter.add,
-        onRetry: (attempt) => attempts.push(attempt),
-      });
-      return { action: readReply(reply, turn), usage: meter.total(), attempts };
-    },
+    reply: (request, { signal } = {}) => answerOf(caller, request, { signal }),
   };
+}
+
+/** One answer of a caller's model, with what all its attempts cost. */
+export async function answerOf(
+  caller: ModelCaller,
+  { messages, tools, turn, seed }: ChatRequest,
+  { onRetry, ...options }: Pick<AskOptions, "signal" | "sampling" | "onRetry">,
+): Promise<ChatAnswer> {
+  const meter = new UsageMeter();
+  const attempts: Attempt[] = [];
+  const reply = await caller.ask(messages, (answer) => answer, {
+    ...{ ...options, tools, seed, meter: meter.add },
+    onRetry: (attempt) => {
+      attempts.push(attempt);
+      onRetry?.(attempt);
+    },
+  });
+  return { action: readReply(reply, turn), usage: meter.total(), attempts };
 }
 
 function readReply({ text, reasoning, toolCalls, isCutOff }: ChatReply, turn: number): ParsedAction {

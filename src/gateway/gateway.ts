@@ -14,9 +14,11 @@ import {
   type GatewayRequest,
 } from "./request.ts";
 import { readBody, samplingShape } from "./dialects/fields.ts";
+import type { ProgramRequest } from "./forward/forward-request.ts";
 import { messagesDialect } from "./dialects/messages.ts";
 import { responsesDialect } from "./dialects/responses.ts";
-import type { Session, SessionCall } from "./session.ts";
+import type { ProgramSession } from "./program-session.ts";
+import type { SessionCall } from "./session.ts";
 import type { Sessions } from "./sessions.ts";
 
 export type GatewayHttpRequest = {
@@ -135,11 +137,12 @@ export class GatewayHandler {
       );
     }
     const parsed = parseJson(body, headers["content-type"]);
-    if (counts) {
-      const counter = this.#sessions.counter(key);
-      return json(200, { input_tokens: counter.countTokens(dialect.read(parsed, counter.items)) });
-    }
+    const suffix = `${counts ? "/count_tokens" : ""}${/\?[\w=&-]*$/.exec(url)?.[0] ?? ""}`;
+    const sent: ProgramRequest = { text: body.toString("utf8"), body: parsed, suffix, headers };
+    if (counts) return this.#count(dialect, sent, this.#sessions.counter(key));
     const session = await this.#sessions.find(key);
+    const forwarded = "forward" in session ? await session.forward(dialect, sent) : null;
+    if (forwarded !== null) return forwarded;
     const request = dialect.read(parsed, session.items);
     const digest = hash("sha256", Buffer.concat([Buffer.from(`${url}\n`), body]));
     const call = session.begin(request, { dialect: dialect.name, digest });
@@ -162,6 +165,19 @@ export class GatewayHandler {
         if (call.deltas.isTold) call.delivered();
       },
     };
+  }
+
+  async #count(
+    dialect: Dialect,
+    sent: ProgramRequest,
+    counter: ReturnType<Sessions["counter"]>,
+  ): Promise<GatewayHttpResponse> {
+    if (!("forward" in counter)) {
+      return json(200, { input_tokens: counter.countTokens(dialect.read(sent.body, counter.items)) });
+    }
+    const forwarded = await counter.forward(dialect, sent);
+    if (forwarded !== null) return forwarded;
+    throw new GatewayError("not-found", "Cannot count the tokens of the request: the API model has no path for it.");
   }
 
   async *#stream(call: SessionCall, dialect: Dialect, request: GatewayRequest): AsyncGenerator<string> {
@@ -274,7 +290,7 @@ export class GatewayHandler {
     throw new GatewayError("not-found", "Cannot find sessions: each is that of an episode, opened and ended with it.");
   }
 
-  #view(session: Session): Record<string, unknown> {
+  #view(session: ProgramSession): Record<string, unknown> {
     const { settings, turns, running, reward, counters } = session;
     const { id, groupId, sampleIndex, task } = settings;
     return {

@@ -4,7 +4,7 @@
 import { attribute, type Episode, type Failure, type Grade, type StopReason } from "../core/index.ts";
 import { deriveSeed } from "../lib/random.ts";
 import { GatewayError } from "./request.ts";
-import type { Session } from "./session.ts";
+import type { ProgramSession } from "./program-session.ts";
 
 /** An answer of a session's world to a client of its tools. */
 export type WorldAnswer = {
@@ -58,7 +58,7 @@ export async function openWorld(
 
 /** The reward of a session with a world is the world's; one that cannot be graded has none, and `onFault` is told. */
 export async function endWithWorld(
-  session: Session,
+  session: ProgramSession,
   stopReason: StopReason,
   { worlds, onFault }: { readonly worlds: SessionWorlds; readonly onFault: (error: unknown) => void },
 ): Promise<Episode> {
