@@ -48,4 +48,4 @@ export {
 } from "./model-failure.ts";
 export { chatBase } from "./openai-chat.ts";
 export { standIn, type WireAnswer, type WireFormat } from "./wire-answer.ts";
-export { splitEvents, type WireEvent, WireStream } from "./wire-stream.ts";
+export { splitEvents, WireStream } from "./wire-stream.ts";

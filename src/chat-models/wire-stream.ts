@@ -70,8 +70,8 @@ export class WireStream {
     this.#parts = new makers[format]();
   }
 
-  /** Reads an event. Throws a plain error for one in which the server says that it failed. */
-  take({ data }: WireEvent): EventKind {
+  /** Reads the data of an event. Throws a plain error for one in which the server says that it failed. */
+  take(data: string): EventKind {
     if (data === "") return "part";
     if (data.trim() === "[DONE]") return "terminal";
     const event = asObject(jsonIn(data));

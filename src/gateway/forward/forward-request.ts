@@ -208,11 +208,11 @@ async function* passOn(
     told.turn = await recordAnswer(call, answer, true);
   };
   try {
-    for await (const event of splitEvents(reply.chunks)) {
-      const kind = stream.take(event);
+    for await (const { raw, data } of splitEvents(reply.chunks)) {
+      const kind = stream.take(model.redact(data));
       if (kind === "usage" && sent.hidesUsage) continue;
       if (kind === "terminal" && !isRecorded) await write();
-      yield model.redact(event.raw);
+      yield model.redact(raw);
     }
     // Some servers leave the last event out.
     if (!isRecorded && !stream.isWhole) throw new Error("the stream ended before its end");
