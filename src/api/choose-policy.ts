@@ -31,7 +31,7 @@ import {
   type RunEpisode,
 } from "../rollout/index.ts";
 import { pricesOf, ratesOf } from "./budget.ts";
-import { agentTaskLine } from "./agent-tasks.ts";
+import { agentTaskLine, isTaskFile } from "./agent-tasks.ts";
 import {
   chooseEngineName,
   connectEngine,
@@ -160,12 +160,11 @@ function unnamedModel(): ConfigurationError {
 
 /** A program has a loop, prompts and a world of its own. Throws a `ConfigurationError` for settings that nothing would read. */
 function checkAgentCommand(settings: RolloutSettings): void {
-  const { preset, strategy, faultPolicy, user, calls, routedExperts } = settings;
+  const { preset, strategy, faultPolicy, calls, routedExperts } = settings;
   const unread = [
     preset === null ? null : "--preset",
     strategy === "tool-calling" ? null : "--strategy",
     faultPolicy === "keep" ? null : "--fault-policy",
-    user === null || user === "task" ? null : "--user",
     calls === "one" ? null : "--calls",
     // Its turns begin and branch where the program says, and nothing joins what the router chose for them.
     routedExperts === null ? null : "--routed-experts",
@@ -198,6 +197,7 @@ type EpisodeParts = {
   readonly model: ChosenModel | null;
   readonly grading: Grading | null;
   readonly preset: Preset | null;
+  readonly redact: (text: string) => string;
 };
 
 export type ConnectedPolicy = {
@@ -213,7 +213,7 @@ export type ConnectedPolicy = {
 /** Contacts the server. Rejects with a `ConfigurationError` when it is not there. */
 export async function connectPolicy(
   { engine: name, agent, apiModel, servers }: ChosenPolicy,
-  { settings, environment, user, strategy, model, grading: chosen, preset }: EpisodeParts,
+  { settings, environment, user, strategy, model, grading: chosen, preset, redact }: EpisodeParts,
   options: PolicyOptions & { readonly context: Surroundings; readonly cancel: AbortSignal },
 ): Promise<ConnectedPolicy> {
   const grading = chosen ?? undefined;
@@ -229,7 +229,8 @@ export async function connectPolicy(
   const { cwd, parts } = context;
   const own = parts?.engine ?? null;
   if (name === null || name === "none") {
-    const programs = settings.agentCommand === null ? null : await openPrograms(settings, environment, context);
+    const programs =
+      settings.agentCommand === null ? null : await openPrograms({ settings, environment, user, redact }, context);
     return {
       address: apiModel === null ? "the programs themselves" : agentAddress(settings),
       ...{ weightVersion: null, engine: null, close: async () => programs?.close() },
@@ -254,7 +255,7 @@ export async function connectPolicy(
     const engineAbort = { onAbort: settings.onEngineAbort, maxPauseMs: settings.maxPause * 1000 };
     const turnTimeoutMs = wrapEngine === undefined ? settings.turnTimeout * 1000 : Infinity;
     if (settings.agentCommand !== null) {
-      programs = await openPrograms(settings, environment, context);
+      programs = await openPrograms({ settings, environment, user, redact }, context);
       const { sampling, episode } = programOptions(settings);
       const answers = { type: "policy", engine, renderer: model.renderer } as const;
       return programs.runner(answers, { sampling, episode: { ...episode, turnTimeoutMs, engineAbort } });
@@ -280,17 +281,32 @@ function agentAddress({ agentUrl }: Pick<RolloutSettings, "agentUrl">): string {
   return agentUrl === null ? "its provider" : new URL(agentUrl).origin;
 }
 
+/** Programs with tasks of an environment may call its tools, and are graded by it; those of a file have worlds of their own. */
 async function openPrograms(
-  { agentCommand, agentTimeout, model, engine, agentModel }: RolloutSettings,
-  environment: EnvironmentSource,
+  { settings, environment, user, redact }: Pick<EpisodeParts, "settings" | "environment" | "user" | "redact">,
   { cwd, env: variables }: Surroundings,
 ): Promise<AgentPrograms> {
+  const { agentCommand, agentTimeout, model, engine, agentModel, split, openTimeout, environmentTimeout } = settings;
   const { openAgentPrograms } = await import("../gateway/index.ts");
-  return openAgentPrograms({
-    ...{ command: agentCommand ?? "", timeoutMs: agentTimeout * 1000, cwd, variables },
+  const hosted = {
+    ...{ source: environment, split: split ?? environment.splits[0] ?? "", user, redact },
+    ...{ callMs: environmentTimeout * 1000, openMs: openTimeout * 1000 },
+  };
+  // They end with their programs.
+  const bounds = { maxSessions: Infinity, idleMs: agentTimeout * 1000 };
+  const worlds = isTaskFile(environment) ? null : (await import("./gateway-worlds.ts")).worldsOf(hosted, bounds);
+  const programs = await openAgentPrograms({
+    ...{ command: agentCommand ?? "", timeoutMs: agentTimeout * 1000, cwd, variables, redact, worlds },
     taskLine: (task) => agentTaskLine(environment, task),
     modelName: agentModel ?? model ?? engine ?? "policy",
   });
+  return {
+    ...programs,
+    close: async () => {
+      await programs.close();
+      await worlds?.closeAll();
+    },
+  };
 }
 
 function programOptions(settings: RolloutSettings) {

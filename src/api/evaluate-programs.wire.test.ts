@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ChatAgent, Episode } from "../core/index.ts";
+import { defineEnvironment } from "../environments/index.ts";
 import { openRunFolder } from "../store/index.ts";
 import { compareRuns } from "./compare-runs.ts";
 import { evaluate, type EvaluateOptions } from "./evaluate.ts";
@@ -221,6 +222,64 @@ describe("evaluate() with a program that calls no model of ours", { timeout: 60_
     await evaluate({ ...options, engine: "none" });
     const [episode] = await stored();
     expect(program(episode)?.stdout).toContain("this evaluation has no model (--engine none)");
+  });
+});
+
+/** Calls tools of its world over MCP, as its task says. */
+const player = `
+const { index } = JSON.parse(process.env.TRAINABLE_AGENTS_TASK);
+const plan = JSON.parse(process.env.PLAN ?? "{}")[index] ?? [];
+let session = {};
+let id = 0;
+const rpc = async (method, params) => {
+  const answer = await fetch(process.env.TRAINABLE_AGENTS_MCP_URL, {
+    method: "POST",
+    headers: { "content-type": "application/json", accept: "application/json, text/event-stream", ...session },
+    body: JSON.stringify({ jsonrpc: "2.0", id: ++id, method, params }),
+  });
+  if (method === "initialize") session = { "mcp-session-id": answer.headers.get("mcp-session-id") };
+  return (await answer.json()).result;
+};
+if (plan.length > 0) {
+  const clientInfo = { name: "player", version: "1" };
+  const { instructions } = await rpc("initialize", { protocolVersion: "2025-06-18", capabilities: {}, clientInfo });
+  console.log(instructions.split("\\n").at(-1));
+}
+for (const [name, given] of plan) console.log(JSON.stringify((await rpc("tools/call", { name, arguments: given })).content));
+if (process.argv[2]) console.log(process.argv[2]);
+`;
+
+describe("a program with tasks of an environment", { timeout: 60_000 }, () => {
+  const desk = defineEnvironment<{ renewed: boolean }>({
+    name: "desk",
+    guidelines: "Renew loans.",
+    tools: {
+      renew: {
+        description: "Renews a loan.",
+        parameters: { type: "object", properties: { loan: { type: "string" } }, required: ["loan"] },
+        run: ({ loan }, state) => ((state.renewed = loan === "L-17"), "done"),
+      },
+    },
+    tasks: { test: Array.from({ length: 4 }, () => ({ instruction: "Renew L-17.", state: { renewed: false } })) },
+    grade: ({ state }) => (state.renewed ? 1 : 0),
+  });
+
+  test("calls the tools of its world, and is graded by it, whatever it prints", async () => {
+    const { env: _, ...options } = await shared();
+    await writeFile(join(root, "player.mjs"), player);
+    const plan = { 0: [["renew", { loan: "L-17" }]], 1: [["renew", { loan: "L-1" }]] };
+    const evaluated = async (printed: string, out: string) => {
+      const command = `PLAN='${JSON.stringify(plan)}' "${process.execPath}" player.mjs '${printed}'`;
+      const settings = { ...options, env: desk, user: "task", engine: "none", agentCommand: command, out } as const;
+      const { scores } = await evaluate(settings);
+      return scores.map(({ reward }) => reward);
+    };
+    // The first two use their world, and the others do not: what they print counts, or the world as they left it.
+    expect(await evaluated('{"reward": 0.25}', "prints")).toEqual([1, 0, 0.25, 0.25]);
+    expect(await evaluated("nothing", "silent")).toEqual([1, 0, 0, 0]);
+    const [first] = await stored("prints");
+    expect(program(first)?.stdout).toMatch(/Renew L-17\..*\n.*done/s);
+    expect(program(first)?.reward).toBe(0.25);
   });
 });
 

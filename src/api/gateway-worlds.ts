@@ -14,12 +14,20 @@ export const worldSettingNames = [
 
 type World = { readonly episode: HostedEpisode; readonly face: McpFace };
 
+export type OpenedWorlds = SessionWorlds & { closeAll(): Promise<void> };
+
+type WorldBounds = { readonly maxSessions: number; readonly idleMs: number };
+
 /** Throws a `ConfigurationError` for whatever the caller can correct. */
-export async function openWorlds(
-  options: HostedEnvironmentOptions,
-  { maxSessions, idleMs }: { readonly maxSessions: number; readonly idleMs: number },
-): Promise<SessionWorlds & { closeAll(): Promise<void> }> {
-  const { source, split, user, redact, callMs, openMs } = await readHostedEnvironment(options);
+export async function openWorlds(options: HostedEnvironmentOptions, bounds: WorldBounds): Promise<OpenedWorlds> {
+  return worldsOf(await readHostedEnvironment(options), bounds);
+}
+
+/** Worlds of an environment that is open already. */
+export function worldsOf(
+  { source, split, user, redact, callMs, openMs }: Awaited<ReturnType<typeof readHostedEnvironment>>,
+  { maxSessions, idleMs }: WorldBounds,
+): OpenedWorlds {
   // The sessions are counted and expire; their worlds end with them.
   const host = new EpisodeHost({ source, split, user, callMs, openMs, maxSessions, idleMs: 2 * idleMs + 60_000 });
   const worlds = new Map<string, World>();

@@ -105,6 +105,11 @@ export async function prepareRollout(
       `Cannot run "${given.env}": it is a file of tasks, whose world is that of a program; give --agent-command "node my-agent.mjs".`,
     );
   }
+  if (isTaskFile(environment) && given.user !== null && given.user !== "task") {
+    throw new ConfigurationError(
+      `Cannot use --user with "${given.env}": it is a file of tasks, whose world, user included, is the program's own; leave --user out.`,
+    );
+  }
   const split = given.split ?? loaded.defaultSplit;
   const hasPrograms = given.agentCommand !== null || groups === "outside";
   const policy = choosePolicy(given, context, hasPrograms);
@@ -175,7 +180,7 @@ export async function prepareRollout(
       if (notice !== null) options.onNotice?.(notice);
       await Promise.all(chatModels(settings, context, grading !== null).map((one) => checkChatModel(one, cancel)));
       const at = url === undefined ? policy : choosePolicy(settingsAt(url, given), context, hasPrograms);
-      const parts = { settings, environment, user, strategy, model, grading, preset };
+      const parts = { settings, environment, user, strategy, model, grading, preset, redact };
       const connected = await connectPolicy(at, parts, { ...options, context, cancel });
       if (preset !== null) return connected;
       const runEpisode = withFaultPolicy(resumableRunner(connected.runEpisode, journal), faultPolicy);

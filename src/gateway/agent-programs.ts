@@ -1,7 +1,7 @@
 // Episodes that an outside program runs, as schedulers run any others: each opens a session of a gateway of this process, starts
 // the program with its address and key, and collects the reward that it prints. Groups, filters and the store are the scheduler's.
 //
-//   open session ─► program ─┬─ ends with 0 and a reward ──────────► "session_ended", graded
+//   open session ─► program ─┬─ ends with 0 and a reward ──────────► "session_ended", graded; by the world where it used it
 //                            ├─ without a reward, or otherwise ────► "fault"; a limit of the episode: that limit
 //                            ├─ its model did not answer ──────────► "fault" of the engine, whatever it says
 //                            ├─ takes too long: killed as a tree ──► "fault"
@@ -25,6 +25,8 @@ import { type AgentRun, runAgentCommand, sessionVariables } from "./agent-comman
 import { GatewayHandler } from "./gateway.ts";
 import { serveSocket } from "./serve-socket.ts";
 import { GatewayError } from "./request.ts";
+import { ProgramWorlds } from "./program-worlds.ts";
+import type { SessionWorlds } from "./session-worlds.ts";
 import { makeSession, type ProgramSession, type SessionModel } from "./program-session.ts";
 import type { ClientSampling, SessionSettings } from "./session-settings.ts";
 
@@ -38,6 +40,8 @@ export type AgentProgramsOptions = {
   readonly timeoutMs: number;
   /** What a program is told of its task. */
   readonly taskLine: (task: Task) => string;
+  /** What programs may call tools of, and are graded by. @default none: programs have worlds of their own */
+  readonly worlds?: SessionWorlds | null;
   /** Listed by `/v1/models`. @default "policy" */
   readonly modelName?: string;
   /** Programs at once; further episodes wait. @default 64 */
@@ -69,8 +73,9 @@ const longestOutput = 4000;
 
 /** Opens a gateway on a free port of this machine, for programs that are started here. */
 export async function openAgentPrograms(options: AgentProgramsOptions): Promise<AgentPrograms> {
-  const { modelName = "policy", redact = (text) => text } = options;
+  const { modelName = "policy", worlds = null, redact = (text) => text } = options;
   const sessions = new Map<string, ProgramSession>();
+  const opened = new ProgramWorlds(worlds);
   const ofKey = (key: string): ProgramSession => {
     const session = sessions.get(hashOf(key));
     if (session !== undefined) return session;
@@ -83,6 +88,7 @@ export async function openAgentPrograms(options: AgentProgramsOptions): Promise<
       },
       find: async (key) => ofKey(key),
       counter: (key) => ofKey(key),
+      world: (key, request) => opened.handle(ofKey(key), request),
     },
     { ...{ token: null, modelName, redact, keepAliveMs: 10_000, rowsOf: () => [] }, admin: null },
   );
@@ -96,7 +102,9 @@ export async function openAgentPrograms(options: AgentProgramsOptions): Promise<
     const shown = (text: string): string => redact(text.replaceAll(key, "[key]")).slice(-longestOutput);
     sessions.set(hashOf(key), session);
     try {
-      const env = sessionVariables(variables, { url: listener.url, key, line, seed: session.settings.seed });
+      const env = sessionVariables(variables, {
+        ...{ url: listener.url, key, hasWorld: worlds !== null, line, seed: session.settings.seed },
+      });
       const run = await runAgentCommand({ command, cwd, env, timeoutMs, maxOutputBytes, signal });
       // Clients of models say in errors which key was wrong.
       return { ...run, stdout: shown(run.stdout), stderr: shown(run.stderr) };
@@ -127,9 +135,8 @@ export async function openAgentPrograms(options: AgentProgramsOptions): Promise<
           task_line: redact(options.taskLine(task)),
         }) as JsonObject;
         await beginSession(session, facts, resumeFrom);
-        const ended = await played(session, () => runProgram(session, key, signal), {
-          ...{ signal, timeoutMs: options.timeoutMs },
-        });
+        const program = () => runProgram(session, key, signal);
+        const ended = await played(session, program, { signal, timeoutMs: options.timeoutMs, worlds: opened });
         return { episode: ended, result: episodeSamples(ended), origin: "new" };
       },
   };
@@ -150,7 +157,19 @@ async function beginSession(
 async function played(
   session: ProgramSession,
   run: () => Promise<AgentRun>,
-  { signal, timeoutMs }: { readonly signal: AbortSignal; readonly timeoutMs: number },
+  options: { readonly signal: AbortSignal; readonly timeoutMs: number; readonly worlds: ProgramWorlds },
+): Promise<Episode> {
+  try {
+    return await playedIn(session, run, options);
+  } finally {
+    await options.worlds.close(session);
+  }
+}
+
+async function playedIn(
+  session: ProgramSession,
+  run: () => Promise<AgentRun>,
+  { signal, timeoutMs, worlds }: Parameters<typeof played>[2],
 ): Promise<Episode> {
   const { id } = session.settings;
   const startedAt = systemClock.now();
@@ -168,7 +187,16 @@ async function played(
   await session.add({ type: "program", exitCode, isTimedOut, reward, stdout, stderr, durationMs });
   // What a program does, or says, without the answers that it requested says nothing of the model.
   if (session.fault !== null) return session.end("fault", session.fault);
-  if (exitCode === 0 && !isTimedOut && reward !== null) {
+  const isDone = exitCode === 0 && !isTimedOut;
+  if (isDone && worlds.grades(session, reward)) {
+    try {
+      await session.grade(await worlds.grade(session));
+    } catch (error) {
+      return session.end("fault", attribute(error, "grader").failure);
+    }
+    return session.end(session.limit ?? "session_ended");
+  }
+  if (isDone && reward !== null) {
     await session.grade({ reward, metrics: {}, log: "", info: new Map() });
     return session.end(session.limit ?? "session_ended");
   }

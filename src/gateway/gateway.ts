@@ -92,10 +92,10 @@ const endSchema = rewardSchema.extend({ reward: z.number().optional() });
 
 /** Answers requests. */
 export class GatewayHandler {
-  readonly #sessions: Pick<Sessions, "counter" | "find" | "open">;
+  readonly #sessions: Pick<Sessions, "counter" | "find" | "open" | "world">;
   readonly #options: GatewayHandlerOptions;
 
-  constructor(sessions: Pick<Sessions, "counter" | "find" | "open">, options: GatewayHandlerOptions) {
+  constructor(sessions: Pick<Sessions, "counter" | "find" | "open" | "world">, options: GatewayHandlerOptions) {
     this.#sessions = sessions;
     this.#options = options;
   }
@@ -276,7 +276,7 @@ export class GatewayHandler {
       Array.isArray(value) ? value.join(", ") : (value as string | undefined),
     ]);
     const given = { method, url, headers: Object.fromEntries(single) as Record<string, string | undefined> };
-    return this.#managed.world(key, { ...given, body: body.toString("utf8") });
+    return this.#sessions.world(key, { ...given, body: body.toString("utf8") });
   }
 
   #models(path: string): unknown {
