@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { readNamedEvents } from "../http/event-stream.ts";
+import { readNamedEvents } from "../http/index.ts";
 import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
 import { readWireAnswer, type WireAnswer, type WireFormat } from "./wire-answer.ts";
 import { splitEvents, WireStream } from "./wire-stream.ts";
