@@ -18,6 +18,7 @@ import { createReadableTokenizer } from "../../dist/tokenizers/index.js";
 import { turnPrompt } from "../../dist/trajectories/index.js";
 import { agendaUser } from "../../dist/users/index.js";
 import { root } from "../run-command.mjs";
+import { verifyApiAgents } from "./api-agents.mjs";
 import { programPackages, verifyPrograms } from "./gateway-programs.mjs";
 import { verifyTester } from "./gateway-tester.mjs";
 import { installPackages } from "./npm.mjs";
@@ -103,7 +104,7 @@ export async function verifyGateway({ full }) {
     await running.close();
   }
   const shown = await runSnippets(folder, bin("python"), work);
-  failed += shown + (await verifyTester(work));
+  failed += shown + (await verifyTester(work)) + (await verifyApiAgents(work));
   if (full) failed += await verifyPrograms(await installPackages("verify-gateway-programs", programPackages), work);
   const violations = await rowViolations(out, sampled, names);
   for (const violation of violations) process.stdout.write(`FAILED ${violation}\n`);

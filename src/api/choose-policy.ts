@@ -1,7 +1,15 @@
 // The policy of a rollout: an engine, whose tokens are recorded and trained, or an agent behind an API, which is evaluated. Cheap
 // checks come first, models are loaded next, and servers are contacted last.
 
-import { chatAgent } from "../chat-models/index.ts";
+import {
+  type ApiModel,
+  apiModel as makeApiModel,
+  apiModelOf,
+  type ApiModelOptions,
+  chatAgent,
+  type ChatAgentOptions,
+  chatSampling,
+} from "../chat-models/index.ts";
 import {
   type AgentStrategy,
   ConfigurationError,
@@ -24,7 +32,7 @@ import {
   type RunEpisode,
 } from "../rollout/index.ts";
 import { pricesOf, ratesOf } from "./budget.ts";
-import { agentTaskLine } from "./agent-tasks.ts";
+import { agentTaskLine, isTaskFile } from "./agent-tasks.ts";
 import {
   chooseEngineName,
   connectEngine,
@@ -48,12 +56,15 @@ const ofEngines = [
 /** Ways of sampling that not every provider has a name for. */
 const ofSampling = ["topK", "minP", "repetitionPenalty"] as const;
 
-/** `null`: an engine samples. Throws a `ConfigurationError` for settings that do not go together. */
-function chooseAgent(settings: RolloutSettings, context: Surroundings): ChatAgent | null {
+/** Options of a model behind an API; `null`: none is named. Throws a `ConfigurationError` for settings that do not go together. */
+function agentModelOptions(
+  settings: RolloutSettings,
+  context: Surroundings,
+): (ApiModelOptions & ChatAgentOptions) | null {
   const { env, cwd } = context;
-  const { agentModel, agentUrl, agentApiKeyEnv, agentAuthorizationEnv, temperature, topP, maxNewTokens } = settings;
-  if (agentModel === null) {
-    if ((agentUrl ?? agentApiKeyEnv ?? agentAuthorizationEnv) === null) return null;
+  const { agentModel, agentUrl, agentApiKeyEnv, agentAuthorizationEnv } = settings;
+  if (agentModel === null && agentUrl === null) {
+    if ((agentApiKeyEnv ?? agentAuthorizationEnv) === null) return null;
     throw new ConfigurationError(
       "Cannot run with an agent behind an API: no model is named; give --agent-model provider/model, or --agent-url <address> " +
         "and --agent-model <its name there>.",
@@ -62,7 +73,7 @@ function chooseAgent(settings: RolloutSettings, context: Surroundings): ChatAgen
   const unread = ofEngines.find((name) => settings[name] !== null);
   if (unread !== undefined) {
     throw new ConfigurationError(
-      `Cannot use --${keyOf(unread)} with --agent-model: a model behind an API needs no engine; leave one of both out.`,
+      `Cannot use --${keyOf(unread)} with --${agentModel === null ? "agent-url" : "agent-model"}: a model behind an API needs no engine; leave one of both out.`,
     );
   }
   const unsent = ofSampling.find((name) => settings[name] !== defaultSampling[name]);
@@ -72,57 +83,90 @@ function chooseAgent(settings: RolloutSettings, context: Surroundings): ChatAgen
     );
   }
   const { apiKey, authorization } = readAccess("agent", settings, env);
-  return chatAgent({
-    ...{ model: agentModel, variables: env, prices: pricesOf(settings, cwd), ...ratesOf(settings, context) },
+  return {
+    ...{ variables: env, prices: pricesOf(settings, cwd), ...ratesOf(settings, context) },
+    ...(agentModel === null ? {} : { model: agentModel }),
     ...(agentUrl === null ? {} : { url: agentUrl }),
     ...(apiKey === null ? {} : { apiKey }),
     authorization,
-    sampling: {
-      ...(temperature === defaultSampling.temperature ? {} : { temperature }),
-      ...(topP === defaultSampling.topP ? {} : { topP }),
-      ...(maxNewTokens === defaultSampling.maxNewTokens ? {} : { maxNewTokens }),
-    },
     extraBody: settings.samplingExtra,
     timeoutMs: settings.turnTimeout * 1000,
     maxConcurrency: concurrencyBounds(settings.concurrency).ceiling,
-  });
+  };
 }
 
 /** Where the turns of episodes come from. Nothing is contacted yet. */
 export type ChosenPolicy = {
   /** As in "engine sglang". */
   readonly title: string;
-  /** `null`: an agent behind an API. */
+  /** `null`: a model behind an API. "none": programs call models of their own. */
   readonly engine: EngineName | null;
+  /** Plays the episodes of the built-in loop; `null`: an engine does, or programs do. */
   readonly agent: ChatAgent | null;
+  /** Answers the calls of programs; `null`: an engine does, or nothing. */
+  readonly apiModel: ApiModel | null;
   readonly servers: readonly ServerOptions[];
 };
 
-/** Throws a `ConfigurationError` for settings that do not go together. */
-export function choosePolicy(settings: RolloutSettings, surroundings: Surroundings): ChosenPolicy {
+/**
+ * `hasPrograms`: outside programs run the episodes. Throws a `ConfigurationError` for settings that do not go together, and for
+ * programs whose model nobody names: a script in its place would say nothing about them.
+ */
+export function choosePolicy(
+  settings: RolloutSettings,
+  surroundings: Surroundings,
+  hasPrograms: boolean,
+): ChosenPolicy {
   const { env, parts } = surroundings;
-  const agent = parts?.agentModel ?? chooseAgent(settings, surroundings);
-  if (settings.agentCommand !== null) checkAgentCommand(settings, agent !== null);
-  if (agent !== null) return { title: `agent model "${agent.name}"`, engine: null, agent, servers: [] };
-  const engine = chooseEngineName(settings, parts?.engine !== undefined);
+  if (settings.agentCommand !== null) checkAgentCommand(settings);
+  const nothing = { engine: null, agent: null, apiModel: null, servers: [] };
+  const options = parts?.agentModel === undefined ? agentModelOptions(settings, surroundings) : null;
+  if (hasPrograms && (options !== null || parts?.agentModel !== undefined)) {
+    const apiModel = options === null ? apiModelOf(parts!.agentModel!) : makeApiModel(options);
+    return { ...nothing, title: `agent model "${apiModel.name}"`, apiModel };
+  }
+  if (options !== null && options.model === undefined) {
+    throw new ConfigurationError(
+      "Cannot run with an agent behind an API: no model is named; give --agent-model <its name at --agent-url>.",
+    );
+  }
+  const agent =
+    parts?.agentModel ?? (options === null ? null : chatAgent({ ...options, sampling: chatSampling(settings) }));
+  if (agent !== null) return { ...nothing, title: `agent model "${agent.name}"`, agent };
+  const isOwn = parts?.engine !== undefined;
+  if (hasPrograms && !isOwn && ofEngines.every((name) => settings[name] === null)) throw unnamedModel();
+  const engine = chooseEngineName(settings, isOwn);
+  if (engine === "none") {
+    if (hasPrograms) return { ...nothing, title: "no model of ours", engine };
+    throw new ConfigurationError(
+      'Cannot use engine "none": nothing would answer; it is for programs with a model of their own (--agent-command, gateway).',
+    );
+  }
   if (engine === "expert" && (settings.strategy === "act" || settings.strategy === "react")) {
     throw new ConfigurationError(
       `Cannot run strategy "${settings.strategy}" with engine "expert": it knows tools in the chat template's own form alone; use ` +
         "--strategy tool-calling, or a model.",
     );
   }
-  return { title: `engine ${engine}`, engine, agent: null, servers: serverOptions(settings, env) };
+  const title = `engine ${engine}${hasPrograms && engine === "expert" ? " (a script, not a model)" : ""}`;
+  return { ...nothing, title, engine, servers: serverOptions(settings, env) };
+}
+
+function unnamedModel(): ConfigurationError {
+  return new ConfigurationError(
+    "Cannot run agent programs: no model is named that answers their calls; give --agent-url <OpenAI-compatible address> or " +
+      "--agent-model <provider/model> to evaluate them with their own model, --url and --model (or --engine) for a policy that is " +
+      "trained, or --engine none for programs that call a model by themselves.",
+  );
 }
 
 /** A program has a loop, prompts and a world of its own. Throws a `ConfigurationError` for settings that nothing would read. */
-function checkAgentCommand(settings: RolloutSettings, hasAgentModel: boolean): void {
-  const { preset, strategy, faultPolicy, user, calls, routedExperts } = settings;
+function checkAgentCommand(settings: RolloutSettings): void {
+  const { preset, strategy, faultPolicy, calls, routedExperts } = settings;
   const unread = [
-    hasAgentModel ? "--agent-model" : null,
     preset === null ? null : "--preset",
     strategy === "tool-calling" ? null : "--strategy",
     faultPolicy === "keep" ? null : "--fault-policy",
-    user === null || user === "task" ? null : "--user",
     calls === "one" ? null : "--calls",
     // Its turns begin and branch where the program says, and nothing joins what the router chose for them.
     routedExperts === null ? null : "--routed-experts",
@@ -151,10 +195,11 @@ type EpisodeParts = {
   readonly environment: EnvironmentSource;
   readonly user: UserSource;
   readonly strategy: AgentStrategy;
-  /** `null`: an agent behind an API. */
+  /** `null`: an agent behind an API, or programs with models of their own. */
   readonly model: ChosenModel | null;
   readonly grading: Grading | null;
   readonly preset: Preset | null;
+  readonly redact: (text: string) => string;
 };
 
 export type ConnectedPolicy = {
@@ -169,23 +214,33 @@ export type ConnectedPolicy = {
 
 /** Contacts the server. Rejects with a `ConfigurationError` when it is not there. */
 export async function connectPolicy(
-  { engine: name, agent, servers }: ChosenPolicy,
-  { settings, environment, user, strategy, model, grading: chosen, preset }: EpisodeParts,
+  { engine: name, agent, apiModel, servers }: ChosenPolicy,
+  { settings, environment, user, strategy, model, grading: chosen, preset, redact }: EpisodeParts,
   options: PolicyOptions & { readonly context: Surroundings; readonly cancel: AbortSignal },
 ): Promise<ConnectedPolicy> {
   const grading = chosen ?? undefined;
   const routedExperts = expertsSink({ name, settings, preset }, options.expertsFile ?? null);
   if (agent !== null) {
     return {
-      address: settings.agentUrl === null ? "its provider" : showAddress(settings.agentUrl),
+      address: agentAddress(settings),
       ...{ weightVersion: null, engine: null, close: () => Promise.resolve() },
       runEpisode: chatEpisodeRunner({ environment, user, strategy, agent, grading }, episodeOptions(settings)),
     };
   }
-  if (name === null || model === null) throw new TypeError("A policy without an agent has an engine and a model.");
   const { wrapEngine, onNotice = () => undefined, onCircuit = () => undefined, context, cancel } = options;
   const { cwd, parts } = context;
   const own = parts?.engine ?? null;
+  if (name === null || name === "none") {
+    const programs =
+      settings.agentCommand === null ? null : await openPrograms({ settings, environment, user, redact }, context);
+    return {
+      address: apiModel === null ? "the programs themselves" : agentAddress(settings),
+      ...{ weightVersion: null, engine: null, close: async () => programs?.close() },
+      runEpisode: programs?.runner({ type: "api", model: apiModel }, programOptions(settings)) ?? noPrograms,
+    };
+  }
+  if (model === null) throw new TypeError("A policy with an engine has a model.");
+  if (name === "expert" && settings.agentCommand !== null) onNotice(expertNotice);
   const connected = await connectEngine(name, { settings, own, servers, model, cwd, cancel, onNotice, onCircuit });
   let programs: AgentPrograms | null = null;
   const close = async (): Promise<void> => {
@@ -201,15 +256,10 @@ export async function connectPolicy(
     const engineAbort = { onAbort: settings.onEngineAbort, maxPauseMs: settings.maxPause * 1000 };
     const turnTimeoutMs = wrapEngine === undefined ? settings.turnTimeout * 1000 : Infinity;
     if (settings.agentCommand !== null) {
-      const { openAgentPrograms } = await import("../gateway/index.ts");
-      programs = await openAgentPrograms({
-        ...{ command: settings.agentCommand, timeoutMs: settings.agentTimeout * 1000, cwd, variables: context.env },
-        taskLine: (task) => agentTaskLine(environment, task),
-        modelName: settings.model ?? settings.engine ?? "policy",
-      });
-      const { sampling, limits, seedTurns } = episodeOptions(settings);
-      const episode = { limits, seedTurns, turnTimeoutMs, engineAbort };
-      return programs.runner({ engine, renderer: model.renderer }, { sampling, episode });
+      programs = await openPrograms({ settings, environment, user, redact }, context);
+      const { sampling, episode } = programOptions(settings);
+      const answers = { type: "policy", engine, renderer: model.renderer } as const;
+      return programs.runner(answers, { sampling, episode: { ...episode, turnTimeoutMs, engineAbort } });
     }
     return episodeRunner(
       { environment, user, strategy, renderer: model.renderer, engine, grading },
@@ -223,6 +273,52 @@ export async function connectPolicy(
     throw error;
   }
 }
+
+/** Said wherever a program is answered by the expert. */
+export const expertNotice =
+  'Note: engine "expert" is a script that knows the bookshop; what it answers says nothing about the model that a program names.';
+
+function agentAddress({ agentUrl }: Pick<RolloutSettings, "agentUrl">): string {
+  return agentUrl === null ? "its provider" : showAddress(agentUrl);
+}
+
+/** Programs with tasks of an environment may call its tools, and are graded by it; those of a file have worlds of their own. */
+async function openPrograms(
+  { settings, environment, user, redact }: Pick<EpisodeParts, "settings" | "environment" | "user" | "redact">,
+  { cwd, env: variables }: Surroundings,
+): Promise<AgentPrograms> {
+  const { agentCommand, agentTimeout, model, engine, agentModel, split, openTimeout, environmentTimeout } = settings;
+  const { openAgentPrograms } = await import("../gateway/index.ts");
+  const hosted = {
+    ...{ source: environment, split: split ?? environment.splits[0] ?? "", user, redact },
+    ...{ callMs: environmentTimeout * 1000, openMs: openTimeout * 1000 },
+  };
+  // They end with their programs.
+  const bounds = { maxSessions: Infinity, idleMs: agentTimeout * 1000 };
+  const worlds = isTaskFile(environment) ? null : (await import("./host-worlds.ts")).worldsOf(hosted, bounds);
+  const programs = await openAgentPrograms({
+    ...{ command: agentCommand ?? "", timeoutMs: agentTimeout * 1000, cwd, variables, redact, worlds },
+    taskLine: (task) => agentTaskLine(environment, task),
+    modelName: agentModel ?? model ?? engine ?? "policy",
+  });
+  return {
+    ...programs,
+    close: async () => {
+      await programs.close();
+      await worlds?.closeAll();
+    },
+  };
+}
+
+function programOptions(settings: RolloutSettings) {
+  const { sampling, limits, seedTurns } = episodeOptions(settings);
+  return { sampling, episode: { limits, seedTurns } };
+}
+
+/** Programs of a gateway's clients are started by them. */
+const noPrograms: RunEpisode = () => {
+  throw new TypeError("Episodes of outside programs are not run here.");
+};
 
 /** Throws a `ConfigurationError` where nothing reports experts, or nothing keeps them. */
 export function expertsSink(

@@ -120,7 +120,8 @@ export async function checkChatModel(
   contact: {
     readonly part: "user" | "agent" | "judge";
     readonly url: string;
-    readonly model: string;
+    /** `null`: programs name it, so that the server and the key alone are tried. */
+    readonly model: string | null;
     readonly apiKey: string | null;
     /** Value of the `Authorization` header, in place of a key. Default `null`: none. */
     readonly authorization?: string | null;
@@ -141,8 +142,8 @@ export async function checkChatModel(
     const list = await http.request({ base, method: "GET", path: "/models", headers, body: null }, options);
     const names = list.status === 200 ? modelNames(list.body.toString()) : [];
     const isListed = names.some((name) => name === model || name.startsWith(`${model}:`) || name.includes("*"));
-    if (!refusesKey(list) && (names.length === 0 || isListed)) return;
-    const body = JSON.stringify({ model, messages: [{ role: "user", content: "Hi" }], max_tokens: 1 });
+    if (!refusesKey(list) && (model === null || names.length === 0 || isListed)) return;
+    const body = JSON.stringify({ model: model ?? "", messages: [{ role: "user", content: "Hi" }], max_tokens: 1 });
     const sent = { ...headers, "content-type": "application/json" };
     const reply = await http.request({ base, method: "POST", path: "/chat/completions", headers: sent, body }, options);
     if (refusesKey(reply) || (refusesKey(list) && reply.status === 404)) {
@@ -150,6 +151,7 @@ export async function checkChatModel(
         `Cannot use the ${part}'s model at ${address}: the server refuses the key (HTTP ${refusesKey(reply) ? reply.status : list.status}); name the variable that holds the right one with --${part}-api-key-env, or --${part}-authorization-env.`,
       );
     }
+    if (model === null) return;
     const isUnknown = reply.status === 404 || (reply.status === 400 && reply.body.toString().includes(model));
     if (names.length === 0 || !isUnknown) return;
     throw new ConfigurationError(

@@ -3,12 +3,14 @@
 
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { ConfigurationError, type Episode } from "../core/index.ts";
+import type { ApiModel } from "../chat-models/index.ts";
+import { ConfigurationError, type Engine, type Episode, type Renderer } from "../core/index.ts";
 import { type ExportContext, exportFormats, exportGroup } from "../export/index.ts";
 import { createGateway, type Gateway, GatewayError, type GatewayOptions as LibraryOptions } from "../gateway/index.ts";
 import { episodeSamples } from "../rollout/index.ts";
 import { runFiles } from "../store/index.ts";
-import { samplingOf } from "./choose-policy.ts";
+import type { ChosenModel } from "./choose-model.ts";
+import { expertNotice, samplingOf } from "./choose-policy.ts";
 import { toolsOfSession } from "./export-run.ts";
 import {
   type CallOptions,
@@ -29,7 +31,7 @@ import { readAddress } from "./serve.ts";
 import { choice, number, readFlags, seconds, section, type SettingValues, text, variable, whole } from "./setting.ts";
 import { remedyFor } from "../lib/nearest.ts";
 
-/** The settings of a rollout that a gateway has: the policy and how it samples; agent, user and tasks are the program's. */
+/** The settings of a rollout that a gateway has: what answers and how it samples; agent, user and tasks are the program's. */
 export const gatewaySettingNames = [
   ...([
     "engine",
@@ -45,6 +47,7 @@ export const gatewaySettingNames = [
     "renderer",
     "history",
   ] as const),
+  ...(["agentModel", "agentUrl", "agentApiKeyEnv", "prices", "modelRequestsPerMinute"] as const),
   ...([
     "thinking",
     "toolParser",
@@ -117,6 +120,8 @@ export type RunningGateway = Pick<Gateway, "sessions" | "fetch" | "open" | "rewa
   readonly url: string;
   /** The run folder, as it was given. */
   readonly folder: string;
+  /** What answers, as in "engine embedded" or "agent model "gpt-4o"". */
+  readonly policy: string;
   /** Sessions of an earlier process; `null`: the folder is new. */
   readonly earlier: { readonly ended: number; readonly inFlight: number } | null;
   /**
@@ -127,8 +132,9 @@ export type RunningGateway = Pick<Gateway, "sessions" | "fetch" | "open" | "rewa
 };
 
 /**
- * Serves the policy to agent programs, over Chat Completions, Messages and Responses. `out` is required. Resolves when requests
- * come in. Rejects with a `ConfigurationError` for whatever the caller can correct.
+ * Serves a policy, or a model behind an API (`agentModel`, `agentUrl`), to agent programs, over Chat Completions, Messages and
+ * Responses. `out` is required. Resolves when requests come in. Rejects with a `ConfigurationError` for whatever the caller can
+ * correct.
  *
  * @example
  * const running = await gateway({ engine: "expert", listen: "127.0.0.1:0", out: "runs/gateway" });
@@ -151,8 +157,12 @@ export async function gateway(options: GatewayOptions): Promise<RunningGateway> 
   const { ofWorlds, ofPolicy } = splitOptions(options);
   const { settings: given, surroundings } = await readOptions(ofPolicy, programDefaults, resume);
   const prepared = await prepareRollout(given, surroundings, { resumes: resume !== null, groups: "outside" });
-  const { model, redact } = prepared;
-  if (model === null) throw new ConfigurationError("Cannot open a gateway without a policy; name --engine or --model.");
+  const { model, apiModel, redact } = prepared;
+  if (model === null && options.clientSampling !== undefined) {
+    throw new ConfigurationError(
+      "Cannot use --client-sampling without a policy: an API model is sent what programs say about sampling; leave it out.",
+    );
+  }
   const settings: RolloutSettings = { ...prepared.settings, out: folder };
   if (resume !== null) checkSameSettings(resume, settings, gatewaySettingNames);
   const notice = (message: string): void => onNotice(redact(message));
@@ -163,8 +173,7 @@ export async function gateway(options: GatewayOptions): Promise<RunningGateway> 
   const { store, earlier } = run;
   const cancel = signal ?? new AbortController().signal;
   const connected = await prepared.connect(cancel, store, { onNotice: notice }).catch(run.release);
-  const { engine } = connected;
-  if (engine === null) throw new TypeError("A model without an agent has an engine.");
+  if (settings.engine === "expert") notice(expertNotice);
   await run.begin(connected);
   const opened: (() => Promise<unknown>)[] = [() => connected.close(), () => run.close({ status: "interrupted" })];
   const close = async (): Promise<void> => {
@@ -177,14 +186,15 @@ export async function gateway(options: GatewayOptions): Promise<RunningGateway> 
     if (worlds !== null) opened.push(() => worlds.closeAll());
     const made = createGateway(
       {
-        ...{ engine, renderer: model.renderer, store, exportSamples, rowsOf: rowsIn(prepared) },
+        ...answeringParts(connected.engine, model, apiModel),
+        ...{ store, exportSamples, rowsOf: rowsIn(prepared) },
         ...(worlds === null ? {} : { worlds }),
       },
       {
         ...{ seed: settings.seed, groupSize: settings.groupSize, token, redact, sampling: samplingOf(settings) },
         ...{ clientSampling: own.clientSampling, idleMs: own.sessionIdle * 1000, maxSessions: own.maxSessions },
         groups: prepared.groups.groups,
-        modelName: settings.model ?? settings.engine ?? "policy",
+        modelName: settings.agentModel ?? settings.model ?? settings.engine ?? "policy",
         episode: episodeOf(settings),
         onFault: (error) =>
           notice(`A session was not ended: ${error instanceof Error ? error.message : String(error)}`),
@@ -198,7 +208,7 @@ export async function gateway(options: GatewayOptions): Promise<RunningGateway> 
       get sessions() {
         return made.sessions;
       },
-      ...{ url: listener.url, folder: out },
+      ...{ url: listener.url, folder: out, policy: prepared.policyTitle },
       close: closeWithGrace(own.grace, {
         finish: (ended) => listener.drain(ended),
         end: () => {
@@ -217,6 +227,14 @@ export async function gateway(options: GatewayOptions): Promise<RunningGateway> 
     await close().catch(() => undefined);
     throw error;
   }
+}
+
+function answeringParts(
+  engine: Engine | null,
+  model: ChosenModel | null,
+  apiModel: ApiModel | null,
+): { readonly engine: Engine; readonly renderer: Renderer } | { readonly apiModel: ApiModel | null } {
+  return engine === null || model === null ? { apiModel } : { engine, renderer: model.renderer };
 }
 
 /** The environment of sessions is no setting of the run: it is named at each start. */

@@ -83,7 +83,7 @@ export async function openRun({ place, resume, settings, prepared, ...options }:
   tellDisk(store.disk, place, onNotice);
   const id = resume?.id ?? randomUUID();
   const resumed = resume === null ? 0 : resume.resumed + 1;
-  const { model, plan, environment } = prepared;
+  const { model, plan, environment, agentName } = prepared;
   let facts: Omit<RunFacts, "format"> | null = null;
   const manifest = (): JsonObject => fromPlain(facts) as JsonObject;
   return {
@@ -113,7 +113,7 @@ export async function openRun({ place, resume, settings, prepared, ...options }:
                 parsers: fromPlain(model.renderer.parsers) as JsonObject,
               },
         engine: settings.engine === null ? null : { name: settings.engine, address, weightVersion },
-        agent: settings.agentModel === null ? null : { name: settings.agentModel, address },
+        agent: agentName === null ? null : { name: settings.agentModel ?? agentName, address },
         user: prepared.user.name,
         configuration: settingsJson(settings, options.names),
         ...{ totals: null, error: null },

@@ -12,6 +12,7 @@ import {
 import { episodeSamples, groupRanking, type RankGroup, resumableRunner, type RolloutPlan } from "../rollout/index.ts";
 import type { EpisodeJournal } from "../store/index.ts";
 import { addressesOf, checkAddresses } from "./addresses.ts";
+import type { ApiModel } from "../chat-models/index.ts";
 import { checkBudget } from "./budget.ts";
 import { checkMetrics } from "./watch-run.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -44,6 +45,10 @@ export type PreparedRollout = {
   readonly sampling: SamplingParams;
   /** As in "engine sglang". */
   readonly policyTitle: string;
+  /** Answers the calls of outside programs in place of an engine; `null`: an engine does, or no model of ours. */
+  readonly apiModel: ApiModel | null;
+  /** Of the model behind an API that is evaluated, as run.json has it; `null`: there is none. */
+  readonly agentName: string | null;
   /** `null`: the agent is behind an API, and there are no tokens. */
   readonly model: ChosenModel | null;
   readonly user: UserSource;
@@ -102,8 +107,14 @@ export async function prepareRollout(
       `Cannot run "${given.env}": it is a file of tasks, whose world is that of a program; give --agent-command "node my-agent.mjs".`,
     );
   }
+  if (isTaskFile(environment) && given.user !== null && given.user !== "task") {
+    throw new ConfigurationError(
+      `Cannot use --user with "${given.env}": it is a file of tasks, whose world, user included, is the program's own; leave --user out.`,
+    );
+  }
   const split = given.split ?? loaded.defaultSplit;
-  const policy = choosePolicy(given, context);
+  const hasPrograms = given.agentCommand !== null || groups === "outside";
+  const policy = choosePolicy(given, context, hasPrograms);
   checkSplit(environment, split);
   const taskset = environment.taskset(split);
   const tasks = given.tasks ?? loaded.defaultTasks;
@@ -127,7 +138,8 @@ export async function prepareRollout(
       `Cannot grade by models with preset "${given.preset}": its episodes are graded as upstream does; leave one of both out.`,
     );
   }
-  const model = policy.agent === null ? await chooseModel(withShippedModel(given), context.cwd) : null;
+  const hasTokens = policy.engine !== null && policy.engine !== "none";
+  const model = hasTokens ? await chooseModel(withShippedModel(given), context.cwd) : null;
   const settings: RolloutSettings = {
     ...given,
     split,
@@ -154,6 +166,8 @@ export async function prepareRollout(
     groups: await chooseGroups(settings, plan, { ...context, environment: environment.name }),
     sampling,
     policyTitle: policy.title,
+    apiModel: policy.apiModel,
+    agentName: policy.agent?.name ?? policy.apiModel?.name ?? null,
     model,
     user,
     preset,
@@ -164,8 +178,8 @@ export async function prepareRollout(
       const notice = missingJudge(grading, environment, plan);
       if (notice !== null) options.onNotice?.(notice);
       await Promise.all(chatModels(settings, context, grading !== null).map((one) => checkChatModel(one, cancel)));
-      const at = url === undefined ? policy : choosePolicy(settingsAt(url, given), context);
-      const parts = { settings, environment, user, strategy, model, grading, preset };
+      const at = url === undefined ? policy : choosePolicy(settingsAt(url, given), context, hasPrograms);
+      const parts = { settings, environment, user, strategy, model, grading, preset, redact };
       const connected = await connectPolicy(at, parts, { ...options, context, cancel });
       if (preset !== null) return connected;
       const runEpisode = withFaultPolicy(resumableRunner(connected.runEpisode, journal), faultPolicy);
@@ -188,7 +202,9 @@ function chatModels(
 ): Parameters<typeof checkChatModel>[0][] {
   const { judgeUrl, judgeModel, userUrl, userModel, agentUrl, agentModel, replayUsers } = settings;
   const served = (part: "user" | "agent" | "judge", url: string | null, model: string | null) =>
-    url === null || model === null ? [] : [{ part, url, model, ...readAccess(part, settings, variables), variables }];
+    url === null || (model === null && part !== "agent")
+      ? []
+      : [{ part, url, model, ...readAccess(part, settings, variables), variables }];
   return [
     ...(replayUsers === null ? served("user", userUrl, userModel) : []),
     ...served("agent", agentUrl, agentModel),

@@ -195,12 +195,12 @@ export const rolloutSettings = {
   }),
   ...groupSettings,
   ...section("The policy", {
-    engine: custom<"sglang" | "vllm" | "llama-cpp" | "embedded" | "expert" | "own" | null>("<name>", {
+    engine: custom<"sglang" | "vllm" | "llama-cpp" | "embedded" | "expert" | "none" | "own" | null>("<name>", {
       default: null,
-      expected: "sglang, vllm, llama-cpp, embedded or expert",
-      schema: z.enum(["sglang", "vllm", "llama-cpp", "embedded", "expert", "own"]).nullable(),
+      expected: "sglang, vllm, llama-cpp, embedded, expert or none",
+      schema: z.enum(["sglang", "vllm", "llama-cpp", "embedded", "expert", "none", "own"]).nullable(),
     }).help(
-      "sglang, vllm, llama-cpp: a GGUF file in this process, embedded: a small model in this process, or expert: a script for the bookshop and tau2-bench/telecom; the last three need no server (default: sglang when a server or a model is named)",
+      "sglang, vllm, llama-cpp: a GGUF file in this process, embedded: a small model in this process, expert: a script for the bookshop and tau2-bench/telecom, or none: outside programs call models of their own; the last four need no server (default: sglang when a server or a model is named)",
       common,
     ),
     gguf: text("<file>", "the path of a GGUF file").help(
@@ -252,9 +252,11 @@ export const rolloutSettings = {
     ),
     repair: flag.help("read calls that are nearly right, each reported as a format error"),
     agentModel: named("a model").help(
-      "model behind an API that is the agent, to be evaluated and not trained: provider/model, or its name on the server of --agent-url",
+      "model behind an API that is the agent, or answers the calls of outside programs, to be evaluated and not trained: provider/model, or its name on the server of --agent-url",
     ),
-    agentUrl: chatAddress.help("OpenAI-compatible server of the agent's model, like http://127.0.0.1:8000/v1"),
+    agentUrl: chatAddress.help(
+      "OpenAI-compatible server of the agent's model, like http://127.0.0.1:8000/v1; outside programs may name models of it themselves",
+    ),
     agentApiKeyEnv: variable.help(
       "environment variable with the key of that server or provider (default: the provider's usual one)",
     ),

@@ -1,11 +1,18 @@
 // An agent behind an API: any chat model, read as a renderer reads sampled tokens. What it says is data, however odd; only
 // faults of the call are faults.
 
-import { type Attempt, AttributedError, type ChatAgent, type ParsedAction } from "../core/index.ts";
+import {
+  type Attempt,
+  AttributedError,
+  type ChatAgent,
+  type ChatAnswer,
+  type ChatRequest,
+  type ParsedAction,
+} from "../core/index.ts";
 import { splitReasoning } from "../lib/reasoning.ts";
 import { type ChatModel, type ChatModelOptions, type ChatReply, UsageMeter } from "./chat-model.ts";
 import { createChatModel } from "./create-chat-model.ts";
-import { type CallLimits, createModelCaller } from "./model-caller.ts";
+import { type AskOptions, type CallLimits, createModelCaller, type ModelCaller } from "./model-caller.ts";
 import { modelFailure } from "./model-failure.ts";
 
 export type ChatAgentOptions = ChatModelOptions &
@@ -26,28 +33,38 @@ export function chatAgent(options: ChatAgentOptions): ChatAgent {
   const caller = createModelCaller(model, "agent", options);
   return {
     name: model.name,
-    reply: async ({ messages, tools, turn, seed }, { signal } = {}) => {
-      const meter = new UsageMeter();
-      const attempts: Attempt[] = [];
-      let action: ParsedAction | null = null;
-      const read = (answer: ChatReply): ParsedAction => {
-        action = readReply(answer, turn);
-        if (saysSomething(action)) return action;
-        const message = `Cannot take the reply of agent model "${model.name}" as an action: it is nothing but reasoning; it is requested again.`;
-        throw modelFailure("agent", "empty-reply", { message });
-      };
-      const asked = caller.ask(messages, read, {
-        ...{ tools, seed, signal, meter: meter.add },
-        onRetry: (attempt) => attempts.push(attempt),
-      });
-      const said = await asked.catch((error: unknown) => {
-        // An agent that only ever thinks has said nothing, which is an action like every other.
-        if (action !== null && error instanceof AttributedError && error.failure.code === "empty-reply") return action;
-        throw error;
-      });
-      return { action: said, usage: meter.total(), attempts };
-    },
+    reply: (request, { signal } = {}) => answerOf(caller, request, { signal }),
   };
+}
+
+/** One answer of a caller's model, with what all its attempts cost. A reply that is nothing but reasoning is requested again. */
+export async function answerOf(
+  caller: ModelCaller,
+  { messages, tools, turn, seed }: ChatRequest,
+  { onRetry, ...options }: Pick<AskOptions, "signal" | "sampling" | "onRetry">,
+): Promise<ChatAnswer> {
+  const meter = new UsageMeter();
+  const attempts: Attempt[] = [];
+  let action: ParsedAction | null = null;
+  const read = (answer: ChatReply): ParsedAction => {
+    action = readReply(answer, turn);
+    if (saysSomething(action)) return action;
+    const message = `Cannot take the reply of the agent model as an action: it is nothing but reasoning; it is requested again.`;
+    throw modelFailure("agent", "empty-reply", { message });
+  };
+  const asked = caller.ask(messages, read, {
+    ...{ ...options, tools, seed, meter: meter.add },
+    onRetry: (attempt) => {
+      attempts.push(attempt);
+      onRetry?.(attempt);
+    },
+  });
+  const said = await asked.catch((error: unknown) => {
+    // An agent that only ever thinks has said nothing, which is an action like every other.
+    if (action !== null && error instanceof AttributedError && error.failure.code === "empty-reply") return action;
+    throw error;
+  });
+  return { action: said, usage: meter.total(), attempts };
 }
 
 function readReply({ text, reasoning: reported, toolCalls, isCutOff }: ChatReply, turn: number): ParsedAction {

@@ -3,7 +3,9 @@
 
 import {
   type AssistantMessage,
+  defaultSampling,
   type ModelUsage,
+  type SamplingParams,
   type Tool,
   type ToolMessage,
   addUsage,
@@ -86,7 +88,22 @@ export type ChatSampling = {
   readonly topP?: number;
   /** Of one reply. */
   readonly maxNewTokens?: number;
+  /** Strings before which a reply ends. */
+  readonly stop?: readonly string[];
 };
+
+/** What of a sampling differs from the default, which is a policy's: a model behind an API samples as its server does by itself. */
+export function chatSampling({
+  temperature,
+  topP,
+  maxNewTokens,
+}: Pick<SamplingParams, "temperature" | "topP" | "maxNewTokens">): ChatSampling {
+  return {
+    ...(temperature === defaultSampling.temperature ? {} : { temperature }),
+    ...(topP === defaultSampling.topP ? {} : { topP }),
+    ...(maxNewTokens === defaultSampling.maxNewTokens || maxNewTokens === null ? {} : { maxNewTokens }),
+  };
+}
 
 /** A message of text alone. */
 export type ChatText = { readonly role: "system" | "user" | "assistant"; readonly content: string };
@@ -125,6 +142,8 @@ export type ChatOptions = {
   readonly format?: { readonly name: string; readonly schema: object } | null;
   /** For models that can sample by a seed. Default: their own randomness. */
   readonly seed?: number | null;
+  /** Of this call, over that of the model. Default: the model's. */
+  readonly sampling?: ChatSampling;
   readonly signal?: AbortSignal | undefined;
 };
 

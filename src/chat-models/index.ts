@@ -1,7 +1,16 @@
 // Models behind an API, for simulated users and for agents that are evaluated: chat completions of OpenAI-compatible servers
-// and of named providers, with keys, prices, limits and retries. Not engines: nothing here is trained.
+// and of named providers, with keys, prices, limits and retries; and requests of programs, passed on as they are. Not engines:
+// nothing here is trained.
 
 export { findHostKey, type KeyOptions } from "./api-key.ts";
+export {
+  type ApiModel,
+  apiModel,
+  apiModelOf,
+  type ApiModelOptions,
+  type WireReply,
+  type WireRequest,
+} from "./api-model.ts";
 export { chatAgent, type ChatAgentOptions } from "./chat-agent.ts";
 export { splitReasoning, type SplitReply } from "../lib/reasoning.ts";
 export {
@@ -15,6 +24,7 @@ export {
   type ChatText,
   textReply,
   type ChatSampling,
+  chatSampling,
   UsageMeter,
   listPrices,
   priceOf,
@@ -37,3 +47,5 @@ export {
   type ModelRole,
 } from "./model-failure.ts";
 export { chatBase } from "./openai-chat.ts";
+export { standIn, type WireAnswer, type WireFormat } from "./wire-answer.ts";
+export { splitEvents, WireStream } from "./wire-stream.ts";

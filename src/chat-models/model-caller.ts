@@ -52,8 +52,28 @@ export type ModelCaller = {
 
 const failedCall: ModelUsage = Object.freeze({ modelCalls: 1, inputTokens: 0, outputTokens: 0, cost: 0 });
 
+/** The bounds of one provider's calls, whatever a call sends. */
+export type CallBounds = {
+  /** Deadline of one call, in milliseconds. */
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  /**
+   * Runs a call within the bounds, and again where its failure may pass. A call whose value still arrives (a stream) names in
+   * `holds` when its permit is free again; by default that is when the call has resolved.
+   */
+  run<T>(call: () => Promise<T>, options: RunOptions<T>): Promise<T>;
+};
+
+type RunOptions<T> = {
+  readonly signal?: AbortSignal | undefined;
+  readonly onRetry?: ((attempt: Attempt) => void) | undefined;
+  /** What could not be done, as in "get a reply from agent model \"m\"". */
+  readonly what: string;
+  readonly holds?: (value: T) => Promise<void> | null;
+};
+
 /** Throws a `ConfigurationError` for limits that allow nothing. */
-export function createModelCaller(model: ChatModel, part: ModelPart, limits: CallLimits = {}): ModelCaller {
+export function createCallBounds(part: ModelPart, limits: CallLimits = {}): CallBounds {
   const { timeoutMs = 120_000, maxReasks = 2, clock = systemClock, random = Math.random } = limits;
   const { maxConcurrency = defaultMaxConcurrency, requestsPerMinute = Infinity } = limits;
   requireLimit(part, "timeoutMs", timeoutMs, timeoutMs > 0);
@@ -65,13 +85,69 @@ export function createModelCaller(model: ChatModel, part: ModelPart, limits: Cal
   checkRetryPolicy(policy);
   const permits = createSemaphore(maxConcurrency === Infinity ? Infinity : Math.floor(maxConcurrency));
   const rate = createRateLimit(requestsPerMinute, clock);
+  return {
+    timeoutMs,
+    clock,
+    run: async (call, { signal, onRetry, what, holds }) => {
+      let reasks = 0;
+      let release: (() => void) | null = null;
+      try {
+        // The first permit is waited for before the retry policy's time begins: a queue is not a fault.
+        release = await permits.acquire(signal);
+        return await retry(
+          async () => {
+            const held = (release ??= await permits.acquire(signal));
+            let until: Promise<void> | null = null;
+            try {
+              await rate.wait(signal);
+              const value = await call();
+              until = holds?.(value) ?? null;
+              return value;
+            } finally {
+              release = null;
+              if (until === null) held();
+              else until.finally(held).catch(() => undefined);
+            }
+          },
+          policy,
+          {
+            classify: (error) => {
+              if (!(error instanceof AttributedError)) return { retry: false, afterMs: null };
+              const { code, retryable } = error.failure;
+              const isUnreadable = code === "empty-reply" || code === "malformed-reply";
+              return { retry: retryable && (!isUnreadable || ++reasks <= maxReasks), afterMs: error.retryAfterMs };
+            },
+            clock,
+            random,
+            signal,
+            onRetry: (error, { delayMs }) =>
+              onRetry?.({ failure: attribute(error, boundaryOf(part)).failure, waitedMs: delayMs }),
+          },
+        );
+      } catch (error) {
+        if (signal?.aborted) throw cancelledFailure(part, what, signal);
+        throw error;
+      } finally {
+        release?.();
+      }
+    },
+  };
+}
 
+/** Throws a `ConfigurationError` for limits that allow nothing. `bounds`: those that it shares. Default: its own, by `limits`. */
+export function createModelCaller(
+  model: ChatModel,
+  part: ModelPart,
+  limits: CallLimits = {},
+  bounds: CallBounds = createCallBounds(part, limits),
+): ModelCaller {
+  const { timeoutMs, clock } = bounds;
   const what = askingOf(part, `"${model.name}"`);
 
   const callOnce = async (messages: readonly ChatMessage[], options: AskOptions): Promise<ChatReply> => {
-    const { signal, meter, tools = [], seed = null, format = null } = options;
+    const { meter, onRetry: _, signal, ...asked } = options;
     try {
-      const reply = await withDeadline((ends) => model.complete(messages, { tools, seed, format, signal: ends }), {
+      const reply = await withDeadline((ends) => model.complete(messages, { ...asked, signal: ends }), {
         timeoutMs,
         clock,
         signal,
@@ -87,51 +163,15 @@ export function createModelCaller(model: ChatModel, part: ModelPart, limits: Cal
     }
   };
 
-  const ask = async <T>(
-    messages: readonly ChatMessage[],
-    read: (reply: ChatReply) => T,
-    options: AskOptions,
-  ): Promise<T> => {
-    const { signal } = options;
-    let reasks = 0;
-    let release: (() => void) | null = null;
-    try {
-      // The first permit is waited for before the retry policy's time begins: a queue is not a fault.
-      release = await permits.acquire(signal);
-      return await retry(
-        async () => {
-          release ??= await permits.acquire(signal);
-          try {
-            await rate.wait(signal);
-            return read(await callOnce(messages, options));
-          } finally {
-            release();
-            release = null;
-          }
-        },
-        policy,
-        {
-          classify: (error) => {
-            if (!(error instanceof AttributedError)) return { retry: false, afterMs: null };
-            const { code, retryable } = error.failure;
-            const isUnreadable = code === "empty-reply" || code === "malformed-reply";
-            return { retry: retryable && (!isUnreadable || ++reasks <= maxReasks), afterMs: error.retryAfterMs };
-          },
-          clock,
-          random,
-          signal,
-          onRetry: (error, { delayMs }) =>
-            options.onRetry?.({ failure: attribute(error, boundaryOf(part)).failure, waitedMs: delayMs }),
-        },
-      );
-    } catch (error) {
-      if (signal?.aborted) throw cancelledFailure(part, what, signal);
-      throw error;
-    } finally {
-      release?.();
-    }
+  return {
+    model: model.name,
+    ask: (messages, read, options) =>
+      bounds.run(async () => read(await callOnce(messages, options)), {
+        signal: options.signal,
+        onRetry: options.onRetry,
+        what,
+      }),
   };
-  return { model: model.name, ask };
 }
 
 function requireLimit(part: ModelPart, name: string, value: number, isEnough: boolean): void {

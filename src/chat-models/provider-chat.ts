@@ -19,7 +19,7 @@ import {
 /** Throws a `ConfigurationError` when the name has no provider, a package is missing or a key is. */
 export function providerChat(options: NamedModelOptions): ChatModel {
   const { provider, model } = readName(options);
-  const { role, sampling: { temperature, topP, maxNewTokens: maxOutputTokens } = {} } = options;
+  const { role } = options;
   const name = `${provider.name}/${model}`;
   const libraries = options.libraries ?? installedLibraries;
   if (!libraries.isInstalled("ai") || !libraries.isInstalled(provider.packageName)) {
@@ -50,7 +50,9 @@ export function providerChat(options: NamedModelOptions): ChatModel {
   let loading: Promise<Generate> | null = null;
   return {
     name,
-    complete: async (messages, { tools = [], seed = null, signal } = {}) => {
+    complete: async (messages, { tools = [], seed = null, sampling = {}, signal } = {}) => {
+      const own = { ...options.sampling, ...sampling };
+      const { temperature, topP, maxNewTokens: maxOutputTokens, stop: stopSequences } = own;
       const generate = await (loading ??= loadModel(libraries, { provider, model, settings }));
       try {
         const { inputTokens, outputTokens, ...reply } = await generate(messages, {
@@ -59,6 +61,7 @@ export function providerChat(options: NamedModelOptions): ChatModel {
             temperature,
             topP,
             maxOutputTokens,
+            ...(stopSequences === undefined ? {} : { stopSequences }),
             ...(seed === null ? {} : { seed }),
             ...options.extraBody,
             maxRetries: 0,

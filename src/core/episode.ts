@@ -49,7 +49,10 @@ export type EpisodeEvent =
     }
   /** An episode that an outside program runs through the gateway: how its session was opened. */
   | { readonly type: "session"; readonly session: JsonObject }
-  /** A call of that program, after its turn: what the request added, and what was read out of the action. */
+  /**
+   * A call of that program, after its "turn", or its "agent-reply" where an API model answers: what the request added, and what was
+   * read out of the action.
+   */
   | {
       readonly type: "exchange";
       readonly turn: number;
@@ -70,6 +73,20 @@ export type EpisodeEvent =
       readonly ignored: readonly string[];
       /** Of the dialect's own bookkeeping. */
       readonly response: { readonly hasInstructions: boolean; readonly isStored: boolean } | null;
+    }
+  /** The outside program has ended. */
+  | {
+      readonly type: "program";
+      /** `null`: it was killed. */
+      readonly exitCode: number | null;
+      readonly isTimedOut: boolean;
+      /** The reward that it printed; `null`: it printed none. */
+      readonly reward: number | null;
+      /** The end of what it printed. */
+      readonly stdout: string;
+      readonly stderr: string;
+      /** Of its own: the time of the model's calls is in their events. */
+      readonly durationMs: number;
     }
   /** The program has had the whole answer of this turn. In the journal alone. */
   | { readonly type: "delivered"; readonly turn: number }
@@ -120,8 +137,8 @@ export type Episode = {
   readonly messages: readonly Message[];
   readonly trajectory: Trajectory;
   /**
-   * As in `Renderer`; named in every sample. "no-tokens": an API model was the agent, so the trajectory is empty and nothing
-   * can be trained.
+   * As in `Renderer`; named in every sample. "no-tokens": an API model was the agent, or a program that calls no model of
+   * ours, so the trajectory is empty and nothing can be trained.
    */
   readonly historyPolicy: Sample["historyPolicy"] | "no-tokens";
   readonly events: readonly EpisodeEvent[];

@@ -85,6 +85,8 @@ export function runAgentCommand(options: AgentCommandOptions): Promise<AgentRun>
 export type SessionVariables = {
   readonly url: string;
   readonly key: string;
+  /** Whether the session has a world with tools. */
+  readonly hasWorld: boolean;
   /** What the program is told of its task. */
   readonly line: string;
   /** Of the session. */
@@ -94,7 +96,7 @@ export type SessionVariables = {
 /** The names under which clients look for address and key, and nothing secret of ours. */
 export function sessionVariables(
   variables: Readonly<Record<string, string | undefined>>,
-  { url, key, line, seed }: SessionVariables,
+  { url, key, hasWorld, line, seed }: SessionVariables,
 ): Readonly<Record<string, string>> {
   const kept = ["PATH", "HOME", "TMPDIR", "LANG", "NODE_OPTIONS", "PYTHONPATH", "VIRTUAL_ENV"].flatMap((name) => {
     const value = variables[name];
@@ -104,6 +106,7 @@ export function sessionVariables(
     ...Object.fromEntries(kept),
     ...{ TRAINABLE_AGENTS_BASE_URL: `${url}/v1`, TRAINABLE_AGENTS_SESSION: key, TRAINABLE_AGENTS_TASK: line },
     TRAINABLE_AGENTS_SEED: String(seed),
+    ...(hasWorld ? { TRAINABLE_AGENTS_MCP_URL: `${url}/s/${key}/mcp` } : {}),
     ...{ OPENAI_BASE_URL: `${url}/v1`, OPENAI_API_KEY: key, ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: key },
   };
 }

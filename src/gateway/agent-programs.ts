@@ -1,19 +1,19 @@
 // Episodes that an outside program runs, as schedulers run any others: each opens a session of a gateway of this process, starts
 // the program with its address and key, and collects the reward that it prints. Groups, filters and the store are the scheduler's.
 //
-//   open session ─► program ─┬─ ends with 0 and a reward ──────────► "session_ended", graded
+//   open session ─► program ─┬─ ends with 0 and a reward ──────────► "session_ended", graded; by the world where it used it
 //                            ├─ without a reward, or otherwise ────► "fault"; a limit of the episode: that limit
+//                            ├─ its model did not answer ──────────► "fault" of the engine, whatever it says
 //                            ├─ takes too long: killed as a tree ──► "fault"
 //                            └─ episode cancelled: killed as a tree ► "cancelled"; resumed, it begins again, its tokens dropped
 
 import { createHash, randomBytes } from "node:crypto";
 import {
   attribute,
-  type Engine,
+  type Episode,
   type EpisodeEvent,
   faultAt,
   messageOf,
-  type Renderer,
   type SamplingParams,
   type Task,
 } from "../core/index.ts";
@@ -27,7 +27,11 @@ import { type AgentRun, runAgentCommand, sessionVariables } from "./agent-comman
 import { GatewayHandler } from "./gateway.ts";
 import { serveSocket } from "./serve-socket.ts";
 import { GatewayError } from "./request.ts";
-import { type ClientSampling, Session, type SessionSettings } from "./session.ts";
+import { ProgramWorlds } from "./program-worlds.ts";
+import type { SessionWorlds } from "./session-worlds.ts";
+import { makeSession, type ProgramSession, type SessionModel } from "./program-session.ts";
+import type { ClientSampling } from "./session-sampling.ts";
+import type { SessionSettings } from "./session-settings.ts";
 
 export type AgentProgramsOptions = {
   /** A command line for the shell. */
@@ -39,6 +43,8 @@ export type AgentProgramsOptions = {
   readonly timeoutMs: number;
   /** What a program is told of its task. */
   readonly taskLine: (task: Task) => string;
+  /** What programs may call tools of, and are graded by. @default none: programs have worlds of their own */
+  readonly worlds?: SessionWorlds | null;
   /** Listed by `/v1/models`. @default "policy" */
   readonly modelName?: string;
   /** Programs at once; further episodes wait. @default 64 */
@@ -48,8 +54,6 @@ export type AgentProgramsOptions = {
   /** Takes secrets out of errors. @default nothing is taken out */
   readonly redact?: (text: string) => string;
 };
-
-export type AgentProgramParts = { readonly engine: Engine; readonly renderer: Renderer };
 
 export type AgentEpisodeOptions = {
   readonly sampling: SamplingParams;
@@ -62,18 +66,21 @@ export interface AgentPrograms {
   /** Where programs find the policy; open to sessions of running episodes alone. */
   readonly url: string;
   /** Runs an episode as a run of the program. */
-  runner(parts: AgentProgramParts, options: AgentEpisodeOptions): RunEpisode;
+  runner(answers: SessionModel, options: AgentEpisodeOptions): RunEpisode;
   /** Takes no further requests. Call when no episode runs any more. */
   close(): Promise<void>;
 }
 
 const maxBodyBytes = 32 * 2 ** 20;
+/** Of each output that an episode keeps, from its end, in characters. */
+const longestOutput = 4000;
 
 /** Opens a gateway on a free port of this machine, for programs that are started here. */
 export async function openAgentPrograms(options: AgentProgramsOptions): Promise<AgentPrograms> {
-  const { modelName = "policy", redact = (text) => text } = options;
-  const sessions = new Map<string, Session>();
-  const ofKey = (key: string): Session => {
+  const { modelName = "policy", worlds = null, redact = (text) => text } = options;
+  const sessions = new Map<string, ProgramSession>();
+  const opened = new ProgramWorlds(worlds);
+  const ofKey = (key: string): ProgramSession => {
     const session = sessions.get(hashOf(key));
     if (session !== undefined) return session;
     throw new GatewayError("unauthorized", "Cannot serve the request: no running episode has this key.");
@@ -85,6 +92,7 @@ export async function openAgentPrograms(options: AgentProgramsOptions): Promise<
       },
       find: async (key) => ofKey(key),
       counter: (key) => ofKey(key),
+      world: (key, request) => opened.handle(ofKey(key), request),
     },
     {
       ...{ token: null, modelName, redact, maxBodyBytes, keepAliveMs: 10_000, rowsOf: () => [], admin: null },
@@ -95,16 +103,20 @@ export async function openAgentPrograms(options: AgentProgramsOptions): Promise<
   const address = { host: "127.0.0.1", port: 0, hasToken: false, maxBodyBytes };
   const listener = await serveSocket(handler, address);
   const permits = createSemaphore(options.maxPrograms ?? 64);
-  const runProgram = async (session: Session, key: string, signal: AbortSignal): Promise<AgentRun> => {
+  const runProgram = async (session: ProgramSession, key: string, signal: AbortSignal): Promise<AgentRun> => {
     const release = await permits.acquire(signal);
     const { command, cwd, timeoutMs, variables, maxOutputBytes = 1_000_000 } = options;
     const line = options.taskLine(session.settings.task);
+    const hideKey = createRedactor([key], "[key]");
+    const shown = (text: string): string => redact(hideKey(text)).slice(-longestOutput);
     sessions.set(hashOf(key), session);
     try {
-      const env = sessionVariables(variables, { url: listener.url, key, line, seed: session.settings.seed });
+      const env = sessionVariables(variables, {
+        ...{ url: listener.url, key, hasWorld: worlds !== null, line, seed: session.settings.seed },
+      });
       const run = await runAgentCommand({ command, cwd, env, timeoutMs, maxOutputBytes, signal });
       // Clients of models say in errors which key was wrong.
-      return { ...run, stderr: redact(createRedactor([key], "[key]")(run.stderr)) };
+      return { ...run, stdout: shown(run.stdout), stderr: shown(run.stderr) };
     } finally {
       sessions.delete(hashOf(key));
       release();
@@ -114,30 +126,37 @@ export async function openAgentPrograms(options: AgentProgramsOptions): Promise<
     url: listener.url,
     close: () => listener.close(),
     runner:
-      ({ engine, renderer }, { sampling, clientSampling = "ignore", episode }) =>
+      (answers, { sampling, clientSampling = "ignore", episode }) =>
       async (task, request) => {
         const { episodeId: id, groupId, sampleIndex, seed, signal, onEvent, resumeFrom = [] } = request;
-        const session = new Session(
+        const session = makeSession(
           {
             ...{ id, groupId, sampleIndex, task, seed, clientSampling, maxCalls: 64, unknownTools: "loop" },
             sampling: request.sampling ?? sampling,
             episode: { ...episode, requestTag: request.requestTag ?? "" },
           },
-          { engine, renderer, clock: systemClock, record: async (event) => onEvent(event) },
+          answers,
+          { clock: systemClock, record: async (event) => onEvent(event) },
         );
         const key = `ta-${randomBytes(24).toString("base64url")}`;
-        const facts = fromPlain({ key_sha256: hashOf(key), group: groupId, sample_index: sampleIndex }) as JsonObject;
+        const facts = fromPlain({
+          ...{ key_sha256: hashOf(key), group: groupId, sample_index: sampleIndex },
+          task_line: redact(options.taskLine(task)),
+        }) as JsonObject;
         await beginSession(session, facts, resumeFrom);
-        const ended = await played(session, () => runProgram(session, key, signal), {
-          ...{ signal, timeoutMs: options.timeoutMs },
-        });
+        const program = () => runProgram(session, key, signal);
+        const ended = await played(session, program, { signal, timeoutMs: options.timeoutMs, worlds: opened });
         return { episode: ended, result: episodeSamples(ended), origin: "new" };
       },
   };
 }
 
 /** A program of a process that died does not continue where it stood: another one begins, and the old one's tokens are dropped. */
-async function beginSession(session: Session, facts: JsonObject, recorded: readonly EpisodeEvent[]): Promise<void> {
+async function beginSession(
+  session: ProgramSession,
+  facts: JsonObject,
+  recorded: readonly EpisodeEvent[],
+): Promise<void> {
   if (!recorded.some(({ type }) => type === "session")) return session.open(facts);
   session.restore(recorded.filter((event) => event.type !== "episode-end"));
   await session.reopen(facts);
@@ -145,11 +164,24 @@ async function beginSession(session: Session, facts: JsonObject, recorded: reado
 
 /** Runs the program of a session, and ends the session as it ended. */
 async function played(
-  session: Session,
+  session: ProgramSession,
   run: () => Promise<AgentRun>,
-  { signal, timeoutMs }: { readonly signal: AbortSignal; readonly timeoutMs: number },
-): ReturnType<Session["end"]> {
+  options: { readonly signal: AbortSignal; readonly timeoutMs: number; readonly worlds: ProgramWorlds },
+): Promise<Episode> {
+  try {
+    return await playedIn(session, run, options);
+  } finally {
+    await options.worlds.close(session);
+  }
+}
+
+async function playedIn(
+  session: ProgramSession,
+  run: () => Promise<AgentRun>,
+  { signal, timeoutMs, worlds }: Parameters<typeof played>[2],
+): Promise<Episode> {
   const { id } = session.settings;
+  const startedAt = systemClock.now();
   let finished: AgentRun;
   try {
     finished = await run();
@@ -159,8 +191,21 @@ async function played(
     return session.end("fault", faultAt("gateway", "program-not-started", message, { cause: error }).failure);
   }
   if (signal.aborted) return session.end("cancelled");
-  const { exitCode, isTimedOut, reward, stderr } = finished;
-  if (exitCode === 0 && !isTimedOut && reward !== null) {
+  const { exitCode, isTimedOut, reward, stdout, stderr } = finished;
+  const durationMs = Math.max(0, systemClock.now() - startedAt - session.modelMs);
+  await session.add({ type: "program", exitCode, isTimedOut, reward, stdout, stderr, durationMs });
+  // What a program does, or says, without the answers that it requested says nothing of the model.
+  if (session.fault !== null) return session.end("fault", session.fault);
+  const isDone = exitCode === 0 && !isTimedOut;
+  if (isDone && worlds.grades(session, reward)) {
+    try {
+      await session.grade(await worlds.grade(session));
+    } catch (error) {
+      return session.end("fault", attribute(error, "grader").failure);
+    }
+    return session.end(session.limit ?? "session_ended");
+  }
+  if (isDone && reward !== null) {
     await session.grade({ reward, metrics: {}, log: "", info: new Map() });
     return session.end(session.limit ?? "session_ended");
   }

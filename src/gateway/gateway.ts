@@ -16,10 +16,12 @@ import {
   type GatewayRequest,
 } from "./request.ts";
 import { readBody, samplingShape } from "./dialects/request-fields.ts";
+import type { ProgramRequest } from "./forward/forward-request.ts";
 import { LeftWork } from "./left-work.ts";
 import { messagesDialect } from "./dialects/messages.ts";
 import { responsesDialect } from "./dialects/responses.ts";
-import type { Session, SessionCall } from "./session.ts";
+import type { ProgramSession } from "./program-session.ts";
+import type { SessionCall } from "./session.ts";
 import type { Sessions } from "./sessions.ts";
 
 export type GatewayHttpRequest = {
@@ -104,13 +106,13 @@ const endSchema = rewardSchema.extend({ reward: z.number().optional() });
 
 /** Answers requests. */
 export class GatewayHandler {
-  readonly #sessions: Pick<Sessions, "counter" | "find" | "open">;
+  readonly #sessions: Pick<Sessions, "counter" | "find" | "open" | "world">;
   readonly #options: GatewayHandlerOptions;
   readonly #guard: DiskGuard;
   /** Sessions whose keys nobody was told. */
   readonly #left = new LeftWork<Awaited<ReturnType<Sessions["create"]>>>();
 
-  constructor(sessions: Pick<Sessions, "counter" | "find" | "open">, options: GatewayHandlerOptions) {
+  constructor(sessions: Pick<Sessions, "counter" | "find" | "open" | "world">, options: GatewayHandlerOptions) {
     this.#sessions = sessions;
     this.#options = options;
     this.#guard = new DiskGuard(
@@ -170,12 +172,13 @@ export class GatewayHandler {
       );
     }
     const parsed = parseJson(body, headers["content-type"]);
-    if (!counts) await this.#guard.check();
-    if (counts) {
-      const counter = this.#sessions.counter(key);
-      return json(200, { input_tokens: counter.countTokens(dialect.read(parsed, counter.items)) });
-    }
+    const suffix = `${counts ? "/count_tokens" : ""}${/\?[\w=&-]*$/.exec(url)?.[0] ?? ""}`;
+    const sent: ProgramRequest = { text: body.toString("utf8"), body: parsed, suffix, headers };
+    if (counts) return this.#count(dialect, sent, this.#sessions.counter(key));
+    await this.#guard.check();
     const session = await this.#guard.recorded(this.#sessions.find(key));
+    const forwarded = "forward" in session ? await this.#guard.recorded(session.forward(dialect, sent)) : null;
+    if (forwarded !== null) return forwarded;
     const request = dialect.read(parsed, session.items);
     const digest = hash("sha256", Buffer.concat([Buffer.from(`${url}\n`), body]));
     const call = session.begin(request, { dialect: dialect.name, digest });
@@ -198,6 +201,19 @@ export class GatewayHandler {
         if (call.deltas.isTold) call.delivered();
       },
     };
+  }
+
+  async #count(
+    dialect: Dialect,
+    sent: ProgramRequest,
+    counter: ReturnType<Sessions["counter"]>,
+  ): Promise<GatewayHttpResponse> {
+    if (!("forward" in counter)) {
+      return json(200, { input_tokens: counter.countTokens(dialect.read(sent.body, counter.items)) });
+    }
+    const forwarded = await counter.forward(dialect, sent);
+    if (forwarded !== null) return forwarded;
+    throw new GatewayError("not-found", "Cannot count the tokens of the request: the API model has no path for it.");
   }
 
   async *#stream(call: SessionCall, dialect: Dialect, request: GatewayRequest): AsyncGenerator<string> {
@@ -298,7 +314,7 @@ export class GatewayHandler {
       Array.isArray(value) ? value.join(", ") : (value as string | undefined),
     ]);
     const given = { method, url, headers: Object.fromEntries(single) as Record<string, string | undefined> };
-    return this.#managed.world(key, { ...given, body: body.toString("utf8") });
+    return this.#sessions.world(key, { ...given, body: body.toString("utf8") });
   }
 
   /** Whether requests are served; a disk that refuses writes is told with its reason, and a server that is about to end. */
@@ -322,7 +338,7 @@ export class GatewayHandler {
     throw new GatewayError("not-found", "Cannot find sessions: each is that of an episode, opened and ended with it.");
   }
 
-  #view(session: Session): Record<string, unknown> {
+  #view(session: ProgramSession): Record<string, unknown> {
     const { settings, turns, running, reward, counters } = session;
     const { id, groupId, sampleIndex, task } = settings;
     return {

@@ -12,6 +12,16 @@ import type { ResponseFacts } from "./request.ts";
 /** The tools of a request; equal ones are one object within a session. */
 export type ToolSet = { readonly tools: readonly Tool[]; readonly key: string };
 
+/** What histories know of an answered call, wherever its answer came from. */
+export type Answered<T> = {
+  /** The call whose conversation this one's messages follow; `null`: they are the whole conversation. */
+  readonly basis: T | null;
+  /** What the client added to the basis, as it sent it. */
+  readonly messages: readonly Message[];
+  readonly tools: ToolSet;
+  readonly action: ParsedAction;
+};
+
 /** A sampled turn, where its conversation stands. */
 export type SampledTurn = {
   readonly turn: Turn;
@@ -40,9 +50,9 @@ export type SampledTurn = {
 };
 
 /** Where a request continues what is known. */
-export type Continuation = {
+export type Continuation<T = SampledTurn> = {
   /** `null`: nothing sampled is continued. */
-  readonly basis: SampledTurn | null;
+  readonly basis: T | null;
   /** Messages of the request that the basis covers. */
   readonly covered: number;
   /** Leading messages that were seen before, in this order; `covered` or more. */
@@ -50,23 +60,23 @@ export type Continuation = {
   /** The conversation is known, with other tools. */
   readonly hasOtherTools: boolean;
   /** Answers among the known messages that were sampled here, by their place. */
-  readonly sampled: ReadonlyMap<number, SampledTurn>;
+  readonly sampled: ReadonlyMap<number, T>;
 };
 
-type Place = {
+type Place<T> = {
   /** By kind and text: a long text that is joined to its kind would be copied for every comparison. */
-  readonly next: Map<string, Map<string, Place>>;
+  readonly next: Map<string, Map<string, Place<T>>>;
   /** Where answers lead whose clients may have them otherwise than they were given; the latest last. */
-  readonly echoes: Map<string, Place[]>;
-  turns: SampledTurn[];
+  readonly echoes: Map<string, Place<T>[]>;
+  turns: T[];
   /** The step that was taken last: comparing a long text is many times cheaper than hashing it. */
-  recent: { readonly key: MessageKey; readonly place: Place } | null;
+  recent: { readonly key: MessageKey; readonly place: Place<T> } | null;
 };
 
-export class History {
-  readonly #root = emptyPlace();
+export class History<T extends Answered<T> = SampledTurn> {
+  readonly #root = emptyPlace<T>();
   /** Behind the answer of each turn. */
-  readonly #places = new Map<SampledTurn, Place>();
+  readonly #places = new Map<T, Place<T>>();
   readonly #toolSets = new Map<string, ToolSet>();
 
   toolSet(tools: readonly Tool[]): ToolSet {
@@ -79,14 +89,14 @@ export class History {
   }
 
   /** `messages`: with their results resolved (see `call-results.ts`). */
-  find(messages: readonly Message[], tools: ToolSet): Continuation {
+  find(messages: readonly Message[], tools: ToolSet): Continuation<T> {
     const keys = messageKeys(messages);
-    let place: Place | undefined = this.#root;
+    let place: Place<T> | undefined = this.#root;
     let known = 0;
-    let basis: SampledTurn | null = null;
+    let basis: T | null = null;
     let covered = 0;
     let hasOtherTools = false;
-    const sampled = new Map<number, SampledTurn>();
+    const sampled = new Map<number, T>();
     for (let at = 0; at < keys.length; at++) {
       place = follow(place, keys[at]!, messages[at]!);
       if (place === undefined) break;
@@ -101,7 +111,7 @@ export class History {
     return { basis, covered, known, hasOtherTools, sampled };
   }
 
-  add(turn: SampledTurn): void {
+  add(turn: T): void {
     const { basis, messages, action } = turn;
     let place = (basis === null ? undefined : this.#places.get(basis)) ?? this.#root;
     // Results are told apart by the calls that they answer.
@@ -119,12 +129,12 @@ export class History {
   }
 }
 
-function emptyPlace(): Place {
+function emptyPlace<T>(): Place<T> {
   return { next: new Map(), echoes: new Map(), turns: [], recent: null };
 }
 
 /** Where a message of a client leads. Of answers that it may be, the one whose call ids it has, else the one that reads so. */
-function follow(place: Place, key: MessageKey, message: Message): Place | undefined {
+function follow<T extends Answered<T>>(place: Place<T>, key: MessageKey, message: Message): Place<T> | undefined {
   const asGiven = next(place, key);
   const echoed = message.role === "assistant" ? place.echoes.get(key.text) : undefined;
   if (echoed === undefined || message.role !== "assistant") return asGiven;
@@ -132,7 +142,7 @@ function follow(place: Place, key: MessageKey, message: Message): Place | undefi
   return places.findLast(({ turns }) => turns.some((turn) => hasIds(turn, message))) ?? places.at(-1);
 }
 
-function next(place: Place, key: MessageKey): Place | undefined {
+function next<T>(place: Place<T>, key: MessageKey): Place<T> | undefined {
   const { recent } = place;
   if (recent !== null && recent.key.kind === key.kind && recent.key.text === key.text) return recent.place;
   const known = place.next.get(key.kind)?.get(key.text);
@@ -140,11 +150,11 @@ function next(place: Place, key: MessageKey): Place | undefined {
   return known;
 }
 
-function step(place: Place, key: MessageKey): Place {
+function step<T>(place: Place<T>, key: MessageKey): Place<T> {
   return next(place, key) ?? lead(place, key, emptyPlace());
 }
 
-function lead(place: Place, key: MessageKey, to: Place): Place {
+function lead<T>(place: Place<T>, key: MessageKey, to: Place<T>): Place<T> {
   const ofKind = place.next.get(key.kind);
   if (ofKind === undefined) place.next.set(key.kind, new Map([[key.text, to]]));
   else ofKind.set(key.text, to);
@@ -153,7 +163,7 @@ function lead(place: Place, key: MessageKey, to: Place): Place {
 }
 
 /** Of turns whose answers look alike, the one whose call ids or reasoning the client echoes, else the latest. */
-function choose(turns: readonly SampledTurn[], message: Message, tools: ToolSet): SampledTurn | null {
+function choose<T extends Answered<T>>(turns: readonly T[], message: Message, tools: ToolSet): T | null {
   const fitting = turns.filter((turn) => turn.tools === tools);
   if (fitting.length <= 1 || message.role !== "assistant") return fitting.at(-1) ?? null;
   return (
@@ -164,7 +174,7 @@ function choose(turns: readonly SampledTurn[], message: Message, tools: ToolSet)
 }
 
 /** Whether a client echoes the ids under which the calls of an answer were given out. */
-function hasIds({ action: { toolCalls } }: SampledTurn, message: AssistantMessage): boolean {
+function hasIds({ action: { toolCalls } }: Pick<SampledTurn, "action">, message: AssistantMessage): boolean {
   return toolCalls.length > 0 && toolCalls.every(({ id }, place) => id === message.toolCalls[place]?.id);
 }
 
@@ -178,13 +188,13 @@ export function conversationOf(turn: SampledTurn): Message[] {
 }
 
 /** The same up to the answer, as its client has it: answers by what it was told. */
-export function seenPrompt(turn: SampledTurn): Message[] {
+export function seenPrompt<T extends Answered<T>>(turn: T): Message[] {
   const parts: (readonly Message[])[] = [turn.messages];
   for (let at = turn.basis; at !== null; at = at.basis) parts.push([...at.messages, seenAnswer(at)]);
   return parts.toReversed().flat();
 }
 
-export function seenAnswer({ action }: SampledTurn): AssistantMessage {
+export function seenAnswer({ action }: Pick<Answered<never>, "action">): AssistantMessage {
   return { role: "assistant", content: action.content, reasoning: null, toolCalls: action.toolCalls };
 }
 

@@ -1,5 +1,6 @@
 // Public entry: the gateway, through which agent programs of others sample from the policy, and are recorded.
 
+import type { ApiModel } from "../chat-models/index.ts";
 import { defaultSampling, type Engine, type Episode, type Renderer, type SamplingParams } from "../core/index.ts";
 import type { Listener } from "../http/index.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
@@ -7,13 +8,14 @@ import { type EpisodeOptions, type ExportSamples, type GroupPolicy, keepAllGroup
 import { type Disk, type FileRunStore, openRunFolder, type ResumedRun } from "../store/index.ts";
 import { GatewayHandler, type GatewayHttpRequest, type GatewayHttpResponse } from "./gateway.ts";
 import { serveSocket } from "./serve-socket.ts";
+import type { SessionModel } from "./program-session.ts";
 import type { SessionWorlds, WorldAnswer } from "./session-worlds.ts";
-import type { ClientSampling, SessionCounters } from "./session.ts";
+import type { SessionCounters } from "./session.ts";
+import type { ClientSampling } from "./session-sampling.ts";
 import { Sessions } from "./sessions.ts";
 
 export {
   type AgentEpisodeOptions,
-  type AgentProgramParts,
   type AgentPrograms,
   type AgentProgramsOptions,
   openAgentPrograms,
@@ -21,9 +23,18 @@ export {
 export { GatewayError } from "./request.ts";
 export type { ClientSampling, GatewayHttpRequest, GatewayHttpResponse, SessionCounters, SessionWorlds, WorldAnswer };
 
-export type GatewayParts = {
-  readonly engine: Engine;
-  readonly renderer: Renderer;
+/** The policy, or what answers in its place. */
+type AnsweringParts =
+  | { readonly engine: Engine; readonly renderer: Renderer; readonly apiModel?: never }
+  /** An API model that is evaluated: a conversation is recorded, and nothing is trained. */
+  | {
+      /** `null`: programs call models of their own. */
+      readonly apiModel: ApiModel | null;
+      readonly engine?: never;
+      readonly renderer?: never;
+    };
+
+export type GatewayParts = AnsweringParts & {
   /** Begun by the caller, and closed by it after the gateway. */
   readonly store: Pick<FileRunStore, "append" | "appendGroup" | "record" | "kept"> & {
     /** While it refuses writes, requests get 503 and `/health` says why. @default calls wait for the store */
@@ -115,9 +126,11 @@ export interface Gateway {
 /** Makes a gateway. Sends nothing to the engine before the first request. */
 export function createGateway(parts: GatewayParts, options: GatewayOptions = {}): Gateway {
   const { token = null, clock = systemClock, maxBodyBytes = 32 * 2 ** 20, redact = (text) => text } = options;
-  const { exportSamples = () => [], rowsOf = () => [], worlds = null, ...rest } = parts;
+  const { exportSamples = () => [], rowsOf = () => [], worlds = null, store, apiModel, engine, renderer } = parts;
+  const answers: SessionModel =
+    apiModel === undefined ? { type: "policy", engine, renderer } : { type: "api", model: apiModel };
   const sessions = new Sessions(
-    { ...rest, exportSamples, worlds, clock },
+    { answers, store, exportSamples, worlds, clock },
     {
       seed: options.seed ?? 0,
       sampling: { ...defaultSampling, ...options.sampling },

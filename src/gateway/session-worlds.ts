@@ -4,7 +4,7 @@
 import { attribute, type Episode, type Failure, type Grade, type StopReason } from "../core/index.ts";
 import { deriveSeed } from "../lib/random.ts";
 import { GatewayError } from "./request.ts";
-import type { Session } from "./session.ts";
+import type { ProgramSession } from "./program-session.ts";
 
 /** An answer of a session's world to a client of its tools. */
 export type WorldAnswer = {
@@ -68,7 +68,7 @@ export function answererIn(worlds: SessionWorlds | null): "environment" | "loop"
  * `worlds`: `null` for a session without a world.
  */
 export async function endWithWorld(
-  session: Session,
+  session: ProgramSession,
   stopReason: StopReason,
   { worlds, onFault }: { readonly worlds: SessionWorlds | null; readonly onFault: (error: unknown) => void },
 ): Promise<Episode> {

@@ -13,26 +13,28 @@ import {
   type EpisodeEvent,
   type Failure,
   type Grade,
-  outcomeOf,
   type ParsedAction,
   type Renderer,
   type SamplingParams,
   type StopReason,
-  type Task,
   toolFromDefinition,
 } from "../core/index.ts";
 import type { Clock } from "../lib/clock.ts";
 import { DeadlineRunner } from "../lib/deadline.ts";
 import { deriveSeed } from "../lib/random.ts";
 import type { JsonObject } from "../python-semantics/json/index.ts";
-import { type EpisodeOptions, resolveOptions, sampleTurn } from "../rollout/index.ts";
+import { resolveOptions, sampleTurn } from "../rollout/index.ts";
 import { makeTurn } from "../trajectories/index.ts";
-import { type ClientSampling, samplingOfCall } from "./session-sampling.ts";
+import { OpenFaults } from "./open-faults.ts";
+import { endedEpisode } from "./session-episode.ts";
+import { spentLimit } from "./session-room.ts";
+import { samplingOfCall } from "./session-sampling.ts";
+import type { SessionSettings } from "./session-settings.ts";
 import { type ReadingOptions, shownAction, shownFinish } from "./shown-action.ts";
 import { stopStringsOf } from "./stop-strings.ts";
 import { Deltas, answerReader } from "./streaming.ts";
 import { type UnusedCounters, UnusedFields, unusedNames } from "./unused-fields.ts";
-import { gradeAtEnd, gradeSoFar, type Prompt, type PromptCounters, SessionRecord } from "./record.ts";
+import { gradeSoFar, type Prompt, type PromptCounters, SessionRecord } from "./record.ts";
 import { conversationOf, type SampledTurn } from "./history.ts";
 import {
   type DialectName,
@@ -42,33 +44,12 @@ import {
   type SampledItems,
 } from "./request.ts";
 
-export type { ClientSampling } from "./session-sampling.ts";
-
 export type SessionParts = {
   readonly engine: Engine;
   readonly renderer: Renderer;
   /** Resolves once the event has left the process. */
   readonly record: (event: EpisodeEvent) => Promise<void>;
   readonly clock: Clock;
-};
-
-export type SessionSettings = {
-  readonly id: string;
-  readonly groupId: string;
-  readonly sampleIndex: number;
-  readonly task: Task;
-  readonly seed: number;
-  readonly sampling: SamplingParams;
-  readonly clientSampling: ClientSampling;
-  /** "environment": the session's world answers calls of tools that do not exist, so they are calls like every other. */
-  readonly unknownTools: "environment" | "loop";
-  /** Calls in flight at once, at least 1. */
-  readonly maxCalls: number;
-  /** As of an episode: limits, retries, deadlines, what to do when the server aborts. */
-  readonly episode: Pick<
-    EpisodeOptions,
-    "limits" | "retry" | "turnTimeoutMs" | "engineAbort" | "requestTag" | "seedTurns"
-  >;
 };
 
 /** How prompts came about, and what was not done as a client said. */
@@ -128,6 +109,9 @@ export class Session {
   /** How often the program began again: a call of an earlier time is not recorded. */
   #generation = 0;
   #grade: Grade | null = null;
+  readonly #faults = new OpenFaults();
+  /** What calls of the model took so far, those that ran beside one another counted one by one, in milliseconds. */
+  modelMs = 0;
   /** The limit at which its last call was refused, for readers alone; `null`: none was, or another was served since. */
   limit: "max_turns" | "max_tokens" | "context_length" | null = null;
 
@@ -172,6 +156,16 @@ export class Session {
 
   get reward(): number | null {
     return this.#grade?.reward ?? null;
+  }
+
+  /** The first call that was not answered for a fault of the engine, and that the program has not made up for. */
+  get fault(): Failure | null {
+    return this.#faults.first;
+  }
+
+  /** Records an event beside the calls. */
+  add(event: Extract<EpisodeEvent, { readonly type: "program" }>): Promise<void> {
+    return this.#emit(event);
   }
 
   /** Records how the session was opened. */
@@ -297,56 +291,29 @@ export class Session {
     if (unread.length > 0) await this.#emit({ type: "undelivered", turns: unread.map(({ index }) => index) });
     await this.#emit({ type: "episode-end", stopReason, failure });
     for (const { buffer } of this.#record.sampled) buffer?.close();
-    return this.#episode(stopReason, failure);
+    const last = this.#record.sampled.at(-1);
+    return endedEpisode(this.settings, {
+      ...{ stopReason, failure, grade: this.#grade, events: this.#events, problems: this.#record.problems },
+      messages: last === undefined ? [] : [...conversationOf(last)],
+      trajectory: { turns: this.#record.turns },
+      historyPolicy: this.#parts.renderer.historyPolicy,
+    });
   }
 
   #forget(): void {
     this.#generation++;
     this.#record.forget();
     this.#byDigest.clear();
+    this.#faults.clear();
     this.#grade = null;
   }
 
-  #episode(stopReason: StopReason, failure: Failure | null): Episode {
-    const { id, groupId, sampleIndex, task, seed } = this.settings;
-    const outcome = outcomeOf(stopReason);
-    // An episode that did not come to its end is not graded, whatever was said of it on the way.
-    const grade =
-      outcome === "completed" || outcome === "truncated"
-        ? gradeAtEnd(this.#grade, { trajectory: { turns: this.#record.turns }, events: this.#events })
-        : null;
-    const last = this.#record.sampled.at(-1);
-    return {
-      ...{ id, groupId, sampleIndex, task, seed, outcome, stopReason, failure, grade },
-      reward: grade?.reward ?? null,
-      info: grade?.info ?? new Map(),
-      messages: last === undefined ? [] : [...conversationOf(last)],
-      trajectory: { turns: this.#record.turns },
-      historyPolicy: this.#parts.renderer.historyPolicy,
-      events: this.#events,
-      problems: this.#record.problems,
-    };
-  }
-
   #checkRoom(): void {
-    const { maxCalls, episode, id } = this.settings;
-    const { maxTurns = Infinity, maxSampledTokens = null } = episode.limits ?? {};
-    if (this.#running >= maxCalls) {
-      throw new GatewayError(
-        "rate-limited",
-        `Cannot serve the request: session "${id}" has ${this.#running} calls in flight, the most that it may have.`,
-        { retryAfterMs: 1000 },
-      );
-    }
-    const spent =
-      this.#record.sampled.length + this.#running >= maxTurns
-        ? `${maxTurns} turns`
-        : maxSampledTokens !== null && this.#record.sampledTokens >= maxSampledTokens
-          ? `${maxSampledTokens} tokens`
-          : null;
+    const { sampled, sampledTokens } = this.#record;
+    const spent = spentLimit(this.settings, { running: this.#running, answered: sampled.length, sampledTokens });
     if (spent === null) return;
-    this.limit = spent.endsWith("turns") ? "max_turns" : "max_tokens";
-    throw new GatewayError("session-ended", `Cannot serve the request: session "${id}" has had its ${spent}.`);
+    this.limit = spent.limit;
+    throw spent.error;
   }
 
   async #sample(call: RunningCall): Promise<GatewayAnswer> {
@@ -374,7 +341,7 @@ export class Session {
         },
         { options, deadlines, attempts },
       ).catch((error: unknown) => {
-        throw this.#gatewayError(error, prompt.buffer.length);
+        throw this.#gatewayError(error, prompt.buffer.length, request.messages);
       });
       if (this.#isEnded || generation !== this.#generation) throw endedError(this.settings.id);
       const finish = next.type === "read" ? shownFinish(result, renderer, stop) : result.finish;
@@ -387,7 +354,9 @@ export class Session {
       );
       this.#record.addTurn(turn);
       const { usage } = result;
-      const recording = this.#emit({ type: "turn", turn, attempts, usage, durationMs: clock.now() - start });
+      const durationMs = clock.now() - start;
+      this.modelMs += durationMs;
+      const recording = this.#emit({ type: "turn", turn, attempts, usage, durationMs });
       if (next.type === "read") return this.#read(call, { turn, recording, cachedTokens: usage.cachedTokens });
       await recorded(recording);
       // What was told of the discarded tokens cannot be taken back: the client requests the turn again.
@@ -424,6 +393,7 @@ export class Session {
       tools: basis !== null && basis.tools === tools ? null : tools.tools.map(({ definition }) => definition),
     });
     await recorded(Promise.all([recording, exchange]));
+    this.#faults.answered(running.request.messages);
     this.limit = null;
     return this.#answerOf(sampled, cachedTokens);
   }
@@ -457,15 +427,17 @@ export class Session {
     return open;
   }
 
-  #gatewayError(error: unknown, promptTokens: number): GatewayError {
+  #gatewayError(error: unknown, promptTokens: number, messages: GatewayRequest["messages"]): GatewayError {
     if (this.#isEnded) return endedError(this.settings.id);
-    const { code, message, retryable } = attribute(error, "engine").failure;
+    const { failure } = attribute(error, "engine");
+    const { code, message, retryable } = failure;
     if (code === "context-length") {
       this.limit = "context_length";
       const most = this.settings.episode.limits?.maxContextTokens ?? null;
       const context = most === null ? null : { tokens: promptTokens, most };
       return new GatewayError("context-length", message, { context, cause: error });
     }
+    this.#faults.add(failure, messages);
     if (!retryable) return new GatewayError("engine-failed", message, { cause: error });
     const afterMs = error instanceof AttributedError ? error.retryAfterMs : null;
     return new GatewayError("overloaded", message, { retryAfterMs: afterMs ?? 2000, cause: error });

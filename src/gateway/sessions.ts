@@ -6,16 +6,7 @@
 //                     └─ process stops ────► in the journal; the next process takes it up ┘
 
 import { hash, randomBytes } from "node:crypto";
-import type {
-  Engine,
-  Episode,
-  EpisodeEvent,
-  Grade,
-  Renderer,
-  SamplingParams,
-  StopReason,
-  Task,
-} from "../core/index.ts";
+import type { Episode, EpisodeEvent, Grade, SamplingParams, StopReason, Task } from "../core/index.ts";
 import type { Clock } from "../lib/clock.ts";
 import { deriveSeed } from "../lib/random.ts";
 import { fromPlain, type JsonObject, toPlain } from "../python-semantics/json/index.ts";
@@ -33,12 +24,14 @@ import {
 import type { EpisodeJournal, RunStore } from "../store/index.ts";
 import { GatewayError } from "./request.ts";
 import { SessionRecord } from "./record.ts";
-import { type ClientSampling, Session } from "./session.ts";
+import { makeSession, type ProgramSession, type SessionModel, unopenedSession } from "./program-session.ts";
+import type { Session } from "./session.ts";
+import type { ClientSampling } from "./session-sampling.ts";
+import type { ForwardedSession } from "./forward/forwarded-session.ts";
 import { answererIn, endWithWorld, openWorld, type SessionWorlds, type WorldAnswer } from "./session-worlds.ts";
 
 export type SessionsParts = {
-  readonly engine: Engine;
-  readonly renderer: Renderer;
+  readonly answers: SessionModel;
   readonly store: Pick<RunStore, "append" | "appendGroup"> & Pick<EpisodeJournal, "record" | "kept">;
   /** Rows that are stored beside a kept group. */
   readonly exportSamples: ExportSamples;
@@ -80,7 +73,7 @@ export type NewSession = {
 };
 
 type OpenSession = {
-  readonly session: Session;
+  readonly session: ProgramSession;
   readonly facts: SessionFacts;
   /** Hash of the key that is good now. */
   keyHash: string;
@@ -125,7 +118,7 @@ export class Sessions {
   /** Ids of all groups that ever began. */
   readonly #begun = new Set<string>();
   /** By the hashes of their keys. */
-  readonly #opening = new Map<string, Promise<{ readonly session: Session }>>();
+  readonly #opening = new Map<string, Promise<{ readonly session: ProgramSession }>>();
   /** Ids that are being opened. */
   readonly #openingIds = new Set<string>();
   /** In flight: the end of a session. */
@@ -140,12 +133,12 @@ export class Sessions {
     this.#sweepLater();
   }
 
-  get open(): readonly Session[] {
+  get open(): readonly ProgramSession[] {
     return [...this.#open.values()].map(({ session }) => session);
   }
 
   /** The session of a key. Opens one where first use does; throws a `GatewayError` otherwise. */
-  async find(key: string): Promise<Session> {
+  async find(key: string): Promise<ProgramSession> {
     const keyHash = hashOf(key);
     const known = this.#known(keyHash);
     if (known !== null) return known;
@@ -157,15 +150,17 @@ export class Sessions {
   }
 
   /** What counts the tokens of a session's prompts, or of one that its first turn would open: counting opens none. */
-  counter(key: string): Pick<Session, "items" | "countTokens"> {
+  counter(key: string): Pick<Session, "items" | "countTokens"> | ForwardedSession {
     const known = this.#known(hashOf(key));
     if (known !== null) return known;
-    const record = new SessionRecord(this.#parts.renderer, "");
+    const { answers, clock } = this.#parts;
+    if (answers.type === "api") return unopenedSession(answers, { ...this.#options, task: taskOf("", 0), clock });
+    const record = new SessionRecord(answers.renderer, "");
     return { items: record, countTokens: (request) => record.countTokens(request) };
   }
 
   /** `null`: first use opens it. Throws a `GatewayError` where it does not. */
-  #known(keyHash: string): Session | null {
+  #known(keyHash: string): ProgramSession | null {
     const id = this.#byKey.get(keyHash);
     const known = id === undefined ? undefined : this.#open.get(id);
     if (known !== undefined) return known.session;
@@ -183,7 +178,7 @@ export class Sessions {
   }
 
   /** Throws a `GatewayError` where there is none. */
-  get(id: string): Session {
+  get(id: string): ProgramSession {
     const open = this.#open.get(id);
     if (open === undefined)
       throw new GatewayError("not-found", `Cannot find session "${id}": it has ended, or never began.`);
@@ -209,7 +204,10 @@ export class Sessions {
   }
 
   /** The key is shown once, and stored nowhere. */
-  async create(request: NewSession, key = newKey()): Promise<{ readonly session: Session; readonly key: string }> {
+  async create(
+    request: NewSession,
+    key = newKey(),
+  ): Promise<{ readonly session: ProgramSession; readonly key: string }> {
     const { maxSessions } = this.#options;
     if (this.#open.size + this.#openingIds.size >= maxSessions) {
       throw new GatewayError(
@@ -230,7 +228,7 @@ export class Sessions {
     }
   }
 
-  async #create(given: NewSession, id: string, keyHash: string): Promise<Session> {
+  async #create(given: NewSession, id: string, keyHash: string): Promise<ProgramSession> {
     const world = await openWorld(this.#parts.worlds, { ...given, id, runSeed: this.#options.seed });
     // A session with a world is about the world's task, unless it says otherwise.
     const request = world === null ? given : { ...given, task: given.task ?? world };
@@ -245,7 +243,7 @@ export class Sessions {
   async #createIn(
     request: NewSession,
     { id, keyHash, world }: { readonly id: string; readonly keyHash: string; readonly world: string | null },
-  ): Promise<Session> {
+  ): Promise<ProgramSession> {
     const { groupSize: defaultSize, seed } = this.#options;
     const { task = request.group ?? id, group: groupName = request.task ?? id } = request;
     // A session that names neither is compared with no other.
@@ -356,10 +354,10 @@ export class Sessions {
     this.#cancelSweep = null;
   }
 
-  #add(task: Task, facts: SessionFacts, own: { readonly id: string; readonly seed: number }): Session {
+  #add(task: Task, facts: SessionFacts, own: { readonly id: string; readonly seed: number }): ProgramSession {
     const { sampling, clientSampling, maxCalls, episode } = this.#options;
-    const { engine, renderer, store, clock } = this.#parts;
-    const session = new Session(
+    const { answers, store, clock } = this.#parts;
+    const session = makeSession(
       {
         unknownTools: answererIn(facts.environment_task === undefined ? null : this.#parts.worlds),
         ...{ ...own, task, clientSampling, maxCalls, groupId: facts.group, sampleIndex: facts.sample_index },
@@ -367,7 +365,8 @@ export class Sessions {
         // A server may still execute the last calls of a process that died, and refuses second ones of the same ids.
         episode: { ...episode, requestTag: this.#requestTag },
       },
-      { engine, renderer, clock, record: (event) => store.record(own.id, event) },
+      answers,
+      { clock, record: (event) => store.record(own.id, event) },
     );
     this.#open.set(own.id, { session, facts, keyHash: facts.key_sha256 });
     this.#byKey.set(facts.key_sha256, own.id);

@@ -83,6 +83,7 @@ export async function scoreEpisode(episode: Episode, gradeFault: FaultGrader): P
     outcome,
     ending: failure === null ? (endingOf(episode) ?? stopReason) : `${failure.boundary}/${failure.code}`,
     ...countActions(conversation),
+    ...programCalls(events),
     turns: events.filter(({ type }) => type === "turn" || type === "agent-reply").length,
     problems: count(episode.problems.map(({ code }) => code)),
     agentCost: agent.cost,
@@ -111,6 +112,13 @@ export function onceEach(
     return isNew;
   });
   return { scores: kept, repeated: scores.length - kept.length };
+}
+
+/** Calls of tools that an outside program was answered, which it carries out itself; nothing of any other episode. */
+function programCalls(events: Episode["events"]): { readonly toolCalls?: number } {
+  const actions = events.flatMap((event) => (event.type === "exchange" ? [event.action] : []));
+  const isProgram = events.some(({ type }) => type === "session");
+  return isProgram ? { toolCalls: actions.reduce((sum, { toolCalls }) => sum + toolCalls.length, 0) } : {};
 }
 
 /** What the agent did in a conversation. */

@@ -134,6 +134,10 @@ export function viewEvent(event: EpisodeEvent): EventView {
       return { type };
     case "exchange":
       return { type, turn: event.turn, reasoning: event.action.reasoning, text: event.action.content };
+    case "program": {
+      const { exitCode, isTimedOut, reward, stdout, stderr, durationMs } = event;
+      return { type, exit_code: exitCode, is_timed_out: isTimedOut, reward, stdout, stderr, duration_ms: durationMs };
+    }
     case "restart":
       return { type, turns: event.turns };
     case "close-failure":

@@ -177,7 +177,7 @@ export function summaryOf(episode: Episode): Omit<UnnumberedSummary, "place"> {
     sampledTokens += turn.sampledTokens.length;
   }
   for (const event of episode.events) {
-    if (event.type === "decision") decisions++;
+    if (event.type === "decision" || event.type === "exchange") decisions++;
     durationMs += (event as { readonly durationMs?: number }).durationMs ?? 0;
   }
   const { samples, trainedTokens, longest } = countSamples(episode);

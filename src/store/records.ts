@@ -252,7 +252,7 @@ const otherEvents = {
   },
   session: { session: jsonObject },
   exchange: {
-    turn: number,
+    turn: [number, "of the turn, or of the agent-reply, before it"],
     call: number,
     dialect: oneOf<Exchange["dialect"]>(["chat", "messages", "responses", "completions"]),
     digest: [text, "SHA-256 of the request"],
@@ -265,6 +265,14 @@ const otherEvents = {
     response: nullable(
       record<NonNullable<Exchange["response"]>>("ResponseFacts", { hasInstructions: boolean, isStored: boolean }),
     ),
+  },
+  program: {
+    exitCode: [nullable(number), "null: it was killed"],
+    isTimedOut: boolean,
+    reward: [nullable(number), "that it printed"],
+    stdout: [text, "the end of it"],
+    stderr: [text, "the end of it"],
+    durationMs,
   },
   delivered: { turn: number },
   undelivered: { turns: list(number) },

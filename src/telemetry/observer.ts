@@ -83,6 +83,7 @@ export function factsOf(event: EpisodeEvent): EventFacts | null {
     case "episode-start":
     case "session":
     case "exchange":
+    case "program":
     case "delivered":
     case "undelivered":
     case "decision":

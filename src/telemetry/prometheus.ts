@@ -147,6 +147,7 @@ export function createRunMetrics(): RunMetrics {
         case "agent-reply":
         case "restart":
         case "session":
+        case "program":
         case "delivered":
         case "undelivered":
         case "tool-result":

@@ -154,6 +154,12 @@ function Event({ event, reader }: { readonly event: ShownEvent; readonly reader:
         </Entry>
       );
     }
+    case "session": {
+      const told = event.session["task_line"];
+      return typeof told === "string" ? <Folded title="The task, as the program has it" text={told} isOpen /> : null;
+    }
+    case "program":
+      return <Program event={event} />;
     case "restart":
       return (
         <Note>
@@ -167,7 +173,6 @@ function Event({ event, reader }: { readonly event: ShownEvent; readonly reader:
     case "close-failure":
       return <Note>The environment could not be closed: {printable(event.failure.message)}</Note>;
     case "episode-start":
-    case "session":
     case "delivered":
     case "grade":
     case "episode-end":
@@ -221,6 +226,34 @@ function Attempts({ attempts }: { readonly attempts: readonly Plain<Attempt>[] }
         </li>
       ))}
     </ul>
+  );
+}
+
+/** What an outside program printed last, and how it ended. */
+function Program({ event }: { readonly event: Extract<ShownEvent, { type: "program" }> }) {
+  const { exitCode, isTimedOut, reward, stdout, stderr, durationMs } = event;
+  const ended = isTimedOut
+    ? "was killed: it ran out of time"
+    : exitCode === null
+      ? "was killed"
+      : `ended with code ${exitCode}`;
+  const isBad = isTimedOut || exitCode !== 0;
+  return (
+    <>
+      {stdout.trim() !== "" && (
+        <Entry kind="result" label="stdout">
+          <Text text={stdout.trimEnd()} isCode />
+        </Entry>
+      )}
+      {stderr.trim() !== "" && (
+        <Entry kind={isBad ? "error" : "result"} label="stderr">
+          <Text text={stderr.trimEnd()} isCode />
+        </Entry>
+      )}
+      <Entry kind={isBad ? "error" : "result"} label="program" aside={aside(durationMs)}>
+        <Text text={`It ${ended}, and printed ${reward === null ? "no reward" : `reward ${reward}`}.`} />
+      </Entry>
+    </>
   );
 }
 

@@ -156,7 +156,13 @@ function memberOf(row: Row, episode: ShownEpisode): Member {
           text: decision.type === "observe" ? `${action.text} (told: ${decision.feedback})` : action.text,
           turn,
         });
-    } else if (event.type === "exchange") steps.push({ kind: "agent", text: event.action.text, turn: event.turn });
+    } else if (event.type === "exchange") {
+      const { action, turn } = event;
+      if (action.content !== "" || action.toolCalls.length === 0)
+        steps.push({ kind: "agent", text: action.content, turn });
+      for (const { name, argumentsText } of action.toolCalls)
+        steps.push({ kind: "call", text: callText({ name, arguments: readArguments(argumentsText) }), turn });
+    } else if (event.type === "program") steps.push({ kind: "result", text: event.stdout.trimEnd(), turn: null });
   }
   if (episode.events.length === 0) {
     for (const message of episode.messages) {

@@ -128,9 +128,10 @@ export const modules = {
   foreign: { imports: ["core", "python-semantics"], packages: { fzstd: "foreign/zip.ts" }, isInternal: true },
   export: { imports: ["core", "store", "trajectories"], packages: { "hyparquet-writer": "export/files.ts" } },
 
-  // Node's own server and no framework: only the socket says whether an answer was delivered.
+  // Node's own server and no framework: only the socket says whether an answer was delivered. Programs that are evaluated are
+  // answered by models behind an API.
   gateway: {
-    imports: ["core", "lib", "python-semantics", "http", "trajectories", "rollout", "store"],
+    imports: ["core", "lib", "python-semantics", "http", "trajectories", "rollout", "store", "chat-models"],
     packages: { zod: "*" },
   },
   // Our environments for programs of others.

@@ -17,10 +17,11 @@ import { addSettings, configOption } from "../flags.ts";
 
 export function gatewayCommand(runCommand: RunCommand): Command {
   const command = new Command("gateway")
-    .summary("serve the policy to agent programs, and record what they sample")
+    .summary("serve a policy, or an API model, to agent programs, and record what they are answered")
     .description(
       "Agent programs that speak Chat Completions, Messages or Responses point their base URL here. What the policy samples " +
-        "for a session becomes an episode of the run folder, token for token; sessions of one task are a group. Started again " +
+        "for a session becomes an episode of the run folder, token for token; sessions of one task are a group. With " +
+        "--agent-model or --agent-url their calls go on to a model behind an API: recorded, and not trained. Started again " +
         "in its folder, it takes up its sessions.",
     );
   addSettings(command, gatewaySettings);
@@ -55,8 +56,9 @@ async function run(flags: GatewayOptions, context: CliContext): Promise<number> 
   return exitCodes.done;
 }
 
-function greeting({ url, folder, earlier }: RunningGateway): string {
-  const lines = [`Serving the policy at ${url}/v1; sessions go to ${folder}. Ctrl-C ends it.`];
+function greeting({ url, folder, policy, earlier }: RunningGateway): string {
+  const what = policy.startsWith("engine ") ? "the policy" : policy;
+  const lines = [`Serving ${what} at ${url}/v1; sessions go to ${folder}. Ctrl-C ends it.`];
   if (earlier !== null) {
     const [ended, inFlight] = [formatCount(earlier.ended), formatCount(earlier.inFlight)];
     lines.push(`Resuming: ${ended} sessions have ended, ${inFlight} are open.`);

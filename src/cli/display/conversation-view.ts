@@ -78,8 +78,13 @@ function eventLines(event: EpisodeEvent, view: View): string[] {
       const { grader, model, answer, failure } = event.judgement;
       return labelled(colours.magenta(`judge ${printable(model)}, ${grader}`), answer ?? failure?.message ?? "", view);
     }
+    case "session": {
+      const told = event.session.get("task_line");
+      return typeof told === "string" ? labelled(colours.cyan("task"), told, view) : [];
+    }
+    case "program":
+      return programLines(event, view);
     case "episode-start":
-    case "session":
     case "delivered":
     case "undelivered":
     case "grade":
@@ -104,6 +109,31 @@ function exchangeLines(
     lines.push(...labelled(colours.yellow("calls"), `${name}(${argumentsText})`, view));
   }
   return lines;
+}
+
+/** What an outside program printed last, and how it ended. */
+function programLines(
+  { exitCode, isTimedOut, reward, stdout, stderr }: Extract<EpisodeEvent, { readonly type: "program" }>,
+  view: View,
+): string[] {
+  const { colours } = view;
+  const ended = isTimedOut
+    ? "was killed: it ran out of time"
+    : exitCode === null
+      ? "was killed"
+      : `ended with code ${exitCode}`;
+  const isBad = isTimedOut || exitCode !== 0;
+  const said = reward === null ? "printed no reward" : `printed reward ${reward}`;
+  return [
+    ...(stdout.trim() === "" ? [] : labelled(colours.green("stdout"), endOf(stdout.trimEnd(), view), view)),
+    ...(stderr.trim() === "" ? [] : labelled(colours.yellow("stderr"), endOf(stderr.trimEnd(), view), view)),
+    (isBad ? colours.red : colours.dim)(`the program ${ended}, and ${said}`),
+  ];
+}
+
+/** The end says more than the beginning. */
+function endOf(text: string, { textLength }: View): string {
+  return text.length <= textLength ? text : `…${text.slice(1 - textLength)}`;
 }
 
 function decisionLines(

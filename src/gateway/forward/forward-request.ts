@@ -1,0 +1,250 @@
+// One request that goes on to an API model as it is, and its answer on the way back: passed on as it came, whole or event by event,
+// and read for the record. The last event of a stream leaves when its answer is recorded.
+
+import { hash } from "node:crypto";
+import {
+  type ApiModel,
+  type ChatSampling,
+  modelFailure,
+  splitEvents,
+  type WireAnswer,
+  type WireReply,
+  type WireRequest,
+  WireStream,
+} from "../../chat-models/index.ts";
+import { type Attempt, AttributedError, messageOf, type ModelUsage, type ParsedAction } from "../../core/index.ts";
+import type { JsonObject } from "../../python-semantics/json/index.ts";
+import { requestOf } from "../dialects/fields.ts";
+import { type Dialect, type DialectName, GatewayError } from "../request.ts";
+import type { ForwardedRecord, ForwardedTurn, PlacedRequest } from "./forwarded-record.ts";
+import { type ForwardedBody, forwardedBody, shownRequest } from "./forwarded-request.ts";
+
+/** A request as it came in. */
+export type ProgramRequest = {
+  /** JSON. */
+  readonly text: string;
+  /** The same, read. */
+  readonly body: unknown;
+  /** What follows the path of the dialect: "/count_tokens", "?beta=true". */
+  readonly suffix: string;
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+};
+
+/** A call that has begun. */
+export type BegunCall = {
+  readonly number: number;
+  readonly dialect: DialectName;
+  readonly digest: string;
+  readonly startedAt: number;
+  /** Those that were repeated, so far. */
+  readonly attempts: Attempt[];
+  /** Names of fields of the program that its request was sent without. */
+  readonly ignored: string[];
+  readonly generation: number;
+};
+
+/** What a call was answered, for its record. */
+export type CallAnswer = {
+  readonly action: ParsedAction;
+  /** Of the attempt that was answered. */
+  readonly usage: ModelUsage;
+  /** By which later requests name it; `null`: by our own names alone. */
+  readonly names: { readonly id: string | null; readonly items: ReadonlyMap<string, JsonObject> } | null;
+};
+
+/** What the session does about a call that goes on. */
+export interface ForwardingSession {
+  readonly signal: AbortSignal;
+  /** Throws a `GatewayError` where there is no room for another call. */
+  beginCall(dialect: DialectName, digest: string): BegunCall;
+  /** Once for each that began, but for those that are dropped. */
+  endCall(): void;
+  /** The API did not speak the format: the call begins again in another way. */
+  dropCall(): void;
+  /** Resolves once the answer is recorded: one that is not must not leave. Rejects with a `GatewayError`. */
+  answered(begun: BegunCall, placed: PlacedRequest, answer: CallAnswer): Promise<ForwardedTurn>;
+  /** A call was not answered: the error that its program gets. */
+  failed(error: unknown, placed: PlacedRequest): GatewayError;
+  /** The program has had the whole answer. */
+  delivered(turn: ForwardedTurn | null): void;
+}
+
+export type ForwardedReply = {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | AsyncIterable<string>;
+  /** To be called once the program has had all of it. */
+  readonly delivered?: () => void;
+};
+
+export type ForwardParts = {
+  readonly model: ApiModel;
+  readonly dialect: Dialect;
+  readonly request: ProgramRequest;
+  /** In place of what the program says. */
+  readonly sampling: ChatSampling;
+  /** `null`: the program's own. */
+  readonly seedOf: (call: number) => number | null;
+  readonly record: ForwardedRecord;
+};
+
+/** What programs say to an API beside the body: versions and switches. Whatever else they send is between them and the gateway. */
+const passedHeaders = ["anthropic-version", "anthropic-beta", "openai-beta"];
+
+/** `null`: the API does not speak the format. Rejects with a `GatewayError`. */
+export async function forwardRequest(session: ForwardingSession, parts: ForwardParts): Promise<ForwardedReply | null> {
+  const { model, dialect, request } = parts;
+  if (request.suffix.startsWith("/")) return countTokens(parts);
+  const digest = hash("sha256", request.text);
+  const begun = session.beginCall(dialect.name, digest);
+  let isStreaming = false;
+  try {
+    const { sampling, seedOf } = parts;
+    const changes = { model: model.model, sampling, seed: seedOf(begun.number), extraBody: model.extraBody };
+    const sent = forwardedBody(dialect.name, request.text, changes);
+    const placed = parts.record.place(shownRequest(dialect, request.body, parts.record));
+    const reply = await model
+      .send(wireRequest(parts, sent), {
+        signal: session.signal,
+        onRetry: (attempt) => begun.attempts.push(attempt),
+      })
+      .catch((error: unknown) => {
+        throw session.failed(error, placed);
+      });
+    const call = { ...parts, session, begun, sent, placed };
+    switch (reply.type) {
+      case "unspoken":
+        session.dropCall();
+        isStreaming = true;
+        return null;
+      case "refused": {
+        const error = session.failed(reply.failure, placed);
+        // A key that is refused is none of the program's business; what it did wrong itself it reads as the API says it.
+        if (error.code === "unauthorized" || error.code === "engine-failed") throw error;
+        return { ...jsonReply(reply.body), status: reply.status };
+      }
+      case "whole": {
+        if (reply.answer === null) return jsonReply(reply.body);
+        const turn = await recordAnswer(call, reply.answer, true);
+        return { ...jsonReply(reply.body), delivered: () => session.delivered(turn) };
+      }
+      case "stream": {
+        isStreaming = true;
+        const told: Told = { turn: null };
+        return {
+          status: 200,
+          headers: { "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache" },
+          body: passOn(call, reply, told),
+          delivered: () => session.delivered(told.turn),
+        };
+      }
+      default:
+        return reply satisfies never;
+    }
+  } finally {
+    if (!isStreaming) session.endCall();
+  }
+}
+
+/** What counts is no call of the model: nothing is recorded. `null`: the API has no path for it. */
+async function countTokens({ model, ...parts }: ForwardParts): Promise<ForwardedReply | null> {
+  const changes = { model: model.model, sampling: {}, seed: null, extraBody: {} };
+  const sent = forwardedBody(parts.dialect.name, parts.request.text, changes);
+  const reply = await model.send(wireRequest({ model, ...parts }, sent)).catch((error: unknown) => {
+    throw new GatewayError("overloaded", messageOf(error), { retryAfterMs: 2000, cause: error });
+  });
+  if (reply.type === "whole") return jsonReply(reply.body);
+  return reply.type === "refused" ? { ...jsonReply(reply.body), status: reply.status } : null;
+}
+
+function wireRequest({ dialect, request }: ForwardParts, { text, model, isStreamed }: ForwardedBody): WireRequest {
+  const headers = passedHeaders.flatMap((name) => {
+    const value = request.headers[name];
+    return value === undefined ? [] : [[name, typeof value === "string" ? value : value.join(",")] as const];
+  });
+  return {
+    ...{ format: dialect.name, model, suffix: request.suffix, body: text, isStreamed },
+    headers: Object.fromEntries(headers),
+  };
+}
+
+type ForwardedCall = ForwardParts & {
+  readonly session: ForwardingSession;
+  readonly begun: BegunCall;
+  readonly sent: ForwardedBody;
+  readonly placed: PlacedRequest;
+};
+
+type Told = { turn: ForwardedTurn | null };
+
+/** `isWhole`: false where the program, or the API, ended it before its end. */
+function recordAnswer(call: ForwardedCall, answer: WireAnswer, isWhole: boolean): Promise<ForwardedTurn> {
+  const { session, begun, placed, model, sent } = call;
+  const action = actionOf(answer, begun.number, isWhole);
+  const usage = model.usageOf(sent.model, answer.tokens);
+  return session.answered(begun, placed, { action, usage, names: { id: answer.id, items: answer.items } });
+}
+
+function actionOf({ text, reasoning, toolCalls, isCutOff }: WireAnswer, turn: number, isWhole: boolean): ParsedAction {
+  return {
+    ...{ text, reasoning, content: text, problems: [], isTerminated: isWhole && !isCutOff },
+    toolCalls: toolCalls.map(({ id, name, argumentsText }, at) => ({
+      ...{ id: id ?? `call_${turn}_${at}`, name, argumentsText },
+    })),
+  };
+}
+
+async function* passOn(
+  call: ForwardedCall,
+  reply: Extract<WireReply, { readonly type: "stream" }>,
+  told: Told,
+): AsyncGenerator<string> {
+  const { session, sent, placed, dialect, model, begun, record } = call;
+  const stream = new WireStream(dialect.name);
+  let [isRecorded, isFailed] = [false, false];
+  const write = async (): Promise<void> => {
+    const answer = stream.answer();
+    if (answer === null) throw new Error("the stream ended before it began");
+    isRecorded = true;
+    told.turn = await recordAnswer(call, answer, true);
+  };
+  try {
+    for await (const { raw, data } of splitEvents(reply.chunks)) {
+      const kind = stream.take(model.redact(data));
+      if (kind === "usage" && sent.hidesUsage) continue;
+      if (kind === "terminal" && !isRecorded) await write();
+      yield model.redact(raw);
+    }
+    // Some servers leave the last event out.
+    if (!isRecorded && !stream.isWhole) throw new Error("the stream ended before its end");
+    if (!isRecorded) await write();
+  } catch (error) {
+    isFailed = true;
+    const isKnown = error instanceof AttributedError || error instanceof GatewayError;
+    const failure = session.failed(isKnown ? error : brokenStream(sent.model, model.redact(messageOf(error))), placed);
+    const request = requestOf(
+      { model: sent.model, stream: true },
+      { messages: [], maxTokens: null, sampling: {}, samplingNames: [], ignoredFields: [] },
+    );
+    const head = { call: begun.number, idPrefix: record.idPrefix, createdAt: Math.floor(Date.now() / 1000) };
+    yield dialect.stream(head, request).error(failure);
+  } finally {
+    reply.cancel();
+    // The program went away: what it had until then was paid for.
+    const answer = isRecorded || isFailed ? null : stream.answer();
+    if (answer !== null) await recordAnswer(call, answer, false).catch(() => undefined);
+    session.endCall();
+  }
+}
+
+/** The server says in its stream that it failed, or ends it early. */
+function brokenStream(model: string, reason: string): AttributedError {
+  return modelFailure("agent", "server-error", {
+    message: `Cannot get a reply from agent model "${model}": its stream broke: ${reason.slice(0, 300)}.`,
+  });
+}
+
+function jsonReply(body: string): ForwardedReply {
+  return { status: 200, headers: { "content-type": "application/json" }, body };
+}

@@ -1,0 +1,435 @@
+// A session whose calls an API model answers: evaluated, and not trained. Its program speaks to the API as if it were not there; what
+// was said is recorded as a conversation without tokens, as that of an agent behind an API. Beside it `session.ts`, where the policy
+// samples.
+//
+//   call ─┬─ the API speaks its format ─► sent on as it is ─► answer recorded ─► passed on as it came
+//         └─ it does not ─► read by the dialect ─► a chat completion ─► answer recorded ─► written by the dialect
+
+import type { ApiModel, ChatSampling } from "../../chat-models/index.ts";
+import {
+  attribute,
+  AttributedError,
+  type Episode,
+  type EpisodeEvent,
+  type Failure,
+  type Grade,
+  type StopReason,
+  toolFromDefinition,
+} from "../../core/index.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { deriveSeed } from "../../lib/random.ts";
+import type { JsonObject } from "../../python-semantics/json/index.ts";
+import { OpenFaults } from "../open-faults.ts";
+import { gradeSoFar } from "../record.ts";
+import {
+  type Dialect,
+  type DialectName,
+  type GatewayAnswer,
+  GatewayError,
+  type GatewayRequest,
+  type SampledItems,
+} from "../request.ts";
+import { endedEpisode } from "../session-episode.ts";
+import { spentLimit } from "../session-room.ts";
+import type { SessionSettings } from "../session-settings.ts";
+import type { SessionCall, SessionCounters } from "../session.ts";
+import { Deltas } from "../streaming.ts";
+import { UnusedFields, unusedNames } from "../unused-fields.ts";
+import { conversationTo, ForwardedRecord, type ForwardedTurn, type PlacedRequest } from "./forwarded-record.ts";
+import {
+  type BegunCall,
+  type CallAnswer,
+  type ForwardedReply,
+  type ForwardingSession,
+  forwardRequest,
+  type ProgramRequest,
+} from "./forward-request.ts";
+
+export type ForwardedParts = {
+  /** `null`: the program calls a model of its own, and any call of ours is refused. */
+  readonly model: ApiModel | null;
+  /** In place of what programs say. */
+  readonly sampling: ChatSampling;
+  /** Resolves once the event has left the process. */
+  readonly record: (event: EpisodeEvent) => Promise<void>;
+  readonly clock: Clock;
+};
+
+export class ForwardedSession implements ForwardingSession {
+  readonly settings: SessionSettings;
+  readonly #parts: ForwardedParts;
+  readonly #record: ForwardedRecord;
+  readonly #events: EpisodeEvent[] = [];
+  readonly #controller = new AbortController();
+  readonly #faults = new OpenFaults();
+  /** Failures of calls that were not answered, for the next one that is. */
+  #failedAttempts: BegunCall["attempts"] = [];
+  readonly #unused = new UnusedFields();
+  #calls = 0;
+  #running = 0;
+  #outputTokens = 0;
+  #extended = 0;
+  #usedAt: number;
+  #isEnded = false;
+  #ended: Promise<Episode> | null = null;
+  /** How often the program began again: a call of an earlier time is not recorded. */
+  #generation = 0;
+  #grade: Grade | null = null;
+  /** What calls of the model took so far, those that ran beside one another counted one by one, in milliseconds. */
+  modelMs = 0;
+  /** The limit at which its last call was refused, for readers alone; `null`: none was, or another was answered since. */
+  limit: "max_turns" | "max_tokens" | "context_length" | null = null;
+
+  constructor(settings: SessionSettings, parts: ForwardedParts) {
+    this.settings = settings;
+    this.#parts = parts;
+    this.#record = new ForwardedRecord(deriveSeed(0, settings.id).toString(16).padStart(8, "0"));
+    this.#usedAt = parts.clock.now();
+  }
+
+  /** What earlier answers said, for dialects that refer to them. */
+  get items(): SampledItems {
+    return this.#record;
+  }
+
+  get counters(): SessionCounters {
+    const branched = this.#record.turns.length - this.#extended;
+    return {
+      ...{ calls: this.#calls, replayed: 0, extended: this.#extended, reencoded: 0 },
+      branched: branched <= 1 ? {} : { "another-conversation": branched - 1 },
+      ...this.#unused.counters,
+    };
+  }
+
+  get turns(): number {
+    return this.#record.turns.length;
+  }
+
+  /** Calls in flight. */
+  get running(): number {
+    return this.#running;
+  }
+
+  /** When a call ended last, in milliseconds of the clock; now, while one is in flight. */
+  get usedAt(): number {
+    return this.#running > 0 ? this.#parts.clock.now() : this.#usedAt;
+  }
+
+  get reward(): number | null {
+    return this.#grade?.reward ?? null;
+  }
+
+  /** The first call that was not answered for a fault of the model, and that the program has not made up for. */
+  get fault(): Failure | null {
+    return this.#faults.first;
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** Records how the session was opened. */
+  async open(session: JsonObject): Promise<void> {
+    const { id: episodeId, task, seed } = this.settings;
+    await Promise.all([
+      this.add({ type: "episode-start", episodeId, taskId: task.id, seed }),
+      this.add({ type: "session", session }),
+    ]);
+  }
+
+  /** Takes up what an earlier process recorded, before the first call. An answer without its exchange never left. */
+  restore(events: readonly EpisodeEvent[]): void {
+    let isOpened = false;
+    for (const event of events) {
+      if (event.type === "delivered") {
+        const turn = this.#record.turns[event.turn];
+        if (turn !== undefined) turn.isDelivered = true;
+        continue;
+      }
+      this.#events.push(event);
+      if (event.type === "grade") this.#grade = event.grade;
+      if (event.type === "session" && isOpened) this.#forget();
+      isOpened ||= event.type === "session";
+      if (event.type === "agent-reply") this.#outputTokens += event.usage.outputTokens;
+      if (event.type !== "exchange") continue;
+      const { call, messages, action, response } = event;
+      const basis = event.basis === null ? null : (this.#record.turns[event.basis] ?? null);
+      const known = event.tools === null && basis !== null ? basis.tools : null;
+      const tools = known ?? this.#record.toolSet((event.tools ?? []).map(toolFromDefinition));
+      this.#calls = Math.max(this.#calls, call + 1);
+      this.#record.add({ call, basis, messages, tools, action, response }, null);
+    }
+  }
+
+  /** Sends a request on as it is. `null`: the API does not speak its format. Rejects with a `GatewayError`. */
+  async forward(dialect: Dialect, request: ProgramRequest): Promise<ForwardedReply | null> {
+    const model = this.#model();
+    if (!model.speaks(dialect.name)) return null;
+    const { sampling } = this.#parts;
+    const seedOf = (call: number): number | null => this.#seedOf(call);
+    return forwardRequest(this, { model, dialect, request, sampling, seedOf, record: this.#record });
+  }
+
+  /** Completes a chat for a request that its dialect has read. Throws a `GatewayError` for what cannot be answered. */
+  begin(
+    request: GatewayRequest,
+    { dialect, digest }: { readonly dialect: DialectName; readonly digest: string },
+  ): SessionCall {
+    const model = this.#model();
+    if (request.promptTokens !== null) {
+      const message = "Cannot forward the request: a prompt of token ids means nothing to this API; send messages.";
+      throw new GatewayError("unsupported", message, { param: "prompt" });
+    }
+    const begun = this.beginCall(dialect, digest);
+    const placed = this.#record.place(request);
+    const deltas = new Deltas();
+    const told: { turn: ForwardedTurn | null } = { turn: null };
+    const answer = this.#complete({ model, request, placed, begun })
+      .then((done) => {
+        told.turn = done.turn;
+        const { reasoning, content } = done.answer.action;
+        if (reasoning !== null && reasoning !== "") deltas.push({ type: "reasoning", text: reasoning });
+        if (content !== "") deltas.push({ type: "content", text: content });
+        return done.answer;
+      })
+      .finally(() => {
+        this.endCall();
+        deltas.end();
+      });
+    answer.catch(() => undefined);
+    const head = { call: begun.number, idPrefix: this.#record.idPrefix, createdAt: seconds() };
+    return { head, promptTokens: 0, deltas, answer, delivered: () => this.delivered(told.turn) };
+  }
+
+  beginCall(dialect: DialectName, digest: string): BegunCall {
+    if (this.#isEnded) throw endedError(this.settings.id);
+    const { turns } = this.#record;
+    const use = { running: this.#running, answered: turns.length, sampledTokens: this.#outputTokens };
+    const spent = spentLimit(this.settings, use);
+    if (spent !== null) {
+      this.limit = spent.limit;
+      throw spent.error;
+    }
+    this.#running++;
+    const startedAt = this.#parts.clock.now();
+    return {
+      ...{ number: this.#calls++, dialect, digest, startedAt },
+      attempts: [],
+      ignored: [],
+      generation: this.#generation,
+    };
+  }
+
+  endCall(): void {
+    this.#running--;
+    this.#usedAt = this.#parts.clock.now();
+  }
+
+  dropCall(): void {
+    this.#running--;
+    this.#calls--;
+  }
+
+  async answered(begun: BegunCall, placed: PlacedRequest, answer: CallAnswer): Promise<ForwardedTurn> {
+    if (this.#isEnded || begun.generation !== this.#generation) throw endedError(this.settings.id);
+    const { basis, messages, tools, response } = placed;
+    const { number: call, dialect, digest, startedAt } = begun;
+    const { action, names } = answer;
+    const turn = this.#record.add({ call, basis, messages, tools, action, response }, names);
+    if (basis !== null) {
+      this.#extended++;
+      // A program that goes on from an answer has had it.
+      basis.isDelivered = true;
+    }
+    this.#outputTokens += answer.usage.outputTokens;
+    this.#faults.answered(placed.all);
+    this.limit = null;
+    const attempts = [...this.#failedAttempts, ...begun.attempts];
+    this.#failedAttempts = [];
+    const usage = { ...answer.usage, modelCalls: answer.usage.modelCalls + attempts.length };
+    const durationMs = this.#parts.clock.now() - startedAt;
+    this.modelMs += durationMs;
+    try {
+      await Promise.all([
+        this.add({ type: "agent-reply", turn: turn.index, attempts, usage, durationMs }),
+        this.add({
+          ...{ type: "exchange", turn: turn.index, call, dialect, digest, messages, action, response },
+          ignored: unusedNames(begun.ignored),
+          ...{ basis: basis?.index ?? null, continues: null },
+          tools: basis !== null && basis.tools === tools ? null : tools.tools.map(({ definition }) => definition),
+        }),
+      ]);
+    } catch (error) {
+      throw new GatewayError("internal", attribute(error, "store").failure.message, { cause: error });
+    }
+    return turn;
+  }
+
+  failed(error: unknown, placed: PlacedRequest): GatewayError {
+    if (this.#isEnded) return endedError(this.settings.id);
+    if (error instanceof GatewayError) return error;
+    const { failure } = attribute(error, "engine");
+    const { code, message } = failure;
+    this.#failedAttempts.push({ failure, waitedMs: 0 });
+    if (code === "context-length") {
+      this.limit = "context_length";
+      return new GatewayError("context-length", message, { cause: error });
+    }
+    this.#faults.add(failure, placed.all);
+    const retryAfterMs = (error instanceof AttributedError ? error.retryAfterMs : null) ?? 2000;
+    switch (code) {
+      case "unauthorized":
+        return new GatewayError("unauthorized", message, { cause: error });
+      case "bad-request":
+        return new GatewayError("invalid-request", message, { cause: error });
+      case "rate-limited":
+        return new GatewayError("rate-limited", message, { retryAfterMs, cause: error });
+      default:
+        return failure.retryable
+          ? new GatewayError("overloaded", message, { retryAfterMs, cause: error })
+          : new GatewayError("engine-failed", message, { cause: error });
+    }
+  }
+
+  delivered(turn: ForwardedTurn | null): void {
+    if (turn === null || turn.isDelivered) return;
+    turn.isDelivered = true;
+    // In the journal alone.
+    if (!this.#isEnded) this.#parts.record({ type: "delivered", turn: turn.index }).catch(() => undefined);
+  }
+
+  /** The program begins again: nothing of what was said so far is continued. `session`: how it is opened now. */
+  async reopen(session: JsonObject): Promise<void> {
+    const turns = this.#record.turns.map(({ index }) => index);
+    this.#forget();
+    await Promise.all([this.add({ type: "undelivered", turns }), this.add({ type: "session", session })]);
+  }
+
+  /** Records a grade; the last one counts. Throws a `GatewayError` once the session has ended, and for rewards of turns. */
+  async grade(given: Grade): Promise<void> {
+    if (this.#isEnded) throw endedError(this.settings.id);
+    const grade = gradeSoFar(given, { turns: [], ofTurn: () => null });
+    this.#grade = grade;
+    await this.add({ type: "grade", grade, durationMs: 0 });
+  }
+
+  /**
+   * Ends the session; a second call gets the same episode. One with a call that its model did not answer, and that the program has
+   * not made up for, has failed, whatever the program says of it.
+   */
+  end(stopReason: StopReason, failure: Failure | null = null): Promise<Episode> {
+    const fault = stopReason === "session_ended" ? this.fault : null;
+    this.#ended ??= fault === null ? this.#end(stopReason, failure) : this.#end("fault", fault);
+    return this.#ended;
+  }
+
+  /** Records an event. Resolves once it has left the process. */
+  async add(event: EpisodeEvent): Promise<void> {
+    this.#events.push(event);
+    await this.#parts.record(event);
+  }
+
+  async #end(stopReason: StopReason, failure: Failure | null): Promise<Episode> {
+    this.#isEnded = true;
+    this.#controller.abort(new Error("The session was ended."));
+    const unread = this.#record.turns.filter(({ isDelivered, isContinued }) => !isDelivered && !isContinued);
+    if (unread.length > 0) await this.add({ type: "undelivered", turns: unread.map(({ index }) => index) });
+    await this.add({ type: "episode-end", stopReason, failure });
+    const last = this.#record.turns.at(-1);
+    return endedEpisode(this.settings, {
+      ...{ stopReason, failure, grade: this.#grade, events: this.#events, problems: [] },
+      messages: last === undefined ? [] : conversationTo(last),
+      ...{ trajectory: { turns: [] }, historyPolicy: "no-tokens" },
+    });
+  }
+
+  async #complete({
+    model,
+    request,
+    placed,
+    begun,
+  }: {
+    readonly model: ApiModel;
+    readonly request: GatewayRequest;
+    readonly placed: PlacedRequest;
+    readonly begun: BegunCall;
+  }): Promise<{ readonly answer: GatewayAnswer; readonly turn: ForwardedTurn }> {
+    const { messages, mayCall, tools, model: named } = request;
+    const { sampling, unused } = this.#samplingOf(request);
+    this.#unused.count(request, unused);
+    begun.ignored.push(...unused, ...request.ignoredFields);
+    const seed = this.#seedOf(begun.number) ?? request.sampling.seed ?? null;
+    let told: CallAnswer;
+    try {
+      const asked = { messages, tools: mayCall ? tools : [], turn: begun.number, seed, model: named, sampling };
+      const { action, usage } = await model.reply(asked, {
+        signal: this.signal,
+        onRetry: (attempt) => begun.attempts.push(attempt),
+      });
+      // Its usage counts the attempts, too.
+      told = { action, usage: { ...usage, modelCalls: usage.modelCalls - begun.attempts.length }, names: null };
+    } catch (error) {
+      throw this.failed(error, placed);
+    }
+    const { action, usage } = told;
+    const turn = await this.answered(begun, placed, told);
+    const reason = action.isTerminated ? "stop" : "length";
+    return {
+      turn,
+      answer: {
+        ...{ call: begun.number, idPrefix: this.#record.idPrefix, action, createdAt: seconds() },
+        ...{ sampledTokens: new Uint32Array(), logprobs: null, finish: { reason, matched: null, raw: null } },
+        usage: { promptTokens: usage.inputTokens, cachedTokens: null, sampledTokens: usage.outputTokens },
+      },
+    };
+  }
+
+  /** `null`: the program's own, or none. */
+  #seedOf(call: number): number | null {
+    const { seed, episode } = this.settings;
+    return episode.seedTurns === true ? deriveSeed(seed, "turn", call) : null;
+  }
+
+  /** What a program says that not every provider has in a chat completion is counted and not sent. */
+  #samplingOf({ sampling: said, samplingNames, maxTokens, stop }: GatewayRequest): {
+    readonly sampling: ChatSampling;
+    readonly unused: readonly string[];
+  } {
+    const own = this.#parts.sampling;
+    const unused = samplingNames.filter((name) => !["temperature", "top_p", "seed"].includes(name));
+    const caps = [maxTokens, own.maxNewTokens ?? null].filter((cap) => cap !== null);
+    const sampling = {
+      ...(said.temperature === undefined ? {} : { temperature: said.temperature }),
+      ...(said.topP === undefined ? {} : { topP: said.topP }),
+      ...(stop.length === 0 ? {} : { stop }),
+      ...own,
+      ...(caps.length === 0 ? {} : { maxNewTokens: Math.min(...caps) }),
+    };
+    return { sampling, unused };
+  }
+
+  /** Throws a `GatewayError` where there is none. */
+  #model(): ApiModel {
+    const { model } = this.#parts;
+    if (model !== null) return model;
+    throw new GatewayError(
+      "unsupported",
+      "Cannot serve the request: this evaluation has no model (--engine none); call your own, or name one with --agent-model.",
+    );
+  }
+
+  #forget(): void {
+    this.#generation++;
+    this.#record.forget();
+    this.#faults.clear();
+    this.#grade = null;
+  }
+}
+
+export function endedError(id: string): GatewayError {
+  return new GatewayError("session-ended", `Cannot serve the request: session "${id}" has ended.`);
+}
+
+export function seconds(): number {
+  return Math.floor(Date.now() / 1000);
+}

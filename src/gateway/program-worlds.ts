@@ -1,0 +1,59 @@
+// The worlds of programs that are run for episodes: each opens when its program first asks for its tools, or when its episode is to be
+// graded, so that a program with a world of its own opens none.
+
+import type { Grade } from "../core/index.ts";
+import type { ProgramSession } from "./program-session.ts";
+import { GatewayError } from "./request.ts";
+import type { SessionWorlds, WorldAnswer } from "./session-worlds.ts";
+
+export class ProgramWorlds {
+  readonly #worlds: SessionWorlds | null;
+  /** By the ids of their sessions. */
+  readonly #opened = new Map<string, Promise<string>>();
+
+  /** `null`: there are none. */
+  constructor(worlds: SessionWorlds | null) {
+    this.#worlds = worlds;
+  }
+
+  /** Answers a client of the tools of a session's world. */
+  async handle(session: ProgramSession, request: Parameters<SessionWorlds["handle"]>[1]): Promise<WorldAnswer> {
+    const worlds = this.#worlds;
+    if (worlds !== null) {
+      await this.#open(worlds, session);
+      const answer = await worlds.handle(session.settings.id, request);
+      if (answer !== null) return answer;
+    }
+    throw new GatewayError(
+      "not-found",
+      "Cannot find the tools of the session: its tasks are of a file, without a world.",
+    );
+  }
+
+  /** A program that used its world is graded by it, whatever it prints; so is one that prints no reward. */
+  grades(session: ProgramSession, printed: number | null): boolean {
+    return this.#worlds !== null && (printed === null || this.#opened.has(session.settings.id));
+  }
+
+  /** Call it where {@link grades} says so. Rejects as the world fails. */
+  async grade(session: ProgramSession): Promise<Grade> {
+    const worlds = this.#worlds;
+    if (worlds === null) throw new TypeError("Only a world grades.");
+    await this.#open(worlds, session);
+    return worlds.grade(session.settings.id);
+  }
+
+  /** Never rejects: what a world leaves behind is none of its episode's faults. */
+  async close({ settings: { id } }: ProgramSession): Promise<void> {
+    const opening = this.#opened.get(id);
+    this.#opened.delete(id);
+    if (opening === undefined) return;
+    await opening.then(() => this.#worlds?.close(id)).catch(() => undefined);
+  }
+
+  #open(worlds: SessionWorlds, { settings: { id, task, seed } }: ProgramSession): Promise<string> {
+    const known = this.#opened.get(id) ?? worlds.open(id, { task: task.id, seed });
+    this.#opened.set(id, known);
+    return known;
+  }
+}

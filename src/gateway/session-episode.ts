@@ -1,0 +1,25 @@
+// A session that has ended as an episode, whoever answered its calls.
+
+import { type Episode, type Failure, type Grade, outcomeOf, type StopReason } from "../core/index.ts";
+import { gradeAtEnd } from "./record.ts";
+import type { SessionSettings } from "./session-settings.ts";
+
+/** `grade`: the last that was given; an episode that did not come to its end is not graded, whatever was said of it on the way. */
+export function endedEpisode(
+  { id, groupId, sampleIndex, task, seed }: Pick<SessionSettings, "id" | "groupId" | "sampleIndex" | "task" | "seed">,
+  ended: Pick<Episode, "messages" | "trajectory" | "historyPolicy" | "events" | "problems"> & {
+    readonly stopReason: StopReason;
+    readonly failure: Failure | null;
+    readonly grade: Grade | null;
+  },
+): Episode {
+  const { stopReason, failure, ...record } = ended;
+  const outcome = outcomeOf(stopReason);
+  const isGraded = outcome === "completed" || outcome === "truncated";
+  const grade = isGraded ? gradeAtEnd(ended.grade, record) : null;
+  return {
+    ...{ id, groupId, sampleIndex, task, seed, outcome, stopReason, failure, ...record, grade },
+    reward: grade?.reward ?? null,
+    info: grade?.info ?? new Map(),
+  };
+}

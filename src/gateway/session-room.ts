@@ -1,0 +1,39 @@
+// The limits of a session, whoever answers its calls.
+
+import type { EpisodeOptions } from "../rollout/index.ts";
+import { GatewayError } from "./request.ts";
+
+type Bounds = {
+  readonly id: string;
+  /** Calls in flight at once. */
+  readonly maxCalls: number;
+  readonly episode: Pick<EpisodeOptions, "limits">;
+};
+
+/** What a session has used. */
+export type SessionUse = { readonly running: number; readonly answered: number; readonly sampledTokens: number };
+
+/**
+ * The limit that leaves no room for another call; `null`: there is room. Throws a `GatewayError` where more calls are in flight than
+ * may be.
+ */
+export function spentLimit(
+  { id, maxCalls, episode }: Bounds,
+  { running, answered, sampledTokens }: SessionUse,
+): { readonly limit: "max_turns" | "max_tokens"; readonly error: GatewayError } | null {
+  const { maxTurns = Infinity, maxSampledTokens = null } = episode.limits ?? {};
+  if (running >= maxCalls) {
+    throw new GatewayError(
+      "rate-limited",
+      `Cannot serve the request: session "${id}" has ${running} calls in flight, the most that it may have.`,
+      { retryAfterMs: 1000 },
+    );
+  }
+  const spent = (limit: "max_turns" | "max_tokens", amount: string) => ({
+    limit,
+    error: new GatewayError("session-ended", `Cannot serve the request: session "${id}" has had its ${amount}.`),
+  });
+  if (answered + running >= maxTurns) return spent("max_turns", `${maxTurns} turns`);
+  if (maxSampledTokens === null || sampledTokens < maxSampledTokens) return null;
+  return spent("max_tokens", `${maxSampledTokens} tokens`);
+}

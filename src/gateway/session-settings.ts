@@ -1,0 +1,24 @@
+// What a session is opened with, whoever answers its calls.
+
+import type { SamplingParams, Task } from "../core/index.ts";
+import type { EpisodeOptions } from "../rollout/index.ts";
+import type { ClientSampling } from "./session-sampling.ts";
+
+export type SessionSettings = {
+  readonly id: string;
+  readonly groupId: string;
+  readonly sampleIndex: number;
+  readonly task: Task;
+  readonly seed: number;
+  readonly sampling: SamplingParams;
+  readonly clientSampling: ClientSampling;
+  /** "environment": the session's world answers calls of tools that do not exist, so they are calls like every other. */
+  readonly unknownTools: "environment" | "loop";
+  /** Calls in flight at once, at least 1. */
+  readonly maxCalls: number;
+  /** As of an episode: limits, retries, deadlines, what to do when the server aborts. */
+  readonly episode: Pick<
+    EpisodeOptions,
+    "limits" | "retry" | "turnTimeoutMs" | "engineAbort" | "requestTag" | "seedTurns"
+  >;
+};
