@@ -7,8 +7,8 @@ import { type CallOptions, readOptions, type RolloutSettingOptions, type Setting
 import type { SettingName } from "./rollout-settings.ts";
 import { readKey, redactorFor } from "./secrets.ts";
 import { closeRemote } from "./remote-environments.ts";
-import { readAddress } from "./serve.ts";
-import { readFlags, seconds, section, type SettingValues, text, variable, whole } from "./setting.ts";
+import { listenSettings, readListen, withoutListen } from "./listen.ts";
+import { readFlags, seconds, section, type SettingValues, variable, whole } from "./setting.ts";
 import { packageVersion } from "./surroundings.ts";
 
 /** The settings of a rollout that an environment server has: the environment and its user; the agent is the client's. */
@@ -18,14 +18,14 @@ export const envServerSettingNames = [
   ...(["openTimeout", "environmentTimeout", "gradingTimeout"] as const),
 ] as const satisfies readonly SettingName[];
 
-export const envServerSettings = section("The server", {
-  listen: text("<host:port>", "an address like 127.0.0.1:8950", "127.0.0.1:8950").help(
-    "where requests come in; port 0 takes a free one",
-  ),
-  tokenEnv: variable.help("environment variable with the bearer token of clients; needed beyond this machine"),
-  maxSessions: whole(1024, { max: 1_000_000 }).help("episodes at a time; more are refused with 503"),
-  sessionIdle: seconds(900).help("an episode without a call for so long is closed"),
-});
+export const envServerSettings = {
+  ...listenSettings("The server", 8950, "where requests come in"),
+  ...section("The server", {
+    tokenEnv: variable.help("environment variable with the bearer token of clients; needed beyond this machine"),
+    maxSessions: whole(1024, { max: 1_000_000 }).help("episodes at a time; more are refused with 503"),
+    sessionIdle: seconds(900).help("an episode without a call for so long is closed"),
+  }),
+};
 
 /** Options of {@link serveEnvironment}: the flags of the command `env-server` in camelCase. */
 export type ServeEnvironmentOptions = Pick<
@@ -55,9 +55,9 @@ export type RunningEnvServer = EnvServer & {
 export async function serveEnvironment(options: ServeEnvironmentOptions = {}): Promise<RunningEnvServer> {
   const { variables = process.env } = options;
   const own = readFlags(envServerSettings, options);
-  const { host, port } = readAddress(own.listen);
+  const { host, port } = readListen(envServerSettings, options);
   const token = readKey(variables, own.tokenEnv, "--token-env");
-  const { source, split, user, redact, callMs, openMs } = await readHostedEnvironment(options);
+  const { source, split, user, redact, callMs, openMs } = await readHostedEnvironment(withoutListen(options));
   const server = await createEnvServer({
     ...{ source, split, user, host, port, token, redact, version: packageVersion() },
     ...{ maxSessions: own.maxSessions, idleMs: own.sessionIdle * 1000, callMs, openMs },
