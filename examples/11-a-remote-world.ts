@@ -14,6 +14,8 @@ const { totals } = await rollout({
   ...{ tasks: [0, 1, 2, 3], groupSize: 2, out },
 });
 const { opened, closed } = server.sessions();
-console.log(`${totals.episodesFinished} episodes, mean reward ${totals.meanReward}, ${opened} sessions of the server, ${closed} closed`);
+console.log(
+  `${totals.episodesFinished} episodes, mean reward ${totals.meanReward}, ${opened} sessions of the server, ${closed} closed`,
+);
 console.log(`npx trainable-agents inspect ${out}`);
 await server.close();

@@ -6,7 +6,7 @@ import httpx
 from trainable_agents.client import Client
 
 
-def answering(*answers: httpx.Response | Exception) -> tuple[Client, list[httpx.Request]]:
+def answering(*answers: httpx.Response | Exception, patience: float | None = 2.0) -> tuple[Client, list[httpx.Request]]:
     """A client whose requests are answered in turn, and those requests."""
     requests: list[httpx.Request] = []
 
@@ -17,7 +17,7 @@ def answering(*answers: httpx.Response | Exception) -> tuple[Client, list[httpx.
             raise given
         return given
 
-    return Client("http://service", patience=2.0, transport=httpx.MockTransport(answer)), requests
+    return Client("http://service", patience=patience, transport=httpx.MockTransport(answer)), requests
 
 
 def refusal(status: int, code: str, **headers: str) -> httpx.Response:

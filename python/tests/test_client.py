@@ -48,6 +48,33 @@ class Repeats(unittest.IsolatedAsyncioTestCase):
             await client.info()
         self.assertGreater(len(requests), 2)
 
+    async def test_that_nothing_listens_is_said_within_two_seconds(self) -> None:
+        async with Client("http://127.0.0.1:9") as client:
+            began = asyncio.get_running_loop().time()
+            with self.assertRaisesRegex(ServiceUnreachable, r"127\.0\.0\.1:9: nothing listens there .*trainable-agents serve"):
+                await client.start_group(3, 8)
+            self.assertLess(asyncio.get_running_loop().time() - began, 2.0)
+
+    async def test_who_is_patient_is_told_within_two_seconds_and_waits(self) -> None:
+        client, requests = answering(*[httpx.ConnectError("gone")] * 5, httpx.Response(200, json={}), patience=60.0)
+        began = asyncio.get_running_loop().time()
+        with self.assertLogs("trainable_agents.connection", "WARNING") as logs:
+            asking = asyncio.ensure_future(client.info())
+            while not logs.records:
+                await asyncio.sleep(0.05)
+            self.assertLess(asyncio.get_running_loop().time() - began, 2.0)
+            self.assertEqual(await asking, {})
+        self.assertEqual(len(logs.records), 1)
+        self.assertIn("http://service does not answer (ConnectError: gone)", logs.records[0].getMessage())
+        self.assertEqual(len(requests), 6)
+
+    async def test_a_service_that_answered_once_is_waited_for(self) -> None:
+        gone = httpx.ConnectError("gone")
+        client, _ = answering(httpx.Response(200, json={}), *[gone] * 6, httpx.Response(200, json={"a": 1}), patience=None)
+        await client.info()
+        with self.assertLogs("trainable_agents.connection", "WARNING"):
+            self.assertEqual(await client.info(), {"a": 1})
+
     async def test_what_will_not_change_is_asked_once(self) -> None:
         for status, code, kind in (
             (400, "bad-request", BadRequest),

@@ -32,8 +32,9 @@ class Client:
     """One service. Open it with `async with`, or close it with `aclose`; it belongs to the event loop that uses it first.
 
     `url` and `token` default to the environment variables TRAINABLE_AGENTS_URL and TRAINABLE_AGENTS_TOKEN. `patience` is how
-    many seconds a request is repeated for before `ServiceUnreachable` is raised. Proxies of the environment are not used:
-    requests wait for minutes, which proxies cut short.
+    many seconds a request is repeated for before `ServiceUnreachable` is raised. Default: 600 once the service has answered, and
+    less than 2 where nothing listens at the address. A wait of more than 2 seconds is a warning of the logger
+    "trainable_agents.connection". Proxies of the environment are not used: requests wait for minutes, which proxies cut short.
     """
 
     def __init__(
@@ -41,7 +42,7 @@ class Client:
         url: str | None = None,
         *,
         token: str | None = None,
-        patience: float = 600.0,
+        patience: float | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self._connection = Connection(url, token=token, patience=patience, transport=transport)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import random
 from typing import Any
@@ -15,6 +16,12 @@ from .errors import ConfigurationError, ServiceUnreachable, refused
 DEFAULT_URL = "http://127.0.0.1:8800"
 WAIT_SECONDS = 30.0
 """How long one request waits at the service before it is answered and sent again."""
+PATIENCE = 600.0
+"""Seconds for which a request is repeated, once the service has answered; what trainers wait for it from the start."""
+_FIRST_CONTACT = 1.5
+"""Seconds after which it is said that nothing listens at an address."""
+
+_logger = logging.getLogger(__name__)
 
 _BUSY = frozenset({429, 502, 503, 504})
 _LONGEST_PAUSE = 10.0
@@ -24,7 +31,7 @@ class Connection:
     """One service. Where `url` and `token` come from, and what patience is, says `Client`."""
 
     def __init__(
-        self, url: str | None, *, token: str | None, patience: float, transport: httpx.AsyncBaseTransport | None
+        self, url: str | None, *, token: str | None, patience: float | None, transport: httpx.AsyncBaseTransport | None
     ) -> None:
         self.url = (url or os.environ.get("TRAINABLE_AGENTS_URL") or DEFAULT_URL).rstrip("/")
         if not self.url.startswith(("http://", "https://")):
@@ -32,7 +39,9 @@ class Connection:
                 f'Cannot use the address "{self.url}" of the service: it begins with http:// or https://, like {DEFAULT_URL}.'
             )
         token = token or os.environ.get("TRAINABLE_AGENTS_TOKEN") or None
-        self._patience = patience
+        self._patience = PATIENCE if patience is None else patience
+        self._waits_for_first = patience is not None
+        self._has_answered = False
         self._http = httpx.AsyncClient(
             base_url=self.url,
             headers={} if token is None else {"authorization": f"Bearer {token}"},
@@ -54,6 +63,7 @@ class Connection:
         clock = asyncio.get_running_loop().time
         began = clock()
         tries = 0
+        is_said = False
         while True:
             pause = min(_LONGEST_PAUSE, 0.1 * 2 ** min(tries, 10)) * random.uniform(0.5, 1.0)
             tries += 1
@@ -61,7 +71,23 @@ class Connection:
                 answer = await self._http.request(method, path, params=query, json=body, headers=headers)
             except httpx.TransportError as error:
                 reason = f"{type(error).__name__}: {error}"
+                is_silent = clock() - began + pause > _FIRST_CONTACT
+                if is_silent and isinstance(error, httpx.ConnectError) and not (self._has_answered or self._waits_for_first):
+                    raise ServiceUnreachable(
+                        f"Cannot reach the rollout service at {self.url}: nothing listens there ({tries} tries, last {reason}); "
+                        "start it with `trainable-agents serve`, correct TRAINABLE_AGENTS_URL, or give `patience` in seconds to "
+                        "wait for a service that starts later."
+                    ) from None
+                if is_silent and not is_said:
+                    is_said = True
+                    _logger.warning(
+                        "The rollout service at %s does not answer (%s); trying again for %g s.",
+                        self.url,
+                        reason,
+                        self._patience,
+                    )
             else:
+                self._has_answered = True
                 if answer.status_code not in _BUSY:
                     return _read(answer, self.url)
                 reason = f"{answer.status_code}: {_refusal(answer)[1]}"

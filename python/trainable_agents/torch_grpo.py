@@ -24,6 +24,7 @@ import torch
 from transformers import AutoModelForCausalLM  # type: ignore[import-not-found]
 
 from .client import Client
+from .connection import PATIENCE
 from .engine import load_weights
 
 __all__ = ["group_advantages", "group_loss", "train"]
@@ -110,7 +111,7 @@ def train(
     deadline = time.monotonic() + 60 * minutes
 
     async def begin() -> str:
-        async with Client(service) as client:
+        async with Client(service, patience=PATIENCE) as client:
             producer = await client.start_producer(
                 episodes,
                 groups,
@@ -124,12 +125,12 @@ def train(
             return producer["id"]
 
     async def take(number: int) -> list[list[Row]]:
-        async with Client(service) as client:
+        async with Client(service, patience=PATIENCE) as client:
             batch = await client.take(producer, number)
         return [[row for row in group["rows"] if row["reward"] is not None] for group in batch["groups"]]
 
     async def end() -> None:
-        async with Client(service) as client:
+        async with Client(service, patience=PATIENCE) as client:
             await client.cancel_producer(producer)
 
     producer = asyncio.run(begin())

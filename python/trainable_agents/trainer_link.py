@@ -7,6 +7,7 @@ import logging
 import weakref
 
 from .client import Client
+from .connection import PATIENCE
 from .settings import Settings
 
 HELD = "trainable_agents_held"
@@ -21,7 +22,7 @@ class TrainerLink:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self.client = Client(settings.url, token=settings.token)
+        self.client = Client(settings.url, token=settings.token, patience=PATIENCE)
         # None: not known. A trainer that was stopped may have left the service paused.
         self._is_held: bool | None = None
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from .client import Client
+from .connection import PATIENCE
 from .engine import load_weights
 from .errors import ConfigurationError
 from .formats import trl_reward as reward
@@ -90,7 +91,7 @@ class Rollouts:
         self._synced = step
 
     async def _roll_out(self, tasks: Sequence[int], size: int, sampling: dict[str, Any]) -> dict[str, list[Any]]:
-        async with Client(self._service, token=self._token) as client:
+        async with Client(self._service, token=self._token, patience=PATIENCE) as client:
 
             async def play(task: int) -> list[dict[str, Any]]:
                 started = await client.start_group(task, size, split=self._split, sampling_params=sampling)

@@ -9,8 +9,8 @@ import type { SettingName } from "./rollout-settings.ts";
 import { checkAddresses } from "./addresses.ts";
 import { accessVariables, readKey, redactorFor } from "./secrets.ts";
 import { closeRemote } from "./remote-environments.ts";
-import { readAddress } from "./serve.ts";
-import { readFlags, seconds, section, type SettingValues, text, variable, whole } from "./setting.ts";
+import { listenSettings, readListen, withoutListen } from "./listen.ts";
+import { readFlags, seconds, section, type SettingValues, variable, whole } from "./setting.ts";
 import { packageVersion } from "./surroundings.ts";
 
 /** The settings of a rollout that an environment server has: the environment and its user; the agent is the client's. */
@@ -30,17 +30,17 @@ export const envServerSettingNames = [
   ...(["openTimeout", "environmentTimeout", "gradingTimeout"] as const),
 ] as const satisfies readonly SettingName[];
 
-export const envServerSettings = section("The server", {
-  listen: text("<host:port>", "an address like 127.0.0.1:8950", "127.0.0.1:8950").help(
-    "where requests come in; port 0 takes a free one",
-  ),
-  tokenEnv: variable.help("environment variable with the bearer token of clients; needed beyond this machine"),
-  agentTokenEnv: variable.help(
-    "environment variable with the bearer token of agents: tools and the reward of their episodes, neither tasks nor grades",
-  ),
-  maxSessions: whole(1024, { max: 1_000_000 }).help("episodes at a time; more are refused with 503"),
-  sessionIdle: seconds(900).help("an episode without a call for so long is closed"),
-});
+export const envServerSettings = {
+  ...listenSettings("The server", 8950, "where requests come in"),
+  ...section("The server", {
+    tokenEnv: variable.help("environment variable with the bearer token of clients; needed beyond this machine"),
+    agentTokenEnv: variable.help(
+      "environment variable with the bearer token of agents: tools and the reward of their episodes, neither tasks nor grades",
+    ),
+    maxSessions: whole(1024, { max: 1_000_000 }).help("episodes at a time; more are refused with 503"),
+    sessionIdle: seconds(900).help("an episode without a call for so long is closed"),
+  }),
+};
 
 /** Options of {@link serveEnvironment}: the flags of the command `env-server` in camelCase. */
 export type ServeEnvironmentOptions = Pick<
@@ -70,7 +70,7 @@ export type RunningEnvServer = EnvServer & {
 export async function serveEnvironment(options: ServeEnvironmentOptions = {}): Promise<RunningEnvServer> {
   const { variables = process.env } = options;
   const own = readFlags(envServerSettings, options);
-  const { host, port } = readAddress(own.listen);
+  const { host, port } = readListen(envServerSettings, options);
   const token = readKey(variables, own.tokenEnv, "--token-env");
   const agentToken = readKey(variables, own.agentTokenEnv, "--agent-token-env");
   if (agentToken !== null && agentToken === token) {
@@ -78,7 +78,7 @@ export async function serveEnvironment(options: ServeEnvironmentOptions = {}): P
       "Cannot serve an environment: --token-env and --agent-token-env hold the same token, so agents would read tasks and grades; use two tokens.",
     );
   }
-  const { source, split, user, redact, callMs, openMs } = await readHostedEnvironment(options);
+  const { source, split, user, redact, callMs, openMs } = await readHostedEnvironment(withoutListen(options));
   const server = await createEnvServer({
     ...{ source, split, user, host, port, token, agentToken, redact, version: packageVersion() },
     ...{ maxSessions: own.maxSessions, idleMs: own.sessionIdle * 1000, callMs, openMs },

@@ -27,8 +27,8 @@ import { openRun } from "./open-run.ts";
 import { checkSameSettings, readRunToResume } from "./run-to-resume.ts";
 import { readKey } from "./secrets.ts";
 import { exporterFor } from "./rollout.ts";
-import { readAddress } from "./serve.ts";
-import { choice, number, readFlags, seconds, section, type SettingValues, text, variable, whole } from "./setting.ts";
+import { listenSettings, readListen, withoutListen } from "./listen.ts";
+import { choice, number, readFlags, seconds, section, type SettingValues, variable, whole } from "./setting.ts";
 import { remedyFor } from "../lib/nearest.ts";
 
 /** The settings of a rollout that a gateway has: what answers and how it samples; agent, user and tasks are the program's. */
@@ -80,22 +80,22 @@ export const gatewaySettingNames = [
   ...(["out", "fsync", "writeSamples"] as const),
 ] as const satisfies readonly SettingName[];
 
-export const gatewaySettings = section("The gateway", {
-  listen: text("<host:port>", "an address like 127.0.0.1:8900", "127.0.0.1:8900").help(
-    "where requests come in; port 0 takes a free one",
-  ),
-  tokenEnv: variable.help(
-    "environment variable with the token that opens, rewards and ends sessions; needed beyond this machine",
-  ),
-  clientSampling: choice("<what>", "ignore", "obey", "refuse").help(
-    "what is done about sampling parameters that programs set: rows must be the policy's",
-  ),
-  sessionIdle: seconds(3600).help("a session without a call for so long is ended"),
-  maxSessions: whole(4096, { max: 1_000_000 }).help("open at once; more are refused with 429"),
-  grace: number("<seconds>", 30, { min: 0, max: 2_000_000 }).help(
-    "how long what is in flight may finish once it is to end (SIGTERM, Ctrl-C); new requests get 503 meanwhile",
-  ),
-});
+export const gatewaySettings = {
+  ...listenSettings("The gateway", 8900, "where requests come in"),
+  ...section("The gateway", {
+    tokenEnv: variable.help(
+      "environment variable with the token that opens, rewards and ends sessions; needed beyond this machine",
+    ),
+    clientSampling: choice("<what>", "ignore", "obey", "refuse").help(
+      "what is done about sampling parameters that programs set: rows must be the policy's",
+    ),
+    sessionIdle: seconds(3600).help("a session without a call for so long is ended"),
+    maxSessions: whole(4096, { max: 1_000_000 }).help("open at once; more are refused with 429"),
+    grace: number("<seconds>", 30, { min: 0, max: 2_000_000 }).help(
+      "how long what is in flight may finish once it is to end (SIGTERM, Ctrl-C); new requests get 503 meanwhile",
+    ),
+  }),
+};
 
 /**
  * Options of {@link gateway}: the flags of the command `gateway` in camelCase.
@@ -105,7 +105,10 @@ export const gatewaySettings = section("The gateway", {
  */
 export type GatewayOptions = Pick<
   RolloutSettingOptions,
-  Extract<keyof RolloutSettingOptions, (typeof gatewaySettingNames)[number] | (typeof worldSettingNames)[number]>
+  Exclude<
+    Extract<keyof RolloutSettingOptions, (typeof gatewaySettingNames)[number] | (typeof worldSettingNames)[number]>,
+    "host" | "port"
+  >
 > &
   Partial<SettingValues<typeof gatewaySettings>> &
   Pick<SettingSources, "config"> &
@@ -147,7 +150,7 @@ export type RunningGateway = Pick<Gateway, "sessions" | "fetch" | "open" | "rewa
 export async function gateway(options: GatewayOptions): Promise<RunningGateway> {
   const { cwd = process.cwd(), variables = process.env, signal, onNotice = () => undefined, out } = options;
   const own = readFlags(gatewaySettings, options);
-  const address = readAddress(own.listen);
+  const address = readListen(gatewaySettings, options);
   const token = readKey(variables, own.tokenEnv, "--token-env");
   if (typeof out !== "string" || out === "") {
     throw new ConfigurationError("Cannot open a gateway: no folder is named for its sessions; give --out <folder>.");
@@ -155,7 +158,7 @@ export async function gateway(options: GatewayOptions): Promise<RunningGateway> 
   const folder = resolve(cwd, out);
   const resume = existsSync(join(folder, runFiles.manifest)) ? await readRunToResume(out, cwd) : null;
   const { ofWorlds, ofPolicy } = splitOptions(options);
-  const { settings: given, surroundings } = await readOptions(ofPolicy, programDefaults, resume);
+  const { settings: given, surroundings } = await readOptions(withoutListen(ofPolicy), programDefaults, resume);
   const prepared = await prepareRollout(given, surroundings, { resumes: resume !== null, groups: "outside" });
   const { model, apiModel, redact } = prepared;
   if (model === null && options.clientSampling !== undefined) {

@@ -10,6 +10,7 @@ import { type Coordinator, type DispatchEpisode, WeightHistory } from "../rollou
 import type { RolloutService, RowFormat } from "../service/index.ts";
 import { type Disk, runFiles } from "../store/index.ts";
 import { type CloseOptions, closeWithGrace } from "./grace.ts";
+import { listenSettings, readListen, withoutListen } from "./listen.ts";
 import { openRun } from "./open-run.ts";
 import { checkSameSettings, readRunToResume, type RunToResume } from "./run-to-resume.ts";
 import { expertsSink } from "./choose-policy.ts";
@@ -27,7 +28,7 @@ import {
   settingNames,
 } from "./rollout-settings.ts";
 import { toolsOfSession } from "./export-run.ts";
-import { type SettingValues, number, readFlags, section, text, variable, whole } from "./setting.ts";
+import { type SettingValues, number, readFlags, section, variable, whole } from "./setting.ts";
 import { readKey } from "./secrets.ts";
 
 /** What a plan, an agent behind an API or a terminal needs. */
@@ -53,16 +54,16 @@ export const serveSettingNames: readonly SettingName[] = settingNames.filter(
   (name) => !(notServed as readonly SettingName[]).includes(name),
 );
 
-export const serveSettings = section("The service", {
-  listen: text("<host:port>", "an address like 127.0.0.1:8800", "127.0.0.1:8800").help(
-    "where requests come in; port 0 takes a free one",
-  ),
-  tokenEnv: variable.help("environment variable with the token that requests must send; needed beyond this machine"),
-  grace: number("<seconds>", 30, { min: 0, max: 2_000_000 }).help(
-    "how long what is in flight may finish once it is to end (SIGTERM, Ctrl-C); new requests get 503 meanwhile",
-  ),
-  maxWaiting: whole(4096, { max: 10_000_000 }).help("requested episodes that may wait; more are refused with 429"),
-});
+export const serveSettings = {
+  ...listenSettings("The service", 8800, "where requests come in"),
+  ...section("The service", {
+    tokenEnv: variable.help("environment variable with the token that requests must send; needed beyond this machine"),
+    grace: number("<seconds>", 30, { min: 0, max: 2_000_000 }).help(
+      "how long what is in flight may finish once it is to end (SIGTERM, Ctrl-C); new requests get 503 meanwhile",
+    ),
+    maxWaiting: whole(4096, { max: 10_000_000 }).help("requested episodes that may wait; more are refused with 429"),
+  }),
+};
 
 /**
  * Options of {@link serve}: the flags of the command `serve` in camelCase.
@@ -70,7 +71,7 @@ export const serveSettings = section("The service", {
  * @example
  * { env: "bookshop", listen: "127.0.0.1:0", out: "runs/service" }
  */
-export type ServeOptions = Omit<RolloutSettingOptions, (typeof notServed)[number]> &
+export type ServeOptions = Omit<RolloutSettingOptions, (typeof notServed)[number] | "host" | "port"> &
   Partial<SettingValues<typeof serveSettings>> &
   Pick<SettingSources, "config"> &
   Omit<CallOptions, "drain"> & {
@@ -107,14 +108,14 @@ export type RunningService = {
 export async function serve(options: ServeOptions): Promise<RunningService> {
   const { cwd = process.cwd(), variables = process.env, signal, onNotice = () => undefined, out } = options;
   const own = readFlags(serveSettings, options);
-  const address = readAddress(own.listen);
+  const address = readListen(serveSettings, options);
   const token = readKey(variables, own.tokenEnv, "--token-env");
   if (typeof out !== "string" || out === "") {
     throw new ConfigurationError("Cannot serve: no folder is named for requests and episodes; give --out <folder>.");
   }
   const folder = resolve(cwd, out);
   const resume = existsSync(join(folder, runFiles.manifest)) ? await readRunToResume(out, cwd) : null;
-  const { settings, surroundings } = await readOptions(options, {}, resume);
+  const { settings, surroundings } = await readOptions(withoutListen(options), {}, resume);
   const opened = await openService(settings, surroundings, {
     ...{ folder, token, maxWaiting: own.maxWaiting, resume, onNotice },
     cancel: signal ?? new AbortController().signal,
@@ -148,15 +149,6 @@ export async function serve(options: ServeOptions): Promise<RunningService> {
     await opened.close();
     throw error;
   }
-}
-
-/** Throws a `ConfigurationError`. */
-export function readAddress(listen: string, flag = "--listen"): { readonly host: string; readonly port: number } {
-  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:\s]+)):(\d{1,5})$/.exec(listen.trim());
-  const port = Number(match?.[3]);
-  const host = match?.[1] ?? match?.[2];
-  if (host !== undefined && port <= 65_535) return { host, port };
-  throw new ConfigurationError(`Cannot use ${flag} "${listen}": an address like 127.0.0.1:8800 is needed.`);
 }
 
 /** A request that pauses waits at most so long for the calls in flight, which other processes have. */

@@ -24,14 +24,14 @@ import {
 } from "../viewer/index.ts";
 import { tokenizerOf } from "./choose-model.ts";
 import type { CallOptions } from "./options.ts";
-import { readAddress } from "./serve.ts";
-import { readFlags, section, type SettingValues, text } from "./setting.ts";
+import { listenSettings, readListen } from "./listen.ts";
+import type { SettingValues } from "./setting.ts";
 
-export const viewSettings = section("The viewer", {
-  listen: text("<host:port>", "an address like 127.0.0.1:8970", "127.0.0.1:8970").help(
-    "where the page is served; port 0 takes a free one; beyond this machine the printed address has a token",
-  ),
-});
+export const viewSettings = listenSettings(
+  "The viewer",
+  8970,
+  "where the page is served, with a token in the printed address beyond this machine",
+);
 
 /** Options of {@link view}: the flags of the command `view` in camelCase. */
 export type ViewOptions = Partial<SettingValues<typeof viewSettings>> &
@@ -59,7 +59,7 @@ export type RunningViewer = {
  */
 export async function view(options: ViewOptions): Promise<RunningViewer> {
   const { cwd = process.cwd() } = options;
-  const { host, port } = readAddress(readFlags(viewSettings, options).listen);
+  const { host, port } = readListen(viewSettings, options);
   const parts = await openParts(options, cwd);
   const token = isLoopback(host) ? null : randomBytes(16).toString("hex");
   const { runs } = parts;

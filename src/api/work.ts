@@ -13,7 +13,7 @@ import { chooseQueue, queueSettings } from "./choose-queue.ts";
 import type { CallOptions } from "./options.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import { redactorFor } from "./secrets.ts";
-import { readAddress } from "./serve.ts";
+import { readAddress } from "./listen.ts";
 import { folder, readFlags, seconds, section, type SettingValues, text, whole } from "./setting.ts";
 import { packageVersion } from "./surroundings.ts";
 import { openWorkerRun, readWorkerSettings } from "./worker-run.ts";

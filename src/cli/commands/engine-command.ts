@@ -10,6 +10,7 @@ import { loadTokenizer } from "../../tokenizers/index.ts";
 import { type CliContext, exitCodes, type RunCommand, untilAborted } from "../cli-context.ts";
 import { modelPath, readEndTokens } from "../../api/choose-model.ts";
 import { readKey } from "../../api/secrets.ts";
+import { listenSettings, readListen } from "../../api/listen.ts";
 import { readFlags, section, whole } from "../../api/setting.ts";
 import { isLoopback } from "../../lib/address.ts";
 import { addSettings } from "../flags.ts";
@@ -17,17 +18,20 @@ import { quoted } from "../rollout-display.ts";
 
 type EngineFlags = {
   readonly model: string;
-  readonly host: string;
+  readonly listen?: string;
+  readonly host?: string;
   readonly port?: string;
   readonly threads?: string;
   readonly apiKeyEnv?: string;
   readonly weightVersion: string;
 };
 
-const engineFlags = section("Options", {
-  port: whole(30_000, { min: 0, max: 65_535 }).help("port to listen on; 0 takes a free one (default: 30000)"),
-  threads: whole(null, { min: 1, max: 64 }).help("worker threads (default: one for each core, 8 at most)"),
-});
+const engineFlags = {
+  ...listenSettings("Options", 30_000, "where requests come in"),
+  ...section("Options", {
+    threads: whole(null, { min: 1, max: 64 }).help("worker threads (default: one for each core, 8 at most)"),
+  }),
+};
 
 export function engineCommand(run: RunCommand): Command {
   const command = new Command("engine")
@@ -42,8 +46,7 @@ export function engineCommand(run: RunCommand): Command {
       "--model <folder>",
       `model folder in Hugging Face's layout (Qwen3), or one that is shipped: ${shippedCheckpoints.join(", ")}`,
       shippedCheckpoints[0],
-    )
-    .option("--host <name>", "address to listen on", "127.0.0.1");
+    );
   return addSettings(command, engineFlags)
     .option("--api-key-env <variable>", "environment variable with the key that clients must send")
     .option("--weight-version <name>", "what the first weights are called", "default")
@@ -59,11 +62,12 @@ Examples:
 
 async function serve(flags: EngineFlags, context: CliContext): Promise<number> {
   const { stdout, stderr, drain, cancel, cwd } = context;
-  const { port, threads } = readFlags(engineFlags, flags);
+  const { threads } = readFlags(engineFlags, flags);
+  const { host, port } = readListen(engineFlags, flags);
   const apiKey = readKey(context.env, flags.apiKeyEnv ?? null, "--api-key-env");
-  if (apiKey === null && !isLoopback(flags.host)) {
+  if (apiKey === null && !isLoopback(host)) {
     throw new ConfigurationError(
-      `Cannot listen on ${flags.host} without a key: others on the network could use the server and change its weights; give --api-key-env <variable>.`,
+      `Cannot listen on ${host} without a key: others on the network could use the server and change its weights; give --api-key-env <variable>.`,
     );
   }
   const folder = modelPath(flags.model, cwd);
@@ -76,11 +80,11 @@ async function serve(flags: EngineFlags, context: CliContext): Promise<number> {
       ...{ sampler: engine.sampler, tokenizer, endTokenIds, modelPath: folder, contextLength, vocabularySize },
       ...{ weightVersion: flags.weightVersion, apiKey, refusesStrangers: apiKey === null },
     });
-    const listener = await front.listen({ host: flags.host, port }).catch((cause: unknown) => {
+    const listener = await front.listen({ host, port }).catch((cause: unknown) => {
       const { code, message } = cause as NodeJS.ErrnoException;
       const reason = code === "EADDRINUSE" ? "the port is taken" : message;
       throw new ConfigurationError(
-        `Cannot listen on ${flags.host}:${port}: ${reason}; choose another with --port, or 0 for a free one.`,
+        `Cannot listen on ${host}:${port}: ${reason}; choose another with --port, or 0 for a free one.`,
         { cause },
       );
     });

@@ -25,7 +25,7 @@ export function gatewayCommand(runCommand: RunCommand): Command {
         "in its folder, it takes up its sessions.",
     );
   addSettings(command, gatewaySettings);
-  addSettings(command, rolloutSettings, { names: gatewaySettingNames });
+  addSettings(command, rolloutSettings, { names: gatewaySettingNames.filter((name) => !(name in gatewaySettings)) });
   const heading = "Environments of sessions";
   addSettings(command, rolloutSettings, { names: worldSettingNames, heading, initial: { env: "none" } });
   return command

@@ -17,7 +17,7 @@ export function serveCommand(runCommand: RunCommand): Command {
         "folder: started there again, it resumes.",
     );
   addSettings(command, serveSettings);
-  addSettings(command, rolloutSettings, { names: serveSettingNames });
+  addSettings(command, rolloutSettings, { names: serveSettingNames.filter((name) => !(name in serveSettings)) });
   return command
     .addOption(configOption())
     .addHelpText("after", examples)

@@ -1,0 +1,62 @@
+// Where a server of ours takes requests: `--listen <host:port>`, or `--host` and `--port` by themselves. The same for every command
+// that serves.
+
+import { ConfigurationError } from "../core/index.ts";
+import { httpAddress } from "../lib/address.ts";
+import { readFlags, section, text, whole } from "./setting.ts";
+
+const localHost = "127.0.0.1";
+
+/** The settings of a server whose usual port is `port`; `what` completes "where requests come in". */
+export const listenSettings = (group: string, port: number, what: string) =>
+  section(group, {
+    listen: text("<host:port>", `an address like ${localHost}:${port}`, `${localHost}:${port}`).help(
+      `${what}; port 0 takes a free one`,
+    ),
+    host: text("<name>", "a name or an address of this machine").help(
+      `instead of --listen: name or address to listen on (default: ${localHost})`,
+    ),
+    port: whole(null, { min: 0, max: 65_535 }).help(
+      `instead of --listen: port to listen on, 0 for a free one (default: ${port})`,
+    ),
+  });
+
+type ListenSettings = ReturnType<typeof listenSettings>;
+/** As flags or a program give them. */
+type ListenOptions = { readonly [Name in keyof ListenSettings]?: unknown };
+
+export type ListenAddress = { readonly host: string; readonly port: number };
+
+/** The address that options name. Throws a `ConfigurationError`. */
+export function readListen({ listen, host, port }: ListenSettings, options: ListenOptions): ListenAddress {
+  const given = readFlags({ listen, host, port }, options);
+  if (given.host === null && given.port === null) return readAddress(given.listen);
+  if (options.listen !== undefined) {
+    throw new ConfigurationError(
+      "Cannot use --listen with --host or --port: they say the same; give --listen <host:port>, or the other two.",
+    );
+  }
+  const usual = readAddress(listen.default);
+  // With IPv6 in brackets.
+  const named = httpAddress(given.host ?? usual.host, given.port ?? usual.port).slice("http://".length);
+  return readAddress(named, "--host");
+}
+
+/** The options without those of the same name that say where an engine's server is: a server's own are meant. */
+export function withoutListen<Options extends ListenOptions>({
+  listen: _listen,
+  host: _host,
+  port: _port,
+  ...rest
+}: Options): Omit<Options, keyof ListenSettings> {
+  return rest;
+}
+
+/** `127.0.0.1:8800` or `[::1]:8800`, that `flag` names. Throws a `ConfigurationError`. */
+export function readAddress(listen: string, flag = "--listen"): ListenAddress {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:\s]+)):(\d{1,5})$/.exec(listen.trim());
+  const port = Number(match?.[3]);
+  const host = match?.[1] ?? match?.[2];
+  if (host !== undefined && port <= 65_535) return { host, port };
+  throw new ConfigurationError(`Cannot use ${flag} "${listen}": an address like 127.0.0.1:8800 is needed.`);
+}
