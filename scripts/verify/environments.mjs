@@ -1,13 +1,11 @@
-// `npm run verify -- environments`: remote environments against the servers that others wrote: openenv-core's scaffold and worlds on its
-// server, ors-sdk's server, the official servers of MCP. In each: episodes over a quiet line, over one that fails, and in a run that
+// `npm run verify -- environments`: remote environments against the servers that others wrote: openenv-core's and openenv's scaffolds and worlds on
+// their servers, ors-sdk's server, servers of the official packages of MCP. In each: episodes over a quiet line, over one that fails, and in a run that
 // is killed again and again; every episode has one outcome, nothing that a fault ended is trained, all sessions are closed. And the
 // other way: a server of ours, played by openenv-core's clients, and the conformance tool of MCP on both our sides.
 
-import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, rmSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 
 import { serveEnvironment } from "../../dist/index.js";
 import { remoteSource } from "../../dist/environments/remote/index.js";
@@ -18,14 +16,16 @@ import { playKilled } from "./environments/killed.mjs";
 import { verifyMcp } from "./environments/mcp.mjs";
 import { compared, play } from "./environments/play.mjs";
 import { addUp, call, guess, observations, openBoxes, servePolicy } from "./environments/policy.mjs";
-import { CannotVerify, makeEnvironment, versionOf } from "./python.mjs";
+import { allClosed, here, makeScaffold, pythonServers, runClient } from "./environments/python-servers.mjs";
+import { verifyNewestOpenEnv } from "./environments/openenv-newest.mjs";
+import { verifyOfficialMcp } from "./environments/mcp-official.mjs";
+import { makeEnvironment, versionOf } from "./python.mjs";
 import { createReport } from "./report.mjs";
-import { freePorts, startServer } from "./servers.mjs";
+import { freePorts } from "./servers.mjs";
 
 /** @import { Played } from "./environments/play.mjs" */
 
 const packages = ["openenv-core==0.3.0", "ors-sdk==0.1.0"];
-const here = fileURLToPath(new URL("environments", import.meta.url));
 
 /** @param {{ readonly full?: boolean }} [options] */
 export async function verifyEnvironments({ full = false } = {}) {
@@ -36,32 +36,7 @@ export async function verifyEnvironments({ full = false } = {}) {
   );
   const home = join(folder, "home");
   mkdirSync(home, { recursive: true });
-  /**
-   * @param {string} name
-   * @param {readonly string[]} parameters
-   * @param {{ readonly port: number, readonly cwd?: string, readonly readyPath?: string, readonly settings?: readonly string[] }} options
-   */
-  const serve = (name, parameters, { port, cwd = here, readyPath = "/health", settings = [] }) =>
-    startServer({
-      ...{ name, command: "env", url: `http://127.0.0.1:${port}`, readyPath, timeoutMs: 120_000 },
-      log: join(folder, `${name}.log`),
-      // Nothing of this process's environment, and a home of its own.
-      parameters: [
-        ...[
-          "-i",
-          "-C",
-          cwd,
-          `PATH=${process.env["PATH"] ?? ""}`,
-          `HOME=${home}`,
-          "PYTHONDONTWRITEBYTECODE=1",
-          ...settings,
-        ],
-        ...[python, ...parameters],
-      ],
-    });
-  const uvicorn = (/** @type {string} */ app, /** @type {number} */ port) => [
-    ...["-m", "uvicorn", app, "--host", "127.0.0.1", "--port", String(port), "--log-level", "warning"],
-  ];
+  const { serve, uvicorn } = pythonServers({ folder, python, home });
   const ports = await freePorts(5);
   const [scaffoldPort = 0, guessPort = 0, narrowPort = 0, boxesPort = 0, orsPort = 0] = ports;
   const scaffold = makeScaffold(folder, bin("openenv"), home);
@@ -202,52 +177,10 @@ export async function verifyEnvironments({ full = false } = {}) {
   } finally {
     await Promise.all(servers.map((server) => server.kill()));
   }
+  await verifyNewestOpenEnv(report);
+  await verifyOfficialMcp(report);
   await verifyMcp(report, { kills: full ? 50 : 10 });
   return report.finish();
-}
-
-/**
- * The server's own count of its sessions. `unheard`: how many may be open because no farewell could reach the server: those of killed
- * processes, or of a line that failed each time. A server of HTTP takes them away when they have been silent for 15 minutes.
- *
- * @param {number} port
- */
-async function allClosed(port, { unheard = 0 } = {}) {
-  let [made, closed] = [0, -1];
-  for (let waited = 0; waited < 50 && made !== closed; waited++) {
-    if (waited > 0) await delay(100);
-    const answer = await fetch(`http://127.0.0.1:${port}/verify`);
-    ({ made, closed } = /** @type {{ made: number, closed: number }} */ (await answer.json()));
-  }
-  const open = made - closed - (leased.get(port) ?? 0);
-  if (open > unheard) throw new Error(`${open} of ${made} sessions are open on the server`);
-  leased.set(port, made - closed);
-  return open === 0
-    ? `${made} sessions of the server, all closed`
-    : `${made} sessions of the server, ${open} left to its lease`;
-}
-
-/**
- * What a program in Python prints, with a home of its own and nothing of this process's environment.
- *
- * @param {string} python
- * @param {readonly string[]} parameters
- * @param {{ readonly cwd: string, readonly home: string }} options
- * @returns {Promise<string>}
- */
-function runClient(python, parameters, { cwd, home }) {
-  const env = { PATH: process.env["PATH"], HOME: home, PYTHONDONTWRITEBYTECODE: "1" };
-  const child = spawn(python, parameters, { cwd, env, stdio: ["ignore", "pipe", "pipe"], timeout: 120_000 });
-  let [out, words] = ["", ""];
-  child.stdout.setEncoding("utf8").on("data", (text) => (out += text));
-  child.stderr.setEncoding("utf8").on("data", (text) => (words += text));
-  return new Promise((resolve, reject) => {
-    child.once("error", reject);
-    child.once("exit", (code) => {
-      if (code === 0) resolve(out);
-      else reject(new Error(`${parameters[0]} ended with ${code}: ${words.slice(-800)}`));
-    });
-  });
 }
 
 /**
@@ -264,21 +197,4 @@ function repeated(quiet, groupSize) {
       Array.from({ length: groupSize }, (_, index) => /** @type {const} */ ([id.replace(/0$/, String(index)), played])),
     ),
   );
-}
-
-/** Sessions of earlier checks, by port. @type {Map<number, number>} */
-const leased = new Map();
-
-/** What `openenv init` writes. @param {string} folder @param {string} openenv @param {string} home */
-function makeScaffold(folder, openenv, home) {
-  const work = join(folder, "scaffold");
-  const app = join(work, "verify_play", "server", "app.py");
-  if (existsSync(app)) return work;
-  rmSync(work, { recursive: true, force: true });
-  mkdirSync(work, { recursive: true });
-  const { status, stderr } = spawnSync(openenv, ["init", "verify_play"], {
-    ...{ cwd: work, encoding: "utf8", env: { PATH: process.env["PATH"], HOME: home } },
-  });
-  if (status !== 0 || !existsSync(app)) throw new CannotVerify(`Cannot verify: "openenv init" failed: ${stderr}`);
-  return work;
 }

@@ -1,4 +1,4 @@
-"""The bookshop, served by us, played by openenv-core's own clients: GenericEnvClient over the WebSocket and its MCP tool client. Prints
+"""The bookshop, served by us, played by openenv's own clients, of openenv-core 0.3.0 and of openenv 0.10.0: GenericEnvClient over the WebSocket and its MCP tool client. Prints
 one line of JSON. Usage: python openenv_client.py <url> <episodes> <calls>"""
 
 import json

@@ -1,7 +1,8 @@
-"""Worlds for openenv-core's own server, each a session of a WebSocket: a number to guess (typed actions) and a shelf of boxes (MCP
-tools). Both are decided by their seed alone. GET /verify counts sessions, so that a test sees what was left open.
+"""Worlds for openenv's own server, each a session of a WebSocket: a number to guess (typed actions), with tasks of its own or without a
+reward, too, and a shelf of boxes (MCP tools). Each is decided by its seed or its task alone. GET /verify counts sessions, so that a test
+sees what was left open.
 
-    WORLD=guess|boxes SESSIONS=16 python -m uvicorn openenv_worlds:app --port 8000
+    WORLD=guess|boxes|tasks|silent SESSIONS=16 python -m uvicorn openenv_worlds:app --port 8000
 """
 
 import os
@@ -64,6 +65,45 @@ class Guess(Environment):
         counts["closed"] += 1
 
 
+class GuessTask(Guess):
+    """The number of a task, which its server lists; metadata say how far the last guess was off."""
+
+    _sizes = {"train": 24, "test": 8}
+
+    def list_splits(self) -> list:
+        return list(self._sizes)
+
+    def num_tasks(self, split: str) -> int:
+        return self._sizes[split]
+
+    def list_tasks(self, split: str) -> list:
+        return self.get_task_range(split)
+
+    def get_task(self, split: str, index: int) -> dict:
+        if not 0 <= index < self._sizes[split]:
+            raise IndexError(index)
+        return {"id": f"{split}-{index}", "index": index}
+
+    def get_task_range(self, split: str, start: Optional[int] = None, stop: Optional[int] = None) -> list:
+        return [self.get_task(split, index) for index in range(self._sizes[split])[start:stop]]
+
+    def reset(self, split: str = "", index: int = -1, episode_id: Optional[str] = None, **_: Any) -> GuessObservation:
+        self.get_task(split, index)
+        first = super().reset(seed=1000 * len(split) + index, episode_id=episode_id)
+        return first.model_copy(update={"metadata": {"message": f"Task {split}-{index}."}})
+
+    def step(self, action: GuessAction, timeout_s: Optional[float] = None, **_: Any) -> GuessObservation:
+        off = abs(action.guess - self._number)
+        return super().step(action).model_copy(update={"metadata": {"message": f"Off by {off}."}})
+
+
+class Silent(Guess):
+    """Never gives a reward."""
+
+    def step(self, action: GuessAction, timeout_s: Optional[float] = None, **_: Any) -> GuessObservation:
+        return super().step(action).model_copy(update={"reward": None})
+
+
 class Boxes(MCPEnvironment):
     """Two MCP tools; opening the right box ends nothing, but is worth 1: such worlds end when the policy says so."""
 
@@ -121,10 +161,12 @@ class Boxes(MCPEnvironment):
 
 
 _sessions = int(os.environ.get("SESSIONS", "16"))
-if os.environ.get("WORLD", "guess") == "boxes":
+_world = os.environ.get("WORLD", "guess")
+if _world == "boxes":
     app = create_fastapi_app(Boxes, CallToolAction, CallToolObservation, max_concurrent_envs=_sessions)
 else:
-    app = create_fastapi_app(Guess, GuessAction, GuessObservation, max_concurrent_envs=_sessions)
+    _typed = {"guess": Guess, "tasks": GuessTask, "silent": Silent}[_world]
+    app = create_fastapi_app(_typed, GuessAction, GuessObservation, max_concurrent_envs=_sessions)
 
 
 @app.get("/verify")
