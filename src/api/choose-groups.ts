@@ -12,6 +12,7 @@ import {
   minGradedToTrain,
   type RolloutOptions,
   type RolloutPlan,
+  type TaskRecord,
 } from "../rollout/index.ts";
 import { openRunFolder } from "../store/index.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -119,19 +120,21 @@ async function passRates(
   folder: string,
   { taskset, taskIndexes }: RolloutPlan,
   { cwd, environment }: { readonly cwd: string; readonly environment: string },
-): Promise<{ taskIndex: number; graded: number; passed: number }[]> {
+): Promise<TaskRecord[]> {
   const indexOf = new Map(taskIndexes.map((taskIndex) => [taskset.task(taskIndex).id, taskIndex]));
-  const rates = new Map<number, { taskIndex: number; graded: number; passed: number }>();
+  const rates = new Map<number, TaskRecord>();
   const run = openRunFolder(resolve(cwd, folder));
   // A folder that is no run is refused by its reader.
   await run.manifest();
-  for await (const { taskId, rewards } of run.groups()) {
+  for await (const { taskId, rewards, reason } of run.groups()) {
     const taskIndex = indexOf.get(taskId);
     if (taskIndex === undefined) continue;
-    const { graded, passed } = rates.get(taskIndex) ?? { graded: 0, passed: 0 };
+    const { visits, graded, passed } = rates.get(taskIndex) ?? { visits: 0, graded: 0, passed: 0 };
     const known = rewards.filter((reward) => reward !== null);
+    const isCancelled = known.length === 0 && (reason === "surplus" || reason === "stale");
     rates.set(taskIndex, {
       taskIndex,
+      visits: visits + (isCancelled ? 0 : 1),
       graded: graded + known.length,
       passed: passed + known.filter((reward) => reward >= 1 - 1e-6).length,
     });

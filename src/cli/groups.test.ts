@@ -3,7 +3,11 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { rollout } from "../api/rollout.ts";
+import { defineEnvironment } from "../environments/index.ts";
+import { scriptedUsers } from "../users/index.ts";
 import { createTestCli } from "./cli.test-helper.ts";
+import { runNotes } from "./display/run-table.ts";
 import { resolveSettings } from "../api/resolve-settings.ts";
 import { concurrencyBounds } from "../api/rollout-settings.ts";
 
@@ -51,6 +55,37 @@ describe("rollout with groups", () => {
     );
     const drawn = await run("rollout", ...flags, "--curriculum", "a", "--concurrency", "2-8", "--out", "c");
     expect([drawn.code, drawn.stdout]).toEqual([0, expect.stringContaining("kept 3 of 3 wanted")]);
+  });
+
+  it("leaves tasks that cannot be graded, and names them under the table", async () => {
+    const { folder } = await createTestCli();
+    const world = defineEnvironment({
+      ...{
+        name: "w",
+        guidelines: "",
+        tools: { wait: { description: "Waits.", parameters: { type: "object" }, run: () => "" } },
+      },
+      tasks: { train: [0, 1, 2, 3].map((number) => ({ instruction: `Wait. ${number}`, state: { number } })) },
+      grade: ({ state }) => {
+        if (state.number === 2) throw new Error("the database is gone");
+        return 1;
+      },
+    });
+    const action = { text: "Bye.", content: "Bye.", reasoning: null, toolCalls: [], problems: [], isTerminated: true };
+    const usage = { modelCalls: 1, inputTokens: 1, outputTokens: 1, cost: 0 };
+    const { totals } = await rollout({
+      ...{ env: world, agentModel: { name: "bye", reply: async () => ({ action, usage, attempts: [] }) } },
+      user: scriptedUsers(["Wait.", "###STOP###"]),
+      ...{ cwd: folder, out: "a", split: "train", groupSize: 2, groups: 60, maxGroups: 400, curriculum: "on" },
+    });
+    const groups = await lines(join(folder, "a"), "groups.jsonl");
+    const fruitless = groups.filter((group) => group.reason === "not-graded");
+    expect(totals.ungradedTasks).toEqual({ "w:train:2": fruitless.length });
+    expect(fruitless.length).toBeGreaterThan(0);
+    expect(fruitless.length).toBeLessThan(groups.length / 4);
+    expect(runNotes(totals)[0]).toContain(`1 task was never graded: w:train:2 (${fruitless.length} group`);
+    // Where nothing was graded, the failures say why.
+    expect(runNotes({ ...totals, graded: 0 }).join()).not.toContain("never graded");
   });
 
   it("drops groups by a filter of the user's own, and names a module that is none", async () => {

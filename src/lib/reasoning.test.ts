@@ -47,10 +47,10 @@ const words = fc.constantFrom(
 
 describe("splitReasoning()", () => {
   it.each([
-    ["secret ... ###STOP### ... </think>\n\nHello", "secret ... ###STOP### ...", "Hello"],
+    ["secret ... ###STOP### ... </think>\n\nHello", "secret ... ###STOP### ... ", "Hello"],
     ["Hi <think>x</think> there", "x", "Hi there"],
     ["Hi<think>x</think> there", "x", "Hi there"],
-    ["one </think> two </think> three", "one\n\ntwo", "three"],
+    ["one </think> two </think> three", "one \n\n two ", "three"],
     ["<think>a <think> b</think> c", "a <think> b", "c"],
     ["<thinking>a </think> b</thinking> c", "a </think> b", "c"],
     ["Hello <think>and then", "and then", "Hello"],

@@ -117,6 +117,6 @@ export function splitReasoning(reply: string): SplitReply {
   }
   if (!isMarked) return { reasoning: null, content: reply };
   say(reply.slice(from));
-  const thoughts = reasoning.map((part) => part.trim()).filter((part) => part !== "");
+  const thoughts = reasoning.filter((part) => part.trim() !== "");
   return { reasoning: thoughts.length === 0 ? null : thoughts.join("\n\n"), content: content.trim() };
 }

@@ -64,6 +64,7 @@ describe("runRollout()", () => {
       groupsKept: 2,
       groupsDropped: { "not-graded": 1 },
       groupsWithoutSignal: 2,
+      ungradedTasks: { "desk:train:2": 1 },
       outcomes: { completed: 2, truncated: 2, aborted: 1, failed: 1 },
       stopReasons: { tool_ended: 4, fault: 1, engine_abort: 1 },
       endings: {},

@@ -161,8 +161,9 @@ export async function runRollout(
     },
     onGroup: async (group) => {
       const { groupIndex, groupId, task } = group.plan;
-      const rewards = group.ending === "surplus" ? [] : rewardsOf(group);
-      tasks.report({ groupIndex, taskIndex: task.index, rewards });
+      const isCancelled = group.ending === "surplus";
+      const rewards = isCancelled ? [] : rewardsOf(group);
+      tasks.report({ groupIndex, taskIndex: task.index, rewards, isCancelled });
       const before = decided?.get(groupId);
       if (before !== undefined) {
         quota.restore(groupIndex, before.decision);

@@ -32,6 +32,8 @@ export type RunTotals = Omit<EventCounts, "agentUsage" | "userUsage" | "judgeUsa
   readonly groupsDropped: Counts;
   /** Finished groups whose graded rewards are all alike: they teach nothing. */
   readonly groupsWithoutSignal: number;
+  /** Finished groups by task, of tasks of which no episode was ever graded: those with the most groups, 100 at most. */
+  readonly ungradedTasks: Counts;
   readonly outcomes: Readonly<Record<Outcome, number>>;
   readonly stopReasons: Counts;
   /** Of episodes whose environment has a name of its own for their end; see `endingOf()`. */
@@ -83,6 +85,9 @@ export function ratesOf({ elapsedMs, ...totals }: RunTotals): {
   };
 }
 
+/** Tasks that are named; a run whose server is gone has many. */
+const mostUngraded = 100;
+
 type Planned = { readonly groups: number; readonly groupSize: number; readonly target: number | null };
 
 /** Without a prototype, because names may come from foreign code. */
@@ -125,6 +130,8 @@ export class TotalsCounter {
     deviations: noCounts(),
     droppedTokens: noCounts(),
   };
+  /** Finished groups without a grade, by task; `null` once one of its episodes was graded. */
+  readonly #ungraded = new Map<string, number | null>();
   #rewardSum = 0;
   #agentUsage = freeUsage;
   #userUsage = freeUsage;
@@ -229,19 +236,29 @@ export class TotalsCounter {
   }
 
   /** `episodes`: of the group. */
-  decide({ decision, reason, rewards }: GroupRecord, episodes: readonly EpisodeSummary[]): void {
+  decide({ taskId, decision, reason, rewards }: GroupRecord, episodes: readonly EpisodeSummary[]): void {
     const counted = this.#counted;
     counted.groupsFinished++;
     if (decision === "kept") counted.groupsKept++;
     else add(counted.groupsDropped, reason ?? "unknown");
     const graded = rewards.filter((reward) => reward !== null);
     if (graded.every((reward) => reward === graded[0])) counted.groupsWithoutSignal++;
+    const before = this.#ungraded.get(taskId) ?? (this.#ungraded.has(taskId) ? null : 0);
+    // What was ended early says nothing of its task.
+    const isCancelled = reason === "surplus" || reason === "stale";
+    if (graded.length > 0) this.#ungraded.set(taskId, null);
+    else if (before !== null && !isCancelled) this.#ungraded.set(taskId, before + 1);
     for (const { samples, trainedTokens } of episodes) {
       if (decision === "kept") {
         counted.samples += samples;
         counted.trainedTokens += trainedTokens;
       } else if (trainedTokens > 0) add(counted.droppedTokens, "filtered", trainedTokens);
     }
+  }
+
+  #ungradedTasks(): Counts {
+    const found = [...this.#ungraded].flatMap(([task, groups]) => (groups === null ? [] : [[task, groups] as const]));
+    return Object.fromEntries(found.toSorted(([, a], [, b]) => b - a).slice(0, mostUngraded));
   }
 
   totals({ concurrency }: { readonly concurrency: number }): RunTotals {
@@ -252,6 +269,7 @@ export class TotalsCounter {
       episodesPlanned: groups * groupSize,
       groupsPlanned: groups,
       groupsTarget: target,
+      ungradedTasks: this.#ungradedTasks(),
       passRate: graded === 0 ? null : passed / graded,
       meanReward: graded === 0 ? null : this.#rewardSum / graded,
       agentModelCalls: this.#agentUsage.modelCalls,

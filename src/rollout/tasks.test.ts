@@ -48,6 +48,19 @@ describe("drawByPools()", () => {
       expect(Math.abs(shares[place]! - share)).toBeLessThan(0.03);
   });
 
+  it("lowers the weight of a task with every visit that brought no grade, and never to nothing", () => {
+    const draw = drawByPools();
+    const shareOf = (visits: number): number => {
+      const tasks = [record({ taskIndex: 1 }), record({ taskIndex: 2, visits, graded: 0, passed: 0 })];
+      const draws = Array.from({ length: 4000 }, (_, index) => draw(tasks, createRandom(deriveSeed(2, index))));
+      return draws.filter((drawn) => drawn === 2).length / draws.length;
+    };
+    const shares = [0, 1, 2, 4, 100].map(shareOf);
+    for (const [place, share] of [1 / 2, 1 / 3, 1 / 5, 1 / 17, 1 / 65].entries())
+      expect(Math.abs(shares[place]! - share)).toBeLessThan(0.03);
+    expect(shares.at(-1)).toBeGreaterThan(0);
+  });
+
   it("still draws when every weight is zero", () => {
     const draw = drawByPools({ unknown: 0, easy: 0, medium: 0, hard: 0 });
     expect(draw([record({ taskIndex: 7 })], createRandom(1))).toBe(7);
@@ -79,6 +92,7 @@ describe("createCurriculum()", () => {
                 groupIndex: decided!,
                 taskIndex: drawn[decided!]!,
                 rewards: rewards(decided!, drawn[decided!]!),
+                isCancelled: false,
               });
             }
             return drawn;
@@ -102,9 +116,49 @@ describe("createCurriculum()", () => {
       const taskIndex = source.next(groupIndex);
       if (typeof taskIndex !== "number") throw new Error("A task was expected.");
       drawn.push(taskIndex);
-      source.report({ groupIndex, taskIndex, rewards: [1, 0, 1, 0] });
+      source.report({ groupIndex, taskIndex, rewards: [1, 0, 1, 0], isCancelled: false });
     }
     expect(drawn.filter((index) => index >= 9).length).toBeGreaterThanOrEqual(7);
+  });
+
+  it.each([1, 4, 16])("leaves a task that cannot be graded, seeing all but %i groups", (lookahead) => {
+    for (let seed = 0; seed < 20; seed++) {
+      // Tasks that are always passed weigh a tenth of an unknown one.
+      const source = createCurriculum({ taskIndexes: taskIndexes.slice(0, 6), seed, lookahead });
+      let ungradable = 0;
+      for (let groupIndex = 0; groupIndex < 122; groupIndex++) {
+        const taskIndex = source.next(groupIndex) as number;
+        if (taskIndex === 0) ungradable++;
+        source.report({ groupIndex, taskIndex, rewards: taskIndex === 0 ? [] : [1, 1], isCancelled: false });
+      }
+      expect(ungradable).toBeLessThan(20);
+    }
+  });
+
+  it("holds nothing against tasks whose groups were cancelled, and knows the visits of earlier runs", () => {
+    const drawsOf = (isCancelled: boolean): number => {
+      const source = createCurriculum({ taskIndexes: [0, 1], seed: 3, lookahead: 1 });
+      let first = 0;
+      for (let groupIndex = 0; groupIndex < 100; groupIndex++) {
+        const taskIndex = source.next(groupIndex) as number;
+        if (taskIndex === 0) first++;
+        const rewards = taskIndex === 0 ? [] : [1, 0];
+        source.report({ groupIndex, taskIndex, rewards, isCancelled: isCancelled && taskIndex === 0 });
+      }
+      return first;
+    };
+    expect(drawsOf(true)).toBeGreaterThan(35);
+    expect(drawsOf(false)).toBeLessThan(15);
+    const visited = createCurriculum({
+      ...{ taskIndexes: [0, 1], seed: 3, lookahead: 1 },
+      known: [{ taskIndex: 0, graded: 0, passed: 0, visits: 9 }],
+    });
+    const draws = Array.from({ length: 3 }, (_, groupIndex) => {
+      const taskIndex = visited.next(groupIndex) as number;
+      visited.report({ groupIndex, taskIndex, rewards: [1, 0], isCancelled: false });
+      return taskIndex;
+    });
+    expect(draws).toEqual([1, 1, 1]);
   });
 
   it("refuses a strategy that draws what is not there, no tasks, and a lookahead of nothing", () => {

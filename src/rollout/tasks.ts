@@ -7,11 +7,14 @@ import type { Task, Taskset } from "../core/environment.ts";
 import { requireWhole } from "../lib/options.ts";
 import { createRandom, deriveSeed, type Random } from "../lib/random.ts";
 
-/** What became of a group. `rewards` are of its graded episodes; none for a group that was cancelled. */
+/** What became of a group. */
 export type GroupResult = {
   readonly groupIndex: number;
   readonly taskIndex: number;
+  /** Of its graded episodes. */
   readonly rewards: readonly number[];
+  /** It was ended before its episodes could be graded: nothing is known of its task. */
+  readonly isCancelled: boolean;
 };
 
 export interface TaskSource {
@@ -41,7 +44,7 @@ export function byPriority(taskIndexes: readonly number[], priorityOf: (taskInde
 /** What is known of one task. */
 export type TaskRecord = {
   readonly taskIndex: number;
-  /** Groups of it that were drawn so far. */
+  /** Groups of it that were drawn so far, in this run and in those it knows; cancelled ones aside. */
   readonly visits: number;
   /** Graded episodes of it, and how many of them had full reward. */
   readonly graded: number;
@@ -75,10 +78,19 @@ export type PoolWeights = Readonly<Record<DifficultyPool, number>>;
 /** Tasks that are passed sometimes teach most; the others stay in sight, since the policy changes. */
 export const defaultPoolWeights: PoolWeights = Object.freeze({ unknown: 1, medium: 1, hard: 0.25, easy: 0.1 });
 
-/** Each task weighs what its pool weighs. */
+/** Of its pool's weight, an unknown task keeps at least this share: a server that grades it may come back. */
+const leastShare = 1 / 64;
+
+/**
+ * Each task weighs what its pool weighs, and half as much for each visit without a grade: a task that cannot be graded would be
+ * unknown for ever.
+ */
 export function drawByPools(weights: PoolWeights = defaultPoolWeights, pools: PoolBounds = defaultPools): TaskStrategy {
   return (tasks, random) => {
-    const shares = tasks.map((task) => weights[poolOf(task, pools)]);
+    const shares = tasks.map((task) => {
+      const weight = weights[poolOf(task, pools)];
+      return task.graded > 0 ? weight : weight * Math.max(leastShare, 0.5 ** task.visits);
+    });
     let left = random.next() * shares.reduce((sum, share) => sum + share, 0);
     for (const [place, share] of shares.entries()) {
       left -= share;
@@ -99,7 +111,7 @@ export type CurriculumOptions = {
    */
   readonly lookahead?: number;
   /** What earlier runs found out. Default: nothing. */
-  readonly known?: readonly { readonly taskIndex: number; readonly graded: number; readonly passed: number }[];
+  readonly known?: readonly (Omit<TaskRecord, "visits"> & Partial<Pick<TaskRecord, "visits">>)[];
 };
 
 /** Throws a `RangeError` for a lookahead below 1 and an empty list of tasks. */
@@ -110,20 +122,23 @@ export function createCurriculum(options: CurriculumOptions): TaskSource {
   const records = new Map<number, TaskRecord>(
     taskIndexes.map((taskIndex) => [taskIndex, { taskIndex, visits: 0, graded: 0, passed: 0 }]),
   );
-  for (const { taskIndex, graded, passed } of known) {
-    const record = records.get(taskIndex);
-    if (record !== undefined) records.set(taskIndex, { ...record, graded, passed });
+  for (const { taskIndex, graded, passed, visits = 0 } of known) {
+    if (records.has(taskIndex)) records.set(taskIndex, { taskIndex, visits, graded, passed });
   }
   const results = new Map<number, GroupResult>();
   /** Groups whose results are in the records: all before this one. */
   let seen = 0;
 
-  const see = ({ taskIndex, rewards }: GroupResult): void => {
+  const see = ({ taskIndex, rewards, isCancelled }: GroupResult): void => {
     const record = records.get(taskIndex);
     if (record === undefined) return;
     const passed = rewards.filter((reward) => reward >= 1 - 1e-6).length;
-    const { graded } = record;
-    records.set(taskIndex, { ...record, graded: graded + rewards.length, passed: record.passed + passed });
+    records.set(taskIndex, {
+      taskIndex,
+      visits: record.visits - (isCancelled ? 1 : 0),
+      graded: record.graded + rewards.length,
+      passed: record.passed + passed,
+    });
   };
 
   return {

@@ -61,12 +61,25 @@ export function runNotes(totals: RunTotals): string[] {
   if (episodesFinished > 0 && graded === 0 && outcomes.failed > 0) {
     notes.push("Warning: no episode was graded, so there is no pass rate.");
   }
+  const ungraded = Object.entries(totals.ungradedTasks);
+  if (ungraded.length > 0 && graded > 0) {
+    const named = ungraded.slice(0, shownTasks).map(([task, groups]) => `${task} (${plural(groups, "group")})`);
+    const more = ungraded.length > shownTasks ? `, and ${formatCount(ungraded.length - shownTasks)} more` : "";
+    notes.push(
+      `Warning: ${plural(ungraded.length, "task")} ${ungraded.length === 1 ? "was" : "were"} never graded: ${named.join(", ")}${more}; ` +
+        "leave them out with --tasks, or mend what fails in them.",
+    );
+  }
   for (const [name, message] of Object.entries(firstFailures)) {
     const count = failures[name] ?? 1;
     notes.push(`${name}${count > 1 ? ` (first of ${formatCount(count)})` : ""}: ${firstSentence(message)}`);
   }
   return notes;
 }
+
+const shownTasks = 5;
+
+const plural = (count: number, noun: string): string => `${formatCount(count)} ${noun}${count === 1 ? "" : "s"}`;
 
 /** Of a message that a server or code of the user's may have written: one line, of bounded length. */
 function firstSentence(message: string): string {

@@ -4,6 +4,7 @@
 
 import type { GroupRecord, Task } from "../../core/index.ts";
 import { groupIdOf, type PlannedGroup } from "../groups.ts";
+import type { GroupResult } from "../tasks.ts";
 import type { BegunGroup, EarlierProduction, ProducerPlan } from "./producer-options.ts";
 import type { UsedWeights, WeightHistory } from "./staleness.ts";
 
@@ -80,7 +81,7 @@ export class GroupOrder {
     this.#open.set(plan.groupIndex, { begunAt: version, spans: new Map(), draw: isRequeued ? null : this.#draws++ });
     const record = this.#decided.get(groupId);
     if (record !== undefined) {
-      this.report(plan, record.rewards);
+      this.report(plan, record.rewards, { isCancelled: record.reason === "stale" });
       this.forget(plan);
       return "decided";
     }
@@ -88,11 +89,15 @@ export class GroupOrder {
   }
 
   /** Tells the task source what became of a group that it drew. */
-  report({ groupIndex, task }: PlannedGroup, rewards: readonly (number | null)[]): void {
+  report(
+    { groupIndex, task }: PlannedGroup,
+    rewards: readonly (number | null)[],
+    { isCancelled }: Pick<GroupResult, "isCancelled">,
+  ): void {
     const group = this.#open.get(groupIndex);
     if (group === undefined || group.draw === null) return;
     const graded = rewards.filter((reward) => reward !== null);
-    this.#plan.tasks.report({ groupIndex: group.draw, taskIndex: task.index, rewards: graded });
+    this.#plan.tasks.report({ groupIndex: group.draw, taskIndex: task.index, rewards: graded, isCancelled });
     group.draw = null;
   }
 

@@ -264,7 +264,8 @@ export class RolloutProducer {
 
   async #onGroup(group: FinishedGroup): Promise<void> {
     const { plan, ending, members } = group;
-    this.#order.report(plan, ending === "stale" ? [] : rewardsOf(group));
+    const isCancelled = ending === "stale";
+    this.#order.report(plan, isCancelled ? [] : rewardsOf(group), { isCancelled });
     // Episodes that an earlier process stored, or another one ran, emit no events.
     for (const { ended } of members) this.#order.see(plan, ended.summary.weightSpans);
     let reason: string | null = "stale";
