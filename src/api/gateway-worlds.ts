@@ -4,6 +4,7 @@
 import { EpisodeHost, type HostedEpisode, HostFullError, HostRequestError, McpFace } from "../env-server/index.ts";
 import { GatewayError, type SessionWorlds } from "../gateway/index.ts";
 import { readHostedEnvironment, type HostedEnvironmentOptions } from "./env-server.ts";
+import type { Opened } from "../lib/opened.ts";
 import { packageVersion } from "./surroundings.ts";
 
 /** The settings that say which worlds sessions may have. */
@@ -14,14 +15,16 @@ export const worldSettingNames = [
 
 type World = { readonly episode: HostedEpisode; readonly face: McpFace };
 
-/** Throws a `ConfigurationError` for whatever the caller can correct. */
+/** Throws a `ConfigurationError` for whatever the caller can correct. `opened`: gets what is open then. */
 export async function openWorlds(
   options: HostedEnvironmentOptions,
-  { maxSessions, idleMs }: { readonly maxSessions: number; readonly idleMs: number },
-): Promise<SessionWorlds & { closeAll(): Promise<void> }> {
-  const { source, split, user, redact, callMs, openMs } = await readHostedEnvironment(options);
+  bounds: { readonly maxSessions: number; readonly idleMs: number; readonly opened: Opened },
+): Promise<SessionWorlds> {
+  const { maxSessions, idleMs, opened } = bounds;
+  const { source, split, user, redact, callMs, openMs } = await readHostedEnvironment(options, opened);
   // The sessions are counted and expire; their worlds end with them.
   const host = new EpisodeHost({ source, split, user, callMs, openMs, maxSessions, idleMs: 2 * idleMs + 60_000 });
+  opened.add(() => host.close());
   const worlds = new Map<string, World>();
   const needed = (id: string): World => {
     const world = worlds.get(id);
@@ -55,6 +58,5 @@ export async function openWorlds(
       worlds.delete(id);
       await world?.episode.close();
     },
-    closeAll: () => host.close(),
   };
 }

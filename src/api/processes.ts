@@ -87,6 +87,8 @@ type OpenWorkers = {
   /** Absolute. */
   readonly folder: string;
   readonly sharing: Sharing;
+  /** Ends the wait for a broker that is not there. */
+  readonly signal: AbortSignal;
 } & Pick<CoordinatorOptions, "onNotice" | "onReport">;
 
 /** Starts the processes of a run, or coordinates the workers of a queue. */
@@ -97,6 +99,7 @@ export async function openProcesses({
   folder,
   sharing: { queue, processes },
   prepared,
+  signal,
   run: { store, earlier, id: runId, resumed },
   ...options
 }: OpenWorkers): Promise<Coordinator> {
@@ -128,8 +131,7 @@ export async function openProcesses({
       if (queue !== null)
         return coordinateNats(handlers, {
           ...queue,
-          leaseMs,
-          maxLeases: ceiling,
+          ...{ leaseMs, maxLeases: ceiling, signal },
         });
       return createProcessPool(handlers, {
         ...{ processes, leaseMs, onFault: fail, generation: fence },
