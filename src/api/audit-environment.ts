@@ -9,7 +9,7 @@ import { agendaUser } from "../users/index.ts";
 import { agendaGaps } from "./audit-agenda.ts";
 import { checkSplit, type LoadedEnvironment, loadEnvironment } from "./load-environment.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions } from "./options.ts";
-import { findRemote } from "./remote-environments.ts";
+import { closeRemote, findRemote } from "./remote-environments.ts";
 import type { SettingName } from "./rollout-settings.ts";
 import { readFlags, section, type SettingValues, whole } from "./setting.ts";
 
@@ -73,7 +73,19 @@ const shownTasks = 3;
  */
 export async function auditEnvironment(options: AuditEnvironmentOptions): Promise<AuditEnvironmentResult> {
   const { taskCount, callCount } = readFlags(auditEnvironmentSettings, options);
-  const { loaded, isRemote, timeoutMs, openTimeoutMs, split, seed } = await load(options);
+  const opened = await load(options);
+  try {
+    return await auditLoaded(opened, { ...options, taskCount, callCount });
+  } finally {
+    if (options.env === undefined || typeof options.env === "string") await closeRemote(opened.loaded.source);
+  }
+}
+
+async function auditLoaded(
+  { loaded, isRemote, timeoutMs, openTimeoutMs, split, seed }: Awaited<ReturnType<typeof load>>,
+  options: AuditEnvironmentOptions & SettingValues<typeof auditEnvironmentSettings>,
+): Promise<AuditEnvironmentResult> {
+  const { taskCount, callCount } = options;
   const { source } = loaded;
   const splits = split === null ? source.splits : [checkSplit(source, split)];
   const audited = { name: source.name, users: source.users, splits: sizesOf(source) };

@@ -1,6 +1,7 @@
 // serveEnvironment(): an environment for programs of others, over MCP and OpenEnv. Agents talk to the simulated user that the settings choose.
 
 import { ConfigurationError } from "../core/index.ts";
+import { failedStartMs, Opened } from "../lib/opened.ts";
 import { createEnvServer, type EnvServer } from "../env-server/index.ts";
 import { chooseUser } from "./choose-user.ts";
 import { checkSplit, loadEnvironment } from "./load-environment.ts";
@@ -78,24 +79,30 @@ export async function serveEnvironment(options: ServeEnvironmentOptions = {}): P
       "Cannot serve an environment: --token-env and --agent-token-env hold the same token, so agents would read tasks and grades; use two tokens.",
     );
   }
-  const { source, split, user, redact, callMs, openMs } = await readHostedEnvironment(withoutListen(options));
-  const server = await createEnvServer({
-    ...{ source, split, user, host, port, token, agentToken, redact, version: packageVersion() },
-    ...{ maxSessions: own.maxSessions, idleMs: own.sessionIdle * 1000, callMs, openMs },
-  });
-  const close = async (): Promise<void> => {
-    await server.close();
-    // A source of the caller's is the caller's.
-    if (options.env === undefined || typeof options.env === "string") await closeRemote(source);
-  };
-  return { ...server, close, name: source.name, user: user.name };
+  const opened = new Opened();
+  try {
+    const hosted = await readHostedEnvironment(withoutListen(options), opened);
+    const { source, split, user, redact, callMs, openMs } = hosted;
+    const server = await createEnvServer({
+      ...{ source, split, user, host, port, token, agentToken, redact, version: packageVersion() },
+      ...{ maxSessions: own.maxSessions, idleMs: own.sessionIdle * 1000, callMs, openMs },
+    });
+    opened.add(() => server.close());
+    return { ...server, close: () => opened.close(), name: source.name, user: user.name };
+  } catch (error) {
+    await opened.abandon(failedStartMs);
+    throw error;
+  }
 }
 
 /** What says which environment is hosted, and with which user. */
 export type HostedEnvironmentOptions = Omit<ServeEnvironmentOptions, keyof SettingValues<typeof envServerSettings>>;
 
-/** The environment, its user, and what keeps their secrets. Throws a `ConfigurationError` for whatever the caller can correct. */
-export async function readHostedEnvironment(options: HostedEnvironmentOptions) {
+/**
+ * The environment, its user, and what keeps their secrets. Throws a `ConfigurationError` for whatever the caller can correct. `opened`: gets
+ * what the environment keeps beside its episodes; a source of the caller's is the caller's.
+ */
+export async function readHostedEnvironment(options: HostedEnvironmentOptions, opened: Opened) {
   const { variables = process.env } = options;
   const { settings, surroundings } = await readOptions(options);
   const limits = { environmentMs: settings.environmentTimeout * 1000, graderMs: settings.gradingTimeout * 1000 };
@@ -104,6 +111,7 @@ export async function readHostedEnvironment(options: HostedEnvironmentOptions) {
     ...{ data: settings.data, remote: settings, limits },
     ...surroundings,
   });
+  if (surroundings.parts?.env === undefined) opened.add(() => closeRemote(source));
   const split = checkSplit(source, settings.split ?? defaultSplit);
   const user = await chooseUser(settings, source, surroundings);
   const redact = redactorFor(variables, {

@@ -2,6 +2,7 @@
 // outside program whose model a gateway samples; in this process, and behind each protocol of a server of ours. The words are those
 // of the τ²-bench reference (`orchestrator.jsonl` has the first two), through the real parsers.
 
+import { Opened } from "../lib/opened.ts";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -134,11 +135,11 @@ describe.skipIf(data === null)("what τ²-bench answers itself (skipped without 
   });
 
   it("reaches it where an outside program calls the tools that its model sampled", async () => {
+    const opened = new Opened();
+    closing.push(() => opened.close());
     const worlds = await openWorlds({ env, data: data!, split: "base", ...user, cwd } as never, {
-      maxSessions: 4,
-      idleMs: 60_000,
+      ...{ maxSessions: 4, idleMs: 60_000, opened },
     });
-    closing.push(() => worlds.closeAll());
     const rows = tenOf(answered);
     const store = createFileRunStore(join(cwd, "run"));
     await store.begin(new Map<string, never>([["format", 2 as never]]));

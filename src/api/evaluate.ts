@@ -32,9 +32,10 @@ import { type EvalSettings, evalSettings } from "./eval-settings.ts";
 import { checkReports, writeReports } from "./evaluation-report.ts";
 import { checkChatModel } from "./first-contact.ts";
 import { type RolloutSettings, groupSettings, readTaskList } from "./rollout-settings.ts";
+import { Opened } from "../lib/opened.ts";
 import { readFlags } from "./setting.ts";
 import { loadEnvironment } from "./load-environment.ts";
-import { findRemote, type RemoteSettings } from "./remote-environments.ts";
+import { closeRemote, findRemote, type RemoteSettings } from "./remote-environments.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
 import { readTau2File, scoreForeign, scoreTau2File, titleOf } from "./score-files.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -100,8 +101,16 @@ export async function evaluate(options: EvaluateOptions = {}): Promise<EvaluateR
 }
 
 async function evaluatePlanned(plan: EvaluationPlan, options: EvaluateOptions): Promise<EvaluateResult> {
+  const opened = new Opened();
+  try {
+    return await evaluateWith(await prepareScoring(plan, options, opened), plan, options);
+  } finally {
+    await opened.close();
+  }
+}
+
+async function evaluateWith(scoring: Scoring, plan: EvaluationPlan, options: EvaluateOptions): Promise<EvaluateResult> {
   const { own, given, surroundings, resume } = plan;
-  const scoring = await prepareScoring(plan, options);
   if (own.from !== null) return scoreAll(own.from, plan, scoring, options);
   const settings = await orderTasks(given, own, surroundings);
   const largest = Math.max(0, ...(own.passK ?? []));
@@ -177,16 +186,20 @@ async function orderTasks(
     remote: settings,
     ...surroundings,
   });
-  const split = settings.split ?? defaultSplit;
-  // An unknown split is refused where every rollout's is.
-  if (!hasSplit(source, split)) return settings;
-  const taskset = source.taskset(split);
-  const indexes =
-    taskIds === null
-      ? readTaskList(settings.tasks ?? defaultTasks, taskset)
-      : [...new Set(taskIds.map((id) => taskIndex(id, taskset)))];
-  const ordered = shuffle ? createRandom(deriveSeed(settings.seed, "task order")).shuffle(indexes) : indexes;
-  return { ...settings, tasks: ordered.join(",") };
+  try {
+    const split = settings.split ?? defaultSplit;
+    // An unknown split is refused where every rollout's is.
+    if (!hasSplit(source, split)) return settings;
+    const taskset = source.taskset(split);
+    const indexes =
+      taskIds === null
+        ? readTaskList(settings.tasks ?? defaultTasks, taskset)
+        : [...new Set(taskIds.map((id) => taskIndex(id, taskset)))];
+    const ordered = shuffle ? createRandom(deriveSeed(settings.seed, "task order")).shuffle(indexes) : indexes;
+    return { ...settings, tasks: ordered.join(",") };
+  } finally {
+    if (surroundings.parts?.env === undefined) await closeRemote(source);
+  }
 }
 
 function taskIndex(id: string, taskset: Taskset): number {
@@ -205,19 +218,22 @@ type Scoring = Pick<EvalSettings, "passK" | "format"> & {
   readonly judge: JudgeModel | null;
   readonly signal?: AbortSignal;
   readonly notice: (message: string) => void;
+  /** Gets the environments that are opened. */
+  readonly opened: Opened;
 };
 
 /** Refuses what could not be scored, before hours are spent on episodes. */
 async function prepareScoring(
   { own, given, surroundings }: EvaluationPlan,
   { signal, drain, onEvent }: EvaluateOptions,
+  opened: Opened,
 ): Promise<Scoring> {
   const { passK, format, labels: file } = own;
   const stop = AbortSignal.any([signal, drain].filter((one) => one !== undefined));
   const judge = await chooseJudge(given, surroundings, stop);
   const labels = file === null ? new Map() : await readLabels(resolve(surroundings.cwd, file), file);
   const notice = (message: string): void => onEvent?.({ type: "notice", message });
-  return { passK, format, surroundings, labels, judge, notice, ...(signal === undefined ? {} : { signal }) };
+  return { passK, format, surroundings, labels, judge, notice, opened, ...(signal === undefined ? {} : { signal }) };
 }
 
 /** `null`: rules alone. Rejects with a `ConfigurationError` for settings that cannot work and a server that cannot be reached. */
@@ -247,8 +263,10 @@ async function chooseJudge(
 type Source = Pick<RolloutSettings, "env" | "data" | "split"> & { readonly remote: RemoteSettings };
 
 /** The environment of results, and the attribution of their failures. The judge's first failure is reported, and stands for the others. */
-async function openSource({ env, data, remote, split }: Source, { surroundings, judge, notice, signal }: Scoring) {
+async function openSource({ env, data, remote, split }: Source, scoring: Scoring) {
+  const { surroundings, judge, notice, signal, opened } = scoring;
   const { source: environment, defaultSplit } = await loadEnvironment(env, { data, remote, ...surroundings });
+  if (surroundings.parts?.env === undefined) opened.add(() => closeRemote(environment));
   let isReported = false;
   const gradeFault = createFaultGrader({
     environment,

@@ -3,6 +3,7 @@
 
 import { readHostedEnvironment, type HostedEnvironmentOptions } from "./env-server.ts";
 import { type OpenedWorlds, type WorldBounds, worldsOf } from "./host-worlds.ts";
+import type { Opened } from "../lib/opened.ts";
 
 /** The settings that say which worlds sessions may have. */
 export const worldSettingNames = [
@@ -10,7 +11,12 @@ export const worldSettingNames = [
   ...(["user", "userModel", "userUrl", "userApiKeyEnv", "userAuthorizationEnv", "userLines"] as const),
 ] as const;
 
-/** Throws a `ConfigurationError` for whatever the caller can correct. */
-export async function openWorlds(options: HostedEnvironmentOptions, bounds: WorldBounds): Promise<OpenedWorlds> {
-  return worldsOf(await readHostedEnvironment(options), bounds);
+/** Throws a `ConfigurationError` for whatever the caller can correct. `opened`: gets what is open then. */
+export async function openWorlds(
+  options: HostedEnvironmentOptions,
+  { opened, ...bounds }: WorldBounds & { readonly opened: Opened },
+): Promise<OpenedWorlds> {
+  const worlds = worldsOf(await readHostedEnvironment(options, opened), bounds);
+  opened.add(() => worlds.closeAll());
+  return worlds;
 }

@@ -8,6 +8,7 @@ import { ConfigurationError, type Engine, type Episode, type Renderer } from "..
 import { type ExportContext, exportFormats, exportGroup } from "../export/index.ts";
 import { createGateway, type Gateway, GatewayError, type GatewayOptions as LibraryOptions } from "../gateway/index.ts";
 import { episodeSamples } from "../rollout/index.ts";
+import { failedStartMs, Opened } from "../lib/opened.ts";
 import { runFiles } from "../store/index.ts";
 import type { ChosenModel } from "./choose-model.ts";
 import { expertNotice, samplingOf } from "./choose-policy.ts";
@@ -24,7 +25,7 @@ import { openWorlds, worldSettingNames } from "./gateway-worlds.ts";
 import type { RolloutSettings, SettingName } from "./rollout-settings.ts";
 import { type CloseOptions, closeWithGrace } from "./grace.ts";
 import { openRun } from "./open-run.ts";
-import { checkSameSettings, readRunToResume } from "./run-to-resume.ts";
+import { checkSameSettings, readRunToResume, type RunToResume } from "./run-to-resume.ts";
 import { readKey } from "./secrets.ts";
 import { exporterFor } from "./rollout.ts";
 import { listenSettings, readListen, withoutListen } from "./listen.ts";
@@ -159,77 +160,98 @@ export async function gateway(options: GatewayOptions): Promise<RunningGateway> 
   const resume = existsSync(join(folder, runFiles.manifest)) ? await readRunToResume(out, cwd) : null;
   const { ofWorlds, ofPolicy } = splitOptions(options);
   const { settings: given, surroundings } = await readOptions(withoutListen(ofPolicy), programDefaults, resume);
-  const prepared = await prepareRollout(given, surroundings, { resumes: resume !== null, groups: "outside" });
-  const { model, apiModel, redact } = prepared;
-  if (model === null && options.clientSampling !== undefined) {
-    throw new ConfigurationError(
-      "Cannot use --client-sampling without a policy: an API model is sent what programs say about sampling; leave it out.",
-    );
-  }
-  const settings: RolloutSettings = { ...prepared.settings, out: folder };
-  if (resume !== null) checkSameSettings(resume, settings, gatewaySettingNames);
-  const notice = (message: string): void => onNotice(redact(message));
-  const run = await openRun({
-    ...{ place: folder, resume, settings, prepared, names: gatewaySettingNames, environment: "gateway" },
-    ...{ patience: { waitMs: Infinity, waitsForAll: true }, onNotice: notice },
-  });
-  const { store, earlier } = run;
-  const cancel = signal ?? new AbortController().signal;
-  const connected = await prepared.connect(cancel, store, { onNotice: notice }).catch(run.release);
-  if (settings.engine === "expert") notice(expertNotice);
-  await run.begin(connected);
-  const opened: (() => Promise<unknown>)[] = [() => connected.close(), () => run.close({ status: "interrupted" })];
-  const close = async (): Promise<void> => {
-    for (const closeOne of opened.splice(0).toReversed()) await closeOne();
-  };
+  const opened = new Opened();
   try {
-    const exportSamples = settings.writeSamples ? exporterFor(prepared) : () => [];
-    const bounds = { maxSessions: own.maxSessions, idleMs: own.sessionIdle * 1000 };
-    const worlds = ofWorlds === null ? null : await openWorlds(ofWorlds, bounds);
-    if (worlds !== null) opened.push(() => worlds.closeAll());
-    const made = createGateway(
-      {
-        ...answeringParts(connected.engine, model, apiModel),
-        ...{ store, exportSamples, rowsOf: rowsIn(prepared) },
-        ...(worlds === null ? {} : { worlds }),
-      },
-      {
-        ...{ seed: settings.seed, groupSize: settings.groupSize, token, redact, sampling: samplingOf(settings) },
-        ...{ clientSampling: own.clientSampling, idleMs: own.sessionIdle * 1000, maxSessions: own.maxSessions },
-        groups: prepared.groups.groups,
-        modelName: settings.agentModel ?? settings.model ?? settings.engine ?? "policy",
-        episode: episodeOf(settings),
-        onFault: (error) =>
-          notice(`A session was not ended: ${error instanceof Error ? error.message : String(error)}`),
-      },
-    );
-    opened.push(async () => made.close());
-    if (earlier !== null) await made.restore(earlier);
-    const listener = await made.listen(address);
-    opened.push(() => listener.close());
-    return {
-      get sessions() {
-        return made.sessions;
-      },
-      ...{ url: listener.url, folder: out, policy: prepared.policyTitle },
-      close: closeWithGrace(own.grace, {
-        finish: (ended) => listener.drain(ended),
-        end: () => {
-          // Nothing that comes now is worth waiting for.
-          store.disk.giveUp();
-          return close();
-        },
-      }),
-      fetch: made.fetch,
-      open: (session) => made.open(session),
-      reward: (id, grade) => made.reward(id, grade),
-      end: (id, stopReason) => made.end(id, stopReason),
-      earlier: run.counts,
-    };
+    const prepared = await prepareRollout(given, surroundings, { resumes: resume !== null, groups: "outside" });
+    opened.add(() => prepared.close());
+    if (prepared.model === null && options.clientSampling !== undefined) {
+      throw new ConfigurationError(
+        "Cannot use --client-sampling without a policy: an API model is sent what programs say about sampling; leave it out.",
+      );
+    }
+    const notice = (message: string): void => onNotice(prepared.redact(message));
+    const parts = { ...{ own, folder, out, resume, ofWorlds, token, opened }, onNotice: notice };
+    return await openGateway(prepared, { ...parts, address, cancel: signal ?? new AbortController().signal });
   } catch (error) {
-    await close().catch(() => undefined);
+    await opened.abandon(failedStartMs);
     throw error;
   }
+}
+
+type GatewayToOpen = {
+  readonly own: SettingValues<typeof gatewaySettings>;
+  /** Absolute; `out`: as it was given. */
+  readonly folder: string;
+  readonly out: string;
+  readonly resume: RunToResume | null;
+  readonly ofWorlds: ReturnType<typeof splitOptions>["ofWorlds"];
+  readonly token: string | null;
+  readonly address: ReturnType<typeof readListen>;
+  readonly cancel: AbortSignal;
+  readonly onNotice: (message: string) => void;
+  /** Gets what the gateway opens. */
+  readonly opened: Opened;
+};
+
+async function openGateway(
+  prepared: PreparedRollout,
+  { own, folder, out, resume, ofWorlds, token, address, cancel, onNotice, opened }: GatewayToOpen,
+): Promise<RunningGateway> {
+  const { model, apiModel, redact } = prepared;
+  const settings: RolloutSettings = { ...prepared.settings, out: folder };
+  if (resume !== null) checkSameSettings(resume, settings, gatewaySettingNames);
+  const run = await openRun({
+    ...{ place: folder, resume, settings, prepared, names: gatewaySettingNames, environment: "gateway" },
+    ...{ patience: { waitMs: Infinity, waitsForAll: true }, onNotice },
+  });
+  const { store, earlier } = run;
+  const connected = await prepared.connect(cancel, store, { onNotice }).catch(run.release);
+  opened.add(() => connected.close());
+  if (settings.engine === "expert") onNotice(expertNotice);
+  await run.begin(connected);
+  opened.add(() => run.close({ status: "interrupted" }));
+  const exportSamples = settings.writeSamples ? exporterFor(prepared) : () => [];
+  const bounds = { maxSessions: own.maxSessions, idleMs: own.sessionIdle * 1000, opened };
+  const worlds = ofWorlds === null ? null : await openWorlds(ofWorlds, bounds);
+  const made = createGateway(
+    {
+      ...answeringParts(connected.engine, model, apiModel),
+      ...{ store, exportSamples, rowsOf: rowsIn(prepared) },
+      ...(worlds === null ? {} : { worlds }),
+    },
+    {
+      ...{ seed: settings.seed, groupSize: settings.groupSize, token, redact, sampling: samplingOf(settings) },
+      ...{ clientSampling: own.clientSampling, idleMs: own.sessionIdle * 1000, maxSessions: own.maxSessions },
+      groups: prepared.groups.groups,
+      modelName: settings.agentModel ?? settings.model ?? settings.engine ?? "policy",
+      episode: episodeOf(settings),
+      onFault: (error) =>
+        onNotice(`A session was not ended: ${error instanceof Error ? error.message : String(error)}`),
+    },
+  );
+  opened.add(async () => made.close());
+  if (earlier !== null) await made.restore(earlier);
+  const listener = await made.listen(address);
+  opened.add(() => listener.close());
+  return {
+    get sessions() {
+      return made.sessions;
+    },
+    ...{ url: listener.url, folder: out, policy: prepared.policyTitle },
+    close: closeWithGrace(own.grace, {
+      finish: (ended) => listener.drain(ended),
+      end: () => {
+        // Nothing that comes now is worth waiting for.
+        store.disk.giveUp();
+        return opened.close();
+      },
+    }),
+    fetch: made.fetch,
+    open: (session) => made.open(session),
+    reward: (id, grade) => made.reward(id, grade),
+    end: (id, stopReason) => made.end(id, stopReason),
+    earlier: run.counts,
+  };
 }
 
 function answeringParts(

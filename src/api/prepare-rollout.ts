@@ -27,6 +27,7 @@ import { chooseStrategy, chooseUser, recordUsers } from "./choose-user.ts";
 import { faultPolicyOf, withFaultPolicy } from "./fault-policy.ts";
 import { areOwnServers } from "./choose-engine.ts";
 import { type Preset, findPreset } from "./presets.ts";
+import { closeRemote } from "./remote-environments.ts";
 import { checkChatModel } from "./first-contact.ts";
 import { accessVariables, readAccess, redactorFor } from "./secrets.ts";
 
@@ -63,6 +64,8 @@ export type PreparedRollout = {
    * event is recorded in it; a preset's loop keeps none.
    */
   connect(cancel: AbortSignal, journal: EpisodeJournal, options?: ConnectOptions): Promise<ConnectedPolicy>;
+  /** Ends what the environment keeps beside its episodes, such as processes that wait; a source of the caller's is the caller's. */
+  close(): Promise<void>;
 };
 
 export type PrepareOptions = {
@@ -74,7 +77,10 @@ export type PrepareOptions = {
   readonly groups?: "planned" | "evaluated" | "requested" | "outside";
 };
 
-/** Throws a `ConfigurationError` for whatever the user can correct. `resumes`: an earlier process began the run. Default: false. */
+/**
+ * Throws a `ConfigurationError` for whatever the user can correct, and leaves nothing open then. `resumes`: an earlier process began the
+ * run. Default: false.
+ */
 export async function prepareRollout(
   requested: RolloutSettings,
   context: Surroundings,
@@ -100,6 +106,27 @@ export async function prepareRollout(
     openMs: requested.openTimeout * 1000,
     ...context,
   });
+  const close = async (): Promise<void> => {
+    if (context.parts?.env === undefined) await closeRemote(loaded.source);
+  };
+  try {
+    return { ...(await prepareWith(loaded, { requested, context, preset, resumes, groups })), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+type Requested = Required<PrepareOptions> & {
+  readonly requested: RolloutSettings;
+  readonly context: Surroundings;
+  readonly preset: Preset | null;
+};
+
+async function prepareWith(
+  loaded: LoadedEnvironment,
+  { requested, context, preset, resumes, groups }: Requested,
+): Promise<Omit<PreparedRollout, "close">> {
   const environment = loaded.source;
   const given = groups === "evaluated" ? gradingOfEvaluation(requested, environment) : requested;
   if (isTaskFile(environment) && given.agentCommand === null) {

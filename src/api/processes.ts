@@ -88,6 +88,8 @@ type OpenWorkers = {
   /** Absolute. */
   readonly folder: string;
   readonly sharing: Sharing;
+  /** Ends the wait for a broker that is not there. */
+  readonly signal: AbortSignal;
 } & Pick<CoordinatorOptions, "onNotice" | "onReport">;
 
 /** Starts the processes of a run, or coordinates the workers of a queue. */
@@ -98,6 +100,7 @@ export async function openProcesses({
   folder,
   sharing: { queue, processes },
   prepared,
+  signal,
   run: { store, earlier, id: runId, resumed },
   ...options
 }: OpenWorkers): Promise<Coordinator> {
@@ -129,8 +132,7 @@ export async function openProcesses({
       if (queue !== null)
         return coordinateNats(handlers, {
           ...queue,
-          leaseMs,
-          maxLeases: ceiling,
+          ...{ leaseMs, maxLeases: ceiling, signal },
         });
       return createProcessPool(handlers, {
         ...{ processes, leaseMs, onFault: fail, generation: fence },

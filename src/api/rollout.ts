@@ -7,6 +7,7 @@ import type { CircuitStatus } from "../engines/guarded/index.ts";
 import { slimeRowLine, toSlimeRow } from "../export/index.ts";
 import { hideSecrets } from "../lib/hidden-parts.ts";
 import { subscribeToAbort } from "../lib/deadline.ts";
+import { Opened } from "../lib/opened.ts";
 import { type Coordinator, type RolloutParts, rolloutWarnings, runRollout, type RunTotals } from "../rollout/index.ts";
 import { createRoutedExpertsFile, runFiles, cleanShards } from "../store/index.ts";
 import { createBudget } from "./budget.ts";
@@ -15,7 +16,6 @@ import { type CallOptions, readOptions, type RolloutSettingOptions, type Setting
 import type { Surroundings } from "./surroundings.ts";
 import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
 import { chooseSharing, openProcesses } from "./processes.ts";
-import { closeRemote } from "./remote-environments.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import { settingsRecord } from "./resolve-settings.ts";
 import { openRun } from "./open-run.ts";
@@ -137,8 +137,37 @@ export async function rolloutFrom(
   surroundings: Surroundings,
   { resume = null, isEvaluation = false, signal = never, drain = never, onEvent = () => undefined }: RunControls = {},
 ): Promise<RolloutResult> {
-  const groups = isEvaluation ? "evaluated" : "planned";
-  const prepared = await prepareRollout(given, surroundings, { resumes: resume !== null, groups });
+  const opened = new Opened();
+  try {
+    const groups = isEvaluation ? "evaluated" : "planned";
+    const prepared = await prepareRollout(given, surroundings, { resumes: resume !== null, groups });
+    opened.add(() => prepared.close());
+    const controls = { resume, groups, signal, drain, onEvent } as const;
+    const result = await runPrepared(prepared, { given, surroundings, controls, opened });
+    await opened.close();
+    return result;
+  } catch (error) {
+    await opened.abandon(failedRunMs);
+    throw error;
+  }
+}
+
+/** Longest that a run which failed may take to end its processes and close its connections. */
+const failedRunMs = 15_000;
+
+type PreparedRun = {
+  readonly given: RolloutSettings;
+  readonly surroundings: Surroundings;
+  readonly controls: Required<Omit<RunControls, "isEvaluation">> & { readonly groups: "evaluated" | "planned" };
+  /** Gets what the run opens. */
+  readonly opened: Opened;
+};
+
+async function runPrepared(
+  prepared: PreparedRollout,
+  { given, surroundings, controls, opened }: PreparedRun,
+): Promise<RolloutResult> {
+  const { resume, groups, signal, drain, onEvent } = controls;
   const { plan, environment, preset, redact } = prepared;
   const folder = resume?.folder ?? given.out ?? newFolder(environment.name, surroundings.cwd);
   const settings = { ...prepared.settings, out: folder };
@@ -153,6 +182,8 @@ export async function rolloutFrom(
     ...{ place, resume, settings, prepared, hasShards: sharing !== null, patience, onNotice },
   });
   const { store, earlier } = run;
+  // Who stops a run does not wait for its disk.
+  opened.add(subscribeToAbort(signal, () => store.disk.giveUp()));
   let watch: RunWatch | null = null;
   const onCircuit = (change: CircuitStatus): void => {
     onEvent({ type: "server-change", change });
@@ -162,92 +193,80 @@ export async function rolloutFrom(
   const stop = AbortSignal.any([drain, signal]);
   const budget = createBudget(settings.maxCost, onNotice);
   const expertsFile = createRoutedExpertsFile(place, store.disk);
+  opened.add(() => expertsFile.close());
   const connected = await prepared.connect(stop, store, { onNotice, onCircuit, expertsFile }).catch(run.release);
-  let workers: Coordinator | null = null;
-  // Who stops a run does not wait for its disk.
-  let unsubscribe = subscribeToAbort(signal, () => store.disk.giveUp());
+  opened.add(() => connected.close());
+  await run.begin(connected);
   try {
-    await run.begin(connected);
+    onEvent({
+      type: "run-start",
+      run: {
+        ...{ ...facts, settings, isResumable: preset === null },
+        ...{ tasks: plan.taskIndexes.length, groupSize: plan.groupSize, user: prepared.user.name },
+        policy: `${prepared.policyTitle} at ${connected.address}`,
+        earlier: run.counts,
+      },
+    });
+    for (const { file, bytes } of earlier?.torn ?? []) {
+      const size = bytes.toLocaleString("en-US");
+      onNotice(`Notice: the last line of "${file}" was cut off (${size} bytes) and is left out.`);
+    }
+    // Warnings about learning mean nothing to a model that cannot be trained.
+    const warnings = prepared.model === null ? [] : rolloutWarnings(prepared.sampling, plan.groupSize);
+    for (const message of warnings) onEvent({ type: "warning", message });
+    const log = (line: string): void => onEvent({ type: "log", line: redact(line) });
+    let report = (): void => undefined;
+    let workers: Coordinator | null = null;
+    if (sharing !== null) {
+      const coordinator = await openProcesses({
+        ...{ given, groups, surroundings, folder: place, sharing, run, prepared, onNotice, signal: stop },
+        onReport: () => report(),
+      });
+      workers = coordinator;
+      opened.add(() => coordinator.close());
+      opened.add(subscribeToAbort(signal, () => void coordinator.stop()));
+    }
+    const unwatched = { runEpisode: workers?.runEpisode ?? connected.runEpisode, store };
+    const watched = await watchRun(settings, unwatched, {
+      ...{ folder: place, onNotice, log, variables: surroundings.env },
+      metricsAuthorizationEnv: settings.metricsAuthorizationEnv,
+      policy: tracedPolicy(settings),
+      run: { id: run.id, name: basename(place), configuration: settingsRecord(settings) },
+    });
+    watch = watched;
+    const parts = {
+      ...{ runEpisode: watched.runEpisode, store: watched.store },
+      rank: prepared.rank,
+      unfinished: workers === null ? undefined : () => workers.unfinished,
+      exportSamples: writesSamples(place, prepared) ? exporterFor(prepared) : undefined,
+      ...(earlier === null ? {} : { decided: earlier.decided }),
+    };
+    let totals: RunTotals;
     try {
-      onEvent({
-        type: "run-start",
-        run: {
-          ...{ ...facts, settings, isResumable: preset === null },
-          ...{ tasks: plan.taskIndexes.length, groupSize: plan.groupSize, user: prepared.user.name },
-          policy: `${prepared.policyTitle} at ${connected.address}`,
-          earlier: run.counts,
+      totals = await runRollout(plan, parts, {
+        ...{ ...prepared.groups, drain: AbortSignal.any([drain, budget.signal]), signal },
+        concurrency: concurrencyOf(settings.concurrency, connected.engine),
+        onProgress: (current) => {
+          report = () => onEvent({ type: "progress", totals: current });
+          watched.progress(current);
+          budget.check(current);
+          onEvent({ type: "progress", totals: current });
         },
       });
-      for (const { file, bytes } of earlier?.torn ?? []) {
-        const size = bytes.toLocaleString("en-US");
-        onNotice(`Notice: the last line of "${file}" was cut off (${size} bytes) and is left out.`);
-      }
-      // Warnings about learning mean nothing to a model that cannot be trained.
-      const warnings = prepared.model === null ? [] : rolloutWarnings(prepared.sampling, plan.groupSize);
-      for (const message of warnings) onEvent({ type: "warning", message });
-      const log = (line: string): void => onEvent({ type: "log", line: redact(line) });
-      let report = (): void => undefined;
-      if (sharing !== null) {
-        workers = await openProcesses({
-          ...{ given, groups, surroundings, folder: place, sharing, run, prepared, onNotice, onReport: () => report() },
-        });
-        const coordinator = workers;
-        const leaveDisk = unsubscribe;
-        const leave = subscribeToAbort(signal, () => void coordinator.stop());
-        unsubscribe = () => {
-          leave();
-          leaveDisk();
-        };
-      }
-      const unwatched = { runEpisode: workers?.runEpisode ?? connected.runEpisode, store };
-      const watched = await watchRun(settings, unwatched, {
-        ...{ folder: place, onNotice, log, variables: surroundings.env },
-        metricsAuthorizationEnv: settings.metricsAuthorizationEnv,
-        policy: tracedPolicy(settings),
-        run: { id: run.id, name: basename(place), configuration: settingsRecord(settings) },
-      });
-      watch = watched;
-      const parts = {
-        ...{ runEpisode: watched.runEpisode, store: watched.store },
-        rank: prepared.rank,
-        unfinished: workers === null ? undefined : () => workers!.unfinished,
-        exportSamples: writesSamples(place, prepared) ? exporterFor(prepared) : undefined,
-        ...(earlier === null ? {} : { decided: earlier.decided }),
-      };
-      let totals: RunTotals;
-      try {
-        totals = await runRollout(plan, parts, {
-          ...{ ...prepared.groups, drain: AbortSignal.any([drain, budget.signal]), signal },
-          concurrency: concurrencyOf(settings.concurrency, connected.engine),
-          onProgress: (current) => {
-            report = () => onEvent({ type: "progress", totals: current });
-            watched.progress(current);
-            budget.check(current);
-            onEvent({ type: "progress", totals: current });
-          },
-        });
-      } finally {
-        await workers?.close();
-        await watched.close();
-      }
-      onEvent({ type: "run-end", totals });
-      const status = stop.aborted || budget.signal.aborted ? "interrupted" : "done";
-      if (status === "done") await cleanShards(place);
-      await run.close({ status, totals });
-      return { ...facts, status, totals, isResumable: status === "interrupted" && preset === null, redact };
-    } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      // What stopped the run is thrown; that its folder cannot be closed either adds nothing.
-      await run.close({ status: "failed", error: reason }).catch(() => undefined);
-      throw error;
+    } finally {
+      await workers?.close();
+      await watched.close();
     }
-  } finally {
-    unsubscribe();
-    await workers?.close();
-    await connected.close();
-    await expertsFile.close();
-    // Processes that a server of tools has waiting; a source of the caller's is the caller's.
-    if (surroundings.parts?.env === undefined) await closeRemote(environment);
+    onEvent({ type: "run-end", totals });
+    const status = stop.aborted || budget.signal.aborted ? "interrupted" : "done";
+    if (status === "done") await cleanShards(place);
+    await run.close({ status, totals });
+    return { ...facts, status, totals, isResumable: status === "interrupted" && preset === null, redact };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    // What stopped the run is thrown; that its folder cannot be closed either adds nothing.
+    await run.close({ status: "failed", error: reason }).catch(() => undefined);
+    throw error;
   }
 }
 

@@ -4,6 +4,7 @@
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { ConfigurationError, lookIntoEnvironment } from "../core/index.ts";
+import { failedStartMs, Opened } from "../lib/opened.ts";
 import { dumpJson } from "../python-semantics/json/dump-json.ts";
 import { type ExportContext, exportFormats, exportGroup } from "../export/index.ts";
 import { type Coordinator, type DispatchEpisode, WeightHistory } from "../rollout/index.ts";
@@ -116,29 +117,29 @@ export async function serve(options: ServeOptions): Promise<RunningService> {
   const folder = resolve(cwd, out);
   const resume = existsSync(join(folder, runFiles.manifest)) ? await readRunToResume(out, cwd) : null;
   const { settings, surroundings } = await readOptions(withoutListen(options), {}, resume);
-  const opened = await openService(settings, surroundings, {
-    ...{ folder, token, maxWaiting: own.maxWaiting, resume, onNotice },
-    cancel: signal ?? new AbortController().signal,
-  });
+  const opened = new Opened();
   try {
-    const listener = await opened.service.listen(address);
-    const { environment, split, earlier, service, disk } = opened;
+    const { service, suspend, disk, ...facts } = await openService(settings, surroundings, {
+      ...{ folder, token, maxWaiting: own.maxWaiting, resume, onNotice, opened },
+      cancel: signal ?? new AbortController().signal,
+    });
+    const listener = await service.listen(address);
     return {
-      ...{ url: listener.url, environment, split, earlier },
+      ...{ ...facts, url: listener.url },
       get producers() {
         return service.producers;
       },
       close: closeWithGrace(own.grace, {
         finish: async (ended) => {
           const answered = listener.drain(ended);
-          await opened.suspend({ wait: true });
+          await suspend({ wait: true });
           await service.close({ wait: true });
           await answered;
         },
         end: async () => {
           // Nothing that comes now is worth waiting for.
           disk.giveUp();
-          await opened.suspend({ wait: false });
+          await suspend({ wait: false });
           await service.close({ wait: false });
           await listener.close();
           await opened.close();
@@ -146,7 +147,7 @@ export async function serve(options: ServeOptions): Promise<RunningService> {
       }),
     };
   } catch (error) {
-    await opened.close();
+    await opened.abandon(failedStartMs);
     throw error;
   }
 }
@@ -159,8 +160,6 @@ type OpenedService = Pick<RunningService, "environment" | "split" | "earlier"> &
   readonly disk: Disk;
   /** To be called before the service is closed: what other processes run is kept for the next start. */
   suspend(options: { readonly wait: boolean }): Promise<void>;
-  /** Closes the service, too. */
-  close(): Promise<void>;
 };
 
 type OpenServiceOptions = {
@@ -174,15 +173,18 @@ type OpenServiceOptions = {
   readonly cancel: AbortSignal;
   /** Takes a line for people. */
   readonly onNotice: (message: string) => void;
+  /** Gets what the service opens; closing it closes the service, too. */
+  readonly opened: Opened;
 };
 
 /** Throws a `ConfigurationError` for whatever the user can correct. */
 async function openService(
   given: RolloutSettings,
   context: Surroundings,
-  { folder, resume, token, maxWaiting, cancel, ...options }: OpenServiceOptions,
+  { folder, resume, token, maxWaiting, cancel, opened, ...options }: OpenServiceOptions,
 ): Promise<OpenedService> {
   const prepared = await prepareRollout(given, context, { resumes: resume !== null, groups: "requested" });
+  opened.add(() => prepared.close());
   const { environment, redact } = prepared;
   const settings = { ...prepared.settings, out: folder };
   if (resume !== null) checkSameSettings(resume, settings);
@@ -201,108 +203,107 @@ async function openService(
   const { store, earlier } = run;
   // Contacted when the first request names it.
   await run.begin({ address: "as requests name it", weightVersion: null });
-  /** In the order in which they were opened. The run is never "done": a service can always be resumed. */
-  const opened: (() => Promise<void>)[] = [() => run.close({ status: "interrupted" })];
-  const close = async (): Promise<void> => {
-    for (const closeOne of opened.toReversed()) await closeOne();
-  };
-  try {
-    // The HTTP framework and the metrics library are loaded by whoever serves.
-    const { createRolloutService, gatedEngine, openRequestLog, TurnGate } = await import("../service/index.ts");
-    const { createRunMetrics } = await import("../telemetry/index.ts");
-    const metrics = createRunMetrics();
-    opened.push(() => metrics.close());
-    const gate = new TurnGate();
-    const weights = new WeightHistory(null);
-    const onFault = (what: string, error: unknown): void =>
-      onNotice(`${what}: ${error instanceof Error ? error.message : String(error)}`);
-    const engines = createEngines(prepared, (url) =>
-      prepared.connect(cancel, store, {
-        ...(url === null ? {} : { url }),
-        ...{ onNotice, onCircuit: (change) => metrics.circuit(change) },
-        wrapEngine: (engine) => gatedEngine(engine, gate, { timeoutMs: settings.turnTimeout * 1000 }),
-      }),
-    );
-    opened.push(() => engines.close());
-    let workers: Coordinator | null = null;
-    if (sharing !== null) {
-      const groups = "requested" as const;
-      workers = await openProcesses({ given, groups, surroundings: context, folder, sharing, run, prepared, onNotice });
-    }
-    const suspend = async ({ wait }: { readonly wait: boolean }): Promise<void> => {
-      if (!wait || !gate.isOpen) await workers?.stop();
-    };
-    opened.push(async () => workers?.close());
-    const { log, earlier: requests } = await openRequestLog(join(folder, "requests.jsonl"), store.disk);
-    opened.push(() => log.close());
-    const concurrency = concurrencyBounds(settings.concurrency).ceiling;
-    const service: RolloutService = createRolloutService(
-      {
-        environment,
-        defaultSplit: settings.split ?? environment.splits[0] ?? "train",
-        rank: prepared.rank,
-        runner: (policy) => {
-          const here = engines.runner(policy);
-          const { engineUrl } = policy;
-          const sampling = { ...prepared.sampling, ...policy.sampling };
-          const runner: DispatchEpisode =
-            workers === null ? here : (task, place) => workers.runEpisode(task, { ...place, engineUrl, sampling });
-          return observedRunner(runner, metrics);
-        },
-        onGate: async (isOpen) => {
-          if (isOpen) return workers?.continue();
-          await workers?.pause({ timeoutMs: pauseTimeoutMs });
-        },
-        store: {
-          append: async (episode) => {
-            await store.append(episode);
-            const spans = episode.trajectory.turns.flatMap(({ weightSpans }) => weightSpans);
-            metrics.staleness(weights.current - weights.oldest(spans, weights.current));
-          },
-          appendGroup: async (decided) => {
-            await store.appendGroup(decided);
-            metrics.group(decided.group);
-          },
-        },
-        onWeightVersion: async (version) => {
-          weights.report(version);
-          await workers?.reportWeightVersion(version);
-          await engines.reportWeightVersion(version, (error) =>
-            onFault("The weight version of an engine was not read", error),
-          );
-        },
-        disk: store.disk,
-        archive: { find: (episodeId) => store.kept(episodeId) },
-        requests: log,
-        gate,
-        writeSamples: settings.writeSamples || existsSync(join(folder, runFiles.samples)),
-        formats: formatsOf(prepared),
-        seed: settings.seed,
-        metrics: {
-          contentType: metrics.contentType,
-          page: () => {
-            const { running, waiting } = service.counts;
-            metrics.gauges({ runningEpisodes: running, waitingEpisodes: waiting, concurrencyLimit: concurrency });
-            return metrics.page();
-          },
-        },
-        onLapse: onNotice,
-        onFault: (error) => onFault("A group was not recorded", error),
-      },
-      { token, redact, version: packageVersion(), limits: { concurrency, maxWaiting } },
-    );
-    // What still runs has no folder to write into after this.
-    opened.push(() => service.close({ wait: false }));
-    opened.push(() => suspend({ wait: false }));
-    await service.restore(requests, { decided: earlier?.decided ?? new Map() });
-    return {
-      ...{ service, suspend, close, disk: store.disk, environment: environment.name, split: settings.split ?? "" },
-      earlier: run.counts,
-    };
-  } catch (error) {
-    await close().catch(() => undefined);
-    throw error;
+  // It is never "done": a service can always be resumed.
+  opened.add(() => run.close({ status: "interrupted" }));
+  const stopping = new AbortController();
+  // The HTTP framework and the metrics library are loaded by whoever serves.
+  const { createRolloutService, gatedEngine, openRequestLog, TurnGate } = await import("../service/index.ts");
+  const { createRunMetrics } = await import("../telemetry/index.ts");
+  const metrics = createRunMetrics();
+  opened.add(() => metrics.close());
+  const gate = new TurnGate();
+  const weights = new WeightHistory(null);
+  const onFault = (what: string, error: unknown): void =>
+    onNotice(`${what}: ${error instanceof Error ? error.message : String(error)}`);
+  const engines = createEngines(prepared, (url) =>
+    prepared.connect(AbortSignal.any([cancel, stopping.signal]), store, {
+      ...(url === null ? {} : { url }),
+      ...{ onNotice, onCircuit: (change) => metrics.circuit(change) },
+      wrapEngine: (engine) => gatedEngine(engine, gate, { timeoutMs: settings.turnTimeout * 1000 }),
+    }),
+  );
+  opened.add(() => {
+    // An engine that is waited for would be waited for.
+    stopping.abort(new Error("The service is closing."));
+    return engines.close();
+  });
+  let workers: Coordinator | null = null;
+  if (sharing !== null) {
+    const groups = "requested" as const;
+    workers = await openProcesses({
+      ...{ given, groups, surroundings: context, folder, sharing, run, prepared, onNotice, signal: cancel },
+    });
   }
+  const suspend = async ({ wait }: { readonly wait: boolean }): Promise<void> => {
+    if (!wait || !gate.isOpen) await workers?.stop();
+  };
+  opened.add(async () => workers?.close());
+  const { log, earlier: requests } = await openRequestLog(join(folder, "requests.jsonl"), store.disk);
+  opened.add(() => log.close());
+  const concurrency = concurrencyBounds(settings.concurrency).ceiling;
+  const service: RolloutService = createRolloutService(
+    {
+      environment,
+      defaultSplit: settings.split ?? environment.splits[0] ?? "train",
+      rank: prepared.rank,
+      runner: (policy) => {
+        const here = engines.runner(policy);
+        const { engineUrl } = policy;
+        const sampling = { ...prepared.sampling, ...policy.sampling };
+        const runner: DispatchEpisode =
+          workers === null ? here : (task, place) => workers.runEpisode(task, { ...place, engineUrl, sampling });
+        return observedRunner(runner, metrics);
+      },
+      onGate: async (isOpen) => {
+        if (isOpen) return workers?.continue();
+        await workers?.pause({ timeoutMs: pauseTimeoutMs });
+      },
+      store: {
+        append: async (episode) => {
+          await store.append(episode);
+          const spans = episode.trajectory.turns.flatMap(({ weightSpans }) => weightSpans);
+          metrics.staleness(weights.current - weights.oldest(spans, weights.current));
+        },
+        appendGroup: async (decided) => {
+          await store.appendGroup(decided);
+          metrics.group(decided.group);
+        },
+      },
+      onWeightVersion: async (version) => {
+        weights.report(version);
+        await workers?.reportWeightVersion(version);
+        await engines.reportWeightVersion(version, (error) =>
+          onFault("The weight version of an engine was not read", error),
+        );
+      },
+      disk: store.disk,
+      archive: { find: (episodeId) => store.kept(episodeId) },
+      requests: log,
+      gate,
+      writeSamples: settings.writeSamples || existsSync(join(folder, runFiles.samples)),
+      formats: formatsOf(prepared),
+      seed: settings.seed,
+      metrics: {
+        contentType: metrics.contentType,
+        page: () => {
+          const { running, waiting } = service.counts;
+          metrics.gauges({ runningEpisodes: running, waitingEpisodes: waiting, concurrencyLimit: concurrency });
+          return metrics.page();
+        },
+      },
+      onLapse: onNotice,
+      onFault: (error) => onFault("A group was not recorded", error),
+    },
+    { token, redact, version: packageVersion(), limits: { concurrency, maxWaiting } },
+  );
+  // What still runs has no folder to write into after this.
+  opened.add(() => service.close({ wait: false }));
+  opened.add(() => suspend({ wait: false }));
+  await service.restore(requests, { decided: earlier?.decided ?? new Map() });
+  return {
+    ...{ service, suspend, disk: store.disk, environment: environment.name, split: settings.split ?? "" },
+    earlier: run.counts,
+  };
 }
 
 function formatsOf({ model, environment }: PreparedRollout): ReadonlyMap<string, RowFormat> {

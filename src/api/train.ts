@@ -12,23 +12,17 @@ import { subscribeToAbort } from "../lib/deadline.ts";
 import { ConfigurationError, type Grading, lookIntoEnvironment, type Taskset } from "../core/index.ts";
 import { createEmbeddedEngine } from "../engines/embedded/index.ts";
 import {
-  CloningLearner,
   createLiveOrder,
   createTaskOrder,
   createTrainer,
   firstState,
   type HeldOutTasks,
-  type Learner,
-  type LearnerState,
   loadTraining,
-  PolicyLearner,
   type PolicyParts,
-  readClonedSamples,
   readFields,
   replaceFile,
   type Sabotage,
   type StepMetrics,
-  stepMetrics,
   type TrainingEvent,
   type TaskTraits,
   type TrainingResult,
@@ -36,6 +30,7 @@ import {
 } from "../learner/index.ts";
 import { loadKernels, readCheckpoint, shippedCheckpoint, shippedCheckpoints } from "../learner/model/index.ts";
 import { episodeRunner, groupRanking } from "../rollout/index.ts";
+import { createLearner } from "./choose-learner.ts";
 import { chooseModel, modelPath, withShippedModel } from "./choose-model.ts";
 import { samplingOf } from "./choose-policy.ts";
 import { chooseGrading } from "./choose-graders.ts";
@@ -45,12 +40,14 @@ import { checkSplit, loadEnvironment } from "./load-environment.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions } from "./options.ts";
 import { packageVersions, type Surroundings } from "./surroundings.ts";
 import { Disk, storeFault, type TrainFacts, trainManifest } from "../store/index.ts";
+import { failedStartMs, Opened } from "../lib/opened.ts";
 import { tellDisk } from "./open-run.ts";
+import { closeRemote } from "./remote-environments.ts";
 import { type FlagValues, resolveSettings, settingsJson, settingsRecord } from "./resolve-settings.ts";
 import { type RolloutSettings, rolloutSettings, readTaskList } from "./rollout-settings.ts";
 import { keyOf, readFlag, readFlags } from "./setting.ts";
 import { type TrainSettings, trainSettings } from "./train-settings.ts";
-import type { CurvePoint, CurveSink } from "../telemetry/index.ts";
+import type { CurvePoint } from "../telemetry/index.ts";
 import { newFolder } from "./rollout.ts";
 import { addressesOf } from "./addresses.ts";
 import { accessVariables, redactorFor } from "./secrets.ts";
@@ -98,7 +95,25 @@ const never = new AbortController().signal;
  * {@link train}, from settings. For experiments: `sabotage` shows what the checks are for; default "none". `makeRunner`: runs the
  * episodes of the same parts otherwise, such as with an outside program; default: the built-in loop.
  */
-export async function trainFrom(
+export async function trainFrom(given: TrainingSettings, controls: TrainingControls): Promise<TrainResult> {
+  const opened = new Opened();
+  try {
+    const result = await trainWith(given, controls, opened);
+    await opened.close();
+    return result;
+  } catch (error) {
+    await opened.abandon(failedStartMs);
+    throw error;
+  }
+}
+
+type TrainingControls = Pick<TrainOptions, "signal" | "drain" | "onEvent"> & {
+  readonly sabotage?: Sabotage;
+  readonly makeRunner?: typeof episodeRunner;
+};
+
+/** `opened`: gets what the training opens. */
+async function trainWith(
   given: TrainingSettings,
   {
     signal = never,
@@ -106,16 +121,14 @@ export async function trainFrom(
     onEvent = () => undefined,
     sabotage = "none",
     makeRunner = episodeRunner,
-  }: Pick<TrainOptions, "signal" | "drain" | "onEvent"> & {
-    readonly sabotage?: Sabotage;
-    readonly makeRunner?: typeof episodeRunner;
-  },
+  }: TrainingControls,
+  opened: Opened,
 ): Promise<TrainResult> {
   const { settings, surroundings, folder } = given;
   const place = resolve(surroundings.cwd, folder);
   const begun = performance.now();
   const stopping = AbortSignal.any([signal, drain]);
-  const prepared = await prepareTraining(given, stopping, onEvent);
+  const prepared = await prepareTraining(given, { signal: stopping, onEvent, opened });
   if (prepared === null) {
     const end = { type: "interrupted", reason: "it was interrupted while the expert was cloned" } as const;
     const nothing = { steps: 0, checkpoint: "", comparison: null, greedy: null, verdict: null, alarms: [] };
@@ -129,7 +142,7 @@ export async function trainFrom(
   const disk = new Disk(place, { waitMs: base.diskWait * 1000 });
   tellDisk(disk, place, notice);
   // Who stops a training does not wait for its disk.
-  const leaveDisk = subscribeToAbort(signal, () => disk.giveUp());
+  opened.add(subscribeToAbort(signal, () => disk.giveUp()));
   const refuse = (error: unknown): never => {
     throw storeFault("begin the training", place, error);
   };
@@ -138,74 +151,70 @@ export async function trainFrom(
   setMaxListeners(0, signal, drain);
   const optimizer = saved === null ? {} : { optimizer: saved.optimizer };
   const trainer = await createTrainer(checkpoint, { threads, ...optimizer });
+  opened.add(() => trainer.close());
   const state = saved?.state ?? firstState;
-  let curves: CurveSink | null = null;
   const engine = createEmbeddedEngine({
     ...{ checkpoint, weightVersion: `step-${state.step}`, seed: base.seed },
     ...(settings.threads === null ? {} : { threads: settings.threads }),
   });
-  try {
-    const { user, strategy, renderer } = prepared;
-    const runnerOf = (grading: Grading | undefined, sampling = samplingOf(base)) =>
-      makeRunner(
-        { environment, user, engine, renderer, strategy, grading },
-        {
-          sampling,
-          // Every turn has a seed of its own, so that a run can be repeated and a resumed one continues alike.
-          seedTurns: true,
-          limits: {
-            maxTurns: base.maxTurns,
-            maxSampledTokens: base.maxSampledTokens,
-            maxContextTokens: checkpoint.config.contextLength,
-          },
+  opened.add(() => engine.close());
+  const { user, strategy, renderer } = prepared;
+  const runnerOf = (grading: Grading | undefined, sampling = samplingOf(base)) =>
+    makeRunner(
+      { environment, user, engine, renderer, strategy, grading },
+      {
+        sampling,
+        // Every turn has a seed of its own, so that a run can be repeated and a resumed one continues alike.
+        seedTurns: true,
+        limits: {
+          maxTurns: base.maxTurns,
+          maxSampledTokens: base.maxSampledTokens,
+          maxContextTokens: checkpoint.config.contextLength,
         },
-      );
-    const { grading } = prepared;
-    const runEpisode = runnerOf(grading ?? undefined);
-    // What was learnt is measured by the environment, where it grades; no judge is paid for that.
-    const measured = grading === null || grading.environmentWeight === null ? (grading ?? undefined) : undefined;
-    const evaluate = runnerOf(measured);
-    const runGreedily = runnerOf(measured, { ...samplingOf(base), temperature: 0 });
-    const rank = grading === null ? null : groupRanking(grading);
-    const publish: PolicyParts["publish"] = (weights, version) => engine.updateWeights(weights, version);
-    const parts = { ...{ trainer, runEpisode, rank, publish }, taskset: prepared.trainTasks, order: prepared.order };
-    const reference = prepared.checkpoint.weights;
-    const learner = await createLearner(given, { ...parts, reference }, { base, modelFolder, state, sabotage });
-    const id = saved === null ? randomUUID() : await idOf(place);
-    const sink = await openCurves(base.metrics, {
-      ...{
-        folder: place,
-        variables: surroundings.env,
-        metricsAuthorizationEnv: base.metricsAuthorizationEnv,
-        run: { id, name: basename(place), configuration: flagsOf(given) },
       },
-      onNotice: notice,
-    });
-    curves = sink;
-    if (saved === null) {
-      const facts: TrainFacts = {
-        ...{ format: 1, id, versions: packageVersions(), kernels: loadKernels().build, threads },
-        ...{ environment: environment.name, split, model: modelFolder },
-        ...{ learning: fromPlain(settings) as JsonObject, configuration: settingsJson(base) },
-      };
-      await replaceFile(join(place, "train.json"), `${dumpJson(fromPlain(facts), { indent: 2 })}\n`).catch(refuse);
-    }
-    const { algorithm, minutes, steps, evalEvery, checkpointEvery } = settings;
-    notice(`${environment.name} (${split}), ${basename(modelFolder)}, ${algorithm}; writing to ${folder}`);
-    if (prepared.strangerTo !== null && saved === null) notice(prepared.strangerTo);
-    const result = await runTraining({
-      ...{ learner, trainer, runEpisode: evaluate, runGreedily, heldOut, endTokenId, saved, drain, signal, onEvent },
-      onStep: (row) => sink.write(pointOf(row)),
-      ...{ minutes, steps, evalEvery, checkpointEvery, seed: base.seed, folder: place, disk, begun },
-      modelFolder: resolve(surroundings.cwd, modelFolder),
-      title: `${environment.name}: ${algorithm}, pass rate at temperature 1`,
-      stopsAtCollapse: sabotage === "none",
-    });
-    return { ...result, folder };
-  } finally {
-    leaveDisk();
-    await Promise.all([engine.close(), trainer.close(), curves?.close()]);
+    );
+  const { grading } = prepared;
+  const runEpisode = runnerOf(grading ?? undefined);
+  // What was learnt is measured by the environment, where it grades; no judge is paid for that.
+  const measured = grading === null || grading.environmentWeight === null ? (grading ?? undefined) : undefined;
+  const evaluate = runnerOf(measured);
+  const runGreedily = runnerOf(measured, { ...samplingOf(base), temperature: 0 });
+  const rank = grading === null ? null : groupRanking(grading);
+  const publish: PolicyParts["publish"] = (weights, version) => engine.updateWeights(weights, version);
+  const parts = { ...{ trainer, runEpisode, rank, publish }, taskset: prepared.trainTasks, order: prepared.order };
+  const reference = prepared.checkpoint.weights;
+  const learner = await createLearner(given, { ...parts, reference }, { base, modelFolder, state, sabotage });
+  const id = saved === null ? randomUUID() : await idOf(place);
+  const sink = await openCurves(base.metrics, {
+    ...{
+      folder: place,
+      variables: surroundings.env,
+      metricsAuthorizationEnv: base.metricsAuthorizationEnv,
+      run: { id, name: basename(place), configuration: flagsOf(given) },
+    },
+    onNotice: notice,
+  });
+  opened.add(() => sink.close());
+  if (saved === null) {
+    const facts: TrainFacts = {
+      ...{ format: 1, id, versions: packageVersions(), kernels: loadKernels().build, threads },
+      ...{ environment: environment.name, split, model: modelFolder },
+      ...{ learning: fromPlain(settings) as JsonObject, configuration: settingsJson(base) },
+    };
+    await replaceFile(join(place, "train.json"), `${dumpJson(fromPlain(facts), { indent: 2 })}\n`).catch(refuse);
   }
+  const { algorithm, minutes, steps, evalEvery, checkpointEvery } = settings;
+  notice(`${environment.name} (${split}), ${basename(modelFolder)}, ${algorithm}; writing to ${folder}`);
+  if (prepared.strangerTo !== null && saved === null) notice(prepared.strangerTo);
+  const result = await runTraining({
+    ...{ learner, trainer, runEpisode: evaluate, runGreedily, heldOut, endTokenId, saved, drain, signal, onEvent },
+    onStep: (row) => sink.write(pointOf(row)),
+    ...{ minutes, steps, evalEvery, checkpointEvery, seed: base.seed, folder: place, disk, begun },
+    modelFolder: resolve(surroundings.cwd, modelFolder),
+    title: `${environment.name}: ${algorithm}, pass rate at temperature 1`,
+    stopsAtCollapse: sabotage === "none",
+  });
+  return { ...result, folder };
 }
 
 /** What was measured at a step, by the names of columns of metrics.csv. */
@@ -330,8 +339,11 @@ async function readTrainingToResume(folder: string, options: TrainOptions): Prom
 /** Resolves with `null` when it was stopped while a model was made. Throws a `ConfigurationError` for whatever the caller can correct. */
 async function prepareTraining(
   { settings, base: given, folder, surroundings }: TrainingSettings,
-  signal: AbortSignal,
-  onEvent: (event: TrainingEvent) => void,
+  {
+    signal,
+    onEvent,
+    opened,
+  }: Required<Pick<TrainOptions, "onEvent">> & { readonly signal: AbortSignal; readonly opened: Opened },
 ) {
   const { fromExpert } = settings;
   const isMade = fromExpert !== null && settings.resume === null;
@@ -341,6 +353,7 @@ async function prepareTraining(
     ...{ data: base.data, split: base.split, remote: base },
     ...surroundings,
   });
+  if (surroundings.parts?.env === undefined) opened.add(() => closeRemote(environment));
   const split = checkSplit(environment, base.split ?? defaultSplit);
   const evalSplit = checkSplit(
     environment,
@@ -460,80 +473,4 @@ function holdOut(indexes: readonly number[], count: number): [readonly number[],
     );
   }
   return [indexes.slice(0, held), indexes.slice(held)];
-}
-
-/** The algorithm: learning from rewards runs episodes; cloning reads samples and runs none. */
-async function createLearner(
-  { settings, surroundings }: TrainingSettings,
-  parts: PolicyParts,
-  from: {
-    readonly base: RolloutSettings;
-    readonly modelFolder: string;
-    readonly state: LearnerState;
-    readonly sabotage: Sabotage;
-  },
-): Promise<Learner> {
-  const { algorithm, lr, warmUp: warmUpSteps, maxGradNorm: maxGradientNorm, weightDecay } = settings;
-  const { base, modelFolder, state, sabotage } = from;
-  const isCloning = algorithm === "sft";
-  if (isCloning !== (settings.from !== null)) {
-    throw new ConfigurationError(
-      isCloning
-        ? "Cannot imitate: no samples are named; give --from <file|folder>."
-        : `Cannot use --from with --algorithm ${algorithm}: it learns from episodes that it runs; use --algorithm sft.`,
-    );
-  }
-  if (isCloning && settings.credit !== "outcome") {
-    throw new ConfigurationError(
-      `Cannot use --credit ${settings.credit} with --algorithm sft: imitation has no rewards; leave it out.`,
-    );
-  }
-  const updates = { learningRate: lr ?? (isCloning ? 1e-3 : 3e-4), warmUpSteps, maxGradientNorm, weightDecay };
-  const { seed } = base;
-  if (settings.from === null) {
-    const { groups, groupSize, maxGroups, penalty, clip, kl, entropy, credit, creditDiscount } = settings;
-    if (credit === "outcome" && creditDiscount !== 1) {
-      throw new ConfigurationError(
-        `Cannot discount by ${creditDiscount}: with --credit outcome every token answers for the whole reward; give --credit turn, or leave --credit-discount out.`,
-      );
-    }
-    const policy = new PolicyLearner(
-      parts,
-      {
-        ...{ ...updates, groups, groupSize, penalty, seed, sabotage },
-        maxGroups: Math.max(groups, maxGroups ?? 2 * groups),
-        baseline: algorithm === "reinforce" ? "batch" : "group",
-        normalizeAdvantages: settings.normalize === "std",
-        ...{ credit, creditDiscount },
-        loss: { clip: clip === null ? null : { low: clip, high: clip }, kl, entropy },
-      },
-      state,
-    );
-    return {
-      get state() {
-        return policy.state;
-      },
-      step: async (signal) => {
-        const step = await policy.step(signal);
-        return step === null ? null : stepMetrics(step);
-      },
-    };
-  }
-  const samples = await readClonedSamples(settings.from, {
-    ...{ cwd: surroundings.cwd, minReward: settings.minReward, modelFolder },
-    vocabularySize: parts.trainer.config.vocabularySize,
-  });
-  const cloning = new CloningLearner(parts.trainer, samples, {
-    ...{ ...updates, seed, batch: settings.batch, step: state.step },
-  });
-  return {
-    get state() {
-      return { ...state, step: cloning.stepsMade };
-    },
-    step: async () => {
-      const metrics = await cloning.step();
-      await parts.publish(parts.trainer.weights(), `step-${cloning.stepsMade}`);
-      return metrics;
-    },
-  };
 }

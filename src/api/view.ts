@@ -8,6 +8,7 @@ import { ConfigurationError } from "../core/index.ts";
 import { openForeignFile } from "../foreign/index.ts";
 import { runFiles } from "../store/index.ts";
 import { isLoopback } from "../lib/address.ts";
+import { failedStartMs, Opened } from "../lib/opened.ts";
 import {
   announceViewer,
   type EpisodeStore,
@@ -60,21 +61,20 @@ export type RunningViewer = {
 export async function view(options: ViewOptions): Promise<RunningViewer> {
   const { cwd = process.cwd() } = options;
   const { host, port } = readListen(viewSettings, options);
-  const parts = await openParts(options, cwd);
-  const token = isLoopback(host) ? null : randomBytes(16).toString("hex");
-  const { runs } = parts;
-  const listener = await serveViewer(parts, { host, port, token });
-  const url = token === null ? `${listener.url}/` : `${listener.url}/?token=${token}`;
-  const locations = runs.map(({ facts }) => facts.location);
-  const withdraw = await announceViewer({ url, locations }, options.variables ?? process.env);
-  return {
-    url,
-    close: async () => {
-      await withdraw();
-      await listener.close();
-      await Promise.all(runs.map((run) => run.close()));
-    },
-  };
+  const opened = new Opened();
+  try {
+    const parts = await openParts(options, cwd, opened);
+    const token = isLoopback(host) ? null : randomBytes(16).toString("hex");
+    const listener = await serveViewer(parts, { host, port, token });
+    opened.add(() => listener.close());
+    const url = token === null ? `${listener.url}/` : `${listener.url}/?token=${token}`;
+    const locations = parts.runs.map(({ facts }) => facts.location);
+    opened.add(await announceViewer({ url, locations }, options.variables ?? process.env));
+    return { url, close: () => opened.close() };
+  } catch (error) {
+    await opened.abandon(failedStartMs);
+    throw error;
+  }
 }
 
 /** Options of {@link exportView}. */
@@ -98,8 +98,9 @@ export async function exportView({
   file,
   ...choice
 }: ExportViewOptions): Promise<number> {
-  const parts = await openParts({ sources, ...(logprobs === undefined ? {} : { logprobs }) }, cwd);
+  const opened = new Opened();
   try {
+    const parts = await openParts({ sources, ...(logprobs === undefined ? {} : { logprobs }) }, cwd, opened);
     const html = await exportPage(parts, choice);
     await writeFile(resolve(cwd, file), html);
     return Buffer.byteLength(html);
@@ -108,25 +109,32 @@ export async function exportView({
     if (code === undefined) throw error;
     throw new ConfigurationError(`Cannot write "${file}": ${code}; name another file.`, { cause: error });
   } finally {
-    await Promise.all(parts.runs.map((run) => run.close()));
+    await opened.close();
   }
 }
 
+/** `opened`: gets the runs. */
 async function openParts(
   { sources, logprobs }: Pick<ViewOptions, "sources" | "logprobs">,
   cwd: string,
+  opened: Opened,
 ): Promise<ViewerParts> {
   if (sources.length === 0) throw new ConfigurationError("Cannot view nothing: name a run folder.");
   const trainer = logprobs === undefined ? null : await readOverlay(logprobs, sources, cwd);
-  const stores = await Promise.all(sources.map((source) => openStore(source, cwd)));
-  if (trainer !== null && !stores[0]!.facts.hasEpisodes) {
+  const runs: RunView[] = [];
+  for (const source of sources) {
+    const run = new RunView(await openStore(source, cwd), runs.length, trainer);
+    opened.add(() => run.close());
+    runs.push(run);
+  }
+  if (trainer !== null && !runs[0]!.facts.hasEpisodes) {
     throw new ConfigurationError(
       `Cannot use --logprobs with "${sources[0]}": a training stores no episodes; name a run folder.`,
     );
   }
   const tokenizers = new Map<string | null, ReturnType<typeof tokenizerOf>>();
   return {
-    runs: stores.map((store, index) => new RunView(store, index, trainer)),
+    runs,
     tokenizerOf: (folder) => {
       const known = tokenizers.get(folder) ?? tokenizerOf(folder, cwd);
       tokenizers.set(folder, known);

@@ -3,6 +3,7 @@
 
 import { z } from "zod";
 import { ConfigurationError, messageOf } from "../core/index.ts";
+import { failedStartMs, Opened } from "../lib/opened.ts";
 import type { RunState } from "../queue/job-queue.ts";
 import type { WorkerRun } from "../rollout/index.ts";
 import { createRoutedExpertsFile, openShard, type ShardStore } from "../store/index.ts";
@@ -33,17 +34,31 @@ type WorkerPlace = {
 
 /** Rejects with a `ConfigurationError` when the run cannot run here. */
 export async function openWorkerRun(state: RunState, place: WorkerPlace): Promise<WorkerRun> {
+  const opened = new Opened();
+  try {
+    return await openRunHere(state, place, opened);
+  } catch (error) {
+    await opened.abandon(failedStartMs);
+    throw error;
+  }
+}
+
+/** `opened`: gets what the run opens. */
+async function openRunHere(state: RunState, place: WorkerPlace, opened: Opened): Promise<WorkerRun> {
   const { surroundings, name, folder, onNotice } = place;
   const { settings: theirs, groups } = readWorkerSettings(state.settings);
   const given = { ...theirs, ...place.mine };
   const share = { workers: state.workers };
   const prepared = await prepareRollout(given, { ...surroundings, share }, { groups });
+  opened.add(() => prepared.close());
   const { settings, environment, redact } = prepared;
   const { gatedEngine, TurnGate } = await import("../service/index.ts");
   const gate = new TurnGate();
   const open = (): Promise<ShardStore> => openShard(folder, name, { redact, fsync: settings.fsync });
   let shard = await open();
+  opened.add(() => shard.close());
   const expertsFile = createRoutedExpertsFile(shard.location);
+  opened.add(() => expertsFile.close());
   const stop = new AbortController();
   // What an earlier life of this worker left of a cancelled episode is not what counts.
   const journal = {
@@ -62,13 +77,12 @@ export async function openWorkerRun(state: RunState, place: WorkerPlace): Promis
       wrapEngine: (engine) => gatedEngine(engine, gate, { timeoutMs: settings.turnTimeout * 1000 }),
     }),
   );
-  try {
-    // A server that is not there is the run's fault, and not the first episode's.
-    if (groups !== "requested") await engines.connect(null);
-  } catch (error) {
-    await shard.close();
-    throw error;
-  }
+  opened.add(() => {
+    stop.abort(new Error("The run has ended."));
+    return engines.close();
+  });
+  // A server that is not there is the run's fault, and not the first episode's.
+  if (groups !== "requested") await engines.connect(null);
   let known: string | null = null;
   return {
     get shard() {
@@ -97,12 +111,7 @@ export async function openWorkerRun(state: RunState, place: WorkerPlace): Promis
       await shard.close().catch(() => undefined);
       shard = await open();
     },
-    close: async () => {
-      stop.abort(new Error("The run has ended."));
-      await engines.close();
-      await expertsFile.close();
-      await shard.close();
-    },
+    close: () => opened.close(),
   };
 }
 

@@ -44,7 +44,7 @@ process.exitCode = signals.exitCode(code);
 endWatch();
 // What a library has left open does not hold the process up.
 const end = (): void => {
-  if (process.stdout.writableLength + process.stderr.writableLength === 0) process.exit();
+  if (process.stdout.writableLength + process.stderr.writableLength === 0) process.exit(process.exitCode);
   setTimeout(end, lingerMs).unref();
 };
 setTimeout(end, lingerMs).unref();

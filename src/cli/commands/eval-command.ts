@@ -50,9 +50,10 @@ async function run(flags: Readonly<Record<string, unknown>>, context: CliContext
   const { stdout, env, cwd, program } = context;
   const options: EvaluateOptions = flags;
   if (flags["dryRun"] === true) {
-    const { redact, settings } = await planEvaluation({ ...options, cwd, variables: env });
+    const plan = await planEvaluation({ ...options, cwd, variables: env });
     const { settingsYaml } = await import("../../api/config-file.ts");
-    stdout.write(redact(settingsYaml(settings)));
+    stdout.write(plan.redact(settingsYaml(plan.settings)));
+    await plan.close();
     return exitCodes.done;
   }
   const result = await showRollout(context, "eval", (call) => evaluate({ ...options, ...call }));

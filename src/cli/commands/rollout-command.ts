@@ -44,9 +44,10 @@ Examples:
 async function run(flags: Readonly<Record<string, unknown>>, context: CliContext): Promise<number> {
   const options: RolloutOptions = flags;
   if (flags["dryRun"] === true) {
-    const { redact, settings } = await planRollout({ ...options, cwd: context.cwd, variables: context.env });
+    const plan = await planRollout({ ...options, cwd: context.cwd, variables: context.env });
     const { settingsYaml } = await import("../../api/config-file.ts");
-    context.stdout.write(redact(settingsYaml(settings)));
+    context.stdout.write(plan.redact(settingsYaml(plan.settings)));
+    await plan.close();
     return exitCodes.done;
   }
   const result = await showRollout(context, "rollout", (call) => rollout({ ...options, ...call }));

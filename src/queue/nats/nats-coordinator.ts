@@ -17,7 +17,7 @@ import {
   type WorkerReport,
   WorkerTable,
 } from "../index.ts";
-import { type NatsConnectOptions, type NatsLink, openLink, repeated } from "./nats-link.ts";
+import { type NatsConnectOptions, type NatsLink, openLink, refuseCancelled, repeated } from "./nats-link.ts";
 import type { NatsMessage } from "./nats-library.ts";
 import { Puller } from "./nats-pull.ts";
 import {
@@ -57,10 +57,11 @@ export async function coordinateNats(handlers: CoordinatorHandlers, options: Nat
     const names = namesOf(link.address.queue);
     await refuseSecond(link, names);
     const queue = new NatsQueue(link, names, handlers, { leaseMs, maxLeases });
-    await queue.open(options.waitMs ?? 60_000);
+    await queue.open(options);
     return queue;
   } catch (error) {
     await link.close();
+    refuseCancelled(options, error);
     if (error instanceof ConfigurationError) throw error;
     throw new ConfigurationError(
       `Cannot make the queue at ${link.address.shown}: ${messageOf(error)}; let our account use JetStream and the subjects ta.>.`,
@@ -116,7 +117,7 @@ class NatsQueue implements JobQueue {
     return this.#table.present;
   }
 
-  async open(waitMs: number): Promise<void> {
+  async open(waiting: NatsConnectOptions): Promise<void> {
     const { nc, jsm } = this.#link;
     const names = this.#names;
     await repeated(async () => {
@@ -124,7 +125,7 @@ class NatsQueue implements JobQueue {
       // The plan is the truth: what is open is submitted again.
       await Promise.all([jsm.streams.purge(names.jobs), jsm.streams.purge(names.states)]);
       await takeOverReceipts(this.#link, names, this.#own, this.leaseMs);
-    }, waitMs);
+    }, waiting);
     nc.subscribe(names.coordinator, { callback: (_error, message) => void message.respond(this.#own) });
     nc.subscribe(names.report, {
       callback: (_error, message) => {
@@ -203,6 +204,8 @@ class NatsQueue implements JobQueue {
       await this.#link.persist(this.#names.state(runId), JSON.stringify({ question, control }));
       return;
     }
+    // A broker that is away is not waited for: what it keeps is forgotten by the next coordinator.
+    if (!(await this.#isThere())) return;
     const { jsm } = this.#link;
     // Where that fails, the state that is kept is forgotten by the next coordinator.
     await jsm.streams.purge(this.#names.states, { filter: this.#names.state(runId) }).catch(() => undefined);
@@ -211,6 +214,19 @@ class NatsQueue implements JobQueue {
     // A broker that was killed or wiped may hold jobs whose receipts came from workers that had them before.
     if (this.#open.size === 0) await jsm.streams.purge(this.#names.jobs).catch(() => undefined);
     await this.#tell(control, question);
+  }
+
+  /** Whether the broker is there, or back in a moment. */
+  async #isThere(): Promise<boolean> {
+    const stop = new AbortController();
+    const timer = setTimeout(() => stop.abort(), presenceMs);
+    return this.#link
+      .up(stop.signal)
+      .then(
+        () => true,
+        () => false,
+      )
+      .finally(() => clearTimeout(timer));
   }
 
   /** Not kept. */

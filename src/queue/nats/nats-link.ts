@@ -62,9 +62,10 @@ export async function openLink(
   const nc = await connect();
   let jsm: JetStreamManager;
   try {
-    jsm = await repeated(() => library.jetstreamManager(nc, { timeout: requestMs }), options.waitMs ?? 60_000);
+    jsm = await repeated(() => library.jetstreamManager(nc, { timeout: requestMs }), options);
   } catch (error) {
     await nc.close();
+    refuseCancelled(options, error);
     throw new ConfigurationError(
       `Cannot use the queue at ${address.shown}: JetStream is not there (${messageOf(error)}); start nats-server with -js, and let our account use it.`,
       { cause: error },
@@ -124,9 +125,10 @@ export async function openLink(
         const isAway = /refused|timeout|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ECONNRESET/i.test(
           deepMessage(error),
         );
+        refuseCancelled(options, error);
         if (isAway && performance.now() + retryMs < until) {
           if (isFirst) onNotice(`Waiting for the broker at ${address.shown} ...`);
-          await sleep(retryMs, undefined, signal === undefined ? {} : { signal });
+          await sleep(retryMs, undefined, signal === undefined ? {} : { signal }).catch(() => undefined);
           continue;
         }
         const remedy = isAway
@@ -220,8 +222,18 @@ export async function openLink(
   }
 }
 
-/** What an action resolves with that is tried again where the broker was away; rejects as it does after a while. */
-export async function repeated<T>(action: () => Promise<T>, waitMs: number): Promise<T> {
+/** Throws where a start was cancelled, in place of what came of that. */
+export function refuseCancelled({ signal, address }: NatsConnectOptions, cause: unknown): void {
+  if (signal?.aborted !== true) return;
+  const message = `Cannot use the queue at ${parseNatsAddress(address).shown}: the start was cancelled.`;
+  throw faultAt("queue", "cancelled", message, { cause });
+}
+
+/** What an action resolves with that is tried again where the broker was away; rejects as it does after a while, or when the signal aborts. */
+export async function repeated<T>(
+  action: () => Promise<T>,
+  { waitMs = 60_000, signal }: Pick<NatsConnectOptions, "waitMs" | "signal">,
+): Promise<T> {
   for (const until = performance.now() + waitMs; ;) {
     try {
       return await action();
@@ -230,8 +242,8 @@ export async function repeated<T>(action: () => Promise<T>, waitMs: number): Pro
       const isAway = /timeout|no responders|disconnect|unavailable|not available|(stream|consumer) not found/i.test(
         deepMessage(error),
       );
-      if (!isAway || performance.now() > until) throw error;
-      await sleep(retryMs);
+      if (!isAway || performance.now() > until || signal?.aborted === true) throw error;
+      await sleep(retryMs, undefined, signal === undefined ? {} : { signal }).catch(() => undefined);
     }
   }
 }

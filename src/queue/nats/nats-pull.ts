@@ -1,6 +1,7 @@
 // Takes messages from a consumer of JetStream: each `take` requests what it lacks and waits until something is there. Several messages that
 // arrive together come together. What arrives between two takes waits for the next one, for a moment, and is then given back.
 
+import { setTimeout as sleep } from "node:timers/promises";
 import type { NatsLink } from "./nats-link.ts";
 import type { NatsMessage, NatsSubscription } from "./nats-library.ts";
 
@@ -20,6 +21,8 @@ const graceMs = 2000;
 
 /** A taker that has not come back by then takes no more for now. */
 const earlyMs = 1000;
+/** Longest wait of `close` for the broker. */
+const drainMs = 2000;
 
 /** Messages of one consumer, for one taker at a time. */
 export class Puller {
@@ -90,7 +93,10 @@ export class Puller {
     this.#outstanding = 0;
     this.#taking?.end("none");
     clearTimeout(this.#earlyTimer);
-    await subscription?.drain().catch(() => undefined);
+    // A broker that is away answers nothing.
+    const drained = new AbortController();
+    const draining = (subscription?.drain() ?? Promise.resolve()).catch(() => undefined).finally(() => drained.abort());
+    await Promise.race([draining, sleep(drainMs, undefined, { signal: drained.signal }).catch(() => undefined)]);
     if (this.#subscription === null) this.#returnEarly();
   }
 

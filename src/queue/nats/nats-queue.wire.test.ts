@@ -158,10 +158,13 @@ describe.skipIf(natsServer === undefined)("a queue at a broker of NATS", () => {
         () => undefined,
       );
       let attempts = 0;
-      await repeated(async () => {
-        if (attempts++ > 0) await makeStreams(link, namesOf("own"), { leaseMs, maxLeases: null });
-        await link.jsm.streams.purge(namesOf("own").jobs);
-      }, 5000);
+      await repeated(
+        async () => {
+          if (attempts++ > 0) await makeStreams(link, namesOf("own"), { leaseMs, maxLeases: null });
+          await link.jsm.streams.purge(namesOf("own").jobs);
+        },
+        { waitMs: 5000 },
+      );
       expect(attempts).toBe(2);
       await link.close();
     }));

@@ -36,9 +36,14 @@ export async function connectNatsWorker(
   options: NatsConnectOptions,
 ): Promise<NatsWorkerQueue> {
   const link = await openLink("worker", options, handlers.onNotice);
-  const queue = new NatsWorker(link, namesOf(link.address.queue), handlers);
-  await queue.open();
-  return queue;
+  try {
+    const queue = new NatsWorker(link, namesOf(link.address.queue), handlers);
+    await queue.open();
+    return queue;
+  } catch (error) {
+    await link.close();
+    throw error;
+  }
 }
 
 class NatsWorker implements NatsWorkerQueue {

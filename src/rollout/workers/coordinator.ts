@@ -6,9 +6,10 @@
 //                            ├─ the queue forgot ─► submitted again
 //                            └─ cancelled ─► its aborted episode, or nothing when it never began
 
-import { ConfigurationError, type EpisodeSummary, messageOf, type Task } from "../../core/index.ts";
+import { AttributedError, ConfigurationError, type EpisodeSummary, messageOf, type Task } from "../../core/index.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import { subscribeToAbort } from "../../lib/deadline.ts";
+import { failedStartMs, Opened } from "../../lib/opened.ts";
 import type {
   CoordinatorHandlers,
   Gathered,
@@ -81,7 +82,7 @@ export class Coordinator {
     };
   }
 
-  /** Connects and says what the run is. */
+  /** Connects and says what the run is. Leaves nothing open where that fails. */
   static async open(options: CoordinatorOptions): Promise<Coordinator> {
     const coordinator = new Coordinator(options);
     const handlers: CoordinatorHandlers = {
@@ -90,13 +91,22 @@ export class Coordinator {
       onForgotten: () => void coordinator.#submitAgain(),
       onNotice: options.onNotice,
     };
-    const queue = await options.connect(handlers, (reason) => coordinator.#fail(reason));
-    coordinator.#queue = queue;
-    // Whoever only waits would wait for ever.
-    subscribeToAbort(queue.closed, () => {
-      if (coordinator.#stopped === null) coordinator.#fail(messageOf(queue.closed.reason));
-    });
-    await coordinator.#queue.broadcast({ type: "run", state: coordinator.#state });
+    const opened = new Opened(options.clock);
+    try {
+      opened.add(() => options.onClose?.());
+      const queue = await options.connect(handlers, (reason) => coordinator.#fail(reason));
+      opened.add(() => queue.close());
+      coordinator.#queue = queue;
+      // Whoever only waits would wait for ever.
+      subscribeToAbort(queue.closed, () => {
+        if (coordinator.#stopped === null) coordinator.#fail(messageOf(queue.closed.reason));
+      });
+      await queue.broadcast({ type: "run", state: coordinator.#state });
+    } catch (error) {
+      coordinator.#stopped = new Error("The run did not begin.");
+      await opened.abandon(failedStartMs);
+      throw error;
+    }
     return coordinator;
   }
 
@@ -262,7 +272,13 @@ export class Coordinator {
 
   /** A queue that cannot be reached says so, and gets everything again once it is back. */
   async #submit(job: Job): Promise<void> {
-    await this.#queue!.submit(job).catch((error: unknown) => this.#notice("a job was not submitted", error));
+    try {
+      await this.#queue!.submit(job);
+    } catch (error) {
+      // No broker that comes back takes it.
+      if (isTooLarge(error)) this.#open.get(job.episodeId)?.reject(error);
+      else this.#notice("a job was not submitted", error);
+    }
   }
 
   async #submitAgain(): Promise<void> {
@@ -278,6 +294,11 @@ export class Coordinator {
     if (this.#stopped !== null) return;
     this.#options.onNotice(`Notice: ${what}: ${messageOf(error)}`);
   }
+}
+
+/** Whether the queue takes no message of this length, however often it is sent. */
+export function isTooLarge(error: unknown): boolean {
+  return error instanceof AttributedError && error.failure.code === "message-too-large";
 }
 
 function summaryOf(entry: UnnumberedSummary, { details, counts }: Receipt): EpisodeSummary {

@@ -32,6 +32,7 @@ import type { ShardStore } from "../../store/index.ts";
 import { observedIn } from "../concurrency/episode-limit.ts";
 import { endedOf, type EpisodeRequest, type FinishedEpisode } from "../episode-runner.ts";
 import { TotalsCounter } from "../run-totals.ts";
+import { isTooLarge } from "./coordinator.ts";
 import { deadlyEpisode, Deaths, placeOf } from "./deaths.ts";
 
 /** A run as a worker has opened it. */
@@ -298,6 +299,7 @@ class Worker {
       try {
         return await lease.done(receipt);
       } catch (error) {
+        if (isTooLarge(error)) throw error;
         this.#options.onNotice(`Notice: a receipt was not sent and is sent again: ${messageOf(error)}`);
         await this.#clock.sleep(waitMs, closed).catch(() => undefined);
       }

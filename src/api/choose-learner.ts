@@ -1,0 +1,92 @@
+// The algorithm of a training, from its settings. Not the training itself (`train.ts`).
+
+import { ConfigurationError } from "../core/index.ts";
+import {
+  CloningLearner,
+  type Learner,
+  type LearnerState,
+  PolicyLearner,
+  type PolicyParts,
+  readClonedSamples,
+  type Sabotage,
+  stepMetrics,
+} from "../learner/index.ts";
+import type { RolloutSettings } from "./rollout-settings.ts";
+import type { Surroundings } from "./surroundings.ts";
+import type { TrainSettings } from "./train-settings.ts";
+
+/** The algorithm: learning from rewards runs episodes; cloning reads samples and runs none. */
+export async function createLearner(
+  { settings, surroundings }: { readonly settings: TrainSettings; readonly surroundings: Surroundings },
+  parts: PolicyParts,
+  from: {
+    readonly base: RolloutSettings;
+    readonly modelFolder: string;
+    readonly state: LearnerState;
+    readonly sabotage: Sabotage;
+  },
+): Promise<Learner> {
+  const { algorithm, lr, warmUp: warmUpSteps, maxGradNorm: maxGradientNorm, weightDecay } = settings;
+  const { base, modelFolder, state, sabotage } = from;
+  const isCloning = algorithm === "sft";
+  if (isCloning !== (settings.from !== null)) {
+    throw new ConfigurationError(
+      isCloning
+        ? "Cannot imitate: no samples are named; give --from <file|folder>."
+        : `Cannot use --from with --algorithm ${algorithm}: it learns from episodes that it runs; use --algorithm sft.`,
+    );
+  }
+  if (isCloning && settings.credit !== "outcome") {
+    throw new ConfigurationError(
+      `Cannot use --credit ${settings.credit} with --algorithm sft: imitation has no rewards; leave it out.`,
+    );
+  }
+  const updates = { learningRate: lr ?? (isCloning ? 1e-3 : 3e-4), warmUpSteps, maxGradientNorm, weightDecay };
+  const { seed } = base;
+  if (settings.from === null) {
+    const { groups, groupSize, maxGroups, penalty, clip, kl, entropy, credit, creditDiscount } = settings;
+    if (credit === "outcome" && creditDiscount !== 1) {
+      throw new ConfigurationError(
+        `Cannot discount by ${creditDiscount}: with --credit outcome every token answers for the whole reward; give --credit turn, or leave --credit-discount out.`,
+      );
+    }
+    const policy = new PolicyLearner(
+      parts,
+      {
+        ...{ ...updates, groups, groupSize, penalty, seed, sabotage },
+        maxGroups: Math.max(groups, maxGroups ?? 2 * groups),
+        baseline: algorithm === "reinforce" ? "batch" : "group",
+        normalizeAdvantages: settings.normalize === "std",
+        ...{ credit, creditDiscount },
+        loss: { clip: clip === null ? null : { low: clip, high: clip }, kl, entropy },
+      },
+      state,
+    );
+    return {
+      get state() {
+        return policy.state;
+      },
+      step: async (signal) => {
+        const step = await policy.step(signal);
+        return step === null ? null : stepMetrics(step);
+      },
+    };
+  }
+  const samples = await readClonedSamples(settings.from, {
+    ...{ cwd: surroundings.cwd, minReward: settings.minReward, modelFolder },
+    vocabularySize: parts.trainer.config.vocabularySize,
+  });
+  const cloning = new CloningLearner(parts.trainer, samples, {
+    ...{ ...updates, seed, batch: settings.batch, step: state.step },
+  });
+  return {
+    get state() {
+      return { ...state, step: cloning.stepsMade };
+    },
+    step: async () => {
+      const metrics = await cloning.step();
+      await parts.publish(parts.trainer.weights(), `step-${cloning.stepsMade}`);
+      return metrics;
+    },
+  };
+}
