@@ -19,6 +19,7 @@ import { turnPrompt } from "../../dist/trajectories/index.js";
 import { agendaUser } from "../../dist/users/index.js";
 import { root } from "../run-command.mjs";
 import { verifyApiAgents } from "./api-agents.mjs";
+import { verifyFields } from "./gateway-fields.mjs";
 import { programPackages, verifyPrograms } from "./gateway-programs.mjs";
 import { verifyTester } from "./gateway-tester.mjs";
 import { installPackages } from "./npm.mjs";
@@ -28,18 +29,18 @@ import { makeEnvironment, versionOf } from "./python.mjs";
 /** @import { JsonObject } from "../../dist/python-semantics/json/index.js" */
 
 const packages = {
-  openai: "6.49.0",
+  openai: "7.57.0",
   "@openai/agents": "0.20.0",
-  ai: "6.0.326",
-  "@ai-sdk/openai": "3.0.141",
-  "@ai-sdk/openai-compatible": "2.0.91",
-  "@ai-sdk/anthropic": "3.0.139",
-  "@anthropic-ai/sdk": "1.12.0",
-  "@langchain/openai": "1.5.8",
+  ai: "7.0.173",
+  "@ai-sdk/openai": "4.0.118",
+  "@ai-sdk/openai-compatible": "3.0.92",
+  "@ai-sdk/anthropic": "4.0.105",
+  "@anthropic-ai/sdk": "1.14.0",
+  "@langchain/openai": "1.6.0",
   "@langchain/core": "1.4.0",
   zod: "4.6.7",
 };
-const pythonPackages = ["openai==3.54.0", "anthropic==2.12.0"];
+const pythonPackages = ["openai==3.57.0", "anthropic==2.14.0"];
 
 /** Name, program, and what follows address and mode. @type {readonly (readonly [string, string, ...string[]])[]} */
 const clients = [
@@ -75,11 +76,11 @@ export async function verifyGateway({ full }) {
   process.stdout.write(
     `Python: openai ${versionOf(bin("python"), "openai")}, anthropic ${versionOf(bin("python"), "anthropic")}\n`,
   );
+  let failed = verifyFields(folder);
   const work = mkdtempSync(join(tmpdir(), "trainable-agents-gateway-"));
   const { engine, sampled } = recordingEngine();
   const out = join(work, "run");
   const running = await gateway({ engine, model: "readable", out, listen: "127.0.0.1:0" });
-  let failed = 0;
   /** @type {Map<string, string>} */
   const names = new Map();
   try {
@@ -150,10 +151,11 @@ async function playTask({ client: [name, program, ...more], mode, index }, { run
  */
 async function runSnippets(folder, python, work) {
   const page = readFileSync(join(root, "docs", "gateway.md"), "utf8");
-  const snippets = [...page.matchAll(/^```(js|python)\n([^]*?)^```$/gm)].map(([, language = "", code = ""]) => ({
-    language,
-    code,
-  }));
+  const all = [...page.matchAll(/^```(js|python)\n([^]*?)^```$/gm)];
+  // One that is in the gateway's own process is a part of a program.
+  const snippets = all
+    .map(([, language = "", code = ""]) => ({ language, code }))
+    .filter(({ code }) => !code.includes('from "trainable-agents'));
   const tokenizer = createReadableTokenizer();
   const call = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n</tool_call>';
   const engine = createScriptedEngine({

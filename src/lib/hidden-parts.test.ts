@@ -58,16 +58,9 @@ describe("hideSecrets()", () => {
     "tau2-bench/retail",
   ])("leaves %s as it is", (text) => expect(hideSecrets(text)).toBe(text));
 
-  it("takes no longer for a longer text than in proportion", () => {
+  it("reads hostile texts of a million characters within the time of a test, which a quadratic reader would exceed", () => {
     for (const unit of ["a", "a=", "?key=", "--a ", "a: ", '"', "a://", "a://@", "key:", "=&", "--key '", ",a:"]) {
-      const time = (count: number): number => {
-        const text = unit.repeat(count);
-        const start = performance.now();
-        hideSecrets(text);
-        return performance.now() - start;
-      };
-      time(5_000);
-      expect(time(50_000), unit).toBeLessThan(30 * Math.max(time(5_000), 10));
+      expect(typeof hideSecrets(unit.repeat(Math.ceil(1_000_000 / unit.length)))).toBe("string");
     }
   });
 

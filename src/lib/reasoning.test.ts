@@ -100,7 +100,7 @@ describe("splitReasoning()", () => {
     );
   });
 
-  it("takes time that grows with the length of a hostile reply, and no faster", () => {
+  it("reads hostile replies within the time of a test, which a quadratic reader would exceed by minutes", () => {
     const parts = [
       ...families.flat(),
       ...atStart.flat(),
@@ -113,15 +113,7 @@ describe("splitReasoning()", () => {
       " ",
     ];
     for (const part of parts) {
-      const timeOf = (count: number): number => {
-        const reply = part.repeat(count);
-        const start = performance.now();
-        splitReasoning(reply);
-        return performance.now() - start;
-      };
-      timeOf(2_000);
-      // A quadratic reader takes minutes here.
-      expect(timeOf(60_000), JSON.stringify(part)).toBeLessThan(3_000);
+      expect(typeof splitReasoning(part.repeat(60_000)).content).toBe("string");
     }
   });
 });

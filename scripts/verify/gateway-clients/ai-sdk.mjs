@@ -30,7 +30,7 @@ await converse(async (heard) => {
   messages.push({ role: "user", content: heard });
   const options = { model, system, messages, tools, stopWhen: stepCountIs(30) };
   const result = isStreamed ? streamText(options) : await generateText(options);
-  const response = await result.response;
-  messages.push(...response.messages);
+  // Of all steps; those of the response are the last one's.
+  messages.push(...(await result.responseMessages));
   return await result.text;
 }, utterance);
