@@ -20,6 +20,7 @@ import {
   type SettingSources,
 } from "./options.ts";
 import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
+import { readHostedEnvironment } from "./env-server.ts";
 import { openWorlds, worldSettingNames } from "./gateway-worlds.ts";
 import type { RolloutSettings, SettingName } from "./rollout-settings.ts";
 import { openRun } from "./open-run.ts";
@@ -172,7 +173,7 @@ export async function gateway(options: GatewayOptions): Promise<RunningGateway> 
   try {
     const exportSamples = settings.writeSamples ? exporterFor(prepared) : () => [];
     const bounds = { maxSessions: own.maxSessions, idleMs: own.sessionIdle * 1000 };
-    const worlds = ofWorlds === null ? null : await openWorlds(ofWorlds, bounds);
+    const worlds = ofWorlds === null ? null : openWorlds(await readHostedEnvironment(ofWorlds), bounds);
     if (worlds !== null) opened.push(() => worlds.closeAll());
     const made = createGateway(
       {

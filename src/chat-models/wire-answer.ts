@@ -189,12 +189,23 @@ function tokensOf(answer: JsonObject, read: readonly string[], written: string):
 }
 
 /** The text of a content: a string, or the text parts of a list; "" when there are none (a refusal, an empty reply). */
-function textOf(content: Field): string {
-  if (typeof content === "string") return content;
-  return asList(content)
-    .map((part) => asObject(part).get("text"))
-    .filter((text) => typeof text === "string")
-    .join("");
+export function textOf(content: Field): string {
+  return typeof content === "string"
+    ? content
+    : partsOf(content, (type) => type === null || /^(output_)?text$/.test(type));
+}
+
+/** What the parts of a list say that are of the right types. Mistral's thinking is a list itself. */
+function partsOf(content: Field, isRight: (type: string | null) => boolean): string {
+  const texts = asList(content).map((one) => {
+    const part = asObject(one);
+    const type = part.get("type") ?? null;
+    if (type !== null && typeof type !== "string") return "";
+    if (!isRight(type)) return "";
+    const said = part.get("text") ?? part.get("thinking") ?? part.get("reasoning") ?? part.get("summary");
+    return typeof said === "string" ? said : partsOf(said, () => true);
+  });
+  return texts.join("");
 }
 
 /** Parts on lines of their own. */
@@ -206,13 +217,18 @@ function linesOf(content: Field): string {
     .join("\n");
 }
 
-/** vLLM, SGLang and DeepSeek say `reasoning_content`, OpenRouter says `reasoning`. */
-function reasoningOf(message: JsonObject): string | null {
-  for (const name of ["reasoning_content", "reasoning"]) {
+/**
+ * vLLM, SGLang and DeepSeek say `reasoning_content`, OpenRouter says `reasoning`, or `reasoning_details`, Ollama `thinking`; others have
+ * parts of the content for it. `null`: none.
+ */
+export function reasoningOf(message: JsonObject): string | null {
+  for (const name of ["reasoning_content", "reasoning", "thinking"]) {
     const text = message.get(name);
     if (typeof text === "string" && text !== "") return text;
   }
-  return null;
+  const isThought = (type: string | null): boolean => type !== null && /think|thought|reason/.test(type);
+  const text = partsOf(message.get("reasoning_details"), () => true) || partsOf(message.get("content"), isThought);
+  return text === "" ? null : text;
 }
 
 function readCall(call: JsonValue): ChatToolCall {
