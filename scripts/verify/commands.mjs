@@ -28,6 +28,7 @@ const leftOut = [
     /^npm (?:ci|install)|^pip|^python scripts/,
     "installs from a registry; the package is installed here from its tarball",
   ],
+  [/ --agent-(?:command|model|url) /, "a program, or a key, of the reader's; see npm run verify -- gateway"],
   [/ trainable-agents gateway/, "serves programs of others; see npm run verify -- gateway"],
   [/^curl|^node /, "is part of a longer example"],
 ];

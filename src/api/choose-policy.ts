@@ -295,7 +295,7 @@ async function openPrograms(
   };
   // They end with their programs.
   const bounds = { maxSessions: Infinity, idleMs: agentTimeout * 1000 };
-  const worlds = isTaskFile(environment) ? null : (await import("./host-worlds.ts")).worldsOf(hosted, bounds);
+  const worlds = isTaskFile(environment) ? null : (await import("./gateway-worlds.ts")).openWorlds(hosted, bounds);
   const programs = await openAgentPrograms({
     ...{ command: agentCommand ?? "", timeoutMs: agentTimeout * 1000, cwd, variables, redact, worlds },
     taskLine: (task) => agentTaskLine(environment, task),

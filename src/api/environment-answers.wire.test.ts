@@ -19,7 +19,7 @@ import { runChatEpisode, runEpisode } from "../rollout/index.ts";
 import { createFileRunStore } from "../store/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
 import { scriptedUsers } from "../users/index.ts";
-import { serveEnvironment } from "./env-server.ts";
+import { readHostedEnvironment, serveEnvironment } from "./env-server.ts";
 import { openWorlds } from "./gateway-worlds.ts";
 import { loadEnvironment } from "./load-environment.ts";
 
@@ -137,9 +137,9 @@ describe.skipIf(data === null)("what τ²-bench answers itself (skipped without 
   it("reaches it where an outside program calls the tools that its model sampled", async () => {
     const opened = new Opened();
     closing.push(() => opened.close());
-    const worlds = await openWorlds({ env, data: data!, split: "base", ...user, cwd } as never, {
-      ...{ maxSessions: 4, idleMs: 60_000, opened },
-    });
+    const hosted = await readHostedEnvironment({ env, data: data!, split: "base", ...user, cwd } as never, opened);
+    const worlds = openWorlds(hosted, { maxSessions: 4, idleMs: 60_000 });
+    closing.push(() => worlds.closeAll());
     const rows = tenOf(answered);
     const store = createFileRunStore(join(cwd, "run"));
     await store.begin(new Map<string, never>([["format", 2 as never]]));

@@ -1,9 +1,10 @@
 // Environments for the sessions of a gateway: a session that is opened with `environment_task` has the tools of that task's world
 // over MCP, at `/s/<key>/mcp`, and the world's reward at its end. The episodes are hosted as those of `env-server`.
 
-import { readHostedEnvironment, type HostedEnvironmentOptions } from "./env-server.ts";
-import { type OpenedWorlds, type WorldBounds, worldsOf } from "./host-worlds.ts";
-import type { Opened } from "../lib/opened.ts";
+import type { EnvironmentSource, UserSource } from "../core/index.ts";
+import { EpisodeHost, type HostedEpisode, HostFullError, HostRequestError, McpFace } from "../env-server/index.ts";
+import { GatewayError, type SessionWorlds } from "../gateway/index.ts";
+import { packageVersion } from "./surroundings.ts";
 
 /** The settings that say which worlds sessions may have. */
 export const worldSettingNames = [
@@ -11,12 +12,64 @@ export const worldSettingNames = [
   ...(["user", "userModel", "userUrl", "userApiKeyEnv", "userAuthorizationEnv", "userLines"] as const),
 ] as const;
 
-/** Throws a `ConfigurationError` for whatever the caller can correct. `opened`: gets what is open then. */
-export async function openWorlds(
-  options: HostedEnvironmentOptions,
-  { opened, ...bounds }: WorldBounds & { readonly opened: Opened },
-): Promise<OpenedWorlds> {
-  const worlds = worldsOf(await readHostedEnvironment(options, opened), bounds);
-  opened.add(() => worlds.closeAll());
-  return worlds;
+type World = { readonly episode: HostedEpisode; readonly face: McpFace };
+
+/** An environment, its user, and what keeps their secrets. */
+export type HostedEnvironment = {
+  readonly source: EnvironmentSource;
+  readonly split: string;
+  readonly user: UserSource;
+  readonly redact: (text: string) => string;
+  /** Of one call, in milliseconds. */
+  readonly callMs: number;
+  /** Of an opening, in milliseconds. */
+  readonly openMs: number;
+};
+
+/** Opens nothing before a session asks for a world. */
+export function openWorlds(
+  hosted: HostedEnvironment,
+  { maxSessions, idleMs }: { readonly maxSessions: number; readonly idleMs: number },
+): SessionWorlds & { closeAll(): Promise<void> } {
+  const { source, split, user, redact, callMs, openMs } = hosted;
+  // The sessions are counted and expire; their worlds end with them.
+  const host = new EpisodeHost({ source, split, user, callMs, openMs, maxSessions, idleMs: 2 * idleMs + 60_000 });
+  const worlds = new Map<string, World>();
+  const needed = (id: string): World => {
+    const world = worlds.get(id);
+    if (world !== undefined) return world;
+    throw new GatewayError("not-found", `Cannot grade session "${id}": its environment was another process's.`);
+  };
+  return {
+    unknownTools: source.unknownTools ?? "loop",
+    open: async (id, { task, seed }) => {
+      try {
+        const episode = await host.open({ task, seed, hasUser: true });
+        worlds.set(id, { episode, face: new McpFace(host, { version: packageVersion(), redact, episode }) });
+        return episode.environment.task.id;
+      } catch (error) {
+        if (error instanceof HostFullError) throw new GatewayError("rate-limited", error.message, { cause: error });
+        if (!(error instanceof HostRequestError)) throw error;
+        throw new GatewayError("invalid-request", error.message, { param: "environment_task", cause: error });
+      }
+    },
+    handle: async (id, { method, url, headers, body }) => {
+      const world = worlds.get(id);
+      if (world === undefined) return null;
+      // Whoever has a session's key is its agent.
+      const isTrusted = false;
+      const request = { method, url: new URL(url, "http://gateway.invalid"), headers, body, isTrusted };
+      const answer = await world.face.handle(request);
+      const text = answer.body === null ? "" : JSON.stringify(answer.body);
+      const type = answer.body === null ? {} : { "content-type": "application/json" };
+      return { status: answer.status, headers: { ...type, ...answer.headers }, body: text };
+    },
+    grade: (id) => needed(id).episode.grade("completed"),
+    close: async (id) => {
+      const world = worlds.get(id);
+      worlds.delete(id);
+      await world?.episode.close();
+    },
+    closeAll: () => host.close(),
+  };
 }

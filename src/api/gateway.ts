@@ -21,6 +21,7 @@ import {
   type SettingSources,
 } from "./options.ts";
 import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
+import { readHostedEnvironment } from "./env-server.ts";
 import { openWorlds, worldSettingNames } from "./gateway-worlds.ts";
 import type { RolloutSettings, SettingName } from "./rollout-settings.ts";
 import { type CloseOptions, closeWithGrace } from "./grace.ts";
@@ -211,8 +212,9 @@ async function openGateway(
   await run.begin(connected);
   opened.add(() => run.close({ status: "interrupted" }));
   const exportSamples = settings.writeSamples ? exporterFor(prepared) : () => [];
-  const bounds = { maxSessions: own.maxSessions, idleMs: own.sessionIdle * 1000, opened };
-  const worlds = ofWorlds === null ? null : await openWorlds(ofWorlds, bounds);
+  const bounds = { maxSessions: own.maxSessions, idleMs: own.sessionIdle * 1000 };
+  const worlds = ofWorlds === null ? null : openWorlds(await readHostedEnvironment(ofWorlds, opened), bounds);
+  if (worlds !== null) opened.add(() => worlds.closeAll());
   const made = createGateway(
     {
       ...answeringParts(connected.engine, model, apiModel),

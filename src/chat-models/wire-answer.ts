@@ -189,7 +189,7 @@ function tokensOf(answer: JsonObject, read: readonly string[], written: string):
 }
 
 /** The text of a content: a string, or the text parts of a list; "" when there are none (a refusal, an empty reply). */
-function textOf(content: Field): string {
+export function textOf(content: Field): string {
   return typeof content === "string"
     ? content
     : partsOf(content, (type) => type === null || /^(output_)?text$/.test(type));
@@ -221,7 +221,7 @@ function linesOf(content: Field): string {
  * vLLM, SGLang and DeepSeek say `reasoning_content`, OpenRouter says `reasoning`, or `reasoning_details`, Ollama `thinking`; others have
  * parts of the content for it. `null`: none.
  */
-function reasoningOf(message: JsonObject): string | null {
+export function reasoningOf(message: JsonObject): string | null {
   for (const name of ["reasoning_content", "reasoning", "thinking"]) {
     const text = message.get(name);
     if (typeof text === "string" && text !== "") return text;

@@ -8,6 +8,8 @@ import {
   type Field,
   jsonIn,
   readWireAnswer,
+  reasoningOf,
+  textOf,
   type WireAnswer,
   type WireFormat,
 } from "./wire-answer.ts";
@@ -128,8 +130,8 @@ class ChatParts implements StreamParts {
     this.#hasBegun = true;
     this.#finish = choice.get("finish_reason") ?? this.#finish;
     const delta = asObject(choice.get("delta"));
-    this.#texts.content += textIn(delta.get("content"));
-    this.#texts.reasoning_content += textIn(delta.get("reasoning_content")) || textIn(delta.get("reasoning"));
+    this.#texts.content += textOf(delta.get("content"));
+    this.#texts.reasoning_content += reasoningOf(delta) ?? "";
     for (const [place, call] of asList(delta.get("tool_calls")).map(asObject).entries()) {
       const index = Number(call.get("index") ?? place);
       const known = this.#calls.get(index) ?? { id: "", name: "", text: "" };

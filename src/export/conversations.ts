@@ -35,13 +35,16 @@ type DecisionEvent = Extract<EpisodeEvent, { readonly type: "decision" }>;
 
 /** The episode's messages with its actions in their parts. Examples that a strategy shows stay text of the opening. */
 export function conversationOf(episode: Episode): Conversation {
+  const exchanges = new Map(exchangePlaces(episode));
   const decisions = episode.events.filter((event) => event.type === "decision");
   const start = actionPlaces(episode)[0] ?? episode.messages.length;
   const later = episode.messages.slice(start);
   let next = 0;
   return {
     opening: episode.messages.slice(0, start).map(plainMessage),
-    rest: later.map((message) => {
+    rest: later.map((message, at) => {
+      const exchange = exchanges.get(start + at);
+      if (exchange !== undefined) return exchangeMessage(exchange);
       const decided = message.role === "assistant" ? decisions[next++] : undefined;
       return decided === undefined ? plainMessage(message) : actionMessage(decided);
     }),
@@ -53,6 +56,8 @@ export function conversationOf(episode: Episode): Conversation {
  * opening is what is left; the last action may have led to nothing.
  */
 export function actionPlaces({ events, messages }: Pick<Episode, "events" | "messages">): readonly number[] {
+  const answered = exchangePlaces({ events });
+  if (answered.length > 0) return answered.map(([place]) => place);
   const places: number[] = [];
   let place = messages.length;
   for (const event of events.toReversed()) {
@@ -63,6 +68,22 @@ export function actionPlaces({ events, messages }: Pick<Episode, "events" | "mes
     places.push(place);
   }
   return places.toReversed();
+}
+
+type ExchangeEvent = Extract<EpisodeEvent, { readonly type: "exchange" }>;
+
+/** Of an outside program: the answers in its last conversation, which is what the episode's messages are, and where they stand. */
+export function exchangePlaces({ events }: Pick<Episode, "events">): readonly (readonly [number, ExchangeEvent])[] {
+  const byTurn = new Map(events.flatMap((event) => (event.type === "exchange" ? [[event.turn, event] as const] : [])));
+  const conversation: ExchangeEvent[] = [];
+  let at = [...byTurn.values()].at(-1);
+  for (; at !== undefined; at = at.basis === null ? undefined : byTurn.get(at.basis)) conversation.push(at);
+  let place = -1;
+  return conversation.toReversed().map((exchange) => [(place += exchange.messages.length + 1), exchange] as const);
+}
+
+function exchangeMessage({ action: { content, reasoning, toolCalls } }: ExchangeEvent): ChatMessage {
+  return assistantMessage(content, reasoning, toolCalls);
 }
 
 function actionMessage({ action, decision }: DecisionEvent): ChatMessage {

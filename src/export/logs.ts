@@ -4,7 +4,7 @@
 
 import type { Episode, EpisodeEvent, Turn } from "../core/index.ts";
 import { columns, json, type RowOf, shortestFloat32, string } from "./columns.ts";
-import { type ChatMessage, conversationOf } from "./conversations.ts";
+import { type ChatMessage, conversationOf, exchangePlaces } from "./conversations.ts";
 import { type EpisodeFacts, episodeFacts, type ExportOrigin, withRun } from "./samples.ts";
 
 type LogOrigin = Omit<ExportOrigin, "groupMean" | "sampleCount">;
@@ -120,6 +120,8 @@ function argumentsOf(text: string): Json | null {
 /** What is known of the call behind each decision, in order. */
 function modelCalls({ events, trajectory }: Episode): Json[] {
   const prompts = promptsOf(trajectory.turns);
+  // A program may have had further conversations, whose messages are not those of the episode.
+  const shown = new Set(exchangePlaces({ events }).map(([, { turn }]) => turn));
   const calls: Json[] = [];
   let call: Json = {};
   for (const event of events) {
@@ -146,7 +148,7 @@ function modelCalls({ events, trajectory }: Episode): Json[] {
         llm_call_count: event.usage.modelCalls,
         metrics: { ...known, ...(cost === null ? {} : { cost_usd: cost }) },
       };
-    } else if (event.type === "decision") {
+    } else if (event.type === "decision" || (event.type === "exchange" && shown.has(event.turn))) {
       calls.push(call);
       call = {};
     }

@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Episode, EpisodeEvent } from "../../core/index.ts";
+import { conversationOf } from "../../export/index.ts";
 import { episodeSamples, episodeUsage } from "../../rollout/index.ts";
 import { openRunFolder } from "../../store/index.ts";
 import { chatClient, type Client, messagesClient, responsesClient } from "../clients.test-helper.ts";
@@ -98,6 +99,18 @@ function expectConversation(episode: Episode): void {
     [],
   ]);
   expect(exchanges[2]?.action.content).toBe("Sunny in both.");
+  // Exports know what was answered here, and what stood before.
+  const { opening, rest } = conversationOf(episode);
+  expect([opening.length, rest.length]).toEqual([2, 5]);
+  expect(rest.map(({ role, tool_calls: calls }) => [role, calls?.[0]?.function.name ?? null])).toEqual([
+    ...[
+      ["assistant", "get_weather"],
+      ["tool", null],
+      ["assistant", "get_weather"],
+      ["tool", null],
+      ["assistant", null],
+    ],
+  ]);
   const { agent } = episodeUsage(episode);
   expect(agent.modelCalls).toBe(3);
   expect(agent.inputTokens).toBeGreaterThan(100);
