@@ -84,6 +84,7 @@ export async function openAgentPrograms(options: AgentProgramsOptions): Promise<
       },
       find: async (key) => ofKey(key),
       counter: (key) => ofKey(key),
+      hasKey: (key) => sessions.has(hashOf(key)),
     },
     { ...{ token: null, modelName, redact, maxBodyBytes, keepAliveMs: 10_000, rowsOf: () => [] }, admin: null },
   );

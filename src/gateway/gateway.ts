@@ -5,6 +5,7 @@ import { hash, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
 import { type Episode, messageOf } from "../core/index.ts";
 import { acceptedEncodings, BodyError, unpackBody } from "../http/index.ts";
+import { credentialIn } from "./credentials.ts";
 import { chatDialect, completionsDialect } from "./dialects/chat.ts";
 import {
   type AnswerDelta,
@@ -13,10 +14,12 @@ import {
   type GatewayAnswer,
   GatewayError,
   type GatewayRequest,
+  type RequestHeaders,
 } from "./request.ts";
 import { readBody, samplingShape } from "./dialects/fields.ts";
 import { messagesDialect } from "./dialects/messages.ts";
 import { responsesDialect } from "./dialects/responses.ts";
+import { digestOf } from "./open-calls.ts";
 import type { Session, SessionCall } from "./session.ts";
 import type { Sessions } from "./sessions.ts";
 
@@ -24,9 +27,14 @@ export type GatewayHttpRequest = {
   readonly method: string;
   /** Path and query. */
   readonly url: string;
-  /** Names in lower case. */
-  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  /** Names in lower case; a header that was sent twice as a list, or joined by commas. */
+  readonly headers: RequestHeaders;
   readonly body: Buffer;
+  /**
+   * Aborted when the client has gone before it had all of its answer: then an equal request gets that answer.
+   * @default a client that was not answered, or whose answer is not `delivered`, has gone once there is an answer
+   */
+  readonly signal?: AbortSignal | undefined;
 };
 
 export type GatewayHttpResponse = {
@@ -95,10 +103,10 @@ const endSchema = rewardSchema.extend({ reward: z.number().optional() });
 
 /** Answers requests. */
 export class GatewayHandler {
-  readonly #sessions: Pick<Sessions, "counter" | "find" | "open">;
+  readonly #sessions: Pick<Sessions, "counter" | "find" | "hasKey" | "open">;
   readonly #options: GatewayHandlerOptions;
 
-  constructor(sessions: Pick<Sessions, "counter" | "find" | "open">, options: GatewayHandlerOptions) {
+  constructor(sessions: Pick<Sessions, "counter" | "find" | "hasKey" | "open">, options: GatewayHandlerOptions) {
     this.#sessions = sessions;
     this.#options = options;
   }
@@ -115,22 +123,34 @@ export class GatewayHandler {
       const body = await unpackBody(received.body, encoding, this.#options.maxBodyBytes);
       const request = { ...received, body };
       if (dialect !== undefined && request.method === "POST") {
-        const key = prefixed?.[1] === undefined ? credentialIn(request) : decoded(prefixed[1]);
+        const key = this.#keyOf(request, prefixed?.[1]);
         return await this.#turn(dialect, request, { key, counts: model.endsWith("/count_tokens") });
       }
       if (request.method === "GET" && /^\/v1\/models(\/.+)?$/.test(path)) return json(200, this.#models(path));
       if (prefixed?.[1] === undefined) return await this.#other(request, path, new URLSearchParams(query));
       // A session's key opens its model and its tools; everything else is at paths without a key.
-      if (path === "/mcp") return await this.#world(request, decoded(prefixed[1]));
+      if (path === "/mcp") return await this.#world(request, this.#keyOf(request, prefixed[1]) ?? "");
       throw noSuchPath(request.method, path);
     } catch (error) {
       return this.#failed(error, dialect ?? chatDialect);
     }
   }
 
+  /** A key in the path comes first: clients that cannot do without an API key send any beside it, but not that of another session. */
+  #keyOf({ headers }: GatewayHttpRequest, inPath: string | undefined): string | null {
+    const credential = credentialIn(headers);
+    if (inPath === undefined) return credential;
+    const key = decoded(inPath);
+    if (credential === null || credential === key || !this.#sessions.hasKey(credential)) return key;
+    throw new GatewayError(
+      "unauthorized",
+      "Cannot serve the request: its path holds the key of one session and a header that of another; send one of both.",
+    );
+  }
+
   async #turn(
     dialect: Dialect,
-    { body, headers, url }: GatewayHttpRequest,
+    { body, headers, url, signal }: GatewayHttpRequest,
     { key, counts }: { readonly key: string | null; readonly counts: boolean },
   ): Promise<GatewayHttpResponse> {
     if (key === null || key === "") {
@@ -152,10 +172,13 @@ export class GatewayHandler {
     }
     const session = await this.#sessions.find(key);
     const request = dialect.read(parsed, session.items);
-    const digest = hash("sha256", Buffer.concat([Buffer.from(`${url}\n`), body]));
-    const call = session.begin(request, { dialect: dialect.name, digest });
+    const idempotencyKey = [headers["idempotency-key"] ?? ""].flat().join().trim() || null;
+    const call = session.begin(request, { dialect: dialect.name, digest: digestOf({ url, body, idempotencyKey }) });
+    if (signal?.aborted === true) call.left();
+    signal?.addEventListener("abort", call.left, { once: true });
     if (!request.isStreamed) {
       const answer = await call.answer;
+      if (signal === undefined) call.left();
       return { ...json(200, dialect.whole(answer, request)), delivered: call.delivered };
     }
     // A fault before the first token is an error with its status, which clients know how to try again.
@@ -167,15 +190,17 @@ export class GatewayHandler {
         "cache-control": "no-cache",
         connection: "keep-alive",
       },
-      body: this.#stream(call, dialect, request),
+      body: this.#stream(call, dialect, { request, hasSignal: signal !== undefined }),
       // A stream that ended with an error was not an answer.
-      delivered: () => {
-        if (call.deltas.isTold) call.delivered();
-      },
+      delivered: () => (call.deltas.isTold ? call.delivered() : call.left()),
     };
   }
 
-  async *#stream(call: SessionCall, dialect: Dialect, request: GatewayRequest): AsyncGenerator<string> {
+  async *#stream(
+    call: SessionCall,
+    dialect: Dialect,
+    { request, hasSignal }: { readonly request: GatewayRequest; readonly hasSignal: boolean },
+  ): AsyncGenerator<string> {
     const stream = dialect.stream(call.head, request);
     yield stream.start(call.promptTokens);
     const sent = { reasoning: "", content: "" };
@@ -195,6 +220,8 @@ export class GatewayHandler {
       call.deltas.isTold = true;
     } catch (error) {
       yield stream.error(this.#asGatewayError(error));
+    } finally {
+      if (!hasSignal) call.left();
     }
   }
 
@@ -203,8 +230,9 @@ export class GatewayHandler {
     if (method === "GET" && path === "/health")
       return json(200, { status: "ok", sessions: this.#sessions.open.length });
     if (!/^\/v1\/sessions(\/|$)/.test(path)) throw noSuchPath(method, path);
-    this.#checkToken(credentialIn(request));
-    const [id = null, action = null] = path.split("/").slice(3).map(decoded);
+    this.#checkToken(credentialIn(request.headers));
+    const [named = null, action = null] = path.split("/").slice(3).map(decoded);
+    const id = named === null ? null : this.#managed.idOf(named);
     const body = (): unknown =>
       request.body.length === 0 ? {} : parseJson(request.body, request.headers["content-type"]);
     if (id === null && method === "GET")
@@ -234,7 +262,7 @@ export class GatewayHandler {
     throw noSuchPath(method, path);
   }
 
-  async #create(body: unknown, headers: GatewayHttpRequest["headers"]): Promise<GatewayHttpResponse> {
+  async #create(body: unknown, headers: RequestHeaders): Promise<GatewayHttpResponse> {
     const {
       sampling,
       group_size: groupSize,
@@ -389,14 +417,6 @@ function gradeOf({
   return { reward, metrics, log, info: new Map(), ...(turnRewards === undefined ? {} : { turnRewards }) };
 }
 
-/** The key of a session, or the token: as OpenAI's clients send it, or as Anthropic's do. */
-function credentialIn({ headers }: GatewayHttpRequest): string | null {
-  const { authorization, "x-api-key": apiKey } = headers;
-  if (typeof apiKey === "string") return apiKey;
-  const bearer = typeof authorization === "string" ? /^Bearer +(.+)$/i.exec(authorization) : null;
-  return bearer?.[1]?.trim() ?? null;
-}
-
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 /** Deeper bodies are nobody's conversation. */
@@ -410,7 +430,7 @@ function decoded(part: string): string {
   }
 }
 
-function parseJson(body: Buffer, contentType: GatewayHttpRequest["headers"][string]): unknown {
+function parseJson(body: Buffer, contentType: RequestHeaders[string]): unknown {
   const type = typeof contentType === "string" ? contentType.split(";", 1)[0]!.trim().toLowerCase() : "";
   if (type !== "application/json") {
     throw new GatewayError(
