@@ -92,6 +92,7 @@ export async function openAgentPrograms(options: AgentProgramsOptions): Promise<
       },
       find: async (key) => ofKey(key),
       counter: (key) => ofKey(key),
+      hasKey: (key) => sessions.has(hashOf(key)),
       world: (key, request) => opened.handle(ofKey(key), request),
     },
     {

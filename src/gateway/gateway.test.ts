@@ -194,19 +194,6 @@ describe("a request", () => {
     await world.close();
   });
 
-  test("in flight twice is sampled once", async () => {
-    const world = await openWorld(async (_prompt, at) => {
-      await new Promise((resolve) => setTimeout(resolve, 5));
-      return `answer ${at}`;
-    });
-    const [one, two] = await Promise.all(
-      [1, 2].map(() => post(world.gateway, "/v1/messages", { ...body, max_tokens: 5 })),
-    );
-    expect(one!.json["content"]).toEqual(two!.json["content"]);
-    expect(world.sampled).toHaveLength(1);
-    await world.close();
-  });
-
   test("finds its session after a restart, and is answered from the record", async () => {
     const before = await openWorld((_prompt, at) => `answer ${at}`);
     await post(before.gateway, "/v1/chat/completions", body);

@@ -6,6 +6,7 @@ import { z } from "zod";
 import { AttributedError, type Episode, messageOf } from "../core/index.ts";
 import { acceptedEncodings, BodyError, probePaths, unpackBody } from "../http/index.ts";
 import { type Disk, DiskGuard } from "../store/index.ts";
+import { credentialIn } from "./credentials.ts";
 import { chatDialect, completionsDialect } from "./dialects/chat.ts";
 import {
   type AnswerDelta,
@@ -14,12 +15,14 @@ import {
   type GatewayAnswer,
   GatewayError,
   type GatewayRequest,
+  type RequestHeaders,
 } from "./request.ts";
 import { readBody, samplingShape } from "./dialects/request-fields.ts";
 import type { ProgramRequest } from "./forward/forward-request.ts";
 import { LeftWork } from "./left-work.ts";
 import { messagesDialect } from "./dialects/messages.ts";
 import { responsesDialect } from "./dialects/responses.ts";
+import { digestOf } from "./open-calls.ts";
 import type { ProgramSession } from "./program-session.ts";
 import type { SessionCall } from "./session.ts";
 import type { Sessions } from "./sessions.ts";
@@ -28,9 +31,14 @@ export type GatewayHttpRequest = {
   readonly method: string;
   /** Path and query. */
   readonly url: string;
-  /** Names in lower case. */
-  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  /** Names in lower case; a header that was sent twice as a list, or joined by commas. */
+  readonly headers: RequestHeaders;
   readonly body: Buffer;
+  /**
+   * Aborted when the client has gone before it had all of its answer: then an equal request gets that answer.
+   * @default a client that was not answered, or whose answer is not `delivered`, has gone once there is an answer
+   */
+  readonly signal?: AbortSignal | undefined;
 };
 
 export type GatewayHttpResponse = {
@@ -106,13 +114,16 @@ const endSchema = rewardSchema.extend({ reward: z.number().optional() });
 
 /** Answers requests. */
 export class GatewayHandler {
-  readonly #sessions: Pick<Sessions, "counter" | "find" | "open" | "world">;
+  readonly #sessions: Pick<Sessions, "counter" | "find" | "hasKey" | "open" | "world">;
   readonly #options: GatewayHandlerOptions;
   readonly #guard: DiskGuard;
   /** Sessions whose keys nobody was told. */
   readonly #left = new LeftWork<Awaited<ReturnType<Sessions["create"]>>>();
 
-  constructor(sessions: Pick<Sessions, "counter" | "find" | "open" | "world">, options: GatewayHandlerOptions) {
+  constructor(
+    sessions: Pick<Sessions, "counter" | "find" | "hasKey" | "open" | "world">,
+    options: GatewayHandlerOptions,
+  ) {
     this.#sessions = sessions;
     this.#options = options;
     this.#guard = new DiskGuard(
@@ -141,22 +152,34 @@ export class GatewayHandler {
       const body = await unpackBody(received.body, encoding, this.#options.maxBodyBytes);
       const request = { ...received, body };
       if (dialect !== undefined && request.method === "POST") {
-        const key = prefixed?.[1] === undefined ? credentialIn(request) : decoded(prefixed[1]);
+        const key = this.#keyOf(request, prefixed?.[1]);
         return await this.#turn(dialect, request, { key, counts: model.endsWith("/count_tokens") });
       }
       if (request.method === "GET" && /^\/v1\/models(\/.+)?$/.test(path)) return json(200, this.#models(path));
       if (prefixed?.[1] === undefined) return await this.#other(request, path, new URLSearchParams(query));
       // A session's key opens its model and its tools; everything else is at paths without a key.
-      if (path === "/mcp") return await this.#world(request, decoded(prefixed[1]));
+      if (path === "/mcp") return await this.#world(request, this.#keyOf(request, prefixed[1]) ?? "");
       throw noSuchPath(request.method, path);
     } catch (error) {
       return this.#failed(error, dialect ?? chatDialect);
     }
   }
 
+  /** A key in the path comes first: clients that cannot do without an API key send any beside it, but not that of another session. */
+  #keyOf({ headers }: GatewayHttpRequest, inPath: string | undefined): string | null {
+    const credential = credentialIn(headers);
+    if (inPath === undefined) return credential;
+    const key = decoded(inPath);
+    if (credential === null || credential === key || !this.#sessions.hasKey(credential)) return key;
+    throw new GatewayError(
+      "unauthorized",
+      "Cannot serve the request: its path holds the key of one session and a header that of another; send one of both.",
+    );
+  }
+
   async #turn(
     dialect: Dialect,
-    { body, headers, url }: GatewayHttpRequest,
+    { body, headers, url, signal }: GatewayHttpRequest,
     { key, counts }: { readonly key: string | null; readonly counts: boolean },
   ): Promise<GatewayHttpResponse> {
     if (key === null || key === "") {
@@ -180,10 +203,13 @@ export class GatewayHandler {
     const forwarded = "forward" in session ? await this.#guard.recorded(session.forward(dialect, sent)) : null;
     if (forwarded !== null) return forwarded;
     const request = dialect.read(parsed, session.items);
-    const digest = hash("sha256", Buffer.concat([Buffer.from(`${url}\n`), body]));
-    const call = session.begin(request, { dialect: dialect.name, digest });
+    const idempotencyKey = [headers["idempotency-key"] ?? ""].flat().join().trim() || null;
+    const call = session.begin(request, { dialect: dialect.name, digest: digestOf({ url, body, idempotencyKey }) });
+    if (signal?.aborted === true) call.left();
+    signal?.addEventListener("abort", call.left, { once: true });
     if (!request.isStreamed) {
       const answer = await this.#guard.recorded(call.answer);
+      if (signal === undefined) call.left();
       return { ...jsonText(200, dialect.whole(answer, request)), delivered: call.delivered };
     }
     // A fault before the first token is an error with its status, which clients know how to try again.
@@ -195,11 +221,9 @@ export class GatewayHandler {
         "cache-control": "no-cache",
         connection: "keep-alive",
       },
-      body: this.#stream(call, dialect, request),
+      body: this.#stream(call, dialect, { request, hasSignal: signal !== undefined }),
       // A stream that ended with an error was not an answer.
-      delivered: () => {
-        if (call.deltas.isTold) call.delivered();
-      },
+      delivered: () => (call.deltas.isTold ? call.delivered() : call.left()),
     };
   }
 
@@ -216,7 +240,11 @@ export class GatewayHandler {
     throw new GatewayError("not-found", "Cannot count the tokens of the request: the API model has no path for it.");
   }
 
-  async *#stream(call: SessionCall, dialect: Dialect, request: GatewayRequest): AsyncGenerator<string> {
+  async *#stream(
+    call: SessionCall,
+    dialect: Dialect,
+    { request, hasSignal }: { readonly request: GatewayRequest; readonly hasSignal: boolean },
+  ): AsyncGenerator<string> {
     const stream = dialect.stream(call.head, request);
     yield stream.start(call.promptTokens);
     const sent = { reasoning: "", content: "" };
@@ -239,6 +267,8 @@ export class GatewayHandler {
       call.deltas.isTold = true;
     } catch (error) {
       yield stream.error(this.#asGatewayError(error));
+    } finally {
+      if (!hasSignal) call.left();
     }
   }
 
@@ -246,8 +276,9 @@ export class GatewayHandler {
     const { method } = request;
     if (method === "GET" && probePaths.includes(path)) return this.#health();
     if (!/^\/v1\/sessions(\/|$)/.test(path)) throw noSuchPath(method, path);
-    this.#checkToken(credentialIn(request));
-    const [id = null, action = null] = path.split("/").slice(3).map(decoded);
+    this.#checkToken(credentialIn(request.headers));
+    const [named = null, action = null] = path.split("/").slice(3).map(decoded);
+    const id = named === null ? null : this.#managed.idOf(named);
     const body = (): unknown =>
       request.body.length === 0 ? {} : parseJson(request.body, request.headers["content-type"]);
     if (id === null && method === "GET")
@@ -280,7 +311,7 @@ export class GatewayHandler {
     throw noSuchPath(method, path);
   }
 
-  async #create(body: unknown, headers: GatewayHttpRequest["headers"]): Promise<GatewayHttpResponse> {
+  async #create(body: unknown, headers: RequestHeaders): Promise<GatewayHttpResponse> {
     const {
       sampling,
       group_size: groupSize,
@@ -449,14 +480,6 @@ function gradeOf({
   return { reward, metrics, log, info: new Map(), ...(turnRewards === undefined ? {} : { turnRewards }) };
 }
 
-/** The key of a session, or the token: as OpenAI's clients send it, or as Anthropic's do. */
-function credentialIn({ headers }: GatewayHttpRequest): string | null {
-  const { authorization, "x-api-key": apiKey } = headers;
-  if (typeof apiKey === "string") return apiKey;
-  const bearer = typeof authorization === "string" ? /^Bearer +(.+)$/i.exec(authorization) : null;
-  return bearer?.[1]?.trim() ?? null;
-}
-
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 /** Deeper bodies are nobody's conversation. */
@@ -470,7 +493,7 @@ function decoded(part: string): string {
   }
 }
 
-function parseJson(body: Buffer, contentType: GatewayHttpRequest["headers"][string]): unknown {
+function parseJson(body: Buffer, contentType: RequestHeaders[string]): unknown {
   const type = typeof contentType === "string" ? contentType.split(";", 1)[0]!.trim().toLowerCase() : "";
   if (type !== "application/json") {
     throw new GatewayError(

@@ -182,29 +182,34 @@ async function earlierSessions({ store, inFlight, decided }: ResumedRun): Promis
     const opening = events.filter(({ type }) => type === "session");
     ended.push({ id, events: opening, undecidedTask: inGroups.has(id) ? null : task.id });
   }
-  return { inFlight: await Promise.all([...inFlight].map((id) => store.recorded(id))), ended, decided: decided.keys() };
+  return { inFlight: await Promise.all([...inFlight].map((id) => store.recorded(id))), ended };
 }
 
 // The gateway as a `fetch`, for client libraries in the same process: requests and answers are values, and nothing is sent.
 
 async function fetchFrom(handler: GatewayHandler, request: Request): Promise<Response> {
   const { pathname, search } = new URL(request.url);
+  const unread = new AbortController();
   const answer = await handler.handle({
     ...{ method: request.method, url: `${pathname}${search}` },
     headers: Object.fromEntries(request.headers),
     body: Buffer.from(await request.arrayBuffer()),
+    signal: AbortSignal.any([request.signal, unread.signal]),
   });
   const { status, headers, body } = answer;
-  if (typeof body !== "string") return new Response(streamOf(body, answer.delivered), { status, headers });
+  if (typeof body !== "string") {
+    const ends = { delivered: answer.delivered, left: () => unread.abort() };
+    return new Response(streamOf(body, ends), { status, headers });
+  }
   // A value that is handed over has arrived.
   answer.delivered?.();
   return new Response(body, { status, headers });
 }
 
-/** Delivered once its reader has had the end. */
+/** Delivered once its reader has had the end; its reader has left when it stops before. */
 function streamOf(
   body: AsyncIterable<string>,
-  delivered: GatewayHttpResponse["delivered"],
+  { delivered, left }: { readonly delivered: GatewayHttpResponse["delivered"]; readonly left: () => void },
 ): ReadableStream<Uint8Array> {
   const parts = body[Symbol.asyncIterator]();
   const encoder = new TextEncoder();
@@ -216,6 +221,7 @@ function streamOf(
         delivered?.();
         controller.close();
       },
+      cancel: left,
     },
     { highWaterMark: 0 },
   );

@@ -180,8 +180,7 @@ export class SessionRecord implements SampledItems {
       const whole = { basis, messages, tools, rendered: messages };
       if (this.#byTurn.size === 0) return this.#renderWhole(whole, null);
       const continues = this.#summaryIn(messages);
-      const isKnown = hasOtherTools ? "tools-changed" : known > 1 ? "history-edited" : "another-conversation";
-      const reason = continues === null ? isKnown : "compaction";
+      const reason = continues === null ? this.#rootReason(whole, { known, hasOtherTools }) : "compaction";
       return this.#renderWhole(
         { ...whole, rendered: all },
         {
@@ -210,6 +209,36 @@ export class SessionRecord implements SampledItems {
       ...{ ...added, buffer, observedFrom, parent: basis.turn.index, continues: null },
       facts: { spelledTokens, deviation, rewriteReason: reason === null ? null : sentenceOf(reason, known) },
     };
+  }
+
+  /**
+   * What a turn says of its prompt when it is recorded. Of calls that were in flight at once, the one that is recorded first continues the
+   * conversation; the others are branches, and say why.
+   */
+  factsOf({ basis, parent, messages, tools, facts }: Prompt): Prompt["facts"] {
+    const isFirst = basis === null ? this.#byTurn.size === 0 || parent !== null : !basis.isContinued;
+    if (isFirst || facts.rewriteReason !== null) return facts;
+    const all = basis === null ? messages : [...seenPrompt(basis), seenAnswer(basis), ...messages];
+    const place = this.#history.find(all, tools);
+    if (basis !== null) this.counters.extended--;
+    const again = place.known === all.length ? "sampled-again" : "history-edited";
+    const reason = basis === null ? this.#rootReason({ messages, tools }, place) : again;
+    this.#countBranch(reason);
+    return { ...facts, rewriteReason: sentenceOf(reason, place.known) };
+  }
+
+  /** Of a conversation that continues nothing sampled, beside others of its session. */
+  #rootReason(
+    { messages, tools }: Pick<Prompt, "messages" | "tools">,
+    { known, hasOtherTools }: { readonly known: number; readonly hasOtherTools: boolean },
+  ): BranchReason {
+    if (hasOtherTools) return "tools-changed";
+    if (known === messages.length && known > 0) {
+      const before = [...this.#byTurn.values()].filter((turn) => turn.basis === null && turn.messages.length === known);
+      if (before.some((turn) => turn.tools === tools)) return "sampled-again";
+      if (before.length > 0) return "tools-changed";
+    }
+    return known > 1 ? "history-edited" : "another-conversation";
   }
 
   /** A prompt that a program rendered for itself: it continues the longest part of the record that it begins with. */

@@ -6,6 +6,9 @@ import type { Finish, Message, ParsedAction, SamplingParams, Tool } from "../cor
 export const dialectNames = ["chat", "messages", "responses", "completions"] as const;
 export type DialectName = (typeof dialectNames)[number];
 
+/** Names in lower case. */
+export type RequestHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
+
 /** A request for one turn, read. */
 export type GatewayRequest = {
   /** The prompt as ids, in place of a conversation; `null`: it is rendered. */
@@ -135,6 +138,11 @@ export class GatewayError extends Error {
     this.param = options.param ?? null;
     this.context = options.context ?? null;
   }
+}
+
+/** Not a conflict (409), which clients repeat for minutes. */
+export function sessionEnded(id: string): GatewayError {
+  return new GatewayError("session-ended", `Cannot serve the request: session "${id}" has ended.`);
 }
 
 // The contract of a wire format that agent programs speak. Pure: no session, no socket. Implementations lie beside it.

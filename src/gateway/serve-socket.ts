@@ -16,13 +16,19 @@ export type SocketOptions = {
 /** Rejects with a `ConfigurationError` when the address is not available, or not safe without a token. */
 export function serveSocket(handler: GatewayHandler, { maxBodyBytes, ...address }: SocketOptions): Promise<Listener> {
   const serve = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
-    const { headers, method = "GET", url = "/" } = incoming;
+    const gone = new AbortController();
+    outgoing.once("close", () => {
+      if (!outgoing.writableFinished) gone.abort();
+    });
+    const { method = "GET", url = "/" } = incoming;
+    // Node would drop all but the first of several.
+    const headers = { ...incoming.headers, authorization: incoming.headersDistinct["authorization"] };
     const body = await readBytes(incoming, maxBodyBytes).catch((error: unknown) => {
       if (error instanceof BodyError) return error;
       throw error;
     });
     if (body instanceof BodyError) return refuse(outgoing, body.status, body.message);
-    await send(outgoing, await handler.handle({ method, url, headers, body }));
+    await send(outgoing, await handler.handle({ method, url, headers, body, signal: gone.signal }));
   };
   return listen((incoming, outgoing) => void serve(incoming, outgoing).catch(() => outgoing.destroy()), {
     ...{ ...address, what: "gateway", requestTimeoutMs: 60_000 },

@@ -1,7 +1,7 @@
 // One session: the calls of one outside program, as turns of one episode. Each is sampled, recorded, and then answered from the
 // record. Prompts come from `record.ts`, wire formats are in `dialects/`, and which sessions there are is in `sessions.ts`.
 //
-//   call ─┬─ same digest, in flight or not delivered ─► the same answer
+//   call ─┬─ an answer that there is already (see `open-calls.ts`) ─► the same answer
 //         └─ prompt out of the record ─► sampled ─► turn and exchange recorded ─► answered ─► delivered
 
 import {
@@ -34,6 +34,7 @@ import { type ReadingOptions, shownAction, shownFinish } from "./shown-action.ts
 import { stopStringsOf } from "./stop-strings.ts";
 import { Deltas, answerReader } from "./streaming.ts";
 import { type UnusedCounters, UnusedFields, unusedNames } from "./unused-fields.ts";
+import { type OpenCall, OpenCalls } from "./open-calls.ts";
 import { gradeSoFar, type Prompt, type PromptCounters, SessionRecord } from "./record.ts";
 import { conversationOf, type SampledTurn } from "./history.ts";
 import {
@@ -42,6 +43,7 @@ import {
   GatewayError,
   type GatewayRequest,
   type SampledItems,
+  sessionEnded,
 } from "./request.ts";
 
 export type SessionParts = {
@@ -70,9 +72,11 @@ export type SessionCall = {
   readonly answer: Promise<GatewayAnswer>;
   /** To be called once the whole answer has left. */
   readonly delivered: () => void;
+  /** To be called when the client has gone before: the next equal request gets this answer. */
+  readonly left: () => void;
 };
 
-type OpenCall = { readonly call: SessionCall; turn: SampledTurn | null };
+type CallAnswer = Omit<SessionCall, "delivered" | "left">;
 
 /** What is sampled for a request. */
 type RunningCall = {
@@ -94,8 +98,7 @@ export class Session {
   readonly #parts: SessionParts;
   readonly #record: SessionRecord;
   readonly #events: EpisodeEvent[] = [];
-  /** Calls in flight, and those whose answers were not delivered. */
-  readonly #byDigest = new Map<string, OpenCall>();
+  readonly #open = new OpenCalls<CallAnswer>();
   readonly #controller = new AbortController();
   /** Of every call, but for its sampling. */
   readonly #options: ReturnType<typeof resolveOptions>;
@@ -211,11 +214,7 @@ export class Session {
       const { promptTokens } = answer.usage;
       const deltas = new Deltas();
       deltas.end();
-      this.#remember(digest, { head: answer, promptTokens, answer: Promise.resolve(answer), deltas }).turn = sampled;
-    }
-    for (const [digest, { turn }] of this.#byDigest) {
-      // What is continued was delivered.
-      if (turn?.isContinued === true || turn?.isDelivered === true) this.#byDigest.delete(digest);
+      this.#open.add(digest, { head: answer, promptTokens, answer: Promise.resolve(answer), deltas }).turn = sampled;
     }
   }
 
@@ -229,11 +228,11 @@ export class Session {
     request: GatewayRequest,
     { dialect, digest }: { readonly dialect: DialectName; readonly digest: string },
   ): SessionCall {
-    if (this.#isEnded) throw endedError(this.settings.id);
-    const known = this.#byDigest.get(digest);
-    if (known !== undefined) {
+    if (this.#isEnded) throw sessionEnded(this.settings.id);
+    const known = this.#open.find(digest);
+    if (known !== null) {
       this.#replayed++;
-      return known.call;
+      return this.#readBy(known);
     }
     this.#checkRoom();
     const number = this.#calls;
@@ -250,15 +249,15 @@ export class Session {
       },
     );
     const head = { call: number, idPrefix: this.#record.idPrefix, createdAt: seconds() };
-    const open = this.#remember(digest, { head, promptTokens: prompt.buffer.length, answer, deltas });
+    const open = this.#open.add(digest, { head, promptTokens: prompt.buffer.length, answer, deltas });
     answer
       .then(
         () => (open.turn = this.#record.ofCall(number)),
-        () => this.#byDigest.delete(digest),
+        () => this.#open.remove(open),
       )
       .finally(() => deltas.end())
       .catch(() => undefined);
-    return open.call;
+    return this.#readBy(open);
   }
 
   /** The program begins again: nothing of what was sampled so far is trained. `session`: how it is opened now. */
@@ -270,7 +269,7 @@ export class Session {
 
   /** Records a grade; the last one counts. Throws a `GatewayError` once the session has ended, and as `gradeSoFar` does. */
   async grade(given: Grade): Promise<void> {
-    if (this.#isEnded) throw endedError(this.settings.id);
+    if (this.#isEnded) throw sessionEnded(this.settings.id);
     const grade = gradeSoFar(given, this.#record);
     this.#grade = grade;
     await this.#emit({ type: "grade", grade, durationMs: 0 });
@@ -303,7 +302,7 @@ export class Session {
   #forget(): void {
     this.#generation++;
     this.#record.forget();
-    this.#byDigest.clear();
+    this.#open.clear();
     this.#faults.clear();
     this.#grade = null;
   }
@@ -343,12 +342,13 @@ export class Session {
       ).catch((error: unknown) => {
         throw this.#gatewayError(error, prompt.buffer.length, request.messages);
       });
-      if (this.#isEnded || generation !== this.#generation) throw endedError(this.settings.id);
+      if (this.#isEnded || generation !== this.#generation) throw sessionEnded(this.settings.id);
       const finish = next.type === "read" ? shownFinish(result, renderer, stop) : result.finish;
+      const facts = next.type === "read" ? this.#record.factsOf(prompt) : prompt.facts;
       const turn = makeTurn(
         { ...result, finish },
         {
-          ...{ index: this.#record.turns.length, parent: prompt.parent, ...prompt.facts },
+          ...{ index: this.#record.turns.length, parent: prompt.parent, ...facts },
           observationTokens: prompt.buffer.view(prompt.observedFrom),
         },
       );
@@ -414,21 +414,27 @@ export class Session {
     };
   }
 
-  #remember(digest: string, call: Omit<SessionCall, "delivered">): OpenCall {
+  /** The call for one more client. */
+  #readBy(open: OpenCall<CallAnswer>): SessionCall {
+    open.readers++;
+    let isThere = true;
+    const left = (): void => {
+      if (isThere) open.readers--;
+      isThere = false;
+    };
     const delivered = (): void => {
-      this.#byDigest.delete(digest);
+      left();
+      this.#open.delivered(open);
       if (open.turn === null || open.turn.isDelivered) return;
       open.turn.isDelivered = true;
       // In the journal alone; a gateway that dies before it is there delivers once more.
       if (!this.#isEnded) this.#parts.record({ type: "delivered", turn: open.turn.turn.index }).catch(() => undefined);
     };
-    const open: OpenCall = { turn: null, call: { ...call, delivered } };
-    this.#byDigest.set(digest, open);
-    return open;
+    return { ...open.call, delivered, left };
   }
 
   #gatewayError(error: unknown, promptTokens: number, messages: GatewayRequest["messages"]): GatewayError {
-    if (this.#isEnded) return endedError(this.settings.id);
+    if (this.#isEnded) return sessionEnded(this.settings.id);
     const { failure } = attribute(error, "engine");
     const { code, message, retryable } = failure;
     if (code === "context-length") {
@@ -456,10 +462,6 @@ async function recorded(recording: Promise<unknown>): Promise<void> {
     const { message } = attribute(error, "store").failure;
     throw new GatewayError("overloaded", message, { retryAfterMs: 5000, cause: error });
   }
-}
-
-function endedError(id: string): GatewayError {
-  return new GatewayError("session-ended", `Cannot serve the request: session "${id}" has ended.`);
 }
 
 function seconds(): number {

@@ -15,15 +15,17 @@ import {
   episodeSamples,
   type ExportSamples,
   type FinishedGroup,
-  groupIdOf,
   type GroupPolicy,
   groupRecord,
   reasonToDrop,
   endedOf,
 } from "../rollout/index.ts";
 import type { EpisodeJournal, RunStore } from "../store/index.ts";
-import { GatewayError } from "./request.ts";
+import { GatewayError, sessionEnded } from "./request.ts";
+import { EndedSessions } from "./ended-sessions.ts";
 import { SessionRecord } from "./record.ts";
+import { type OpenGroup, SessionGroups, taskOf } from "./session-groups.ts";
+import { sessionName } from "./session-names.ts";
 import { makeSession, type ProgramSession, type SessionModel, unopenedSession } from "./program-session.ts";
 import type { Session } from "./session.ts";
 import type { ClientSampling } from "./session-sampling.ts";
@@ -95,41 +97,26 @@ type SessionFacts = {
   readonly environment_task?: string;
 };
 
-type OpenGroup = {
-  readonly id: string;
-  readonly name: string;
-  readonly groupIndex: number;
-  readonly size: number;
-  readonly task: Task;
-  /** Places that sessions have taken. */
-  places: number;
-  /** Ids of those that have ended: whole, they wait in the store. */
-  readonly ended: string[];
-};
-
 export class Sessions {
   readonly #parts: SessionsParts;
   readonly #options: SessionsOptions;
   readonly #open = new Map<string, OpenSession>();
   readonly #byKey = new Map<string, string>();
-  /** Ended sessions by the hashes of their keys: their clients are told so. */
-  readonly #ended = new Map<string, string>();
-  readonly #groups = new Map<string, OpenGroup>();
-  /** Ids of all groups that ever began. */
-  readonly #begun = new Set<string>();
+  readonly #ended = new EndedSessions();
+  readonly #groups: SessionGroups;
   /** By the hashes of their keys. */
   readonly #opening = new Map<string, Promise<{ readonly session: ProgramSession }>>();
   /** Ids that are being opened. */
   readonly #openingIds = new Set<string>();
   /** In flight: the end of a session. */
   readonly #ending = new Map<string, Promise<Episode>>();
-  #nextGroup = 0;
   readonly #requestTag = randomBytes(4).toString("hex");
   #cancelSweep: (() => void) | null = null;
 
   constructor(parts: SessionsParts, options: SessionsOptions) {
     this.#parts = parts;
     this.#options = options;
+    this.#groups = new SessionGroups(async (id) => (await parts.store.kept(id)) !== null);
     this.#sweepLater();
   }
 
@@ -140,18 +127,23 @@ export class Sessions {
   /** The session of a key. Opens one where first use does; throws a `GatewayError` otherwise. */
   async find(key: string): Promise<ProgramSession> {
     const keyHash = hashOf(key);
-    const known = this.#known(keyHash);
+    const known = this.#known(key, keyHash);
     if (known !== null) return known;
     // The first requests of a program may come at once.
-    const opening =
-      this.#opening.get(keyHash) ?? this.create({ id: nameOf(key) }, key).finally(() => this.#opening.delete(keyHash));
+    const opening = this.#opening.get(keyHash) ?? this.#openByUse(key).finally(() => this.#opening.delete(keyHash));
     this.#opening.set(keyHash, opening);
     return (await opening).session;
   }
 
+  async #openByUse(key: string): Promise<{ readonly session: ProgramSession }> {
+    const id = sessionName(key);
+    if ((await this.#parts.store.kept(id)) !== null) throw sessionEnded(id);
+    return this.create({ id }, key);
+  }
+
   /** What counts the tokens of a session's prompts, or of one that its first turn would open: counting opens none. */
   counter(key: string): Pick<Session, "items" | "countTokens"> | ForwardedSession {
-    const known = this.#known(hashOf(key));
+    const known = this.#known(key, hashOf(key));
     if (known !== null) return known;
     const { answers, clock } = this.#parts;
     if (answers.type === "api") return unopenedSession(answers, { ...this.#options, task: taskOf("", 0), clock });
@@ -160,21 +152,33 @@ export class Sessions {
   }
 
   /** `null`: first use opens it. Throws a `GatewayError` where it does not. */
-  #known(keyHash: string): ProgramSession | null {
+  #known(key: string, keyHash: string): ProgramSession | null {
     const id = this.#byKey.get(keyHash);
     const known = id === undefined ? undefined : this.#open.get(id);
     if (known !== undefined) return known.session;
-    const ended = this.#ended.get(keyHash);
-    if (ended !== undefined) {
-      throw new GatewayError("session-ended", `Cannot serve the request: session "${ended}" has ended.`);
-    }
-    if (!this.#options.opensByUse) {
+    const ended = this.#ended.find(keyHash);
+    if (ended !== null) throw sessionEnded(ended);
+    // A key that a gateway gave out belongs to a session that was opened on request, here or elsewhere.
+    if (!this.#options.opensByUse || isGivenKey(key)) {
       throw new GatewayError(
         "unauthorized",
         "Cannot serve the request: no session has this key; open one with POST /v1/sessions.",
       );
     }
     return null;
+  }
+
+  /** Whether a session has this key, or had it. */
+  hasKey(key: string): boolean {
+    const keyHash = hashOf(key);
+    return this.#byKey.has(keyHash) || this.#ended.find(keyHash) !== null;
+  }
+
+  /** The id of the session that is named by its id or its key: a key that is no plain name is not the id. */
+  idOf(named: string): string {
+    if (this.#open.has(named)) return named;
+    const keyHash = hashOf(named);
+    return this.#byKey.get(keyHash) ?? this.#ended.find(keyHash) ?? named;
   }
 
   /** Throws a `GatewayError` where there is none. */
@@ -248,8 +252,7 @@ export class Sessions {
     const { task = request.group ?? id, group: groupName = request.task ?? id } = request;
     // A session that names neither is compared with no other.
     const size = request.groupSize ?? (groupName === id ? 1 : defaultSize);
-    const group = this.#placeIn(groupName, { task, size });
-    const sampleIndex = group.places++;
+    const { group, place: sampleIndex } = await this.#groups.join(groupName, { sessionId: id, task, size });
     const facts: SessionFacts = {
       key_sha256: keyHash,
       group: group.id,
@@ -273,7 +276,7 @@ export class Sessions {
     const key = newKey();
     // Whoever still has the old key, such as the program of a killed process, samples nothing more.
     this.#byKey.delete(open.keyHash);
-    this.#ended.set(open.keyHash, id);
+    this.#ended.add(open.keyHash, id);
     open.keyHash = hashOf(key);
     this.#byKey.set(open.keyHash, id);
     await session.reopen(fromPlain({ ...open.facts, key_sha256: open.keyHash }) as JsonObject);
@@ -325,28 +328,26 @@ export class Sessions {
     readonly inFlight: readonly (readonly EpisodeEvent[])[];
     /** In the order in which they ended. */
     readonly ended: Iterable<Pick<Episode, "id" | "events"> & { readonly undecidedTask: string | null }>;
-    readonly decided: Iterable<string>;
   }): Promise<void> {
-    for (const id of earlier.decided) this.#begun.add(id);
     for (const { id, events, undecidedTask } of earlier.ended) {
       const facts = factsIn(events);
-      for (const keyHash of keysIn(events)) this.#ended.set(keyHash, id);
-      this.#nextGroup = Math.max(this.#nextGroup, facts.group_index + 1);
-      if (undecidedTask !== null) this.#restoredGroup(facts, undecidedTask).ended.push(id);
+      for (const keyHash of keysIn(events)) this.#ended.add(keyHash, id);
+      if (undecidedTask === null) this.#groups.remember(facts, id);
+      else this.#groups.restore(facts, { sessionId: id, task: undecidedTask }).ended.push(id);
     }
     for (const events of earlier.inFlight) {
       const start = events.find((event) => event.type === "episode-start");
       // A session whose opening was not recorded was never told of.
       if (start === undefined || !events.some(({ type }) => type === "session")) continue;
       const facts = factsIn(events);
-      const { task } = this.#restoredGroup(facts, start.taskId);
+      const { task } = this.#groups.restore(facts, { sessionId: start.episodeId, task: start.taskId });
       this.#add(task, facts, { id: start.episodeId, seed: start.seed }).restore(events);
       for (const keyHash of keysIn(events)) {
-        if (keyHash !== facts.key_sha256) this.#ended.set(keyHash, start.episodeId);
+        if (keyHash !== facts.key_sha256) this.#ended.add(keyHash, start.episodeId);
       }
     }
     // The process ended between the last session of a group and its decision.
-    for (const group of this.#groups.values()) if (group.ended.length >= group.size) await this.#decide(group, null);
+    for (const group of this.#groups.open) if (group.ended.length >= group.size) await this.#decide(group, null);
   }
 
   close(): void {
@@ -381,15 +382,15 @@ export class Sessions {
     await this.#parts.store.append(episode);
     this.#open.delete(id);
     this.#byKey.delete(keyHash);
-    this.#ended.set(keyHash, id);
+    this.#ended.add(keyHash, id);
     const group = this.#groups.get(groupId);
     group?.ended.push(id);
-    if (group !== undefined && group.ended.length >= group.size) await this.#decide(group, episode);
+    if (group !== null && group.ended.length >= group.size) await this.#decide(group, episode);
     return episode;
   }
 
   async #decide({ id: groupId, groupIndex, size, task, ended }: OpenGroup, last: Episode | null): Promise<void> {
-    this.#groups.delete(groupId);
+    this.#groups.close(groupId);
     const episodes = await Promise.all(ended.map(async (id) => (id === last?.id ? last : this.ended(id))));
     const members = episodes
       .toSorted((left, right) => left.sampleIndex - right.sampleIndex)
@@ -406,44 +407,6 @@ export class Sessions {
       sampleLines.push(...this.#parts.exportSamples(await one.open(), position));
     }
     await this.#parts.store.appendGroup({ group: record, sampleLines });
-  }
-
-  /** A free place in a group, or in the next group of the same name. */
-  #placeIn(name: string, begin: { readonly task: string; readonly size: number }): OpenGroup {
-    for (let visit = 1; ; visit++) {
-      const id = groupIdOf({ id: name }, visit);
-      const open = this.#groups.get(id);
-      if (open !== undefined && open.name === name && open.places < open.size) {
-        if (open.task.id === begin.task) return open;
-        throw new GatewayError(
-          "invalid-request",
-          `Cannot open a session of task "${begin.task}" in group "${name}": its sessions are of task "${open.task.id}", and rewards of different tasks are not compared.`,
-          { param: "group" },
-        );
-      }
-      if (this.#begun.has(id)) continue;
-      const groupIndex = this.#nextGroup;
-      return this.#beginGroup({ id, name, groupIndex, size: begin.size, task: taskOf(begin.task, groupIndex) });
-    }
-  }
-
-  #beginGroup(fields: Pick<OpenGroup, "id" | "name" | "groupIndex" | "size" | "task">): OpenGroup {
-    const group: OpenGroup = { ...fields, places: 0, ended: [] };
-    this.#groups.set(group.id, group);
-    this.#begun.add(group.id);
-    this.#nextGroup = Math.max(this.#nextGroup, group.groupIndex + 1);
-    return group;
-  }
-
-  /** The group of an earlier process's session, which takes up the place that it had. */
-  #restoredGroup(
-    { group: id, group_name: name, group_index: groupIndex, group_size: size, sample_index }: SessionFacts,
-    taskId: string,
-  ): OpenGroup {
-    const group =
-      this.#groups.get(id) ?? this.#beginGroup({ id, name, groupIndex, size, task: taskOf(taskId, groupIndex) });
-    group.places = Math.max(group.places, sample_index + 1);
-    return group;
   }
 
   #sweepLater(): void {
@@ -469,20 +432,12 @@ function newKey(): string {
   return `ta-${randomBytes(24).toString("base64url")}`;
 }
 
+function isGivenKey(key: string): boolean {
+  return /^ta-[\w-]{32}$/.test(key);
+}
+
 function hashOf(key: string): string {
   return hash("sha256", key);
-}
-
-/** What a session of first use is called: its key where that is a plain name, and not where it looks like a secret. */
-function nameOf(key: string): string {
-  return /^(?!sk-|ta-|gsk_|hf_|xai-|AIza)[A-Za-z0-9][A-Za-z0-9._-]{0,47}$/.test(key)
-    ? key
-    : `session-${hashOf(key).slice(0, 12)}`;
-}
-
-function taskOf(id: string, index: number): Task {
-  const contentHash = hashOf(id);
-  return { id, environment: "gateway", split: "gateway", index, contentHash, instruction: null, agenda: null };
 }
 
 /** Hashes of all keys that a session has had. */

@@ -28,6 +28,7 @@ import {
   GatewayError,
   type GatewayRequest,
   type SampledItems,
+  sessionEnded,
 } from "../request.ts";
 import { endedEpisode } from "../session-episode.ts";
 import { spentLimit } from "../session-room.ts";
@@ -198,11 +199,11 @@ export class ForwardedSession implements ForwardingSession {
       });
     answer.catch(() => undefined);
     const head = { call: begun.number, idPrefix: this.#record.idPrefix, createdAt: seconds() };
-    return { head, promptTokens: 0, deltas, answer, delivered: () => this.delivered(told.turn) };
+    return { head, promptTokens: 0, deltas, answer, delivered: () => this.delivered(told.turn), left: () => undefined };
   }
 
   beginCall(dialect: DialectName, digest: string): BegunCall {
-    if (this.#isEnded) throw endedError(this.settings.id);
+    if (this.#isEnded) throw sessionEnded(this.settings.id);
     const { turns } = this.#record;
     const use = { running: this.#running, answered: turns.length, sampledTokens: this.#outputTokens };
     const spent = spentLimit(this.settings, use);
@@ -231,7 +232,7 @@ export class ForwardedSession implements ForwardingSession {
   }
 
   async answered(begun: BegunCall, placed: PlacedRequest, answer: CallAnswer): Promise<ForwardedTurn> {
-    if (this.#isEnded || begun.generation !== this.#generation) throw endedError(this.settings.id);
+    if (this.#isEnded || begun.generation !== this.#generation) throw sessionEnded(this.settings.id);
     const { basis, messages, tools, response } = placed;
     const { number: call, dialect, digest, startedAt } = begun;
     const { action, names } = answer;
@@ -266,7 +267,7 @@ export class ForwardedSession implements ForwardingSession {
   }
 
   failed(error: unknown, placed: PlacedRequest): GatewayError {
-    if (this.#isEnded) return endedError(this.settings.id);
+    if (this.#isEnded) return sessionEnded(this.settings.id);
     if (error instanceof GatewayError) return error;
     const { failure } = attribute(error, "engine");
     const { code, message } = failure;
@@ -307,7 +308,7 @@ export class ForwardedSession implements ForwardingSession {
 
   /** Records a grade; the last one counts. Throws a `GatewayError` once the session has ended, and for rewards of turns. */
   async grade(given: Grade): Promise<void> {
-    if (this.#isEnded) throw endedError(this.settings.id);
+    if (this.#isEnded) throw sessionEnded(this.settings.id);
     const grade = gradeSoFar(given, { turns: [], ofTurn: () => null });
     this.#grade = grade;
     await this.add({ type: "grade", grade, durationMs: 0 });
@@ -424,10 +425,6 @@ export class ForwardedSession implements ForwardingSession {
     this.#faults.clear();
     this.#grade = null;
   }
-}
-
-export function endedError(id: string): GatewayError {
-  return new GatewayError("session-ended", `Cannot serve the request: session "${id}" has ended.`);
 }
 
 export function seconds(): number {

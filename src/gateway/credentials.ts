@@ -1,0 +1,42 @@
+// The credential of a request: the key of a session, or the token of the gateway. Clients carry it in one of three headers. Two of them
+// that differ are refused: whichever were taken, the request could land in a session that its sender did not mean.
+
+import { GatewayError, type RequestHeaders } from "./request.ts";
+
+/** As clients of OpenAI send it, of Anthropic, and of OpenAI in Azure. */
+const carriers = ["authorization", "x-api-key", "api-key"] as const;
+
+type Credential = {
+  readonly carrier: (typeof carriers)[number];
+  readonly text: string;
+  /** False for a scheme of authorization that carries no key: it is only compared. */
+  readonly isKey: boolean;
+};
+
+/**
+ * `null`: there is none; an empty header counts as none. Throws a `GatewayError` ("unauthorized") for different ones, in two headers or
+ * in one that was sent twice; equal ones are one.
+ */
+export function credentialIn(headers: RequestHeaders): string | null {
+  const [first, ...others] = carriers.flatMap((carrier) => credentialsOf(carrier, headers[carrier]));
+  if (first === undefined) return null;
+  const other = others.find(({ text }) => text !== first.text);
+  if (other === undefined) return first.isKey ? first.text : null;
+  const places = other.carrier === first.carrier ? `"${first.carrier}" holds` : `"${first.carrier}" and "${other.carrier}" hold`; // prettier-ignore
+  throw new GatewayError(
+    "unauthorized",
+    `Cannot serve the request: ${places} different credentials, and a request belongs to one session; send one credential.`,
+  );
+}
+
+function credentialsOf(carrier: Credential["carrier"], header: RequestHeaders[string]): Credential[] {
+  const lines = typeof header === "string" ? [header] : (header ?? []);
+  return lines
+    .flatMap((line) => line.split(","))
+    .map((value): Credential => {
+      const bearer = carrier === "authorization" ? /^bearer(?:\s+(.*))?$/is.exec(value.trim()) : null;
+      const isKey = carrier !== "authorization" || bearer !== null;
+      return { carrier, isKey, text: bearer === null ? value.trim() : (bearer[1] ?? "").trim() };
+    })
+    .filter(({ text }) => text !== "");
+}

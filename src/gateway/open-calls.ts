@@ -1,0 +1,73 @@
+// Which requests get an answer that there is already, sampled or being sampled, and which get their own. A client that lost its connection
+// asks again and must not have the policy sample twice; an agent that asks the same thing several times at once wants as many samples.
+// They differ in whether the first client is still there.
+//
+//   equal request ─┬─ equal Idempotency-Key ───────────────► the same answer, even after it was delivered
+//                  ├─ a call whose client has gone ────────► its answer, sampled once
+//                  └─ otherwise: every client is there ────► a turn of its own
+
+import { hash } from "node:crypto";
+import type { SampledTurn } from "./history.ts";
+
+export type OpenCall<Call> = {
+  readonly digest: string;
+  readonly call: Call;
+  /** `null`: it is not recorded yet. */
+  turn: SampledTurn | null;
+  /** Clients that are there and have not had all of the answer. */
+  readers: number;
+};
+
+const keyedPrefix = "key-";
+
+/** Of a request: equal for those that a client sends again. `idempotencyKey`: of its header; `null`: there is none. */
+export function digestOf(request: {
+  readonly url: string;
+  readonly body: Uint8Array;
+  readonly idempotencyKey: string | null;
+}): string {
+  const { url, body, idempotencyKey } = request;
+  const head = JSON.stringify([url, idempotencyKey]);
+  const digest = hash("sha256", Buffer.concat([Buffer.from(`${head}\n`), body]));
+  return idempotencyKey === null ? digest : keyedPrefix + digest;
+}
+
+export class OpenCalls<Call> {
+  readonly #byDigest = new Map<string, OpenCall<Call>[]>();
+
+  /** The call whose answer an equal request gets; `null`: it gets its own. */
+  find(digest: string): OpenCall<Call> | null {
+    const calls = this.#byDigest.get(digest) ?? [];
+    return (
+      (digest.startsWith(keyedPrefix) ? calls[0] : calls.find((one) => one.readers === 0 && !wasRead(one))) ?? null
+    );
+  }
+
+  add(digest: string, call: Call): OpenCall<Call> {
+    const open: OpenCall<Call> = { digest, call, turn: null, readers: 0 };
+    const calls = this.#byDigest.get(digest);
+    if (calls === undefined) this.#byDigest.set(digest, [open]);
+    else calls.push(open);
+    return open;
+  }
+
+  /** Its client has had all of the answer: only an equal key leads to it. */
+  delivered(open: OpenCall<Call>): void {
+    if (!open.digest.startsWith(keyedPrefix)) this.remove(open);
+  }
+
+  remove(open: OpenCall<Call>): void {
+    const others = (this.#byDigest.get(open.digest) ?? []).filter((one) => one !== open);
+    if (others.length === 0) this.#byDigest.delete(open.digest);
+    else this.#byDigest.set(open.digest, others);
+  }
+
+  clear(): void {
+    this.#byDigest.clear();
+  }
+}
+
+/** What is continued was delivered, whatever became of its connection. */
+function wasRead({ turn }: OpenCall<unknown>): boolean {
+  return turn !== null && (turn.isDelivered || turn.isContinued);
+}
