@@ -53,6 +53,8 @@ export const modules = {
     isInternal: true,
   },
   "engines/*": { imports: ["core", "lib", "http"] },
+  // Programs of others that this process starts, and what says when a process began.
+  programs: { imports: [], entries: ["process-begin.ts"], isInternal: true },
   // Shared by the engines that sample in this process: requests read, tokens chosen.
   engines: { imports: ["core", "lib"], open: true, isInternal: true },
   "engines/embedded": { imports: ["core", "lib", "learner/model", "engines"] },
@@ -74,7 +76,7 @@ export const modules = {
   "environments/tables": { imports: ["python-semantics"], isInternal: true },
   // Its client library is an optional peer, so it is named at run time. Tasks of a file have agendas, as those of a definition.
   "environments/remote/mcp": {
-    imports: ["core", "lib", "python-semantics", "environments", "environments/remote"],
+    imports: ["core", "lib", "python-semantics", "environments", "environments/remote", "programs"],
     loads: "environments/remote/mcp/mcp-library.ts",
   },
   // Upstream checkouts of benchmarks: Python, read as data by a parser, and the folders that are prepared of them.
@@ -115,7 +117,7 @@ export const modules = {
 
   // The loop of the file that this package began as, kept for comparison in one folder.
   "rollout/slime-tau": { imports: ["core", "python-semantics"], browser: true },
-  store: { imports: ["core", "lib", "python-semantics", "trajectories"], entries: ["run-store.ts"] },
+  store: { imports: ["core", "lib", "python-semantics", "trajectories", "programs"], entries: ["run-store.ts"] },
   // Jobs for workers in other processes. The contract is in its own file.
   queue: { imports: ["core", "lib"], packages: { zod: "*" }, entries: ["job-queue.ts"], isInternal: true },
   // Its client library is an optional peer, so it is named at run time.
@@ -127,7 +129,7 @@ export const modules = {
 
   // Node's own server and no framework: only the socket says whether an answer was delivered.
   gateway: {
-    imports: ["core", "lib", "python-semantics", "http", "trajectories", "rollout", "store"],
+    imports: ["core", "lib", "python-semantics", "http", "trajectories", "rollout", "store", "programs"],
     packages: { zod: "*" },
   },
   // Our environments for programs of others.
