@@ -100,6 +100,8 @@ export async function prepareRollout(
       `Cannot resume a run of preset "${requested.preset}": its loop keeps no journal of its episodes; begin a new run.`,
     );
   }
+  // A process that was killed may have left programs that go on working, and sampling, for nobody.
+  if (requested.agentCommand !== null) (await import("../programs/index.ts")).killOrphans();
   const limits = { environmentMs: requested.environmentTimeout * 1000, graderMs: requested.gradingTimeout * 1000 };
   const loaded = await loadEnvironment(requested.env, {
     ...{ data: requested.data, split: requested.split, remote: requested, limits },

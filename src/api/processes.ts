@@ -10,6 +10,7 @@ import { secretsInText } from "../lib/hidden-parts.ts";
 import { ConfigurationError, type Episode } from "../core/index.ts";
 import { createProcessPool } from "../queue/index.ts";
 import { coordinateNats, type NatsConnectOptions } from "../queue/nats/index.ts";
+import { killMarked, markName, newMark } from "../programs/index.ts";
 import { Coordinator, type CoordinatorOptions } from "../rollout/index.ts";
 import { EpisodeFiles, runFiles, unindexedEpisodes } from "../store/index.ts";
 import type { OpenedRun } from "./open-run.ts";
@@ -136,12 +137,17 @@ export async function openProcesses({
         });
       return createProcessPool(handlers, {
         ...{ processes, leaseMs, onFault: fail, generation: fence },
-        start: (name) =>
-          fork(program, [name, folder, String(capacity), String(leaseMs)], {
-            ...{ cwd, env: { ...env }, execArgv: [] },
+        start: (name) => {
+          const { mark, variable } = newMark();
+          const child = fork(program, [name, folder, String(capacity), String(leaseMs)], {
+            ...{ cwd, env: { ...env, [markName]: variable }, execArgv: [] },
             // What a worker says is for people; standard output is this program's.
             stdio: ["ignore", 2, 2, "ipc"],
-          }),
+          });
+          // Programs of a worker that was killed.
+          child.once("exit", () => killMarked(mark));
+          return child;
+        },
       });
     },
   });

@@ -14,7 +14,10 @@ const surroundings = { env, cwd: process.cwd() };
 const drain = new AbortController();
 // A terminal sends its Ctrl-C to the whole group; what it means is the coordinator's to say.
 process.on("SIGINT", () => undefined);
-process.on("SIGTERM", () => drain.abort());
+process.on("SIGTERM", () => {
+  if (drain.signal.aborted) process.exit(143);
+  drain.abort();
+});
 watchProcess(redactorFor(env, { variables: [], urls: [] }));
 
 /** A channel that is gone ends the worker; nothing more is to be said about it. */

@@ -1,7 +1,7 @@
 // Runs an outside agent program for one session: with the addresses and the key in its environment, within a time and an amount of
-// output, and killed with everything that it started. What it prints last is its reward, when it says so.
+// output, and ended with everything that it started. What it prints last is its reward, when it says so.
 
-import { spawn } from "node:child_process";
+import { Program } from "../programs/index.ts";
 
 export type AgentCommandOptions = {
   /** A command line for the shell. */
@@ -34,20 +34,13 @@ const graceMs = 2000;
 export function runAgentCommand(options: AgentCommandOptions): Promise<AgentRun> {
   const { command, cwd, env, timeoutMs, maxOutputBytes, signal } = options;
   return new Promise((resolve, reject) => {
-    // A group of its own, so that a kill reaches what it has started.
-    const child = spawn(command, { shell: true, cwd, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
-    const kill = (name: NodeJS.Signals): void => {
-      try {
-        if (child.pid !== undefined) process.kill(-child.pid, name);
-      } catch {
-        // It has ended.
-      }
-    };
+    const program = new Program({ run: { shell: command }, cwd, env, stdio: ["ignore", "pipe", "pipe"] });
+    const { child } = program;
     let isTimedOut = false;
     let killTimer: NodeJS.Timeout | null = null;
     const stop = (): void => {
-      kill("SIGTERM");
-      killTimer ??= setTimeout(() => kill("SIGKILL"), graceMs);
+      program.terminate();
+      killTimer ??= setTimeout(() => program.kill(), graceMs);
     };
     const timer = setTimeout(() => {
       isTimedOut = true;
@@ -56,8 +49,8 @@ export function runAgentCommand(options: AgentCommandOptions): Promise<AgentRun>
     signal.addEventListener("abort", stop, { once: true });
     if (signal.aborted) stop();
     const outputs = { stdout: new Tail(maxOutputBytes), stderr: new Tail(maxOutputBytes) };
-    child.stdout.on("data", (bytes: Buffer) => outputs.stdout.take(bytes));
-    child.stderr.on("data", (bytes: Buffer) => outputs.stderr.take(bytes));
+    child.stdout?.on("data", (bytes: Buffer) => outputs.stdout.take(bytes));
+    child.stderr?.on("data", (bytes: Buffer) => outputs.stderr.take(bytes));
     const release = (): void => {
       clearTimeout(timer);
       if (killTimer !== null) clearTimeout(killTimer);
@@ -74,8 +67,7 @@ export function runAgentCommand(options: AgentCommandOptions): Promise<AgentRun>
         const stdout = outputs.stdout.text();
         resolve({ exitCode, isTimedOut, reward: rewardIn(stdout), stdout, stderr: outputs.stderr.text() });
       };
-      // What it has left running may hold its output open.
-      kill("SIGKILL");
+      // What it has left running is killed, and may hold its output open for a moment.
       const patience = setTimeout(finish, graceMs);
       child.once("close", finish);
     });

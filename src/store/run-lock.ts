@@ -9,6 +9,7 @@ import { basename, dirname, join } from "node:path";
 import { ConfigurationError, messageOf } from "../core/index.ts";
 import { remedyOf, systemCode } from "../lib/system-error.ts";
 import { jsonOf } from "../lib/text.ts";
+import { beginOf } from "../programs/process-begin.ts";
 import { runFiles } from "./run-store.ts";
 
 type Holder = {
@@ -25,7 +26,7 @@ export type RunLock = { release(): Promise<void> };
 export async function lockRun(folder: string, file: string): Promise<RunLock> {
   const mine: Holder = {
     pid: process.pid,
-    began: await beginOf(process.pid),
+    began: beginOf(process.pid),
     host: hostname(),
     since: new Date().toISOString(),
   };
@@ -133,18 +134,8 @@ async function mayLive({ pid, began, host }: Holder): Promise<boolean> {
     // A process that may not be signalled exists.
     return systemCode(error) === "EPERM";
   }
-  const now = await beginOf(pid);
+  const now = beginOf(pid);
   return began === null || now === null || began === now;
-}
-
-/** Field 22 of /proc/<pid>/stat, after the name in brackets, which may hold anything. */
-async function beginOf(pid: number): Promise<string | null> {
-  try {
-    const stat = await readFile(`/proc/${pid}/stat`, "utf8");
-    return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? null;
-  } catch {
-    return null;
-  }
 }
 
 function inUse(folder: string, file: string, { pid, host, since }: Holder): ConfigurationError {

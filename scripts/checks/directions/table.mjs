@@ -56,6 +56,8 @@ export const modules = {
     isInternal: true,
   },
   "engines/*": { imports: ["core", "lib", "http"] },
+  // Programs of others that this process starts, and what says when a process began.
+  programs: { imports: [], entries: ["process-begin.ts"], isInternal: true },
   // Shared by the engines that sample in this process: requests read, tokens chosen.
   engines: { imports: ["core", "lib"], open: true, isInternal: true },
   "engines/embedded": { imports: ["core", "lib", "learner/model", "engines"] },
@@ -77,7 +79,7 @@ export const modules = {
   "environments/tables": { imports: ["python-semantics"], isInternal: true },
   // Its client library is an optional peer, so it is named at run time. Tasks of a file have agendas, as those of a definition.
   "environments/remote/mcp": {
-    imports: ["core", "lib", "python-semantics", "http", "environments", "environments/remote"],
+    imports: ["core", "lib", "python-semantics", "http", "environments", "environments/remote", "programs"],
     loads: "environments/remote/mcp/mcp-library.ts",
   },
   // Upstream checkouts of benchmarks: Python, read as data by a parser, and the folders that are prepared of them.
@@ -118,7 +120,7 @@ export const modules = {
 
   // The loop of the file that this package began as, kept for comparison in one folder.
   "rollout/slime-tau": { imports: ["core", "python-semantics"], browser: true },
-  store: { imports: ["core", "lib", "python-semantics", "trajectories"], entries: ["run-store.ts"] },
+  store: { imports: ["core", "lib", "python-semantics", "trajectories", "programs"], entries: ["run-store.ts"] },
   // Jobs for workers in other processes. The contract is in its own file.
   queue: { imports: ["core", "lib"], packages: { zod: "*" }, entries: ["job-queue.ts"], isInternal: true },
   // Its client library is an optional peer, so it is named at run time.
@@ -131,7 +133,7 @@ export const modules = {
   // Node's own server and no framework: only the socket says whether an answer was delivered. Programs that are evaluated are
   // answered by models behind an API.
   gateway: {
-    imports: ["core", "lib", "python-semantics", "http", "trajectories", "rollout", "store", "chat-models"],
+    imports: ["core", "lib", "python-semantics", "http", "trajectories", "rollout", "store", "chat-models", "programs"],
     packages: { zod: "*" },
   },
   // Our environments for programs of others.

@@ -1,14 +1,14 @@
-// A server that is a process of ours and talks over its standard input and output: one JSON-RPC message a line. It leads a
-// process group, which ends with it, once, however it ends: by us, by itself, or with this process. Not the transport of the library,
-// which ends the first process alone and leaves what that has started (npx starts two).
+// A server that is a process of ours and talks over its standard input and output: one JSON-RPC message a line. Everything that it has
+// started ends with it, once, however it ends: by us, by itself, or with this process. Not the transport of the library, which ends the
+// first process alone and leaves what that has started (npx starts two).
 
-import { type ChildProcess, spawn } from "node:child_process";
 import { StringDecoder } from "node:string_decoder";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { ConfigurationError } from "../../../core/failure.ts";
 import { hasHttpCredentials, hideSecrets } from "../../../lib/hidden-parts.ts";
 import { jsonOf } from "../../../lib/text.ts";
+import { Program } from "../../../programs/index.ts";
 import type { McpMessage, McpTransport } from "./mcp-library.ts";
 
 export type ProcessCommand = {
@@ -28,17 +28,13 @@ export type ProcessLimits = {
 /** Of what a server writes to standard error: the end, for messages. */
 const keptCharacters = 2_000;
 
-/** Groups that would outlive this process. */
-const running = new Set<McpProcess>();
-let isWatching = false;
-
 export class McpProcess implements McpTransport {
   onclose?: (() => void) | undefined;
   onerror?: ((error: Error) => void) | undefined;
   onmessage?: ((message: McpMessage, extra?: unknown) => void) | undefined;
   readonly #command: ProcessCommand;
   readonly #limits: ProcessLimits;
-  #child: ChildProcess | null = null;
+  #program: Program | null = null;
   #ended: Promise<void> | null = null;
   #isOver = false;
   #buffered: string[] = [];
@@ -51,11 +47,11 @@ export class McpProcess implements McpTransport {
   }
 
   get isRunning(): boolean {
-    return this.#child !== null && !this.#isOver;
+    return this.#program !== null && !this.#isOver;
   }
 
   get processId(): number | null {
-    return this.#child?.pid ?? null;
+    return this.#program?.child.pid ?? null;
   }
 
   /** As the library knows a transport over standard input and output: on one a silent server is an older one. */
@@ -74,21 +70,20 @@ export class McpProcess implements McpTransport {
 
   start(): Promise<void> {
     const { file, args, env, cwd } = this.#command;
-    const child = spawn(file, args, { cwd, env, stdio: "pipe", detached: process.platform !== "win32" });
-    this.#child = child;
-    running.add(this);
-    watchExit();
+    const program = new Program({ run: { file, args }, cwd, env, stdio: "pipe" });
+    const { child } = program;
+    this.#program = program;
     const decoder = new StringDecoder("utf8");
-    child.stdout.on("data", (chunk: Buffer) => this.#read(decoder.write(chunk)));
+    child.stdout?.on("data", (chunk: Buffer) => this.#read(decoder.write(chunk)));
     const errors = new StringDecoder("utf8");
-    child.stderr.on("data", (chunk: Buffer) => {
+    child.stderr?.on("data", (chunk: Buffer) => {
       this.#standardError = (this.#standardError + errors.write(chunk)).slice(-keptCharacters);
     });
     // The process has ended or closed its input; its exit says the rest.
-    child.stdin.on("error", () => undefined);
+    child.stdin?.on("error", () => undefined);
     // A server that nobody waits for does not keep this process alive.
-    for (const part of [child, child.stdin, child.stdout, child.stderr] as readonly { unref?(): void }[])
-      part.unref?.();
+    for (const part of [child, child.stdin, child.stdout, child.stderr] as readonly ({ unref?(): void } | null)[])
+      part?.unref?.();
     return new Promise<void>((resolve, reject) => {
       this.#ended = new Promise((end) => {
         child.once("spawn", resolve);
@@ -107,7 +102,7 @@ export class McpProcess implements McpTransport {
 
   send(message: unknown): Promise<void> {
     return new Promise((resolve, reject) => {
-      const input = this.#child?.stdin;
+      const input = this.#program?.child.stdin;
       if (this.#isOver || input === undefined || input === null || !input.writable) {
         reject(new Error("The process has ended."));
         return;
@@ -118,13 +113,13 @@ export class McpProcess implements McpTransport {
 
   /** Ends its input, then asks it to end, then kills it; whatever it has started ends with it. */
   async close(): Promise<void> {
-    const child = this.#child;
-    if (child === null || this.#ended === null) return;
+    const program = this.#program;
+    if (program === null || this.#ended === null) return;
     if (!this.#isOver) {
-      child.stdin?.end();
+      program.child.stdin?.end();
       if (!(await this.#endsWithin(this.#limits.graceMs))) {
-        this.#signal("SIGTERM");
-        if (!(await this.#endsWithin(this.#limits.graceMs))) this.#signal("SIGKILL");
+        program.terminate();
+        if (!(await this.#endsWithin(this.#limits.graceMs))) program.kill();
       }
     }
     await this.#ended;
@@ -132,7 +127,7 @@ export class McpProcess implements McpTransport {
 
   /** At once, without waiting for anything. */
   kill(): void {
-    if (!this.#isOver) this.#signal("SIGKILL");
+    if (!this.#isOver) this.#program?.kill();
   }
 
   async #endsWithin(ms: number): Promise<boolean> {
@@ -140,25 +135,12 @@ export class McpProcess implements McpTransport {
     return this.#isOver;
   }
 
-  #signal(signal: NodeJS.Signals): void {
-    const { pid } = this.#child ?? {};
-    if (pid === undefined) return;
-    try {
-      process.kill(process.platform === "win32" ? pid : -pid, signal);
-    } catch {
-      // Nothing of the group is left.
-    }
-  }
-
   #onEnd(): void {
     if (this.#isOver) return;
-    // What it has started does not end with the first process of the group.
-    this.#signal("SIGKILL");
+    this.#program?.kill();
     this.#isOver = true;
-    running.delete(this);
-    this.#child?.stdout?.destroy();
-    this.#child?.stderr?.destroy();
-    this.#child?.stdin?.destroy();
+    const { stdin, stdout, stderr } = this.#program?.child ?? {};
+    for (const stream of [stdin, stdout, stderr]) stream?.destroy();
     this.onclose?.();
   }
 
@@ -208,14 +190,6 @@ export class McpProcess implements McpTransport {
     this.onerror?.(new TypeError(reason));
     this.kill();
   }
-}
-
-function watchExit(): void {
-  if (isWatching) return;
-  isWatching = true;
-  process.on("exit", () => {
-    for (const one of running) one.kill();
-  });
 }
 
 // The command line of a server, as `--env mcp:<command>` has it: split as a shell splits it, run without one. Values of variables
