@@ -74,11 +74,14 @@ export async function agentTaskSource(path: string): Promise<EnvironmentSource> 
   return source;
 }
 
-/** What a program is told of a task: the line of its file, or what the environment says of it. */
-export function agentTaskLine(source: EnvironmentSource, task: Task): string {
+/**
+ * What a program is told of a task: the line of its file, or what the environment says of it. `user`: its name; the instruction of one
+ * that is simulated is not for the agent, which hears it from the user.
+ */
+export function agentTaskLine(source: EnvironmentSource, task: Task, user: string): string {
   if (isTaskFile(source)) return source.lineOf(task);
-  const { id, environment, split, index, instruction } = task;
-  return JSON.stringify({ id, environment, split, index, instruction });
+  const { id, environment, split, index } = task;
+  return JSON.stringify({ id, environment, split, index, instruction: user === "task" ? task.instruction : null });
 }
 
 /** Whether its tasks can be run by a program alone. */

@@ -298,7 +298,7 @@ async function openPrograms(
   const worlds = isTaskFile(environment) ? null : (await import("./gateway-worlds.ts")).openWorlds(hosted, bounds);
   const programs = await openAgentPrograms({
     ...{ command: agentCommand ?? "", timeoutMs: agentTimeout * 1000, cwd, variables, redact, worlds },
-    taskLine: (task) => agentTaskLine(environment, task),
+    taskLine: (task) => agentTaskLine(environment, task, user.name),
     modelName: agentModel ?? model ?? engine ?? "policy",
   });
   return {
