@@ -4,6 +4,7 @@
 import { hash, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
 import { type Episode, messageOf } from "../core/index.ts";
+import { finish, type Steps, takeTurns } from "../lib/steps.ts";
 import { chatDialect, completionsDialect } from "./dialects/chat.ts";
 import {
   type AnswerDelta,
@@ -13,9 +14,10 @@ import {
   GatewayError,
   type GatewayRequest,
 } from "./request.ts";
-import { readBody, samplingShape } from "./dialects/fields.ts";
+import { readBody, readLists, samplingShape } from "./dialects/fields.ts";
 import { messagesDialect } from "./dialects/messages.ts";
 import { responsesDialect } from "./dialects/responses.ts";
+import { readJson } from "./read-json.ts";
 import type { Session, SessionCall } from "./session.ts";
 import type { Sessions } from "./sessions.ts";
 
@@ -134,15 +136,16 @@ export class GatewayHandler {
         "Cannot serve the request: this is the token of the gateway; give the key of a session.",
       );
     }
-    const parsed = parseJson(body, headers["content-type"]);
+    const parsed = await takeTurns(readRequest(dialect, body, headers["content-type"]));
     if (counts) {
       const counter = this.#sessions.counter(key);
-      return json(200, { input_tokens: counter.countTokens(dialect.read(parsed, counter.items)) });
+      const request = dialect.read(parsed, counter.items);
+      return json(200, { input_tokens: await takeTurns(counter.countTokens(request)) });
     }
     const session = await this.#sessions.find(key);
     const request = dialect.read(parsed, session.items);
     const digest = hash("sha256", Buffer.concat([Buffer.from(`${url}\n`), body]));
-    const call = session.begin(request, { dialect: dialect.name, digest });
+    const call = await session.begin(request, { dialect: dialect.name, digest });
     if (!request.isStreamed) {
       const answer = await call.answer;
       return { ...json(200, dialect.whole(answer, request)), delivered: call.delivered };
@@ -198,7 +201,7 @@ export class GatewayHandler {
     this.#checkToken(credentialIn(request));
     const [id = null, action = null] = path.split("/").slice(3).map(decoded);
     const body = (): unknown =>
-      request.body.length === 0 ? {} : parseJson(request.body, request.headers["content-type"]);
+      request.body.length === 0 ? {} : finish(parseJson(request.body, request.headers["content-type"]));
     if (id === null && method === "GET")
       return json(200, { sessions: this.#managed.open.map((one) => this.#view(one)) });
     if (id === null && method === "POST") return this.#create(body(), request.headers);
@@ -393,7 +396,15 @@ function decoded(part: string): string {
   }
 }
 
-function parseJson(body: Buffer, contentType: GatewayHttpRequest["headers"][string]): unknown {
+function* readRequest(
+  dialect: Dialect,
+  body: Buffer,
+  contentType: GatewayHttpRequest["headers"][string],
+): Steps<unknown> {
+  return yield* readLists(yield* parseJson(body, contentType), dialect.lists);
+}
+
+function* parseJson(body: Buffer, contentType: GatewayHttpRequest["headers"][string]): Steps<unknown> {
   const type = typeof contentType === "string" ? contentType.split(";", 1)[0]!.trim().toLowerCase() : "";
   if (type !== "application/json") {
     throw new GatewayError(
@@ -403,7 +414,7 @@ function parseJson(body: Buffer, contentType: GatewayHttpRequest["headers"][stri
   }
   let value: unknown;
   try {
-    value = JSON.parse(utf8.decode(body));
+    value = yield* readJson(utf8.decode(body));
   } catch {
     throw new GatewayError("invalid-request", "Cannot read the request: its body is not JSON.");
   }

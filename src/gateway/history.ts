@@ -4,6 +4,7 @@
 
 import type { AssistantMessage, Message, ParsedAction, Tool, Turn } from "../core/index.ts";
 import type { TokenBuffer } from "../core/token-buffer.ts";
+import { finish, mapInSteps, type Steps } from "../lib/steps.ts";
 import { dumpJson, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
 import type { ResponseFacts } from "./request.ts";
 
@@ -56,9 +57,9 @@ type MessageKey = { readonly kind: string; readonly text: string };
 
 type Place = {
   /** By kind and text: a long text that is joined to its kind would be copied for every comparison. */
-  readonly next: Map<string, Map<string, Place>>;
+  next: Map<string, Map<string, Place>> | null;
   turns: SampledTurn[];
-  /** The step that was taken last: comparing a long text is many times cheaper than hashing it. */
+  /** The step that was taken last: comparing a long text is many times cheaper than hashing it. The only one while `next` is `null`. */
   recent: { readonly key: MessageKey; readonly place: Place } | null;
 };
 
@@ -78,8 +79,8 @@ export class History {
   }
 
   /** `messages`: in order (see {@link inCallOrder}). */
-  find(messages: readonly Message[], tools: ToolSet): Continuation {
-    const keys = messageKeys(messages);
+  *find(messages: readonly Message[], tools: ToolSet): Steps<Continuation> {
+    const keys = yield* messageKeys(messages);
     let place: Place | undefined = this.#root;
     let known = 0;
     let basis: SampledTurn | null = null;
@@ -104,25 +105,30 @@ export class History {
     const { basis, messages, action } = turn;
     let place = (basis === null ? undefined : this.#places.get(basis)) ?? this.#root;
     // Results are told apart by the calls that they answer.
-    const keys = basis === null ? messageKeys(messages) : messageKeys([seenAnswer(basis), ...messages]).slice(1);
+    const seen = basis === null ? messages : [seenAnswer(basis), ...messages];
+    const keys = finish(messageKeys(seen)).slice(seen.length - messages.length);
     for (const key of keys) place = step(place, key);
     const [key, ...others] = answerKeys(action);
     const answered = step(place, key!);
-    answered.turns.push(turn);
+    if (answered.turns === none) answered.turns = [turn];
+    else answered.turns.push(turn);
     this.#places.set(turn, answered);
     // Another spelling of the same answer leads to the same conversations.
     for (const other of others) if (next(place, other) === undefined) lead(place, other, answered);
   }
 }
 
+/** Light: a request may open a hundred thousand. */
 function emptyPlace(): Place {
-  return { next: new Map(), turns: [], recent: null };
+  return { next: null, turns: none, recent: null };
 }
+
+const none: SampledTurn[] = [];
 
 function next(place: Place, key: MessageKey): Place | undefined {
   const { recent } = place;
   if (recent !== null && recent.key.kind === key.kind && recent.key.text === key.text) return recent.place;
-  const known = place.next.get(key.kind)?.get(key.text);
+  const known = place.next?.get(key.kind)?.get(key.text);
   if (known !== undefined) place.recent = { key, place: known };
   return known;
 }
@@ -132,11 +138,22 @@ function step(place: Place, key: MessageKey): Place {
 }
 
 function lead(place: Place, key: MessageKey, to: Place): Place {
-  const ofKind = place.next.get(key.kind);
-  if (ofKind === undefined) place.next.set(key.kind, new Map([[key.text, to]]));
-  else ofKind.set(key.text, to);
+  if (place.recent !== null) {
+    place.next ??= mapOf(new Map(), place.recent);
+    mapOf(place.next, { key, place: to });
+  }
   place.recent = { key, place: to };
   return to;
+}
+
+function mapOf(
+  next: Map<string, Map<string, Place>>,
+  { key: { kind, text }, place }: NonNullable<Place["recent"]>,
+): Map<string, Map<string, Place>> {
+  const ofKind = next.get(kind);
+  if (ofKind === undefined) next.set(kind, new Map([[text, place]]));
+  else ofKind.set(text, place);
+  return next;
 }
 
 /** Of turns whose answers look alike, the one whose call ids or reasoning the client echoes, else the latest. */
@@ -156,7 +173,10 @@ export function conversationOf(turn: SampledTurn): Message[] {
   const turns: SampledTurn[] = [];
   for (let at: SampledTurn | null = turn; at !== null; at = at.basis) turns.push(at);
   const messages: Message[] = [];
-  for (const { rendered, answer } of turns.reverse()) messages.push(...rendered, answer);
+  for (const { rendered, answer } of turns.reverse()) {
+    for (const message of rendered) messages.push(message);
+    messages.push(answer);
+  }
   return messages;
 }
 
@@ -184,23 +204,27 @@ export function inCallOrder(messages: readonly Message[]): readonly Message[] {
     while (ordered[end]?.role === "tool") end++;
     const placeOf = (result: Message): number =>
       (result.role === "tool" && result.callId !== null ? places.get(result.callId) : undefined) ?? places.size;
-    ordered.splice(at, end - at, ...ordered.slice(at, end).toSorted((a, b) => placeOf(a) - placeOf(b)));
+    const results = ordered.slice(at, end).toSorted((a, b) => placeOf(a) - placeOf(b));
+    for (const [place, result] of results.entries()) ordered[at + place] = result;
   }
   return ordered;
 }
 
-function messageKeys(messages: readonly Message[]): MessageKey[] {
-  let calls: AssistantMessage["toolCalls"] = [];
-  return messages.map((message) => {
+function messageKeys(messages: readonly Message[]): Steps<MessageKey[]> {
+  let places: ReadonlyMap<string, number> = new Map();
+  return mapInSteps(messages, (message) => {
     switch (message.role) {
       case "system":
       case "user":
         return { kind: message.role, text: message.content };
       case "assistant":
-        calls = message.toolCalls;
-        return answerKey(message.content, calls);
+        places = new Map(message.toolCalls.map(({ id }, place) => [id, place]));
+        return answerKey(message.content, message.toolCalls);
       case "tool":
-        return { kind: `tool ${calls.findLastIndex(({ id }) => id === message.callId)}`, text: message.content };
+        return {
+          kind: `tool ${(message.callId === null ? undefined : places.get(message.callId)) ?? -1}`,
+          text: message.content,
+        };
       default:
         return message satisfies never;
     }

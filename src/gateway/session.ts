@@ -5,8 +5,6 @@
 //         └─ prompt out of the record ─► sampled ─► turn and exchange recorded ─► answered ─► delivered
 
 import {
-  attribute,
-  AttributedError,
   type Attempt,
   type Engine,
   type Episode,
@@ -24,9 +22,11 @@ import {
 import type { Clock } from "../lib/clock.ts";
 import { DeadlineRunner } from "../lib/deadline.ts";
 import { deriveSeed } from "../lib/random.ts";
+import { type Steps, takeTurns } from "../lib/steps.ts";
 import type { JsonObject } from "../python-semantics/json/index.ts";
 import { type EpisodeOptions, resolveOptions, sampleTurn } from "../rollout/index.ts";
 import { makeTurn } from "../trajectories/index.ts";
+import { endedError, engineError, recorded } from "./session-errors.ts";
 import { Deltas, answerReader } from "./streaming.ts";
 import { gradeAtEnd, gradeSoFar, type Prompt, type PromptCounters, SessionRecord } from "./record.ts";
 import { conversationOf, type SampledTurn } from "./history.ts";
@@ -108,6 +108,8 @@ export class Session {
   readonly #events: EpisodeEvent[] = [];
   /** Calls in flight, and those whose answers were not delivered. */
   readonly #byDigest = new Map<string, OpenCall>();
+  /** Calls whose prompts are being rendered, by the digests of their requests. */
+  readonly #beginning = new Map<string, Promise<SessionCall>>();
   readonly #controller = new AbortController();
   /** Of every call, but for its sampling. */
   readonly #options: ReturnType<typeof resolveOptions>;
@@ -220,24 +222,36 @@ export class Session {
   }
 
   /** Tokens of the prompt that this request would have. Throws a `GatewayError` for one that cannot be rendered. */
-  countTokens(request: GatewayRequest): number {
+  countTokens(request: GatewayRequest): Steps<number> {
     return this.#record.countTokens(request);
   }
 
   /** Renders the prompt of a request, and begins to sample. Throws a `GatewayError` for what cannot be sampled. */
-  begin(
+  async begin(request: GatewayRequest, call: Pick<RunningCall, "dialect" | "digest">): Promise<SessionCall> {
+    const { digest } = call;
+    // The same request is rendered once.
+    await this.#beginning.get(digest)?.catch(() => undefined);
+    const beginning = this.#begin(request, call).finally(() => this.#beginning.delete(digest));
+    this.#beginning.set(digest, beginning);
+    return beginning;
+  }
+
+  async #begin(
     request: GatewayRequest,
-    { dialect, digest }: { readonly dialect: DialectName; readonly digest: string },
-  ): SessionCall {
-    if (this.#isEnded) throw endedError(this.settings.id);
-    const known = this.#byDigest.get(digest);
-    if (known !== undefined) {
-      this.#replayed++;
-      return known.call;
-    }
-    this.#checkRoom();
+    { dialect, digest }: Pick<RunningCall, "dialect" | "digest">,
+  ): Promise<SessionCall> {
+    const before = this.#admit(digest);
+    if (before !== null) return before;
+    const generation = this.#generation;
+    const claim = await takeTurns(this.#record.prompt(request), this.#controller.signal).catch((error: unknown) => {
+      throw this.#isEnded ? endedError(this.settings.id) : error;
+    });
+    // Other calls of the session were served meanwhile.
+    if (generation !== this.#generation) throw endedError(this.settings.id);
+    const known = this.#admit(digest);
+    if (known !== null) return known;
     const sampling = this.#samplingOf(request);
-    const prompt = this.#record.prompt(request);
+    const prompt = claim();
     const number = this.#calls++;
     this.#ignoredTools += request.ignoredTools;
     this.#running++;
@@ -256,6 +270,15 @@ export class Session {
       .finally(() => deltas.end())
       .catch(() => undefined);
     return open.call;
+  }
+
+  /** The answer to this very request, where it is known; `null`: it is to be sampled. Throws a `GatewayError` where it cannot be. */
+  #admit(digest: string): SessionCall | null {
+    if (this.#isEnded) throw endedError(this.settings.id);
+    const known = this.#byDigest.get(digest);
+    if (known === undefined) this.#checkRoom();
+    else this.#replayed++;
+    return known?.call ?? null;
   }
 
   /** The program begins again: nothing of what was sampled so far is trained. `session`: how it is opened now. */
@@ -460,16 +483,12 @@ export class Session {
 
   #gatewayError(error: unknown, promptTokens: number): GatewayError {
     if (this.#isEnded) return endedError(this.settings.id);
-    const { code, message, retryable } = attribute(error, "engine").failure;
-    if (code === "context-length") {
-      this.limit = "context_length";
-      const most = this.settings.episode.limits?.maxContextTokens ?? null;
-      const context = most === null ? null : { tokens: promptTokens, most };
-      return new GatewayError("context-length", message, { context, cause: error });
-    }
-    if (!retryable) return new GatewayError("engine-failed", message, { cause: error });
-    const afterMs = error instanceof AttributedError ? error.retryAfterMs : null;
-    return new GatewayError("overloaded", message, { retryAfterMs: afterMs ?? 2000, cause: error });
+    const fault = engineError(error, {
+      tokens: promptTokens,
+      most: this.settings.episode.limits?.maxContextTokens ?? null,
+    });
+    if (fault.code === "context-length") this.limit = "context_length";
+    return fault;
   }
 
   async #emit(event: EpisodeEvent): Promise<void> {
@@ -478,18 +497,4 @@ export class Session {
   }
 }
 
-async function recorded(recording: Promise<unknown>): Promise<void> {
-  try {
-    await recording;
-  } catch (error) {
-    throw new GatewayError("internal", attribute(error, "store").failure.message, { cause: error });
-  }
-}
-
-function endedError(id: string): GatewayError {
-  return new GatewayError("session-ended", `Cannot serve the request: session "${id}" has ended.`);
-}
-
-function seconds(): number {
-  return Math.floor(Date.now() / 1000);
-}
+const seconds = (): number => Math.floor(Date.now() / 1000);

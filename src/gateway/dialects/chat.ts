@@ -16,6 +16,7 @@ import {
   commonShape,
   contentSchema,
   limitSchema,
+  longList,
   makeTool,
   readBody,
   readText,
@@ -56,8 +57,8 @@ const openAiShape = {
 };
 
 const chatSchema = z.looseObject({
-  messages: z.array(messageSchema).min(1),
-  tools: z.array(toolSchema).nullish(),
+  messages: longList(messageSchema).min(1),
+  tools: longList(toolSchema).nullish(),
   tool_choice: z.unknown().optional(),
   response_format: z.looseObject({ type: z.string() }).nullish(),
   max_completion_tokens: limitSchema,
@@ -73,6 +74,7 @@ function readOne<Body extends { readonly n?: number | null | undefined }>(schema
 
 export const chatDialect: Dialect = {
   name: "chat",
+  lists: { messages: messageSchema, tools: toolSchema },
   read: (raw) => {
     const body = readOne(chatSchema, raw);
     const { type = "text" } = body.response_format ?? {};
@@ -231,6 +233,7 @@ const completionsSchema = z.looseObject({ prompt: z.union([z.string(), z.array(z
 
 export const completionsDialect: Dialect = {
   name: "completions",
+  lists: {},
   read: (raw) => {
     const body = readOne(completionsSchema, raw);
     const { prompt } = body;

@@ -4,19 +4,38 @@
 import { z } from "zod";
 import { type AssistantMessage, type SamplingParams, type Tool, toolFromDefinition } from "../../core/index.ts";
 import { fromPlain, type JsonObject } from "../../python-semantics/json/index.ts";
-import { GatewayError, type GatewayRequest } from "../request.ts";
+import { mapInSteps, type Steps } from "../../lib/steps.ts";
+import { type Dialect, GatewayError, type GatewayRequest } from "../request.ts";
 
-/** Throws a `GatewayError` that names the first field that does not fit. */
-export function readBody<T>(schema: z.ZodType<T>, body: unknown): T {
+/** Throws a `GatewayError` that names the first field that does not fit. `path`: where the value stands in the body. */
+export function readBody<T>(schema: z.ZodType<T>, body: unknown, path: readonly string[] = []): T {
   const result = schema.safeParse(body);
   if (result.success) return result.data;
   const issue = result.error.issues[0];
-  const param = issue === undefined || issue.path.length === 0 ? null : issue.path.map(String).join(".");
+  const place = [...path, ...(issue?.path ?? []).map(String)];
+  const param = place.length === 0 ? null : place.join(".");
   throw new GatewayError(
     "invalid-request",
     `Cannot read the request: ${param === null ? "its body" : param}: ${issue?.message ?? "is not what it should be"}.`,
     { param },
   );
+}
+
+/** A list whose items {@link readLists} reads before the body is read, because it may be very long. */
+export function longList<T extends z.ZodType>(_item: T): z.ZodArray<z.ZodType<z.output<T>>> {
+  return z.array(z.custom<z.output<T>>());
+}
+
+/** The body with the items of its long lists read. Throws as {@link readBody}. */
+export function* readLists(body: unknown, lists: Dialect["lists"]): Steps<unknown> {
+  if (typeof body !== "object" || body === null) return body;
+  const read: Record<string, unknown> = { ...body };
+  for (const [name, item] of Object.entries(lists)) {
+    const list = read[name];
+    if (!Array.isArray(list)) continue;
+    read[name] = yield* mapInSteps(list, (one, place) => readBody(item, one, [name, String(place)]));
+  }
+  return read;
 }
 
 export function unsupported(what: string, param: string | null): GatewayError {

@@ -19,6 +19,7 @@ import {
   commonShape,
   contentSchema,
   limitSchema,
+  longList,
   makeTool,
   partSchema,
   readBody,
@@ -53,8 +54,8 @@ const toolSchema = z.looseObject({
 const bodySchema = z.looseObject({
   max_tokens: limitSchema,
   system: contentSchema.nullish(),
-  messages: z.array(messageSchema).min(1),
-  tools: z.array(toolSchema).nullish(),
+  messages: longList(messageSchema).min(1),
+  tools: longList(toolSchema).nullish(),
   tool_choice: z.unknown().optional(),
   stop_sequences: stopSchema,
   ...commonShape,
@@ -65,6 +66,7 @@ const signature = "trainable-agents";
 
 export const messagesDialect: Dialect = {
   name: "messages",
+  lists: { messages: messageSchema, tools: toolSchema },
   read: (raw) => {
     const body = readBody(bodySchema, raw);
     const tools = body.tools ?? [];

@@ -21,6 +21,7 @@ import {
   commonShape,
   contentSchema,
   limitSchema,
+  longList,
   makeTool,
   readBody,
   readText,
@@ -51,9 +52,9 @@ const toolSchema = z.looseObject({
 
 const bodySchema = z.looseObject({
   instructions: z.string().nullish(),
-  input: z.union([z.string(), z.array(itemSchema)]).default([]),
+  input: z.union([z.string(), longList(itemSchema)]).default([]),
   previous_response_id: z.string().nullish(),
-  tools: z.array(toolSchema).nullish(),
+  tools: longList(toolSchema).nullish(),
   tool_choice: z.unknown().optional(),
   text: z.looseObject({ format: z.looseObject({ type: z.string() }).nullish() }).nullish(),
   max_output_tokens: limitSchema,
@@ -64,6 +65,7 @@ const bodySchema = z.looseObject({
 
 export const responsesDialect: Dialect = {
   name: "responses",
+  lists: { input: itemSchema, tools: toolSchema },
   read: (raw, items) => {
     const body = readBody(bodySchema, raw);
     const format = body.text?.format?.type ?? "text";
