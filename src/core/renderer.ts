@@ -1,6 +1,7 @@
 // Text to token ids (tokenizer) and messages to token ids (renderer), with what a parser makes of sampled output. Contracts:
 // implementations are in `tokenizers/`, `renderers/` and `parsers/`.
 
+import type { Steps } from "../lib/steps.ts";
 import type { Message, ToolCall, Tool } from "./message.ts";
 
 /**
@@ -20,6 +21,8 @@ export interface Tokenizer {
    * there. A control token is every added token, special or not, that is more than white space.
    */
   encodeLiteral(text: string, literal: readonly TextRange[]): LiteralEncoding;
+  /** The same in steps, for a text that may be very long. @default one step */
+  encodeInSteps?(text: string, literal: readonly TextRange[]): Steps<LiteralEncoding>;
   decode(ids: ArrayLike<number>, options?: { readonly skipSpecialTokens?: boolean }): string;
   /** Id of a whole token by its text, added tokens included; `null` when there is none. */
   tokenId(text: string): number | null;
@@ -157,6 +160,11 @@ export interface Renderer {
   readonly parsers: ParserFacts;
   renderPrompt(messages: readonly Message[], tools: readonly Tool[]): RenderedPrompt;
   bridge(input: BridgeInput): BridgeResult;
+  /** Both in steps, for conversations that may be very long: others are served between two of them. @default one step */
+  readonly inSteps?: {
+    renderPrompt(messages: readonly Message[], tools: readonly Tool[]): Steps<RenderedPrompt>;
+    bridge(input: BridgeInput): Steps<BridgeResult>;
+  };
   /**
    * `turn` numbers the call ids. `unknownTools`: what answers a call of a tool that is not in `tools`. For "environment" it is
    * read like every other call; for "loop", the default, it is a problem and no call, as in SGLang. `textEnd`: only so many

@@ -1,7 +1,7 @@
 // Token ids that only ever grow. The identity of a buffer lets an engine keep the serialized form of what it has
 // already sent, so that a turn costs its new tokens and not its whole context. Not a record: see `turn.ts`.
 
-import { copyIds, smallUint32Array } from "../lib/bytes.ts";
+import { copyIds, joinIds } from "../lib/bytes.ts";
 
 const none = new Uint32Array(0);
 
@@ -34,14 +34,7 @@ export class TokenBuffer {
   /** The ids as they are now, copied only where several appends made them. Do not write to it; later appends do not show in it. */
   view(start = 0, end: number = this.#length): Uint32Array {
     const parts = this.parts(start, end);
-    if (parts.length <= 1) return parts[0] ?? none;
-    const ids = smallUint32Array(parts.reduce((sum, part) => sum + part.length, 0));
-    let at = 0;
-    for (const part of parts) {
-      ids.set(part, at);
-      at += part.length;
-    }
-    return ids;
+    return parts.length <= 1 ? (parts[0] ?? none) : joinIds(parts);
   }
 
   /** A new buffer that begins with the first `length` ids of this one. */

@@ -5,6 +5,7 @@ import { hash, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
 import { AttributedError, type Episode, messageOf } from "../core/index.ts";
 import { acceptedEncodings, BodyError, probePaths, unpackBody } from "../http/index.ts";
+import { finish, type Steps, takeTurns } from "../lib/steps.ts";
 import { type Disk, DiskGuard } from "../store/index.ts";
 import { credentialIn } from "./credentials.ts";
 import { chatDialect, completionsDialect } from "./dialects/chat.ts";
@@ -18,12 +19,14 @@ import {
   type RequestHeaders,
 } from "./request.ts";
 import { readBody, samplingShape } from "./dialects/request-fields.ts";
+import { readLists } from "./dialects/fields.ts";
 import type { ProgramRequest } from "./forward/forward-request.ts";
 import { LeftWork } from "./left-work.ts";
 import { messagesDialect } from "./dialects/messages.ts";
 import { responsesDialect } from "./dialects/responses.ts";
 import { digestOf } from "./open-calls.ts";
 import type { ProgramSession } from "./program-session.ts";
+import { readJson } from "./read-json.ts";
 import type { SessionCall } from "./session.ts";
 import type { Sessions } from "./sessions.ts";
 
@@ -194,7 +197,7 @@ export class GatewayHandler {
         "Cannot serve the request: this is the token of the gateway; give the key of a session.",
       );
     }
-    const parsed = parseJson(body, headers["content-type"]);
+    const parsed = await takeTurns(parseJson(body, headers["content-type"]));
     const suffix = `${counts ? "/count_tokens" : ""}${/\?[\w=&-]*$/.exec(url)?.[0] ?? ""}`;
     const sent: ProgramRequest = { text: body.toString("utf8"), body: parsed, suffix, headers };
     if (counts) return this.#count(dialect, sent, this.#sessions.counter(key));
@@ -202,9 +205,10 @@ export class GatewayHandler {
     const session = await this.#guard.recorded(this.#sessions.find(key));
     const forwarded = "forward" in session ? await this.#guard.recorded(session.forward(dialect, sent)) : null;
     if (forwarded !== null) return forwarded;
-    const request = dialect.read(parsed, session.items);
+    const request = dialect.read(await takeTurns(readLists(parsed, dialect.lists)), session.items);
     const idempotencyKey = [headers["idempotency-key"] ?? ""].flat().join().trim() || null;
-    const call = session.begin(request, { dialect: dialect.name, digest: digestOf({ url, body, idempotencyKey }) });
+    const digest = digestOf({ url, body, idempotencyKey });
+    const call = await session.begin(request, { dialect: dialect.name, digest });
     if (signal?.aborted === true) call.left();
     signal?.addEventListener("abort", call.left, { once: true });
     if (!request.isStreamed) {
@@ -233,7 +237,8 @@ export class GatewayHandler {
     counter: ReturnType<Sessions["counter"]>,
   ): Promise<GatewayHttpResponse> {
     if (!("forward" in counter)) {
-      return json(200, { input_tokens: counter.countTokens(dialect.read(sent.body, counter.items)) });
+      const request = dialect.read(await takeTurns(readLists(sent.body, dialect.lists)), counter.items);
+      return json(200, { input_tokens: await takeTurns(counter.countTokens(request)) });
     }
     const forwarded = await counter.forward(dialect, sent);
     if (forwarded !== null) return forwarded;
@@ -280,7 +285,7 @@ export class GatewayHandler {
     const [named = null, action = null] = path.split("/").slice(3).map(decoded);
     const id = named === null ? null : this.#managed.idOf(named);
     const body = (): unknown =>
-      request.body.length === 0 ? {} : parseJson(request.body, request.headers["content-type"]);
+      request.body.length === 0 ? {} : finish(parseJson(request.body, request.headers["content-type"]));
     if (id === null && method === "GET")
       return json(200, { sessions: this.#managed.open.map((one) => this.#view(one)) });
     if (id === null && method === "POST") return this.#create(body(), request.headers);
@@ -493,7 +498,7 @@ function decoded(part: string): string {
   }
 }
 
-function parseJson(body: Buffer, contentType: RequestHeaders[string]): unknown {
+function* parseJson(body: Buffer, contentType: RequestHeaders[string]): Steps<unknown> {
   const type = typeof contentType === "string" ? contentType.split(";", 1)[0]!.trim().toLowerCase() : "";
   if (type !== "application/json") {
     throw new GatewayError(
@@ -503,7 +508,7 @@ function parseJson(body: Buffer, contentType: RequestHeaders[string]): unknown {
   }
   let value: unknown;
   try {
-    value = JSON.parse(utf8.decode(body));
+    value = yield* readJson(utf8.decode(body));
   } catch {
     throw new GatewayError("invalid-request", "Cannot read the request: its body is not JSON.");
   }

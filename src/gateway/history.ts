@@ -5,6 +5,7 @@
 
 import type { AssistantMessage, Message, ParsedAction, Tool, Turn } from "../core/index.ts";
 import type { TokenBuffer } from "../core/token-buffer.ts";
+import { finish, mapInSteps, type Steps } from "../lib/steps.ts";
 import { dumpJson } from "../python-semantics/json/index.ts";
 import { answerKeys, echoKey, type MessageKey } from "./answer-keys.ts";
 import type { ResponseFacts } from "./request.ts";
@@ -65,11 +66,12 @@ export type Continuation<T = SampledTurn> = {
 
 type Place<T> = {
   /** By kind and text: a long text that is joined to its kind would be copied for every comparison. */
-  readonly next: Map<string, Map<string, Place<T>>>;
-  /** Where answers lead whose clients may have them otherwise than they were given; the latest last. */
-  readonly echoes: Map<string, Place<T>[]>;
-  turns: T[];
-  /** The step that was taken last: comparing a long text is many times cheaper than hashing it. */
+  next: Map<string, Map<string, Place<T>>> | null;
+  /** Where answers lead whose clients may have them otherwise than they were given; the latest last. `null`: there are none. */
+  echoes: Map<string, Place<T>[]> | null;
+  /** `null`: no answer ends here. */
+  turns: T[] | null;
+  /** The step that was taken last: comparing a long text is many times cheaper than hashing it. The only one while `next` is `null`. */
   recent: { readonly key: MessageKey; readonly place: Place<T> } | null;
 };
 
@@ -89,8 +91,8 @@ export class History<T extends Answered<T> = SampledTurn> {
   }
 
   /** `messages`: with their results resolved (see `call-results.ts`). */
-  find(messages: readonly Message[], tools: ToolSet): Continuation<T> {
-    const keys = messageKeys(messages);
+  *find(messages: readonly Message[], tools: ToolSet): Steps<Continuation<T>> {
+    const keys = yield* messageKeys(messages);
     let place: Place<T> | undefined = this.#root;
     let known = 0;
     let basis: T | null = null;
@@ -101,8 +103,8 @@ export class History<T extends Answered<T> = SampledTurn> {
       place = follow(place, keys[at]!, messages[at]!);
       if (place === undefined) break;
       known = at + 1;
-      const last = place.turns.at(-1);
-      if (last === undefined) continue;
+      const last = place.turns?.at(-1);
+      if (place.turns === null || last === undefined) continue;
       const found = choose(place.turns, messages[at]!, tools);
       sampled.set(at, found ?? last);
       if (found === null) hasOtherTools = true;
@@ -115,37 +117,40 @@ export class History<T extends Answered<T> = SampledTurn> {
     const { basis, messages, action } = turn;
     let place = (basis === null ? undefined : this.#places.get(basis)) ?? this.#root;
     // Results are told apart by the calls that they answer.
-    const keys = basis === null ? messageKeys(messages) : messageKeys([seenAnswer(basis), ...messages]).slice(1);
+    const seen = basis === null ? messages : [seenAnswer(basis), ...messages];
+    const keys = finish(messageKeys(seen)).slice(seen.length - messages.length);
     for (const key of keys) place = step(place, key);
     const [key, ...echoes] = answerKeys(action);
     const answered = step(place, key);
-    answered.turns.push(turn);
+    (answered.turns ??= []).push(turn);
     this.#places.set(turn, answered);
     for (const { text } of echoes) {
-      const known = place.echoes.get(text);
-      if (known === undefined) place.echoes.set(text, [answered]);
+      const echoed = (place.echoes ??= new Map<string, Place<T>[]>());
+      const known = echoed.get(text);
+      if (known === undefined) echoed.set(text, [answered]);
       else known.splice(0, known.length, ...known.filter((one) => one !== answered), answered);
     }
   }
 }
 
+/** Light: a request may open a hundred thousand. */
 function emptyPlace<T>(): Place<T> {
-  return { next: new Map(), echoes: new Map(), turns: [], recent: null };
+  return { next: null, echoes: null, turns: null, recent: null };
 }
 
 /** Where a message of a client leads. Of answers that it may be, the one whose call ids it has, else the one that reads so. */
 function follow<T extends Answered<T>>(place: Place<T>, key: MessageKey, message: Message): Place<T> | undefined {
   const asGiven = next(place, key);
-  const echoed = message.role === "assistant" ? place.echoes.get(key.text) : undefined;
+  const echoed = message.role === "assistant" ? place.echoes?.get(key.text) : undefined;
   if (echoed === undefined || message.role !== "assistant") return asGiven;
   const places = asGiven === undefined ? echoed : [...echoed, asGiven];
-  return places.findLast(({ turns }) => turns.some((turn) => hasIds(turn, message))) ?? places.at(-1);
+  return places.findLast(({ turns }) => turns?.some((turn) => hasIds(turn, message)) === true) ?? places.at(-1);
 }
 
 function next<T>(place: Place<T>, key: MessageKey): Place<T> | undefined {
   const { recent } = place;
   if (recent !== null && recent.key.kind === key.kind && recent.key.text === key.text) return recent.place;
-  const known = place.next.get(key.kind)?.get(key.text);
+  const known = place.next?.get(key.kind)?.get(key.text);
   if (known !== undefined) place.recent = { key, place: known };
   return known;
 }
@@ -155,11 +160,22 @@ function step<T>(place: Place<T>, key: MessageKey): Place<T> {
 }
 
 function lead<T>(place: Place<T>, key: MessageKey, to: Place<T>): Place<T> {
-  const ofKind = place.next.get(key.kind);
-  if (ofKind === undefined) place.next.set(key.kind, new Map([[key.text, to]]));
-  else ofKind.set(key.text, to);
+  if (place.recent !== null) {
+    place.next ??= mapOf(new Map(), place.recent);
+    mapOf(place.next, { key, place: to });
+  }
   place.recent = { key, place: to };
   return to;
+}
+
+function mapOf<T>(
+  next: Map<string, Map<string, Place<T>>>,
+  { key: { kind, text }, place }: NonNullable<Place<T>["recent"]>,
+): Map<string, Map<string, Place<T>>> {
+  const ofKind = next.get(kind);
+  if (ofKind === undefined) next.set(kind, new Map([[text, place]]));
+  else ofKind.set(text, place);
+  return next;
 }
 
 /** Of turns whose answers look alike, the one whose call ids or reasoning the client echoes, else the latest. */
@@ -183,7 +199,10 @@ export function conversationOf(turn: SampledTurn): Message[] {
   const turns: SampledTurn[] = [];
   for (let at: SampledTurn | null = turn; at !== null; at = at.basis) turns.push(at);
   const messages: Message[] = [];
-  for (const { rendered, answer } of turns.reverse()) messages.push(...rendered, answer);
+  for (const { rendered, answer } of turns.reverse()) {
+    for (const message of rendered) messages.push(message);
+    messages.push(answer);
+  }
   return messages;
 }
 
@@ -199,9 +218,9 @@ export function seenAnswer({ action }: Pick<Answered<never>, "action">): Assista
 }
 
 /** Of messages whose results are resolved: each bears the id of its call. */
-function messageKeys(messages: readonly Message[]): MessageKey[] {
+function messageKeys(messages: readonly Message[]): Steps<MessageKey[]> {
   let places: ReadonlyMap<string, number> = new Map();
-  return messages.map((message) => {
+  return mapInSteps(messages, (message) => {
     switch (message.role) {
       case "system":
       case "user":

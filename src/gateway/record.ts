@@ -17,6 +17,7 @@ import {
   TokenBuffer,
   type Turn,
 } from "../core/index.ts";
+import { finish, type Steps } from "../lib/steps.ts";
 import { alignTurnRewards, completeTurnRewards, discardedTurns, turnSequence } from "../trajectories/index.ts";
 import { inCallOrder, withSampledIds } from "./call-results.ts";
 import {
@@ -66,6 +67,8 @@ export type Prompt = {
 
 /** A text is taken for the summary that an earlier turn wrote when it is at least this long, in characters. */
 const shortestSummary = 80;
+/** The latest turns, one of which may have written it: each is looked for in the whole request. */
+const summaryTurns = 64;
 
 export class SessionRecord implements SampledItems {
   readonly idPrefix: string;
@@ -118,7 +121,7 @@ export class SessionRecord implements SampledItems {
   /** As the renderer is shown them: answers on the way that were sampled here are as they were sampled. */
   rendered(basis: SampledTurn | null, messages: readonly Message[], tools: ToolSet): readonly Message[] {
     const before = basis === null ? [] : [...seenPrompt(basis), seenAnswer(basis)];
-    const { sampled } = this.#history.find([...before, ...messages], tools);
+    const { sampled } = finish(this.#history.find([...before, ...messages], tools));
     return messages.map((message, at) => sampled.get(before.length + at)?.answer ?? message);
   }
 
@@ -138,34 +141,37 @@ export class SessionRecord implements SampledItems {
   }
 
   /** A conversation where it stands: `messages` as its client has it, `rendered` with sampled answers as they were sampled. */
-  #find(
+  *#find(
     sent: readonly Message[],
     tools: ToolSet,
-  ): Omit<Continuation, "sampled"> & Record<"messages" | "rendered", readonly Message[]> {
+  ): Steps<Omit<Continuation, "sampled"> & Record<"messages" | "rendered", readonly Message[]>> {
     const ordered = inCallOrder(sent);
-    const { sampled, ...place } = this.#history.find(ordered, tools);
+    const { sampled, ...place } = yield* this.#history.find(ordered, tools);
     const calls = new Map([...sampled].map(([at, { action }]) => [at, action.toolCalls]));
     const messages = withSampledIds(ordered, calls);
     return { ...place, messages, rendered: messages.map((message, at) => sampled.get(at)?.answer ?? message) };
   }
 
   /** Tokens of the prompt that this request would have. */
-  countTokens(request: GatewayRequest): number {
+  *countTokens(request: GatewayRequest): Steps<number> {
     const tools = this.#history.toolSet(request.tools);
-    const { basis, covered, rendered } = this.#find(request.messages, tools);
+    const { basis, covered, rendered } = yield* this.#find(request.messages, tools);
     const newMessages = rendered.slice(covered);
-    const bridged = basis === null ? null : this.#bridge(basis, tools, newMessages);
+    const bridged = basis === null ? null : yield* this.#bridge(basis, tools, newMessages);
     if (basis !== null && bridged?.type === "extended") return basis.length + bridged.tokens.length;
     const all = [...(basis === null ? [] : conversationOf(basis)), ...newMessages];
-    return this.#renderAll(all, tools).tokens.length;
+    return (yield* this.#renderAll(all, tools)).tokens.length;
   }
 
-  /** The prompt of a request. Throws a `GatewayError` for one that cannot be sampled. */
-  prompt({
+  /**
+   * The prompt of a request, in steps that change nothing; what they give takes the prompt's place in the record. Throws a
+   * `GatewayError` for one that cannot be sampled.
+   */
+  *prompt({
     messages: sent,
     tools: definitions,
     promptTokens,
-  }: Pick<GatewayRequest, "messages" | "tools" | "promptTokens">): Prompt {
+  }: Pick<GatewayRequest, "messages" | "tools" | "promptTokens">): Steps<() => Prompt> {
     const tools = this.toolSet(definitions);
     if (promptTokens !== null) return this.#promptOf(promptTokens, tools);
     if (sent.at(-1)?.role === "assistant") {
@@ -175,13 +181,13 @@ export class SessionRecord implements SampledItems {
         { param: "messages" },
       );
     }
-    const { basis, covered, known, hasOtherTools, messages, rendered: all } = this.#find(sent, tools);
+    const { basis, covered, known, hasOtherTools, messages, rendered: all } = yield* this.#find(sent, tools);
     if (basis === null) {
       const whole = { basis, messages, tools, rendered: messages };
-      if (this.#byTurn.size === 0) return this.#renderWhole(whole, null);
-      const continues = this.#summaryIn(messages);
+      if (this.#byTurn.size === 0) return yield* this.#renderWhole(whole, null);
+      const continues = yield* this.#summaryIn(messages);
       const reason = continues === null ? this.#rootReason(whole, { known, hasOtherTools }) : "compaction";
-      return this.#renderWhole(
+      return yield* this.#renderWhole(
         { ...whole, rendered: all },
         {
           reason,
@@ -190,24 +196,26 @@ export class SessionRecord implements SampledItems {
         },
       );
     }
-    basis.isDelivered = true;
     const newMessages = messages.slice(covered);
     const added = { basis, tools, messages: newMessages, rendered: all.slice(covered) };
-    const bridged = this.#bridge(basis, tools, added.rendered);
+    const bridged = yield* this.#bridge(basis, tools, added.rendered);
     if (bridged?.type !== "extended") {
       const sentence = bridged?.reason ?? "the chat template cannot write the new messages where they stand";
-      return this.#renderWhole(added, { reason: "template-rewrites", sentence, continues: null });
+      return yield* this.#renderWhole(added, { reason: "template-rewrites", sentence, continues: null });
     }
-    const buffer = this.#claim(basis);
-    const observedFrom = buffer.length;
-    this.#checkExtends(buffer, basis);
-    buffer.append(bridged.tokens);
-    const reason = !basis.isContinued ? null : known === messages.length ? "sampled-again" : "history-edited";
-    this.#countBranch(reason);
-    const { spelledTokens, deviation } = bridged;
-    return {
-      ...{ ...added, buffer, observedFrom, parent: basis.turn.index, continues: null },
-      facts: { spelledTokens, deviation, rewriteReason: reason === null ? null : sentenceOf(reason, known) },
+    return () => {
+      basis.isDelivered = true;
+      const buffer = this.#claim(basis);
+      const observedFrom = buffer.length;
+      this.#checkExtends(buffer, basis);
+      buffer.append(bridged.tokens);
+      const reason = !basis.isContinued ? null : known === messages.length ? "sampled-again" : "history-edited";
+      this.#countBranch(reason);
+      const { spelledTokens, deviation } = bridged;
+      return {
+        ...{ ...added, buffer, observedFrom, parent: basis.turn.index, continues: null },
+        facts: { spelledTokens, deviation, rewriteReason: reason === null ? null : sentenceOf(reason, known) },
+      };
     };
   }
 
@@ -219,7 +227,7 @@ export class SessionRecord implements SampledItems {
     const isFirst = basis === null ? this.#byTurn.size === 0 || parent !== null : !basis.isContinued;
     if (isFirst || facts.rewriteReason !== null) return facts;
     const all = basis === null ? messages : [...seenPrompt(basis), seenAnswer(basis), ...messages];
-    const place = this.#history.find(all, tools);
+    const place = finish(this.#history.find(all, tools));
     if (basis !== null) this.counters.extended--;
     const again = place.known === all.length ? "sampled-again" : "history-edited";
     const reason = basis === null ? this.#rootReason({ messages, tools }, place) : again;
@@ -242,50 +250,61 @@ export class SessionRecord implements SampledItems {
   }
 
   /** A prompt that a program rendered for itself: it continues the longest part of the record that it begins with. */
-  #promptOf(tokens: Uint32Array, tools: ToolSet): Prompt {
+  #promptOf(tokens: Uint32Array, tools: ToolSet): () => Prompt {
     const { vocabularySize } = this.#renderer;
     if (tokens.some((id) => id >= vocabularySize)) {
       const message = `Cannot serve the request: the model knows ids below ${vocabularySize}.`;
       throw new GatewayError("invalid-request", message, { param: "prompt" });
     }
-    const shared = this.#sharedPrefix(tokens);
-    const reason = this.turns.length === 0 || shared !== null ? null : "another-conversation";
-    this.#countBranch(reason);
-    return {
-      ...{ basis: null, messages: [], rendered: [], tools, continues: null, buffer: TokenBuffer.from(tokens) },
-      parent: shared?.index ?? null,
-      observedFrom: shared?.length ?? 0,
-      facts: { spelledTokens: 0, deviation: null, rewriteReason: reason === null ? null : sentenceOf(reason, 0) },
+    return () => {
+      const shared = this.#sharedPrefix(tokens);
+      const reason = this.turns.length === 0 || shared !== null ? null : "another-conversation";
+      this.#countBranch(reason);
+      return {
+        ...{ basis: null, messages: [], rendered: [], tools, continues: null, buffer: TokenBuffer.from(tokens) },
+        parent: shared?.index ?? null,
+        observedFrom: shared?.length ?? 0,
+        facts: { spelledTokens: 0, deviation: null, rewriteReason: reason === null ? null : sentenceOf(reason, 0) },
+      };
     };
   }
 
   /** `null`: the template refuses. */
-  #bridge(basis: SampledTurn, tools: ToolSet, newMessages: readonly Message[]): BridgeResult | null {
+  #bridge(basis: SampledTurn, tools: ToolSet, newMessages: readonly Message[]): Steps<BridgeResult | null> {
+    const { inSteps } = this.#renderer;
     const messages = conversationOf(basis);
-    const lastAction = basis.turn.sampledTokens;
-    return unlessRefused(() => this.#renderer.bridge({ messages, tools: tools.tools, lastAction, newMessages }));
+    const input = { messages, tools: tools.tools, lastAction: basis.turn.sampledTokens, newMessages };
+    return unlessRefused(inSteps?.bridge(input) ?? oneStep(() => this.#renderer.bridge(input)));
+  }
+
+  #render(messages: readonly Message[], { tools }: ToolSet): Steps<RenderedPrompt> {
+    const { inSteps } = this.#renderer;
+    return inSteps?.renderPrompt(messages, tools) ?? oneStep(() => this.#renderer.renderPrompt(messages, tools));
   }
 
   /** `why`: of a branch; `null`: the session begins. */
-  #renderWhole(
+  *#renderWhole(
     added: Pick<Prompt, "basis" | "messages" | "tools" | "rendered">,
     why: { readonly reason: BranchReason; readonly sentence: string; readonly continues: number | null } | null,
-  ): Prompt {
+  ): Steps<() => Prompt> {
     const messages = [...(added.basis === null ? [] : conversationOf(added.basis)), ...added.rendered];
-    const rendered = this.#renderAll(messages, added.tools);
-    const shared = why === null ? null : this.#sharedPrefix(rendered.tokens);
-    if (why !== null) this.#countBranch(why.reason);
-    return {
-      ...{ ...added, buffer: TokenBuffer.from(rendered.tokens), continues: why?.continues ?? null },
-      parent: shared?.index ?? null,
-      observedFrom: shared?.length ?? 0,
-      facts: { spelledTokens: rendered.spelledTokens, deviation: null, rewriteReason: why?.sentence ?? null },
+    const rendered = yield* this.#renderAll(messages, added.tools);
+    return () => {
+      if (added.basis !== null) added.basis.isDelivered = true;
+      const shared = why === null ? null : this.#sharedPrefix(rendered.tokens);
+      if (why !== null) this.#countBranch(why.reason);
+      return {
+        ...{ ...added, buffer: TokenBuffer.from(rendered.tokens), continues: why?.continues ?? null },
+        parent: shared?.index ?? null,
+        observedFrom: shared?.length ?? 0,
+        facts: { spelledTokens: rendered.spelledTokens, deviation: null, rewriteReason: why?.sentence ?? null },
+      };
     };
   }
 
   /** Templates that take system messages at the beginning alone are shown them there. Throws a `GatewayError`. */
-  #renderAll(messages: readonly Message[], { tools }: ToolSet): RenderedPrompt {
-    const rendered = unlessRefused(() => this.#renderer.renderPrompt(messages, tools));
+  *#renderAll(messages: readonly Message[], tools: ToolSet): Steps<RenderedPrompt> {
+    const rendered = yield* unlessRefused(this.#render(messages, tools));
     if (rendered !== null) return rendered;
     const system = messages.filter(({ role }) => role === "system").map(({ content }) => content);
     const moved: Message[] = [
@@ -293,7 +312,7 @@ export class SessionRecord implements SampledItems {
       ...messages.filter(({ role }) => role !== "system"),
     ];
     try {
-      return this.#renderer.renderPrompt(moved, tools);
+      return yield* this.#render(moved, tools);
     } catch (error) {
       const { message } = attribute(error, "renderer").failure;
       throw new GatewayError("invalid-request", `Cannot render the conversation: ${message}`, { cause: error });
@@ -303,11 +322,15 @@ export class SessionRecord implements SampledItems {
   /** Where a rendered prompt begins as the record does, so that shared tokens are stored once. */
   #sharedPrefix(tokens: Uint32Array): { readonly index: number; readonly length: number } | null {
     let longest: { readonly index: number; readonly length: number } | null = null;
-    for (const turn of this.turns) {
-      const length = lengthOf(this.turns, turn);
-      if (length > tokens.length || length <= (longest?.length ?? 0)) continue;
-      const sequence = turnSequence({ turns: this.turns }, turn.index);
-      if (sequence.every((id, place) => tokens[place] === id)) longest = { index: turn.index, length };
+    /** Tokens up to the end of each turn that the prompt begins with. Parents stand before their children. */
+    const lengths = new Map<number, number>();
+    for (const { index, parent, observationTokens, sampledTokens } of this.turns) {
+      const start = parent === null ? 0 : lengths.get(parent);
+      const middle = start === undefined ? null : endOfPart(tokens, observationTokens, start);
+      const length = middle === null ? null : endOfPart(tokens, sampledTokens, middle);
+      if (length === null) continue;
+      lengths.set(index, length);
+      if (length > (longest?.length ?? 0)) longest = { index, length };
     }
     return longest;
   }
@@ -332,11 +355,12 @@ export class SessionRecord implements SampledItems {
     );
   }
 
-  #summaryIn(messages: readonly Message[]): number | null {
+  *#summaryIn(messages: readonly Message[]): Steps<number | null> {
     const shown = messages.filter(({ role }) => role !== "assistant").map(({ content }) => content);
-    for (const { action, turn } of [...this.#byTurn.values()].toReversed()) {
+    for (const { action, turn } of [...this.#byTurn.values()].slice(-summaryTurns).toReversed()) {
       const text = action.content.trim();
       if (text.length >= shortestSummary && shown.some((content) => content.includes(text))) return turn.index;
+      yield;
     }
     return null;
   }
@@ -377,10 +401,22 @@ function lengthOf(turns: readonly Turn[], turn: Turn): number {
   return length;
 }
 
+/** Where a part ends that stands at a place of the whole; `null`: it does not stand there. */
+function endOfPart(whole: Uint32Array, part: Uint32Array, start: number): number | null {
+  const end = start + part.length;
+  return end <= whole.length && part.every((id, place) => whole[start + place] === id) ? end : null;
+}
+
+// A renderer of others may do its work at once.
+// oxlint-disable-next-line require-yield
+function* oneStep<T>(run: () => T): Steps<T> {
+  return run();
+}
+
 /** `null` where the chat template refuses. */
-function unlessRefused<T>(run: () => T): T | null {
+function* unlessRefused<T>(steps: Steps<T>): Steps<T | null> {
   try {
-    return run();
+    return yield* steps;
   } catch (error) {
     // A token beyond the vocabulary is nobody's chat template.
     if (error instanceof AttributedError) throw error;

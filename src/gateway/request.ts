@@ -1,6 +1,7 @@
 // What a client of the gateway requests and what it is answered, in whatever dialect it speaks, and the errors between them.
 // A dialect (`dialects/`) reads its own wire format into these types and writes it back out of them.
 
+import type { z } from "zod";
 import type { Finish, Message, ParsedAction, SamplingParams, Tool } from "../core/index.ts";
 
 export const dialectNames = ["chat", "messages", "responses", "completions"] as const;
@@ -163,7 +164,9 @@ export interface AnswerStream {
 
 export interface Dialect {
   readonly name: DialectName;
-  /** Throws a `GatewayError` for a body that cannot be served. */
+  /** Fields of the body that may be very long lists, and the schema of their items. */
+  readonly lists: Readonly<Record<string, z.ZodType>>;
+  /** `body`: with its long lists read (`readLists`). Throws a `GatewayError` for a body that cannot be served. */
   read(body: unknown, items: SampledItems): GatewayRequest;
   /** The body of an answer that is not streamed, as JSON. */
   whole(answer: GatewayAnswer, request: GatewayRequest): string;

@@ -6,7 +6,6 @@
 
 import {
   attribute,
-  AttributedError,
   type Attempt,
   type Engine,
   type Episode,
@@ -22,11 +21,13 @@ import {
 import type { Clock } from "../lib/clock.ts";
 import { DeadlineRunner } from "../lib/deadline.ts";
 import { deriveSeed } from "../lib/random.ts";
+import { type Steps, takeTurns } from "../lib/steps.ts";
 import type { JsonObject } from "../python-semantics/json/index.ts";
 import { resolveOptions, sampleTurn } from "../rollout/index.ts";
 import { makeTurn } from "../trajectories/index.ts";
 import { OpenFaults } from "./open-faults.ts";
 import { endedEpisode } from "./session-episode.ts";
+import { engineError, recorded } from "./session-errors.ts";
 import { spentLimit } from "./session-room.ts";
 import { samplingOfCall } from "./session-sampling.ts";
 import type { SessionSettings } from "./session-settings.ts";
@@ -99,6 +100,8 @@ export class Session {
   readonly #record: SessionRecord;
   readonly #events: EpisodeEvent[] = [];
   readonly #open = new OpenCalls<CallAnswer>();
+  /** Calls whose prompts are being rendered, by the digests of their requests. */
+  readonly #beginning = new Map<string, Promise<SessionCall>>();
   readonly #controller = new AbortController();
   /** Of every call, but for its sampling. */
   readonly #options: ReturnType<typeof resolveOptions>;
@@ -219,25 +222,37 @@ export class Session {
   }
 
   /** Tokens of the prompt that this request would have. Throws a `GatewayError` for one that cannot be rendered. */
-  countTokens(request: GatewayRequest): number {
+  countTokens(request: GatewayRequest): Steps<number> {
     return this.#record.countTokens(request);
   }
 
   /** Renders the prompt of a request, and begins to sample. Throws a `GatewayError` for what cannot be sampled. */
-  begin(
+  async begin(request: GatewayRequest, call: Pick<RunningCall, "dialect" | "digest">): Promise<SessionCall> {
+    const { digest } = call;
+    // The same request is rendered once.
+    await this.#beginning.get(digest)?.catch(() => undefined);
+    const beginning = this.#begin(request, call).finally(() => this.#beginning.delete(digest));
+    this.#beginning.set(digest, beginning);
+    return beginning;
+  }
+
+  async #begin(
     request: GatewayRequest,
-    { dialect, digest }: { readonly dialect: DialectName; readonly digest: string },
-  ): SessionCall {
-    if (this.#isEnded) throw sessionEnded(this.settings.id);
-    const known = this.#open.find(digest);
-    if (known !== null) {
-      this.#replayed++;
-      return this.#readBy(known);
-    }
-    this.#checkRoom();
+    { dialect, digest }: Pick<RunningCall, "dialect" | "digest">,
+  ): Promise<SessionCall> {
+    const before = this.#admit(digest);
+    if (before !== null) return before;
+    const generation = this.#generation;
+    const claim = await takeTurns(this.#record.prompt(request), this.#controller.signal).catch((error: unknown) => {
+      throw this.#isEnded ? sessionEnded(this.settings.id) : error;
+    });
+    // Other calls of the session were served meanwhile.
+    if (generation !== this.#generation) throw sessionEnded(this.settings.id);
+    const known = this.#admit(digest);
+    if (known !== null) return known;
     const number = this.#calls;
     const { sampling, stop, unused } = samplingOfCall(request, this.settings, number);
-    const prompt = this.#record.prompt(request);
+    const prompt = claim();
     this.#calls++;
     this.#unused.count(request, unused);
     this.#running++;
@@ -258,6 +273,18 @@ export class Session {
       .finally(() => deltas.end())
       .catch(() => undefined);
     return this.#readBy(open);
+  }
+
+  /** The answer to this very request, where it is known; `null`: it is to be sampled. Throws a `GatewayError` where it cannot be. */
+  #admit(digest: string): SessionCall | null {
+    if (this.#isEnded) throw sessionEnded(this.settings.id);
+    const known = this.#open.find(digest);
+    if (known === null) {
+      this.#checkRoom();
+      return null;
+    }
+    this.#replayed++;
+    return this.#readBy(known);
   }
 
   /** The program begins again: nothing of what was sampled so far is trained. `session`: how it is opened now. */
@@ -435,18 +462,11 @@ export class Session {
 
   #gatewayError(error: unknown, promptTokens: number, messages: GatewayRequest["messages"]): GatewayError {
     if (this.#isEnded) return sessionEnded(this.settings.id);
-    const { failure } = attribute(error, "engine");
-    const { code, message, retryable } = failure;
-    if (code === "context-length") {
-      this.limit = "context_length";
-      const most = this.settings.episode.limits?.maxContextTokens ?? null;
-      const context = most === null ? null : { tokens: promptTokens, most };
-      return new GatewayError("context-length", message, { context, cause: error });
-    }
-    this.#faults.add(failure, messages);
-    if (!retryable) return new GatewayError("engine-failed", message, { cause: error });
-    const afterMs = error instanceof AttributedError ? error.retryAfterMs : null;
-    return new GatewayError("overloaded", message, { retryAfterMs: afterMs ?? 2000, cause: error });
+    const most = this.settings.episode.limits?.maxContextTokens ?? null;
+    const fault = engineError(error, { tokens: promptTokens, most });
+    if (fault.code === "context-length") this.limit = "context_length";
+    else this.#faults.add(attribute(error, "engine").failure, messages);
+    return fault;
   }
 
   async #emit(event: EpisodeEvent): Promise<void> {
@@ -455,15 +475,4 @@ export class Session {
   }
 }
 
-async function recorded(recording: Promise<unknown>): Promise<void> {
-  try {
-    await recording;
-  } catch (error) {
-    const { message } = attribute(error, "store").failure;
-    throw new GatewayError("overloaded", message, { retryAfterMs: 5000, cause: error });
-  }
-}
-
-function seconds(): number {
-  return Math.floor(Date.now() / 1000);
-}
+const seconds = (): number => Math.floor(Date.now() / 1000);

@@ -30,6 +30,19 @@ export function copyIds(from: ArrayLike<number>, length = from.length): Uint32Ar
   return ids;
 }
 
+/** All of them in one array. */
+export function joinIds(parts: readonly Uint32Array[]): Uint32Array {
+  let length = 0;
+  for (const part of parts) length += part.length;
+  const ids = smallUint32Array(length);
+  let at = 0;
+  for (const part of parts) {
+    ids.set(part, at);
+    at += part.length;
+  }
+  return ids;
+}
+
 function take(bytes: number): number {
   if (used + bytes > slabBytes) {
     slab = new ArrayBuffer(slabBytes);

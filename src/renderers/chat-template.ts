@@ -1,6 +1,7 @@
 // What a chat template is: messages in, text out. A pure function over lossless JSON in the OpenAI wire shape. Not a renderer:
 // it knows no tokens and no history policy.
 
+import type { Steps } from "../lib/steps.ts";
 import type { JsonObject, JsonValue } from "../python-semantics/json/index.ts";
 
 export type TemplateInput = {
@@ -35,7 +36,11 @@ export type TemplateSegment = {
 };
 
 /** Renders one conversation. Throws a {@link ChatTemplateError} where the Jinja program raises. */
-export type ChatTemplate = (input: TemplateInput) => readonly TemplateSegment[];
+export type ChatTemplate = {
+  (input: TemplateInput): readonly TemplateSegment[];
+  /** The same in steps, for a conversation that may be very long. */
+  readonly inSteps: (input: TemplateInput) => Steps<readonly TemplateSegment[]>;
+};
 
 export function segmentsText(segments: readonly TemplateSegment[]): string {
   return segments.map((segment) => segment.text).join("");

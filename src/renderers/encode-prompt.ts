@@ -3,6 +3,7 @@
 // tokens are recognised, for every family and every template.
 
 import type { LiteralEncoding, Message, MessageSpan, TextRange, Tokenizer } from "../core/index.ts";
+import { type Steps, stepItems } from "../lib/steps.ts";
 import { segmentsText, type TemplateSegment } from "./chat-template.ts";
 
 export type EncodedSegments = LiteralEncoding & {
@@ -20,23 +21,35 @@ export type EncodeSegmentsOptions = {
   readonly from: number;
 };
 
-export function encodeSegments(segments: readonly TemplateSegment[], options: EncodeSegmentsOptions): EncodedSegments {
+export function* encodeSegments(
+  segments: readonly TemplateSegment[],
+  options: EncodeSegmentsOptions,
+): Steps<EncodedSegments> {
   const { messages, tokenizer, controlTokens, from } = options;
   const text = segmentsText(segments).slice(from);
-  const literal = controlTokens === "text" ? literalRanges(segments, messages, from) : [];
+  const literal = controlTokens === "text" ? yield* literalRanges(segments, messages, from) : [];
+  // A short text is encoded at once: what is remembered of earlier ones counts more than a pause.
+  if (text.length > shortText && tokenizer.encodeInSteps !== undefined) {
+    yield;
+    return { text, literal, ...(yield* tokenizer.encodeInSteps(text, literal)) };
+  }
   if (literal.length === 0) return { text, literal, tokens: tokenizer.encode(text), spelledTokens: 0 };
   return { text, literal, ...tokenizer.encodeLiteral(text, literal) };
 }
 
-function literalRanges(
+/** Characters that are encoded in some milliseconds. */
+const shortText = 32_768;
+
+function* literalRanges(
   segments: readonly TemplateSegment[],
   messages: readonly Message[],
   from: number,
-): readonly TextRange[] {
+): Steps<readonly TextRange[]> {
   const ranges: { start: number; end: number }[] = [];
   let end = -from;
   let newest = 0;
-  for (const segment of segments) {
+  for (const [place, segment] of segments.entries()) {
+    if (place % stepItems === stepItems - 1) yield;
     const start = Math.max(0, end);
     end += segment.text.length;
     // What a template takes over into a later message, as the name of a call into its result, is not written as it was sampled.

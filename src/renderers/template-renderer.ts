@@ -1,15 +1,25 @@
 // The renderer of a chat template with what is known of its family: whole prompts by the template, later turns by a bridge that
 // encodes only what is new, actions by the family's parsers. Generated text is never encoded again.
 
-import type { BridgeInput, BridgeResult, Message, RenderedPrompt, Renderer, Tokenizer, Tool } from "../core/index.ts";
+import type {
+  BridgeInput,
+  BridgeResult,
+  Message,
+  MessageSpan,
+  RenderedPrompt,
+  Renderer,
+  Tokenizer,
+  Tool,
+} from "../core/index.ts";
 import { AttributedError, ConfigurationError } from "../core/index.ts";
+import { finish, mapInSteps, type Steps } from "../lib/steps.ts";
 import type { JsonObject } from "../python-semantics/json/index.ts";
 import { heldBack, type ReasoningParser, reasoningParser, toolCallParser } from "../parsers/index.ts";
 import { createActionReader } from "./action-reader.ts";
 import { segmentsText, type TemplateContext, type TemplateSegment } from "./chat-template.ts";
 import { type EncodedSegments, encodeSegments, messageSpans } from "./encode-prompt.ts";
 import { applyPromptEdits, checkPromptEdits, type PromptEdit } from "./prompt-edit.ts";
-import { type RendererFamily, wireMessages } from "./renderer-family.ts";
+import type { RendererFamily } from "./renderer-family.ts";
 import { bundledChatTemplate, compiledTemplate, unlessRefused } from "./template-text.ts";
 
 export type RendererOptions = {
@@ -72,47 +82,55 @@ export function createTemplateRenderer(
   const historyPolicy = policies[family.history];
   const vocabularySize = options.vocabularySize ?? tokenizer.vocabularySize;
 
-  /** The only step that encodes: segments of these messages, or what follows so many characters of them. */
-  const encode = (segments: readonly TemplateSegment[], messages: readonly Message[], from = 0): EncodedSegments => {
-    const encoded = encodeSegments(segments, {
-      messages,
-      tokenizer,
-      controlTokens: options.controlTokens ?? "text",
-      from,
-    });
+  /** The only place that encodes: segments of these messages, or what follows so many characters of them. */
+  function* encode(
+    segments: readonly TemplateSegment[],
+    messages: readonly Message[],
+    from = 0,
+  ): Steps<EncodedSegments> {
+    const controlTokens = options.controlTokens ?? "text";
+    const encoded = yield* encodeSegments(segments, { messages, tokenizer, controlTokens, from });
     if (tokenizer.vocabularySize > vocabularySize) checkVocabulary(encoded.tokens, vocabularySize, tokenizer);
     return encoded;
-  };
+  }
 
-  const render = (messages: readonly Message[], tools: readonly Tool[]): readonly TemplateSegment[] => {
-    const segments = template({
-      messages: wireMessages(family, messages),
+  function* render(messages: readonly Message[], tools: readonly Tool[]): Steps<readonly TemplateSegment[]> {
+    const wire = yield* mapInSteps(family.restate(messages), (message) => family.wire(message));
+    const segments = yield* template.inSteps({
+      messages: wire,
       tools: tools.length === 0 ? family.noTools : tools.map((tool) => tool.definition),
       addGenerationPrompt: true,
       kwargs,
       context,
     });
     return applyPromptEdits(segments, edits);
-  };
+  }
   // A template that refuses a single question is refused when the renderer is made.
   const actionPrompt = unlessRefused(
     chatTemplate,
     () => {
       checkPromptEdits({ family, template, context }, edits);
-      return generationPrompt(render);
+      return generationPrompt(finish(render([{ role: "user", content: "?" }], [])));
     },
     "it refuses a question: ",
   );
 
-  const renderPrompt = (messages: readonly Message[], tools: readonly Tool[]): RenderedPrompt => {
-    const segments = render(messages, tools);
-    const { text, literal, tokens, spelledTokens } = encode(segments, messages);
-    const spans = messageSpans(
-      { segments, text, literal, tokens },
-      { tokenizer, startToken: family.startToken, messageCount: messages.length },
-    );
-    return { tokens, text, spans, spelledTokens };
-  };
+  function* renderPrompt(messages: readonly Message[], tools: readonly Tool[]): Steps<RenderedPrompt> {
+    const segments = yield* render(messages, tools);
+    const { text, literal, tokens, spelledTokens } = yield* encode(segments, messages);
+    const { startToken } = family;
+    let spans: readonly MessageSpan[] | null = null;
+    return {
+      tokens,
+      text,
+      // Found when they are read: that costs as much as encoding, and few read them.
+      get spans() {
+        const prompt = { segments, text, literal, tokens };
+        return (spans ??= messageSpans(prompt, { tokenizer, startToken, messageCount: messages.length }));
+      },
+      spelledTokens,
+    };
+  }
 
   /** The end token where an action lacks it. */
   const missingEnd = (lastAction: Uint32Array): string =>
@@ -125,10 +143,10 @@ export function createTemplateRenderer(
   };
 
   /** New messages after an action, rendered behind a stand-in for the history: costs what is new, however long that is. */
-  const append = ({ messages, lastAction, newMessages }: BridgeInput): BridgeResult => {
+  function* append({ messages, lastAction, newMessages }: BridgeInput): Steps<BridgeResult> {
     const standIn = family.standIn(messages);
     const shown = [...standIn, ...newMessages];
-    const segments = render(shown, []);
+    const segments = yield* render(shown, []);
     const { end, moved } = historyEnd(segments, standIn.length);
     if (moved !== null) {
       const place = messages.length + moved - standIn.length;
@@ -139,7 +157,7 @@ export function createTemplateRenderer(
       source: "template",
       text: missingEnd(lastAction) + family.closing,
     };
-    const { tokens, spelledTokens } = encode([ending, ...segments.slice(end + 1)], shown);
+    const { tokens, spelledTokens } = yield* encode([ending, ...segments.slice(end + 1)], shown);
     // Where an action ends with the token that opens the next message, that token has been sampled already.
     const last = lastAction.at(-1);
     const isOpened = endId === null && tokens.length > 0 && tokens[0] === last;
@@ -152,26 +170,27 @@ export function createTemplateRenderer(
       };
     }
     return { type: "extended", tokens: isOpened ? tokens.subarray(1) : tokens, spelledTokens, deviation };
-  };
+  }
 
   /** Extends exactly when the template, given the new messages, still writes all that the policy saw and sampled. */
-  const extendOrRefuse = ({ messages, tools, lastAction, newMessages }: BridgeInput): BridgeResult => {
-    const before = segmentsText(render(messages.slice(0, -1), tools));
+  function* extendOrRefuse({ messages, tools, lastAction, newMessages }: BridgeInput): Steps<BridgeResult> {
+    const before = segmentsText(yield* render(messages.slice(0, -1), tools));
     const seen = before + tokenizer.decode(lastAction);
     const shown = [...messages, ...newMessages];
-    const segments = render(shown, tools);
+    const segments = yield* render(shown, tools);
     const after = segmentsText(segments);
     const ended = seen + missingEnd(lastAction);
     if (after.startsWith(ended)) {
-      const { tokens, spelledTokens } = encode(segments, shown, seen.length);
+      const { tokens, spelledTokens } = yield* encode(segments, shown, seen.length);
       return { type: "extended", tokens, spelledTokens, deviation: null };
     }
     return { type: "refused", reason: rewriteReason(family.name, segments, ended) };
-  };
+  }
 
   const calls = options.toolCallParser === undefined ? family.toolCallParser : toolCallParser(options.toolCallParser);
   const reasoning = chosenReasoningParser(options.reasoningParser, family.reasoningParser);
   const { parseMode = "tokens", repair = false } = options;
+  const bridge = historyPolicy === "branch" ? extendOrRefuse : append;
 
   return {
     family: family.name,
@@ -179,8 +198,9 @@ export function createTemplateRenderer(
     stopTokenIds,
     vocabularySize,
     parsers: { toolCalls: calls.name, reasoning: reasoning?.name ?? null, mode: parseMode, repair },
-    renderPrompt,
-    bridge: historyPolicy === "branch" ? extendOrRefuse : append,
+    renderPrompt: (messages, tools) => finish(renderPrompt(messages, tools)),
+    bridge: (input) => finish(bridge(input)),
+    inSteps: { renderPrompt, bridge },
     parseAction: createActionReader({
       tokenizer,
       stopTokenIds,
@@ -222,10 +242,7 @@ export function historyEnd(
 }
 
 /** What the template writes before an action. */
-function generationPrompt(
-  render: (messages: readonly Message[], tools: readonly Tool[]) => readonly TemplateSegment[],
-): string {
-  const segments = render([{ role: "user", content: "?" }], []);
+function generationPrompt(segments: readonly TemplateSegment[]): string {
   return segmentsText(segments.slice(segments.findLastIndex(({ message }) => message !== null) + 1));
 }
 

@@ -33,6 +33,28 @@ export function isControlToken({ content }: { readonly content: string }): boole
 /** Ranges in which no control token is recognised, in order and without overlaps, and how many were spelled out there. */
 export type LiteralScan = { readonly ranges: readonly TextRange[]; spelledTokens: number };
 
+/** What a text is cut into: texts, with the place where each begins, and ids, in order. Texts are never empty. */
+export type CutTaker = {
+  readonly text: (text: string, start: number) => void;
+  readonly token: (id: number) => void;
+};
+
+/** How far a text has been cut. */
+export type CutProgress = {
+  /** Where the next added token is looked for. */
+  at: number;
+  /** Everything before this has been taken. */
+  done: number;
+  /** The first literal range that does not end before the last match: matches come in order, so none is looked at twice. */
+  range: number;
+  /** The white space that a token took last: tokens may begin within it, and would look at all of it again. */
+  space: { readonly start: number; readonly end: number };
+};
+
+export function uncut(): CutProgress {
+  return { at: 0, done: 0, range: 0, space: { start: 0, end: 0 } };
+}
+
 /** Cuts a text at the added tokens that it was made for. */
 export class AddedTokenSplitter {
   readonly #tokens = new Map<string, AddedToken>();
@@ -49,47 +71,50 @@ export class AddedTokenSplitter {
     return this.#pattern === null;
   }
 
-  /** Calls `takeText`, with the place where the text begins, and `takeToken` in order; texts are never empty. */
-  split(
+  split(text: string, take: CutTaker, literal: LiteralScan | null = null): void {
+    this.splitSome(text, take, { literal, progress: uncut(), mostMatches: Infinity });
+  }
+
+  /** Cuts on at the next so many matches; true at the end of the text. */
+  splitSome(
     text: string,
-    takeText: (text: string, start: number) => void,
-    takeToken: (id: number) => void,
-    literal: LiteralScan | null = null,
-  ): void {
-    if (this.#pattern === null) {
-      if (text !== "") takeText(text, 0);
-      return;
-    }
+    take: CutTaker,
+    options: { readonly literal: LiteralScan | null; readonly progress: CutProgress; readonly mostMatches: number },
+  ): boolean {
+    const { literal, progress, mostMatches } = options;
     const pattern = this.#pattern;
-    let done = 0;
-    /** The first literal range that does not end before the match. Matches come in order, so no range is looked at twice. */
-    let range = 0;
-    pattern.lastIndex = 0;
-    for (let match = pattern.exec(text); match !== null; match = pattern.exec(text)) {
+    for (let matches = 0; matches < mostMatches; matches++) {
+      if (pattern !== null) pattern.lastIndex = progress.at;
+      const match = pattern?.exec(text) ?? null;
+      if (match === null) {
+        if (progress.done < text.length) take.text(text.slice(progress.done), progress.done);
+        return true;
+      }
+      progress.at = match.index + match[0].length;
       let token = this.#tokens.get(match[0]);
       let start = match.index;
       let end = start + match[0].length;
       if (token === undefined || (token.singleWord && touchesWord(text, start, end))) continue;
-      while (literal !== null && (literal.ranges[range]?.end ?? Infinity) <= start) range++;
-      const touched = literal?.ranges[range];
+      while (literal !== null && (literal.ranges[progress.range]?.end ?? Infinity) <= start) progress.range++;
+      const touched = literal?.ranges[progress.range];
       if (literal !== null && touched !== undefined && touched.start < end && isControlToken(token)) {
         // The beginning may be a token that was not written in literal text.
         token = touched.start <= start ? undefined : this.#longestWithin(text, start, touched.start);
         if (token === undefined) {
           literal.spelledTokens++;
-          pattern.lastIndex = touched.start <= start && end <= touched.end ? end : start + 1;
+          progress.at = touched.start <= start && end <= touched.end ? end : start + 1;
           continue;
         }
         end = start + token.content.length;
-        pattern.lastIndex = end;
+        progress.at = end;
       }
-      if (token.lstrip) while (start > done && space.test(text.charAt(start - 1))) start--;
-      if (token.rstrip) while (end < text.length && space.test(text.charAt(end))) end++;
-      if (done < start) takeText(text.slice(done, start), done);
-      takeToken(token.id);
-      done = end;
+      if (token.lstrip) while (start > progress.done && space.test(text.charAt(start - 1))) start--;
+      if (token.rstrip) end = endOfSpace(text, end, progress);
+      if (progress.done < start) take.text(text.slice(progress.done, start), progress.done);
+      take.token(token.id);
+      progress.done = end;
     }
-    if (done < text.length) takeText(text.slice(done), done);
+    return false;
   }
 
   #longestWithin(text: string, start: number, end: number): AddedToken | undefined {
@@ -101,6 +126,14 @@ export class AddedTokenSplitter {
     }
     return longest;
   }
+}
+
+function endOfSpace(text: string, start: number, progress: CutProgress): number {
+  if (start < progress.space.start || start > progress.space.end) progress.space = { start, end: start };
+  let { end } = progress.space;
+  while (end < text.length && space.test(text.charAt(end))) end++;
+  if (end > progress.space.end) progress.space = { start: progress.space.start, end };
+  return end;
 }
 
 /** The ranges within a part of the text, counted from its beginning. A long prompt has many of both. */

@@ -5,6 +5,7 @@
 
 import type { IncrementalDecoder, LiteralEncoding, TextRange, Tokenizer } from "../core/index.ts";
 import { copyIds } from "../lib/bytes.ts";
+import type { Steps } from "../lib/steps.ts";
 import {
   AddedTokenSplitter,
   type AddedToken,
@@ -15,6 +16,7 @@ import {
 } from "./added-tokens.ts";
 import { ByteMerger } from "./byte-merger.ts";
 import type { ByteTable, MergeTable } from "./byte-table.ts";
+import { encodeInSteps } from "./encode-in-steps.ts";
 import { type NormalForm, normalizeText, type SplitStep, splitText } from "./split-pattern.ts";
 import { decodeUtf8, incompleteTail, Utf8Joiner } from "./utf8-decoder.ts";
 
@@ -128,16 +130,48 @@ export class ByteLevelBpe implements Tokenizer {
   /** Lone surrogates are encoded as U+FFFD. */
   encode(text: string): Uint32Array {
     this.#count = 0;
-    this.#cutBeforeNormalizing.split(replaceLoneSurrogates(text), this.#takeRawText, this.#takeId);
+    this.#cutBeforeNormalizing.split(replaceLoneSurrogates(text), { text: this.#takeRawText, token: this.#takeId });
     return this.#finish();
   }
 
   encodeLiteral(text: string, literal: readonly TextRange[]): LiteralEncoding {
     this.#count = 0;
     const scan = { ranges: literal, spelledTokens: 0 };
-    const take = (part: string, start: number): void => this.#takePartlyLiteral(part, start, scan);
-    this.#cutBeforeNormalizing.split(replaceLoneSurrogates(text), take, this.#takeId, scan);
+    const takeText = (part: string, start: number): void => this.#takePartlyLiteral(part, start, scan);
+    this.#cutBeforeNormalizing.split(replaceLoneSurrogates(text), { text: takeText, token: this.#takeId }, scan);
     return { tokens: this.#finish(), spelledTokens: scan.spelledTokens };
+  }
+
+  encodeInSteps(text: string, literal: readonly TextRange[]): Steps<LiteralEncoding> {
+    /** The scratch is free again when a step ends: others encode between two of them. */
+    const written = (write: () => void): Uint32Array => {
+      this.#count = 0;
+      write();
+      return this.#finish();
+    };
+    return encodeInSteps(replaceLoneSurrogates(text), literal, {
+      cutBeforeNormalizing: this.#cutBeforeNormalizing,
+      cutAfterNormalizing: this.#cutAfterNormalizing,
+      normalize: (part) => this.#normalize(part),
+      steps: this.#definition.steps,
+      encodePart: (part, start, scan) => written(() => this.#takePartlyLiteral(part, start, scan)),
+      encodeText: (part) => written(() => this.#takeText(part)),
+      encodePieces: (pieces) => written(() => pieces.forEach(this.#takePiece)),
+      encodeLongPiece: (piece) => this.#mergeInSteps(piece),
+      spellOut: (ids) =>
+        written(() => {
+          for (const id of ids) this.#takeId(id);
+          this.#spellOut(0);
+        }),
+    });
+  }
+
+  *#mergeInSteps(piece: string): Steps<Uint32Array> {
+    const bytes = encoder.encode(piece);
+    const whole = this.#definition.ignoreMerges ? this.#definition.tokens.find(bytes, 0, bytes.length) : -1;
+    if (whole >= 0) return Uint32Array.of(whole);
+    const ids = new Uint32Array(bytes.length);
+    return ids.slice(0, yield* this.#merger.mergeInSteps(bytes, ids));
   }
 
   #finish(): Uint32Array {
@@ -218,7 +252,7 @@ export class ByteLevelBpe implements Tokenizer {
       return;
     }
     const start = this.#count;
-    this.#cutAfterNormalizing.split(this.#normalize(text), this.#takeText, this.#takeId);
+    this.#cutAfterNormalizing.split(this.#normalize(text), { text: this.#takeText, token: this.#takeId });
     if (isSection) this.#sections.set(text, this.#ids.slice(start, this.#count));
   };
 
@@ -237,7 +271,8 @@ export class ByteLevelBpe implements Tokenizer {
       const normalized = this.#normalize(text);
       const places = normalized === text ? ranges : normalizedRanges(text, ranges, (part) => this.#normalize(part));
       const inner = { ranges: places, spelledTokens: 0 };
-      this.#cutAfterNormalizing.split(normalized, (part) => takeLiteral(part, this.#takeText), this.#takeId, inner);
+      const takeText = (part: string): void => takeLiteral(part, this.#takeText);
+      this.#cutAfterNormalizing.split(normalized, { text: takeText, token: this.#takeId }, inner);
       scan.spelledTokens += inner.spelledTokens;
     }
   }

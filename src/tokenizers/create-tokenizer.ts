@@ -2,8 +2,15 @@
 // regular expressions that are not known is bounded by the clock: JavaScript's engine backtracks, `(a+)+b` takes for ever on
 // some text, and no analysis of patterns is both simple and sound.
 
-import { AttributedError, ConfigurationError, type Tokenizer } from "../core/index.ts";
-import { TimeLimitError, runBounded } from "../lib/deadline.ts";
+import {
+  AttributedError,
+  ConfigurationError,
+  type LiteralEncoding,
+  type TextRange,
+  type Tokenizer,
+} from "../core/index.ts";
+import { TimeLimitError, runBounded, withinTime } from "../lib/deadline.ts";
+import type { Steps } from "../lib/steps.ts";
 import { ByteLevelBpe } from "./byte-level-bpe.ts";
 import { readBpe, NotByteLevelBpe, type PlainObject } from "./read-bpe.ts";
 import { chatSplitPattern } from "./chat-tokenizer.ts";
@@ -100,27 +107,38 @@ function boundTokenizer(tokenizer: Tokenizer, { timeoutMs = maxTimeMs } = {}): T
       for (const end of ["", "\0", "b"]) tokenizer.encode(character.repeat(400) + end);
   }, timeoutMs);
   const { name, vocabularySize } = tokenizer;
+  const tooSlow = (length: number): AttributedError =>
+    new AttributedError({
+      boundary: "renderer",
+      code: "tokenizer-too-slow",
+      message:
+        `Cannot encode or decode with tokenizer "${name}": its regular expressions take more than ` +
+        `${timeoutMs / 1000} seconds for a length of ${length}; give the tokenizer.json that was published with the model.`,
+      retryable: false,
+      cause: null,
+    });
   const within = <T>(length: number, work: () => T): T => {
     try {
       return runBounded(work, timeoutMs);
     } catch (error) {
-      if (!(error instanceof TimeLimitError)) throw error;
-      throw new AttributedError({
-        boundary: "renderer",
-        code: "tokenizer-too-slow",
-        message:
-          `Cannot encode or decode with tokenizer "${name}": its regular expressions take more than ` +
-          `${timeoutMs / 1000} seconds for a length of ${length}; give the tokenizer.json that was published with the model.`,
-        retryable: false,
-        cause: null,
-      });
+      throw error instanceof TimeLimitError ? tooSlow(length) : error;
     }
   };
+  const { encodeInSteps } = tokenizer;
   return {
     name,
     vocabularySize,
     encode: (text) => within(text.length, () => tokenizer.encode(text)),
     encodeLiteral: (text, literal) => within(text.length, () => tokenizer.encodeLiteral(text, literal)),
+    ...(encodeInSteps !== undefined && {
+      *encodeInSteps(text: string, literal: readonly TextRange[]): Steps<LiteralEncoding> {
+        try {
+          return yield* withinTime(encodeInSteps.call(tokenizer, text, literal), timeoutMs);
+        } catch (error) {
+          throw error instanceof TimeLimitError ? tooSlow(text.length) : error;
+        }
+      },
+    }),
     decode: (ids, options) => within(ids.length, () => tokenizer.decode(ids, options)),
     tokenId: (text) => tokenizer.tokenId(text),
     isSpecial: (id) => tokenizer.isSpecial(id),

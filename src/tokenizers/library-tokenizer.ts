@@ -140,15 +140,13 @@ class LibraryTokenizer implements Tokenizer {
     const scan = { ranges: literal, spelledTokens: 0 };
     const ids: number[] = [];
     let sections = 0;
-    this.#cutBeforeNormalizing.split(
-      text,
-      (part, start) => this.#takeText(part, { start, section: sections++, scan, ids }),
-      (id) => {
-        sections++;
-        ids.push(id);
-      },
-      scan,
-    );
+    const takeToken = (id: number): void => {
+      sections++;
+      ids.push(id);
+    };
+    const takeText = (part: string, start: number): void =>
+      this.#takeText(part, { start, section: sections++, scan, ids });
+    this.#cutBeforeNormalizing.split(text, { text: takeText, token: takeToken }, scan);
     return { tokens: Uint32Array.from(ids), spelledTokens: scan.spelledTokens };
   }
 
@@ -156,17 +154,13 @@ class LibraryTokenizer implements Tokenizer {
     const ranges = rangesWithin(scan.ranges, start, text.length);
     const normalize = (part: string): string => this.#model.normalizer?.(part) ?? part;
     const inner = { ranges: normalizedRanges(text, ranges, normalize), spelledTokens: 0 };
-    this.#cutAfterNormalizing.split(
-      normalize(text),
-      (part) => {
-        for (const id of this.#merge(part, section)) {
-          if (ranges.length > 0 && this.#controlIds.has(id)) ids.push(...this.#spellOut(id));
-          else ids.push(id);
-        }
-      },
-      (id) => ids.push(id),
-      inner,
-    );
+    const takeText = (part: string): void => {
+      for (const id of this.#merge(part, section)) {
+        if (ranges.length > 0 && this.#controlIds.has(id)) ids.push(...this.#spellOut(id));
+        else ids.push(id);
+      }
+    };
+    this.#cutAfterNormalizing.split(normalize(text), { text: takeText, token: (id) => void ids.push(id) }, inner);
     scan.spelledTokens += inner.spelledTokens;
   }
 

@@ -4,6 +4,8 @@
 // Oniguruma folds "ſ" to "s" and the Kelvin sign to "k"), `\s` (JavaScript's has U+FEFF and lacks U+0085), `.`, and
 // escapes that the `u` flag forbids.
 
+import type { Steps } from "../lib/steps.ts";
+
 const generalCategory = /^(?:L[ultmo]?|M[nce]?|N[dlo]?|P[cdseifo]?|S[mcko]?|Z[slp]?)$/;
 const scripts = new Set(["Arabic", "Cyrillic", "Devanagari", "Greek", "Han", "Hangul", "Hebrew", "Hiragana", "Katakana", "Latin", "Thai"]); // prettier-ignore
 /** Pairs that one character folds to ("ß" to "ss", "ﬁ" to "fi"), which single-letter classes cannot express. */
@@ -141,22 +143,65 @@ export type SplitStep = {
 
 /** Calls `take` with each piece in order. The pieces of one text are never empty. */
 export function splitText(text: string, steps: readonly SplitStep[], take: (piece: string) => void): void {
-  applyStep(text, steps, 0, take);
+  splitFrom(text, steps, 0, take);
 }
 
-function applyStep(text: string, steps: readonly SplitStep[], index: number, take: (piece: string) => void): void {
+function splitFrom(text: string, steps: readonly SplitStep[], index: number, take: (piece: string) => void): void {
   const step = steps[index];
   if (step === undefined) {
     if (text !== "") take(text);
     return;
   }
   const last = index + 1 === steps.length;
-  const pass = last ? take : (piece: string): void => applyStep(piece, steps, index + 1, take);
-  const { pattern, keep } = step;
-  const length = text.length;
-  let gapStart = 0;
-  let at = 0;
-  while (at < length) {
+  const pass = last ? take : (piece: string): void => splitFrom(piece, steps, index + 1, take);
+  cutOn(text, step, { at: 0, gapStart: 0 }, { until: text.length, pass });
+}
+
+/** Longer texts are cut in several steps; shorter ones take some milliseconds at most. */
+export const longText = 32_768;
+
+/** Takes the pieces of a long text in order: many short ones at a time, and each long one in steps of its own. */
+export type PieceTaker = {
+  readonly short: (pieces: readonly string[]) => void;
+  readonly long: (piece: string) => Steps<void>;
+};
+
+/** The same in steps, for a long text. */
+export function* splitInSteps(text: string, steps: readonly SplitStep[], take: PieceTaker, index = 0): Steps<void> {
+  const step = steps[index];
+  if (step === undefined) return yield* take.long(text);
+  const position = { at: 0, gapStart: 0 };
+  while (position.gapStart < text.length) {
+    const parts: string[] = [];
+    cutOn(text, step, position, { until: position.at + longText, pass: (part) => void parts.push(part) });
+    let pieces: string[] = [];
+    for (const part of parts) {
+      if (part.length <= longText) {
+        splitFrom(part, steps, index + 1, (piece) => void pieces.push(piece));
+      } else {
+        take.short(pieces);
+        pieces = [];
+        yield* splitInSteps(part, steps, take, index + 1);
+      }
+    }
+    take.short(pieces);
+    yield;
+  }
+}
+
+/** Where the pattern is tried next, and where the text begins that has not been passed. */
+type CutPosition = { at: number; gapStart: number };
+
+/** Cuts on until a place in the text; at its end all of it has been passed. */
+function cutOn(
+  text: string,
+  { pattern, keep }: SplitStep,
+  position: CutPosition,
+  { until, pass }: { readonly until: number; readonly pass: (piece: string) => void },
+): void {
+  const { length } = text;
+  let { at, gapStart } = position;
+  while (at < until && at < length) {
     pattern.lastIndex = at;
     if (!pattern.test(text)) {
       at += characterLength(text, at);
@@ -170,7 +215,11 @@ function applyStep(text: string, steps: readonly SplitStep[], index: number, tak
     // An empty match is a boundary and nothing more.
     at = end > at ? end : at + characterLength(text, at);
   }
-  if (gapStart < length && keep !== "matches") pass(text.slice(gapStart));
+  if (at >= length) {
+    if (gapStart < length && keep !== "matches") pass(text.slice(gapStart));
+    gapStart = length;
+  }
+  [position.at, position.gapStart] = [at, gapStart];
 }
 
 function characterLength(text: string, at: number): number {

@@ -16,6 +16,7 @@ import {
   commonShape,
   contentSchema,
   limitSchema,
+  longList,
   makeTool,
   optional,
   readText,
@@ -60,8 +61,8 @@ const openAiShape = {
   ...commonShape,
 };
 const chatSchema = z.looseObject({
-  messages: z.array(messageSchema).min(1),
-  tools: optional(z.array(toolSchema)),
+  messages: longList(messageSchema).min(1),
+  tools: optional(longList(toolSchema)),
   tool_choice: z.unknown().optional(),
   parallel_tool_calls: optional(z.boolean()),
   max_completion_tokens: limitSchema,
@@ -70,6 +71,7 @@ const chatSchema = z.looseObject({
 
 export const chatDialect: Dialect = {
   name: "chat",
+  lists: { messages: messageSchema, tools: toolSchema },
   read: (raw) => {
     const checked = checkFields("chat", raw);
     const body = readBody(chatSchema, raw);
@@ -218,6 +220,7 @@ const completionsSchema = z.looseObject({ prompt: z.union([z.string(), z.array(z
 
 export const completionsDialect: Dialect = {
   name: "completions",
+  lists: {},
   read: (raw) => {
     const checked = checkFields("completions", raw);
     const body = readBody(completionsSchema, raw);

@@ -4,8 +4,26 @@
 import { z } from "zod";
 import { type AssistantMessage, type Tool, toolFromDefinition } from "../../core/index.ts";
 import { fromPlain, type JsonObject } from "../../python-semantics/json/index.ts";
-import { GatewayError, type GatewayRequest } from "../request.ts";
+import { mapInSteps, type Steps } from "../../lib/steps.ts";
+import { type Dialect, GatewayError, type GatewayRequest } from "../request.ts";
 import { type CheckedFields, readBody, unsupported } from "./request-fields.ts";
+
+/** A list whose items {@link readLists} reads before the body is read, because it may be very long. */
+export function longList<T extends z.ZodType>(_item: T): z.ZodArray<z.ZodType<z.output<T>>> {
+  return z.array(z.custom<z.output<T>>());
+}
+
+/** The body with the items of its long lists read. Throws as {@link readBody}. */
+export function* readLists(body: unknown, lists: Dialect["lists"]): Steps<unknown> {
+  if (typeof body !== "object" || body === null) return body;
+  const read: Record<string, unknown> = { ...body };
+  for (const [name, item] of Object.entries(lists)) {
+    const list = read[name];
+    if (!Array.isArray(list)) continue;
+    read[name] = yield* mapInSteps(list, (one, place) => readBody(item, one, [name, String(place)]));
+  }
+  return read;
+}
 
 const textTypes = new Set(["text", "input_text", "output_text", "refusal", "summary_text"]);
 

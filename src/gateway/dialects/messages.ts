@@ -17,6 +17,7 @@ import {
   commonShape,
   contentSchema,
   limitSchema,
+  longList,
   makeTool,
   optional,
   partSchema,
@@ -54,8 +55,8 @@ const toolSchema = z.looseObject({
 const bodySchema = z.looseObject({
   max_tokens: limitSchema,
   system: optional(contentSchema),
-  messages: z.array(messageSchema).min(1),
-  tools: optional(z.array(toolSchema)),
+  messages: longList(messageSchema).min(1),
+  tools: optional(longList(toolSchema)),
   tool_choice: z.unknown().optional(),
   stop_sequences: stopSchema,
   ...commonShape,
@@ -66,6 +67,7 @@ const signature = "trainable-agents";
 
 export const messagesDialect: Dialect = {
   name: "messages",
+  lists: { messages: messageSchema, tools: toolSchema },
   read: (raw) => {
     const checked = checkFields("messages", raw);
     const body = readBody(bodySchema, raw);

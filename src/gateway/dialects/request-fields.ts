@@ -5,12 +5,13 @@ import { z } from "zod";
 import { type DialectName, GatewayError, type GatewayRequest } from "../request.ts";
 import { type FieldRule, type FieldTable, fieldTables } from "./field-table.ts";
 
-/** Throws a `GatewayError` that names the first field that does not fit. */
-export function readBody<T>(schema: z.ZodType<T>, body: unknown): T {
+/** Throws a `GatewayError` that names the first field that does not fit. `path`: where the value stands in the body. */
+export function readBody<T>(schema: z.ZodType<T>, body: unknown, path: readonly string[] = []): T {
   const result = schema.safeParse(body);
   if (result.success) return result.data;
   const issue = result.error.issues[0];
-  const param = issue === undefined || issue.path.length === 0 ? null : issue.path.map(String).join(".");
+  const place = [...path, ...(issue?.path ?? []).map(String)];
+  const param = place.length === 0 ? null : place.join(".");
   throw new GatewayError(
     "invalid-request",
     `Cannot read the request: ${param === null ? "its body" : param}: ${issue?.message ?? "is not what it should be"}.`,

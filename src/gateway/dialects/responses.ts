@@ -21,6 +21,7 @@ import {
   commonShape,
   contentSchema,
   limitSchema,
+  longList,
   makeTool,
   optional,
   readText,
@@ -51,9 +52,9 @@ const toolSchema = z.looseObject({
 });
 const bodySchema = z.looseObject({
   instructions: optional(z.string()),
-  input: optional(z.union([z.string(), z.array(itemSchema)])),
+  input: optional(z.union([z.string(), longList(itemSchema)])),
   previous_response_id: optional(z.string()),
-  tools: optional(z.array(toolSchema)),
+  tools: optional(longList(toolSchema)),
   tool_choice: z.unknown().optional(),
   parallel_tool_calls: optional(z.boolean()),
   max_output_tokens: limitSchema,
@@ -63,6 +64,7 @@ const bodySchema = z.looseObject({
 
 export const responsesDialect: Dialect = {
   name: "responses",
+  lists: { input: itemSchema, tools: toolSchema },
   read: (raw, items) => {
     const checked = checkFields("responses", raw);
     const body = readBody(bodySchema, raw);

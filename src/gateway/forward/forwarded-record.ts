@@ -3,6 +3,7 @@
 
 import type { Message, ParsedAction } from "../../core/index.ts";
 import { type JsonObject, toPlain } from "../../python-semantics/json/index.ts";
+import { finish } from "../../lib/steps.ts";
 import { inCallOrder } from "../call-results.ts";
 import { History, seenAnswer, seenPrompt, type ToolSet } from "../history.ts";
 import type { ResponseFacts, SampledItems } from "../request.ts";
@@ -53,7 +54,7 @@ export class ForwardedRecord implements NamedAnswers {
   place({ messages: sent, tools, response }: ShownRequest): PlacedRequest {
     const all = inCallOrder(sent);
     const set = this.toolSet(tools);
-    const { sampled } = this.#history.find(all, set);
+    const { sampled } = finish(this.#history.find(all, set));
     const [at, basis] = [...sampled].at(-1) ?? [-1, null];
     return { basis, messages: all.slice(at + 1), tools: set, response, all };
   }

@@ -10,6 +10,8 @@ import {
   type JsonValue,
   parseJson,
 } from "../../python-semantics/json/index.ts";
+import { finish } from "../../lib/steps.ts";
+import { readLists } from "../dialects/fields.ts";
 import { type Dialect, GatewayError, type GatewayRequest, type SampledItems } from "../request.ts";
 
 /** How a body is changed. */
@@ -99,7 +101,7 @@ export function shownRequest(dialect: Dialect, body: unknown, answers: NamedAnsw
   const fields = isRecord(body) ? body : {};
   if (dialect.name === "completions") return asText(fields["prompt"]);
   try {
-    return dialect.read(readable[dialect.name](fields, answers), answers);
+    return dialect.read(finish(readLists(readable[dialect.name](fields, answers), dialect.lists)), answers);
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error;
     return asText(fields["messages"] ?? fields["input"] ?? null);

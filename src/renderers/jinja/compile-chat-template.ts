@@ -1,10 +1,12 @@
 // Any Hugging Face chat template as a function: the Jinja program compiled once, run with Python's semantics as transformers
 // configures it, errors included. Every piece of the text knows the message it came from, where that can be followed.
 
-import { runBounded, TimeLimitError } from "../../lib/deadline.ts";
+import { runBounded, TimeLimitError, withinTime } from "../../lib/deadline.ts";
+import { finish, mapInSteps, type Steps } from "../../lib/steps.ts";
 import {
   AllowanceSpent,
   fromJson,
+  itemsMade,
   limitError,
   PythonDict,
   PythonError,
@@ -18,7 +20,7 @@ import {
 import { type ChatTemplate, ChatTemplateError, type TemplateInput, type TemplateSegment } from "../chat-template.ts";
 import { templateGlobals } from "./globals.ts";
 import { parseTemplate } from "./parse-statement.ts";
-import { Frame, maxTemplateLength, maxTimeMs, Run, unwatchedOperations } from "./run.ts";
+import { Frame, maxTemplateLength, maxTimeMs, Run, unwatchedOperations, unwatchedStep } from "./run.ts";
 import { Layout, Symbols } from "./scope.ts";
 import { analyzeBody, compileBody } from "./statement.ts";
 
@@ -32,13 +34,30 @@ export function compileChatTemplate(
   template: string,
   { timeoutMs = maxTimeMs }: { readonly timeoutMs?: number } = {},
 ): ChatTemplate {
-  const execute = guarded(timeoutMs, () =>
+  const program = guarded(timeoutMs, () =>
     runBounded(() => {
       if (template.length > maxTemplateLength) throw limitError(`it has more than ${maxTemplateLength} characters`);
       return compileProgram(template);
     }, timeoutMs),
   );
-  return (input) => guarded(timeoutMs, () => executeBounded(() => execute(input), timeoutMs));
+  const limitOf = (input: TemplateInput): number => timeoutMs + timePerItemMs * itemsIn(input);
+  const render = (input: TemplateInput): readonly TemplateSegment[] => {
+    const limitMs = limitOf(input);
+    return guarded(limitMs, () => executeBounded(() => finish(program(input).steps), limitMs));
+  };
+  return Object.assign(render, { inSteps: (input: TemplateInput) => renderInSteps(program, input, limitOf(input)) });
+}
+
+/** What a rendering may take longer for each message and call: ten times what one takes. */
+const timePerItemMs = 1;
+
+function itemsIn({ messages }: TemplateInput): number {
+  let items = messages.length;
+  for (const message of messages) {
+    if (!(message instanceof Map)) continue;
+    for (const value of message.values()) if (Array.isArray(value)) items += value.length;
+  }
+  return items;
 }
 
 /** A rendering changes nothing, so one that turns out to be long is started again, by the clock. */
@@ -48,6 +67,25 @@ function executeBounded<T>(execute: () => T, timeoutMs: number): T {
   } catch (error) {
     if (!(error instanceof AllowanceSpent)) throw error;
     return runBounded(execute, timeoutMs);
+  }
+}
+
+/** As at once, the clock running in the steps alone: others that are served between them take no time of this rendering's. */
+function* renderInSteps(program: Program, input: TemplateInput, timeoutMs: number): Steps<readonly TemplateSegment[]> {
+  try {
+    return guarded(timeoutMs, () => withAllowance(unwatchedStep, () => finish(program(input).steps)));
+  } catch (error) {
+    if (!(error instanceof AllowanceSpent)) throw error;
+  }
+  yield;
+  const { steps, run } = program(input);
+  const bounded = withinTime(steps, timeoutMs);
+  for (;;) {
+    const step = guarded(timeoutMs, () => bounded.next());
+    if (step.done === true) return step.value;
+    const before = itemsMade();
+    yield;
+    run.excludeItems(itemsMade() - before);
   }
 }
 
@@ -67,39 +105,44 @@ function renderError(kind: string, reason: string): ChatTemplateError {
   return new ChatTemplateError(kind, `Cannot render the conversation with this chat template: ${reason}.`);
 }
 
-function compileProgram(template: string): ChatTemplate {
+/** One rendering of a template, not begun. */
+type Program = (input: TemplateInput) => { readonly run: Run; readonly steps: Steps<readonly TemplateSegment[]> };
+
+function compileProgram(template: string): Program {
   const statements = parseTemplate(template);
   const layout = new Layout(null);
   const symbols = new Symbols(null, layout);
   analyzeBody(statements, symbols);
   const execute = compileBody(statements, { symbols, isSoft: false, isInLoop: false });
   const enter = symbols.compileEntry();
-  return (input: TemplateInput): readonly TemplateSegment[] => {
-    const run = new Run(variablesOf(input), template.length);
+  return (input) => {
+    const variables = templateGlobals(input.context.now);
+    const run = new Run(variables, template.length);
     const frame = new Frame(layout.size, null, run);
-    enter(frame);
-    execute(frame);
-    return run.toSegments();
+    function* steps(): Steps<readonly TemplateSegment[]> {
+      yield* setVariables(variables, input);
+      enter(frame);
+      if (execute.steps === undefined) execute(frame);
+      else yield* execute.steps(frame);
+      return yield* run.toSegments();
+    }
+    return { run, steps: steps() };
   };
 }
 
-/** The variables that transformers gives to a template; later ones replace earlier ones. */
-function variablesOf({
-  messages,
-  tools,
-  addGenerationPrompt,
-  kwargs,
-  context,
-}: TemplateInput): Map<string, PythonValue> {
-  const variables = templateGlobals(context.now);
+/** Adds the variables that transformers gives to a template; later ones replace earlier ones. */
+function* setVariables(
+  variables: Map<string, PythonValue>,
+  { messages, tools, addGenerationPrompt, kwargs, context }: TemplateInput,
+): Steps<void> {
   for (const given of [context.specialTokens, kwargs]) {
     for (const [name, value] of given) variables.set(name, fromJson(value, templateOrigin));
   }
-  const items = messages.map((message, index) => {
+  const items = yield* mapInSteps(messages, (message, index) => {
     const origin = { source: "message", message: index } as const;
     return message instanceof Map ? PythonDict.fromJson(message, origin, index) : fromJson(message, origin);
   });
-  return variables
+  variables
     .set("messages", PythonList.of(items))
     .set("tools", fromJson(tools, toolsOrigin))
     .set("documents", kwargs.has("documents") ? fromJson(kwargs.get("documents")!, unknownOrigin) : null)

@@ -16,6 +16,7 @@ import {
   spend,
   TracedText,
 } from "../../python-semantics/index.ts";
+import { type Steps, stepItems } from "../../lib/steps.ts";
 import type { TemplateSegment } from "../chat-template.ts";
 
 /** Characters and items read or written by all operations of one rendering together: a thousand times the longest prompts. */
@@ -29,6 +30,8 @@ export const maxTimeMs = 10_000;
  * The clock is a thread, and starting it costs more than most renderings.
  */
 export const unwatchedOperations = 2 ** 20;
+/** The same for a rendering in steps, whose first step this is: some milliseconds. */
+export const unwatchedStep = 2 ** 16;
 /** Iterations of all loops of one rendering together: a loop over all messages within a loop over 2,800 of them. */
 const maxIterations = 2 ** 23;
 /** Macros within macros; CPython's own recursion limit stops near 250. */
@@ -54,7 +57,11 @@ export function read<T extends PythonValue | undefined>(value: T): T {
 export type Signal = "next" | "break" | "continue";
 
 export type Evaluate = (frame: Frame) => PythonValue;
-export type Execute = (frame: Frame) => Signal;
+export type Execute = {
+  (frame: Frame): Signal;
+  /** The same in steps, one for each iteration of a loop; absent where all of it is one step. */
+  readonly steps?: (frame: Frame) => Steps<Signal>;
+};
 
 export class Frame {
   /** By the slots of `Symbols`; `undefined` is not set. */
@@ -86,7 +93,7 @@ export class Run {
   #work = 0;
   #iterations = 0;
   #depth = 0;
-  readonly #itemsBefore = itemsMade();
+  #itemsBefore = itemsMade();
 
   constructor(variables: ReadonlyMap<string, PythonValue>, templateLength: number) {
     this.variables = variables;
@@ -101,6 +108,11 @@ export class Run {
     if (itemsMade() - this.#itemsBefore > maxAllItems) {
       throw limitError(`it makes lists of more than ${maxAllItems} items together`);
     }
+  }
+
+  /** What others have made between two steps is not this rendering's. */
+  excludeItems(count: number): void {
+    this.#itemsBefore += count;
   }
 
   iteration(): void {
@@ -147,9 +159,10 @@ export class Run {
   }
 
   /** All that was written; neighbouring segments differ in their origins. */
-  toSegments(): TemplateSegment[] {
+  *toSegments(): Steps<TemplateSegment[]> {
     const segments: { -readonly [Key in keyof TemplateSegment]: TemplateSegment[Key] }[] = [];
-    for (const part of this.#output.parts) {
+    for (const [place, part] of this.#output.parts.entries()) {
+      if (place % stepItems === stepItems - 1) yield;
       let offset = 0;
       for (const { origin, length } of runsOf(part)) {
         const text = part.text.slice(offset, (offset += length));

@@ -16,11 +16,12 @@ import {
   typeError,
   Undefined,
 } from "../../python-semantics/index.ts";
+import { finish, type Steps } from "../../lib/steps.ts";
 import { constant, type Expression, type FilterUse, namesIn, type Reading } from "./expression.ts";
 import { syntaxError } from "./lexer.ts";
 import { callValue } from "./lookup.ts";
 import { LoopState } from "./loop-state.ts";
-import { type Evaluate, type Execute, Frame } from "./run.ts";
+import { type Evaluate, type Execute, Frame, type Signal } from "./run.ts";
 import { Layout, nameTarget, type Scope, Symbols, type Target } from "./scope.ts";
 
 /** Its parts are all that it reads, in its bodies too. */
@@ -36,13 +37,23 @@ export function compileBody(statements: Body, scope: Scope): Execute {
   const compiled = statements.map((statement) => statement.compile(scope));
   const [only] = compiled;
   if (only !== undefined && compiled.length === 1) return only;
-  return (frame) => {
+  const atOnce = (frame: Frame): Signal => {
     for (const execute of compiled) {
       const signal = execute(frame);
       if (signal !== "next") return signal;
     }
     return "next";
   };
+  if (compiled.every(({ steps }) => steps === undefined)) return atOnce;
+  return Object.assign(atOnce, {
+    *steps(frame: Frame): Steps<Signal> {
+      for (const execute of compiled) {
+        const signal = execute.steps === undefined ? execute(frame) : yield* execute.steps(frame);
+        if (signal !== "next") return signal;
+      }
+      return "next";
+    },
+  });
 }
 
 export function analyzeBody(statements: Body, symbols: Symbols): void {
@@ -134,7 +145,15 @@ export function ifStatement(test: Expression, body: Body, otherwise: Body): Stat
       const soft: Scope = { ...scope, isSoft: true };
       const isTrue = test.compile(soft);
       const [yes, no] = [compileBody(body, soft), compileBody(otherwise, soft)];
-      return (frame) => (isTruthy(isTrue(frame)) ? yes(frame) : no(frame));
+      const choose = (frame: Frame): Execute => (isTruthy(isTrue(frame)) ? yes : no);
+      const atOnce = (frame: Frame): Signal => choose(frame)(frame);
+      if (yes.steps === undefined && no.steps === undefined) return atOnce;
+      return Object.assign(atOnce, {
+        *steps(frame: Frame): Steps<Signal> {
+          const chosen = choose(frame);
+          return chosen.steps === undefined ? chosen(frame) : yield* chosen.steps(frame);
+        },
+      });
     },
   };
 }
@@ -222,7 +241,11 @@ export function forStatement(parts: ForParts): Statement {
       const filter = compileLoopFilter(parts, scope);
       if (isRecursive) return compileRecursive(parts, scope, items, filter);
       const runLoop = compileLoop(parts, scope);
-      return plainly((frame) => runLoop(frame, new LoopState(filter(frame, items(frame)))));
+      function* steps(frame: Frame): Steps<Signal> {
+        yield* runLoop(frame, new LoopState(filter(frame, items(frame))));
+        return "next";
+      }
+      return Object.assign((frame: Frame) => finish(steps(frame)), { steps });
     },
   });
 }
@@ -236,17 +259,21 @@ function compileRecursive(parts: ForParts, scope: Scope, items: Evaluate, filter
   const renderLevel = (frame: Frame, value: PythonValue, depth0: number): TracedText => {
     const loop = new LoopState(filter(frame, value), depth0, (inner) => renderLevel(frame, inner, depth0 + 1));
     const { run } = frame;
-    return run.descend(() => run.capture(() => runLoop(new Frame(layout.size, frame, run), loop)));
+    return run.descend(() => run.capture(() => finish(runLoop(new Frame(layout.size, frame, run), loop))));
   };
   return plainly((frame) => frame.run.write(renderLevel(frame, items(frame), 0)));
 }
 
-function compileLoop({ target, body, otherwise }: ForParts, scope: Scope): (frame: Frame, loop: LoopState) => void {
+/** A step for each iteration, whose own loops have steps of their own. */
+function compileLoop(
+  { target, body, otherwise }: ForParts,
+  scope: Scope,
+): (frame: Frame, loop: LoopState) => Steps<void> {
   const inner = compileInner(scope, { targets: [nameTarget("loop"), target], body, isInLoop: true });
   const { enter, execute } = inner;
   const [assignLoop, assign] = inner.assigns;
   const afterwards = compileInner(scope, { body: otherwise });
-  return (frame, loop) => {
+  return function* (frame, loop) {
     const { run } = frame;
     const outerMessage = run.message;
     let isAnyFinished = false;
@@ -256,10 +283,11 @@ function compileLoop({ target, body, otherwise }: ForParts, scope: Scope): (fram
       assignLoop!(frame, loop);
       enter(frame);
       run.message = item instanceof PythonDict && item.message !== null ? item.message : outerMessage;
-      const signal = execute(frame);
+      const signal = execute.steps === undefined ? execute(frame) : yield* execute.steps(frame);
       if (signal === "break") break;
       // Jinja counts only iterations that run to their end; after none, the else branch follows.
       if (signal === "next") isAnyFinished = true;
+      yield;
     }
     run.message = outerMessage;
     if (isAnyFinished) return;

@@ -1,0 +1,32 @@
+// Faults of a session's calls, as its clients are told of them: the engine failed, the record could not be written.
+
+import { attribute, AttributedError } from "../core/index.ts";
+import { GatewayError } from "./request.ts";
+
+/** `most`: tokens of a context, where that is known. */
+export function engineError(
+  error: unknown,
+  prompt: { readonly tokens: number; readonly most: number | null },
+): GatewayError {
+  const { code, message, retryable } = attribute(error, "engine").failure;
+  if (code === "context-length") {
+    const { tokens, most } = prompt;
+    return new GatewayError("context-length", message, {
+      context: most === null ? null : { tokens, most },
+      cause: error,
+    });
+  }
+  if (!retryable) return new GatewayError("engine-failed", message, { cause: error });
+  const afterMs = error instanceof AttributedError ? error.retryAfterMs : null;
+  return new GatewayError("overloaded", message, { retryAfterMs: afterMs ?? 2000, cause: error });
+}
+
+/** Resolves once the events are recorded. Rejects with a `GatewayError`. */
+export async function recorded(recording: Promise<unknown>): Promise<void> {
+  try {
+    await recording;
+  } catch (error) {
+    const { message } = attribute(error, "store").failure;
+    throw new GatewayError("overloaded", message, { retryAfterMs: 5000, cause: error });
+  }
+}
