@@ -110,3 +110,35 @@ test("runs every program to its end once, however often it is killed", async () 
     "two: kept",
   ]);
 });
+
+test.skipIf(process.platform !== "linux")(
+  "what its programs have detached ends with SIGTERM, and after a kill with the next start",
+  async () => {
+    const beat = "setInterval(() => require('node:fs').appendFileSync('beats', '.'), 10)";
+    const detached = `
+import { spawn } from "node:child_process";
+spawn("setsid", [process.execPath, "-e", ${JSON.stringify(beat)}], { detached: true, stdio: "ignore" }).unref();
+await new Promise((resolve) => setTimeout(resolve, 60_000));
+`;
+    await writeFile(join(root, "agent.mjs"), detached);
+    const beats = async (): Promise<number> => (await readFile(join(root, "beats")).catch(() => "")).length;
+    const isBeating = async (): Promise<boolean> => {
+      const before = await beats();
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      return (await beats()) > before;
+    };
+    startRollout(true);
+    await expect.poll(beats, { timeout: 30_000 }).toBeGreaterThan(0);
+    await killProcess(child);
+    expect(await isBeating()).toBe(true);
+    const { ended, output } = startRollout(false);
+    await expect.poll(output, { timeout: 30_000 }).toContain("resuming");
+    // It has ended what the killed one left, and starts programs of its own.
+    await rm(join(root, "beats"));
+    await expect.poll(beats, { timeout: 30_000 }).toBeGreaterThan(0);
+    child!.kill("SIGTERM");
+    await ended;
+    expect(child!.exitCode).toBe(130);
+    expect(await isBeating()).toBe(false);
+  },
+);

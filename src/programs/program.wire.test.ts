@@ -8,19 +8,20 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as rest } from "node:timers/promises";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { runAgentCommand } from "../gateway/agent-command.ts";
 import { killOrphans, Program } from "./index.ts";
 
 let root = "";
 const owners: ChildProcess[] = [];
-beforeEach(async () => {
+beforeAll(async () => {
   root = await mkdtemp(join(tmpdir(), "programs-"));
+  await writeFile(join(root, "beat.cjs"), beat);
 });
-afterEach(async () => {
+afterEach(() => {
   for (const owner of owners.splice(0)) owner.kill("SIGKILL");
-  await rm(root, { recursive: true });
 });
+afterAll(() => rm(root, { recursive: true }));
 
 /** Writes its number, then a line now and then, for ever. */
 const beat = `
@@ -41,12 +42,12 @@ const escapes: Readonly<Record<string, string>> = {
   "without hang-ups": "nohup BEAT >/dev/null 2>&1 &",
   "by a shell of its own that ends": "sh -c 'setsid BEAT & sleep 0.05'",
   "by Node, detached":
-    'node -e \'require("node:child_process").spawn("sh", ["-c", "exec BEAT"], { detached: true, stdio: "ignore" }).unref()\'',
+    "NODE -e 'const [, file, ...args] = process.argv; require(`node:child_process`).spawn(file, args, { detached: true, stdio: `ignore` }).unref()' BEAT",
 };
 
-async function started(file: string): Promise<number> {
-  await expect.poll(() => existsSync(file) && existsSync(`${file}.beats`), { timeout: 10_000 }).toBe(true);
-  return Number(await readFile(file, "utf8"));
+async function started(file: string): Promise<void> {
+  for (let waited = 0; !existsSync(`${file}.beats`) && waited < 20_000; waited += 20) await rest(20);
+  expect(existsSync(`${file}.beats`)).toBe(true);
 }
 
 async function isOver(file: string): Promise<boolean> {
@@ -57,12 +58,11 @@ async function isOver(file: string): Promise<boolean> {
 }
 
 describe.skipIf(process.platform !== "linux")("what a program starts (Linux: found in /proc)", () => {
-  const shellFor = async (escape: string, file: string): Promise<string> => {
-    await writeFile(join(root, "beat.cjs"), beat);
-    return escape
-      .replaceAll("BEAT", `"${process.execPath}" ${join(root, "beat.cjs")} ${file}`)
-      .replaceAll("node -e", `"${process.execPath}" -e`);
+  const shellFor = (escape: string, file: string): string => {
+    const node = `"${process.execPath}"`;
+    return escape.replaceAll("BEAT", `${node} ${join(root, "beat.cjs")} ${file}`).replaceAll("NODE", node);
   };
+  const untilStarted = (file: string): string => `while [ ! -e ${file}.beats ]; do sleep 0.05; done`;
   const run = (command: string, options: { readonly timeoutMs?: number; readonly signal?: AbortSignal } = {}) => {
     const { timeoutMs = 30_000, signal = new AbortController().signal } = options;
     const env = { PATH: process.env["PATH"] ?? "" };
@@ -73,18 +73,18 @@ describe.skipIf(process.platform !== "linux")("what a program starts (Linux: fou
     "%s: ends with it, whether it ends, times out or is cancelled",
     async (name, escape) => {
       const file = (how: string): string => join(root, `${name.replaceAll(/\W/g, "-")}-${how}`);
-      const ended = await run(`${await shellFor(escape, file("ends"))}\nsleep 0.5; echo '{"reward": 1}'`);
+      const ended = await run(`${shellFor(escape, file("ends"))}\n${untilStarted(file("ends"))}; echo '{"reward": 1}'`);
       expect(ended).toMatchObject({ exitCode: 0, reward: 1 });
       await started(file("ends"));
       expect(await isOver(file("ends"))).toBe(true);
 
-      const late = await run(`${await shellFor(escape, file("late"))}\nsleep 60`, { timeoutMs: 1000 });
+      const late = await run(`${shellFor(escape, file("late"))}\nsleep 60`, { timeoutMs: 5000 });
       expect(late.isTimedOut).toBe(true);
       await started(file("late"));
       expect(await isOver(file("late"))).toBe(true);
 
       const controller = new AbortController();
-      const cancelled = run(`${await shellFor(escape, file("cancelled"))}\nsleep 60`, { signal: controller.signal });
+      const cancelled = run(`${shellFor(escape, file("cancelled"))}\nsleep 60`, { signal: controller.signal });
       await started(file("cancelled"));
       controller.abort();
       await cancelled;
@@ -96,9 +96,9 @@ describe.skipIf(process.platform !== "linux")("what a program starts (Linux: fou
   test("other programs go on", async () => {
     const [one, other] = [join(root, "one"), join(root, "other")];
     const controller = new AbortController();
-    const waiting = run(`${await shellFor("setsid BEAT &", other)}\nsleep 60`, { signal: controller.signal });
+    const waiting = run(`${shellFor("setsid BEAT &", other)}\nsleep 60`, { signal: controller.signal });
     await started(other);
-    await run(`${await shellFor("setsid BEAT &", one)}\nsleep 0.3`);
+    await run(`${shellFor("setsid BEAT &", one)}\n${untilStarted(one)}`);
     expect([await isOver(one), await isOver(other)]).toEqual([true, false]);
     controller.abort();
     await waiting;
@@ -109,7 +109,7 @@ describe.skipIf(process.platform !== "linux")("what a program starts (Linux: fou
   const owner = async (file: string, ending: string): Promise<ChildProcess> => {
     const source = `
       import { Program } from ${JSON.stringify(new URL("../../dist/programs/index.js", import.meta.url).href)};
-      new Program({ run: { shell: ${JSON.stringify(`${await shellFor("setsid BEAT &", file)}\nsleep 60`)} }, cwd: "/", env: { PATH: process.env.PATH }, stdio: "ignore" });
+      new Program({ run: { shell: ${JSON.stringify(`${shellFor("setsid BEAT &", file)}\nsleep 60`)} }, cwd: "/", env: { PATH: process.env.PATH }, stdio: "ignore" });
       process.on("SIGTERM", () => process.exit(143));
       ${ending}
       setInterval(() => undefined, 1000);
@@ -121,7 +121,7 @@ describe.skipIf(process.platform !== "linux")("what a program starts (Linux: fou
   };
 
   test.each(["SIGTERM", "an error that nobody catches"])("it ends with this process, which ends by %s", async (how) => {
-    const file = join(root, "beat");
+    const file = join(root, how.replaceAll(/\W/g, "-"));
     const later = "setTimeout(() => { throw new Error('no'); }, 500);";
     const child = await owner(file, how === "SIGTERM" ? "" : later);
     await started(file);
@@ -135,11 +135,12 @@ describe.skipIf(process.platform !== "linux")("what a program starts (Linux: fou
     const child = await owner(theirs, "");
     await started(theirs);
     const own = new Program({
-      ...{ run: { shell: `${await shellFor("setsid BEAT &", mine)}\nsleep 60` }, cwd: root },
+      ...{ run: { shell: `${shellFor("setsid BEAT &", mine)}\nsleep 60` }, cwd: root },
       ...{ env: { PATH: process.env["PATH"] }, stdio: "ignore" },
     });
     await started(mine);
-    expect(killOrphans()).toBe(0);
+    killOrphans();
+    expect([await isOver(theirs), await isOver(mine)]).toEqual([false, false]);
     child.kill("SIGKILL");
     await once(child, "exit");
     expect(await isOver(theirs)).toBe(false);
