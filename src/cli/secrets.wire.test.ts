@@ -3,10 +3,11 @@
 
 import { existsSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import { createServer, request as forward } from "node:http";
+import { type AddressInfo, connect } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { serveEnvironment } from "../api/env-server.ts";
 import { readKey, redactorFor } from "../api/secrets.ts";
 import { createTestCli, readAll, runServer, type TestCli } from "./cli.test-helper.ts";
 
@@ -181,6 +182,62 @@ describe("keys", () => {
     expect(urls.length).toBeGreaterThan(1);
     for (const seen of urls) expect(seen).toContain(`v=1&api_key=${encodeURIComponent(canary)}`);
   });
+
+  it.each([
+    ["mcp", "/mcp"],
+    ["openenv", ""],
+  ])(
+    "in the address of an environment over %s are sent, are recorded nowhere, and are asked for when the run resumes",
+    async (scheme, path) => {
+      const cli = await createTestCli(env);
+      const world = await serveEnvironment({ env: "bookshop", listen: "127.0.0.1:0", variables: {} });
+      const seen = new Set<string>();
+      const front = createServer((request, response) => {
+        seen.add(request.url ?? "");
+        const { method = "GET", headers } = request;
+        const forwarded = forward(`${world.url}${request.url}`, { method, headers }, (answer) => {
+          response.writeHead(answer.statusCode ?? 500, answer.headers);
+          answer.pipe(response);
+        });
+        request.pipe(forwarded);
+      });
+      front.on("upgrade", (request, socket, head) => {
+        seen.add(request.url ?? "");
+        const lines = Object.entries(request.headers).map(([name, value]) => `${name}: ${String(value)}`);
+        const other = connect(Number(new URL(world.url).port), "127.0.0.1", () => {
+          other.write(`GET ${request.url} HTTP/1.1\r\n${lines.join("\r\n")}\r\n\r\n`);
+          other.write(head);
+          other.pipe(socket).on("error", () => undefined);
+          socket.pipe(other);
+        }).on("error", () => socket.destroy());
+        socket.on("error", () => other.destroy());
+      });
+      await new Promise<void>((resolve) => front.listen(0, "127.0.0.1", resolve));
+      try {
+        const { port } = front.address() as AddressInfo;
+        const address = `${scheme}:http://127.0.0.1:${port}${path}?api_key=${encodeURIComponent(canary)}`;
+        const flags = ["--env", address, "--user", "agenda", "--engine", "expert", "--tasks", "0"];
+        const first = await expectNoCanary(cli, "rollout", ...flags, "--out", "runs/env");
+        expect([first.code, first.stderr]).toEqual([0, expect.any(String)]);
+        const manifest: unknown = JSON.parse(await readFile(join(cli.folder, "runs/env/run.json"), "utf8"));
+        const shown = `${scheme}:http://127.0.0.1:${port}${path}?api_key=***`;
+        expect(manifest).toMatchObject({ configuration: { env: shown } });
+        const { code, stderr } = await expectNoCanary(cli, "rollout", "--resume", "runs/env");
+        expect([code, stderr]).toEqual([2, expect.stringContaining("give --env again, as it was")]);
+        const again = await expectNoCanary(cli, "rollout", "--resume", "runs/env", "--env", address);
+        expect([again.code, again.stderr]).toEqual([0, expect.any(String)]);
+        await expectNoCanary(cli, "rollout", ...flags, "--dry-run");
+        // Without a name the folder is called after the environment.
+        await expectNoCanary(cli, "rollout", ...flags);
+        expect(seen.size).toBeGreaterThan(0);
+        for (const target of seen) expect(target).toContain(`api_key=${encodeURIComponent(canary)}`);
+      } finally {
+        front.closeAllConnections();
+        front.close();
+        await world.close();
+      }
+    },
+  );
 
   it("of an Authorization header reach the server that they are for", async () => {
     const cli = await createTestCli({ MY_HEADER: `Basic ${btoa(canary)}`, MY_KEY: canary });

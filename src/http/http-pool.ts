@@ -213,9 +213,11 @@ async function* readChunks(
   maxBytes: number,
 ): AsyncGenerator<Uint8Array> {
   const encodings = encodingsOf(headers);
+  const sent: AsyncIterable<Uint8Array> = body as AsyncIterable<Buffer>;
+  const chunks = encodings.length === 0 ? sent : unpackIn(call, sent, encodings, maxBytes);
   let size = 0;
   try {
-    for await (const chunk of encodings.length === 0 ? body : unpackIn(call, body, encodings, maxBytes)) {
+    for await (const chunk of chunks) {
       size += chunk.length;
       if (size > maxBytes) throw call.tooLarge(maxBytes);
       yield chunk;

@@ -1,5 +1,6 @@
 import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
+import { deflateRawSync } from "node:zlib";
 import { afterEach, expect, it } from "vitest";
 import { type WebSocket, WebSocketServer } from "ws";
 import { openSocket, parseBaseUrl, type SocketOptions } from "./index.ts";
@@ -55,6 +56,26 @@ it("openSocket() hands on why a server closes, before it says that it is closed"
   await expect(socket.ask("hello")).rejects.toMatchObject({
     failure: { code: "connection-lost", retryable: true, message: expect.stringContaining("(1013: later)") as unknown },
   });
+});
+
+it("openSocket() asks for no compression, and takes no message that is compressed all the same", async () => {
+  const server = await serve((socket) => {
+    const { _socket: raw } = socket as unknown as { readonly _socket: NodeJS.WritableStream };
+    const packed = deflateRawSync(Buffer.alloc(50_000_000, "x"));
+    const head = Buffer.alloc(10);
+    // The whole of a text message, with the bit that says that it is compressed.
+    head.writeUInt8(0xc1, 0);
+    head.writeUInt8(127, 1);
+    head.writeBigUInt64BE(BigInt(packed.length), 2);
+    raw.write(Buffer.concat([head, packed]));
+  });
+  let asked: string | undefined;
+  server.on("connection", (_socket, { headers }) => (asked = headers["sec-websocket-extensions"]));
+  const before = process.memoryUsage().rss;
+  const socket = await connect(server);
+  await expect(socket.ask("hello")).rejects.toMatchObject({ failure: { code: "bad-reply" } });
+  expect(asked).toBeUndefined();
+  expect(process.memoryUsage().rss - before).toBeLessThan(45_000_000);
 });
 
 it("openSocket() gives up on a server that does not answer a farewell", async () => {

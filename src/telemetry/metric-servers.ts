@@ -3,7 +3,7 @@
 
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { setTimeout as wait } from "node:timers/promises";
-import { type BaseUrl, createHttpPool, createRedactor, parseBaseUrl } from "../http/index.ts";
+import { createHttpPool, createRedactor, parseBaseUrl } from "../http/index.ts";
 import type { CurvePoint, CurveRun, CurveSink, CurveSinkOptions } from "./curves.ts";
 
 export type MetricServerOptions = CurveSinkOptions & {
@@ -33,7 +33,7 @@ class Refused extends Error {
 type Post = (path: string, body: object | null) => Promise<unknown>;
 
 /** A server that takes points, and how it is called. */
-type Server = { readonly base: BaseUrl; readonly shown: string; readonly post: Post; close(): Promise<void> };
+type Server = { readonly shown: string; readonly post: Post; readonly close: () => Promise<void> };
 
 /** Throws a `ConfigurationError` for an address that cannot be used. */
 function connect(
@@ -51,7 +51,6 @@ function connect(
   const redact = createRedactor([...base.secrets, ...Object.values(parts.headers)]);
   const http = createHttpPool({ boundary: "store", connections: 2 });
   return {
-    base,
     shown: base.origin + base.path,
     close: () => http.close(),
     post: async (path, body) => {

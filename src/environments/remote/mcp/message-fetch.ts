@@ -60,10 +60,10 @@ function readEvents(
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
       try {
-        const { done, value } = await events.next();
+        const next = await events.next();
         for (const line of waiting.splice(0)) controller.enqueue(encoder.encode(line));
-        if (done === true) return controller.close();
-        const { name, id, data } = value;
+        if (next.done === true) return controller.close();
+        const { name, id, data } = next.value;
         const shown = jsonOf(data) === undefined ? data : (readMessages(data, odd) ?? "");
         const lines = [
           `event: ${name}`,

@@ -26,11 +26,11 @@ export function rawResult(result: unknown): unknown {
 
 /** Reads the messages of one connection; requests are noted as they are sent, so that an answer is known by its id. */
 export class OddMessages {
-  readonly #requests = new Map<string, { readonly id: unknown; readonly method: string }>();
+  readonly #requests = new Map<string, { readonly id: string | number; readonly method: string }>();
 
   sent(message: unknown): void {
     const { id, method } = asRecord(message) ?? {};
-    if (typeof method === "string" && id !== undefined) this.#requests.set(String(id), { id, method });
+    if (typeof method === "string" && isId(id)) this.#requests.set(String(id), { id, method });
   }
 
   /** The message as the library takes it; `null`: it is not a message, such as a line of a log. */
@@ -46,9 +46,10 @@ export class OddMessages {
       return { jsonrpc: "2.0", ...given, method, ...(fields === null ? {} : { params: withoutOddMeta(fields) }) };
     }
     if (!("result" in message) && !("error" in message)) return null;
-    const request = isId(id) ? this.#requests.get(String(id)) : undefined;
+    const key = isId(id) ? String(id) : null;
+    const request = key === null ? undefined : this.#requests.get(key);
     if (request === undefined && message["jsonrpc"] !== "2.0") return null;
-    this.#requests.delete(String(id));
+    if (key !== null) this.#requests.delete(key);
     const answer = { jsonrpc: "2.0", id: request?.id ?? (isId(id) ? id : null) };
     const fault = message["error"] ?? null;
     if (fault !== null) return { ...answer, error: errorOf(fault) };
@@ -56,7 +57,8 @@ export class OddMessages {
   }
 }
 
-const isId = (id: unknown): boolean => typeof id === "string" || (typeof id === "number" && Number.isFinite(id));
+const isId = (id: unknown): id is string | number =>
+  typeof id === "string" || (typeof id === "number" && Number.isFinite(id));
 
 function errorOf(fault: unknown): Fields {
   const { code, message, data } = asRecord(fault) ?? {};
