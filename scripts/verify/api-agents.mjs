@@ -38,14 +38,16 @@ export async function verifyApiAgents(work) {
   const folder = await installPackages("verify-api-agents", packages);
   cpSync(join(root, "examples", "agents"), folder, { recursive: true });
   linkClaude(folder);
-  let failed = 0;
+  let [failed, episodes, right] = [0, 0, 0];
   for (const formats of ["every format", "chat completions alone"]) {
     const api = await openStandIn(
       join(work, formats.replaceAll(" ", "-")),
       formats === "every format" ? null : "/v1/chat/completions",
     );
     for (const agent of agents) {
-      const problems = await evaluateAgent(agent, { folder, work, formats, api });
+      const { problems, ...counts } = await evaluateAgent(agent, { folder, work, formats, api });
+      episodes += counts.episodes;
+      right += counts.right;
       if (problems.length > 0) failed++;
       process.stdout.write(
         `${problems.length === 0 ? "ok    " : "FAILED"} eval of ${agent}.mjs, an API with ${formats}: ${api.taken()} calls\n`,
@@ -54,6 +56,7 @@ export async function verifyApiAgents(work) {
     }
     await api.close();
   }
+  process.stdout.write(`agents of docs/evaluating.md: ${right} of ${episodes} episodes with reward 1\n`);
   return failed;
 }
 
@@ -103,11 +106,12 @@ async function evaluateAgent(agent, { folder, work, formats, api }) {
     },
   );
   const problems = code === 0 ? [] : [`eval ended with ${code}: ${output.split("\n").slice(-8).join(" | ")}`];
-  let episodes = 0;
+  let [episodes, right] = [0, 0];
   for await (const episode of openRunFolder(out).episodes()) {
     episodes++;
     const { id, reward, failure, historyPolicy, trajectory, events } = episode;
-    if (reward !== 1) problems.push(`${id} has reward ${reward}: ${failure?.message ?? "a wrong answer"}`);
+    if (reward === 1) right++;
+    else problems.push(`${id} has reward ${reward}: ${failure?.message ?? "a wrong answer"}`);
     if (historyPolicy !== "no-tokens" || trajectory.turns.length > 0) problems.push(`${id} has tokens`);
     const called = events.flatMap((event) => (event.type === "exchange" ? event.action.toolCalls : []));
     if (called.length === 0) problems.push(`${id} shows no call of a tool`);
@@ -117,7 +121,7 @@ async function evaluateAgent(agent, { folder, work, formats, api }) {
   for (const file of ["run.json", "episodes.jsonl", "results.json"]) {
     if (readFileSync(join(out, file), "utf8").includes(key)) problems.push(`${file} holds the key`);
   }
-  return problems;
+  return { problems, episodes, right };
 }
 
 /**
@@ -136,8 +140,8 @@ async function openStandIn(out, only) {
   const server = createServer((incoming, outgoing) => {
     /** @type {Buffer[]} */
     const parts = [];
-    incoming.on("data", (part) => parts.push(part));
-    incoming.on("end", async () => {
+    incoming.on("data", (/** @type {Buffer} */ part) => parts.push(part));
+    const answerIt = async () => {
       const { url = "/", headers, method = "GET" } = incoming;
       const given = headers["x-api-key"] ?? headers.authorization?.replace("Bearer ", "");
       const isMissing = only !== null && !url.startsWith(only) && url !== "/v1/models";
@@ -154,7 +158,8 @@ async function openStandIn(out, only) {
       outgoing.writeHead(response.status, { "content-type": response.headers.get("content-type") ?? "" });
       for await (const chunk of response.body ?? []) outgoing.write(chunk);
       outgoing.end();
-    });
+    };
+    incoming.on("end", () => void answerIt());
   });
   await new Promise((done) => server.listen(0, "127.0.0.1", () => done(null)));
   const address = /** @type {import("node:net").AddressInfo} */ (server.address());

@@ -75,7 +75,7 @@ describe("resolveSettings()", () => {
     expect(wrong({ temperature: "" })).toContain("--temperature");
     expect(wrong({ temperature: "0x10" })).toContain("--temperature");
     expect(wrong({ tasks: "5-1" })).toContain("a list like 0-49,60");
-    expect(wrong({ engine: "tgi" })).toContain("sglang, vllm, llama-cpp, embedded or expert");
+    expect(wrong({ engine: "tgi" })).toContain("sglang, vllm, llama-cpp, embedded, expert or none");
     expect(wrong({ samplingExtra: "{canary" })).not.toContain("canary");
   });
 

@@ -5,7 +5,7 @@
 import {
   type Attempt,
   attribute,
-  AttributedError,
+  type AttributedError,
   type ChatAgent,
   type ChatAnswer,
   type ChatRequest,
@@ -165,7 +165,7 @@ export function apiModel(options: ApiModelOptions): ApiModel {
     const header = (name: string): string | null => headerValue(headers, name);
     const refused = (code: number): AttributedError =>
       statusFailure({ part: role.part, status: code, header, body: excerpt, where });
-    if (stream !== null) return { type: "stream", ...stream };
+    if (stream !== null) return { type: "stream", chunks: stream.chunks, cancel: () => stream.cancel() };
     if (isUnspoken(format, status, text)) {
       spoken.delete(format);
       return { type: "unspoken" };
@@ -202,12 +202,11 @@ export function apiModel(options: ApiModelOptions): ApiModel {
         holds: ({ type }) => (type === "stream" ? new Promise<void>((done) => (release = done)) : null),
       });
       if (reply.type !== "stream") return reply;
-      const { chunks, cancel } = reply;
       return {
         type: "stream",
-        chunks: held(chunks, release),
+        chunks: held(reply.chunks, release),
         cancel: () => {
-          cancel();
+          reply.cancel();
           release();
         },
       };
@@ -247,11 +246,12 @@ async function exchange(
     const { status, headers, body } = await http.request(request, bounded);
     return { status, headers, text: body.toString("utf8"), stream: null };
   }
-  const { status, headers, chunks, cancel } = await http.stream(request, bounded);
+  const stream = await http.stream(request, bounded);
+  const { status, headers } = stream;
   const isEvents = /^text\/event-stream/i.test(headerValue(headers, "content-type") ?? "");
-  if (status === 200 && isEvents) return { status, headers, text: "", stream: { chunks, cancel } };
+  if (status === 200 && isEvents) return { status, headers, text: "", stream };
   const parts: Uint8Array[] = [];
-  for await (const chunk of chunks) parts.push(chunk);
+  for await (const chunk of stream.chunks) parts.push(chunk);
   return { status, headers, text: Buffer.concat(parts).toString("utf8"), stream: null };
 }
 

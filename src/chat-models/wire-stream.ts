@@ -219,6 +219,8 @@ class MessageParts implements StreamParts {
       }
       case "message_stop":
         return "terminal";
+      default:
+        break;
     }
     return "part";
   }

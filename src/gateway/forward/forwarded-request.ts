@@ -167,7 +167,8 @@ function blocks(content: unknown): unknown {
 }
 
 function inputItem(item: Fields, answers: NamedAnswers): Fields {
-  const type = item["type"] ?? (item["role"] === undefined ? "unknown" : "message");
+  const given = item["type"] ?? (item["role"] === undefined ? "unknown" : "message");
+  const type = typeof given === "string" ? given : "unknown";
   const { call_id, name, id } = item;
   switch (type) {
     case "message":
@@ -187,7 +188,7 @@ function inputItem(item: Fields, answers: NamedAnswers): Fields {
       return { role: "assistant", content: standIn(type) };
     }
     default:
-      return { role: String(type).endsWith("_output") ? "user" : "assistant", content: standIn(type) };
+      return { role: type.endsWith("_output") ? "user" : "assistant", content: standIn(type) };
   }
 }
 
