@@ -7,6 +7,7 @@ patience ends. What starts an episode carries an idempotency key, so that sendin
 from __future__ import annotations
 
 import asyncio
+import logging
 import uuid
 from collections.abc import Coroutine, Iterable
 from types import TracebackType
@@ -26,6 +27,8 @@ _MOST_ROWS_AT_ONCE = 16
 """Requests for rows: a group has megabytes of them, and the service writes one after the other anyway."""
 
 _T = TypeVar("_T")
+
+_logger = logging.getLogger(__name__)
 
 
 class Client:
@@ -117,8 +120,10 @@ class Client:
 
     async def report_weights(self, version: str | int, training: str | None = None) -> None:
         """Tells the service the version of the trainer's weights, once the engine has them. Producers of that `training` alone
-        count on it; without one, those that name none."""
-        await self._ask("POST", "/v1/weights", body=_body({"version": version, "training": training}))
+        count on it; without one, those that name none. A version that no server has is a warning of the logger."""
+        answer = await self._ask("POST", "/v1/weights", body=_body({"version": version, "training": training}))
+        if answer.get("warning"):
+            _logger.warning(answer["warning"])
 
     async def start_producer(
         self, group_size: int, batch_groups: int, *, key: str | None = None, **options: Unpack[ProducerOptions]

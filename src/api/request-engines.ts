@@ -1,6 +1,7 @@
 // The engines that requests name: one connection for each, made when it is needed.
 
 import { ConfigurationError } from "../core/index.ts";
+import { withDeadline } from "../lib/deadline.ts";
 import { parseBaseUrl, showAddress } from "../http/index.ts";
 import type { RunEpisode } from "../rollout/index.ts";
 import type { PolicyRequest } from "../service/index.ts";
@@ -9,6 +10,8 @@ import type { PreparedRollout } from "./prepare-rollout.ts";
 
 /** More addresses than this in the requests of one service are a mistake. */
 const mostEngines = 64;
+/** A report of weights waits no longer for the first contact. */
+const contactMs = 2000;
 
 /** One connection for each engine that requests name, made when it is needed. */
 export function createEngines(
@@ -60,10 +63,19 @@ export function createEngines(
         return runEpisode(task, { ...place, sampling: merged });
       };
     },
-    /** Resolves when all engines know it that are connected; others get it before their first call. */
-    async reportWeightVersion(version: string, onFault: (error: unknown) => void): Promise<void> {
-      report = async ({ engine }) => engine?.reportWeightVersion?.(version).catch(onFault);
-      await Promise.all([...connected].map(report));
+    /**
+     * Resolves when all engines know it that are connected; others get it before their first call. With the versions that their
+     * servers name, `null` for one that names none; the engine of the settings is connected for that, if it is there at once.
+     */
+    async reportWeightVersion(version: string, onFault: (error: unknown) => void): Promise<readonly (string | null)[]> {
+      const versionsOf = async ({ engine, weightVersion }: ConnectedPolicy): Promise<readonly (string | null)[]> =>
+        (await engine?.reportWeightVersion?.(version).catch(onFault)) ?? [weightVersion];
+      report = async (policy) => void (await versionsOf(policy));
+      const isNamed = [settings.engine, settings.url, settings.host, settings.port].some((value) => value !== null);
+      if (connected.size === 0 && isNamed) {
+        await withDeadline(() => connect(null), { timeoutMs: contactMs }).catch(() => undefined);
+      }
+      return (await Promise.all([...connected].map(versionsOf))).flat();
     },
     async close(): Promise<void> {
       const settled = await Promise.allSettled(connections.values());

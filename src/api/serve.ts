@@ -272,7 +272,7 @@ async function openService(
       onWeightVersion: async (version) => {
         weights.report(version);
         await workers?.reportWeightVersion(version);
-        await engines.reportWeightVersion(version, (error) =>
+        return engines.reportWeightVersion(version, (error) =>
           onFault("The weight version of an engine was not read", error),
         );
       },
@@ -291,7 +291,7 @@ async function openService(
           return metrics.page();
         },
       },
-      onLapse: onNotice,
+      onNotice,
       onFault: (error) => onFault("A group was not recorded", error),
     },
     { token, redact, version: packageVersion(), limits: { concurrency, maxWaiting } },

@@ -71,10 +71,14 @@ async function sglangServers(
   };
 }
 
-/** As most of them are: it names no version, so that the trainer's word is all there is. */
 async function vllmServer(): Promise<Servers> {
-  const listener = await createVllmFront({ ...front }).listen();
-  return { engine: "vllm", url: listener.url, load: () => Promise.resolve(), close: () => listener.close() };
+  const listener = await createVllmFront({ ...front, weightVersion: "step-0" }).listen();
+  return {
+    engine: "vllm",
+    url: listener.url,
+    load: (step) => ask<void>(`${listener.url}/update_weight_version`, { new_version: `step-${step}` }),
+    close: () => listener.close(),
+  };
 }
 
 const topologies: readonly [string, () => Promise<Servers>][] = [
@@ -107,5 +111,55 @@ describe.each(topologies)("%s", (_, open) => {
       { argv: ["serve", "--listen", "127.0.0.1:0", "--out", out, ...flags] },
     );
     await servers.close();
+  });
+});
+
+type Report = { readonly servers: readonly (string | null)[]; readonly warning: string | null };
+
+describe("a version that the servers do not have is answered with what they have", () => {
+  test.each([
+    ["one SGLang server", () => sglangServers(1), ["step-0"]],
+    ["two SGLang servers", () => sglangServers(2), ["step-0", "step-0"]],
+    ["a router before two SGLang servers", () => sglangServers(2, { hasRouter: true }), ["step-0", "step-0"]],
+    ["a vLLM server", vllmServer, ["step-0"]],
+  ] as const)("%s", async (_, open, expected) => {
+    const servers = await open();
+    const argv = ["serve", "--port", "0", "--out", out, "--engine", servers.engine, "--url", servers.url, "--model", "readable"]; // prettier-ignore
+    const { stderr } = await runServer(
+      async (url) => {
+        const unknown = await ask<Report>(`${url}/v1/weights`, { version: "step-9" });
+        expect(unknown.servers).toEqual(expected);
+        expect(unknown.warning).toMatch(/^No server has weights "step-9": they have "step-0"; load /);
+        await servers.load(1);
+        const known = await ask<Report>(`${url}/v1/weights`, { version: "step-1" });
+        expect(known).toEqual({
+          weight_version: "step-1",
+          servers: expected.map(() => "step-1"),
+          warning: null,
+        });
+      },
+      { argv },
+    );
+    expect(stderr).toContain('No server has weights "step-9"');
+    await servers.close();
+  });
+
+  test("the scripted expert, and an embedded model, before and after an episode", async () => {
+    for (const [flags, version] of [
+      [["--engine", "expert"], "default"],
+      [["--engine", "embedded", "--model", "bookshop-nano", "--max-turns", "1"], null],
+    ] as const) {
+      await runServer(
+        async (url) => {
+          for (const isFirst of [true, false]) {
+            const { servers, warning } = await ask<Report>(`${url}/v1/weights`, { version: 7 });
+            expect(servers).toEqual([version]);
+            expect(warning === null).toBe(version === null);
+            if (isFirst) await ask(`${url}/v1/episodes`, { task_index: 0, wait_seconds: 60 });
+          }
+        },
+        { argv: ["serve", "--port", "0", "--out", join(out, flags[1]), ...flags] },
+      );
+    }
   });
 });

@@ -140,10 +140,11 @@ export interface Engine {
   /**
    * The trainer says that the servers have these weights now. Resolves when the version at dispatch follows: a server that
    * names its weights is queried, for another one the trainer's report is taken. Call it before anything that counts on the new
-   * weights begins. Rejects when a server cannot be queried; its version is unknown then, until a reply names it.
+   * weights begins. Resolves with the versions that the servers name, one for each; `null` for a server that names none. Rejects when a
+   * server cannot be queried; its version is unknown then, until a reply names it.
    * Absent: the weights never change, or the engine sees it itself.
    */
-  reportWeightVersion?(version: string): Promise<void>;
+  reportWeightVersion?(version: string): Promise<readonly (string | null)[]>;
   close(): Promise<void>;
 }
 

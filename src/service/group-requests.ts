@@ -25,20 +25,37 @@ export type Submission = {
   readonly body: unknown;
 };
 
-/** Id and hash of a submission. */
-export function identify({ key, body }: Submission, prefixes: { readonly keyed: string; readonly unkeyed: string }) {
-  const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
-  const id =
-    key === null ? prefixes.unkeyed + randomUUID().replaceAll("-", "") : prefixes.keyed + sha256(key).slice(0, 32);
-  return { id, bodyHash: sha256(JSON.stringify(body)) };
+/** The id of what a submission requests: the same for the same key. */
+export function idOf({ key }: Submission, prefixes: { readonly keyed: string; readonly unkeyed: string }): string {
+  if (key === null) return prefixes.unkeyed + randomUUID().replaceAll("-", "");
+  return prefixes.keyed + createHash("sha256").update(key).digest("hex").slice(0, 32);
 }
 
-/** Throws a `ServiceError` for a key that came before with another body. */
-export function checkSameBody(known: { readonly bodyHash: string }, bodyHash: string): void {
-  if (known.bodyHash === bodyHash) return;
+type Split = { readonly split: string | null };
+
+/**
+ * Throws a `ServiceError` for a key that came before with another request. Requests are compared by what they ask to be done: the order
+ * of fields, older names, defaults that are spelled out, and fields of the answer (wait_seconds, rows) make no difference.
+ */
+export function checkSameRequest(
+  known: Split,
+  request: Split,
+  { defaultSplit }: { readonly defaultSplit: string },
+): void {
+  const text = (one: Split): string => sortedJson({ ...one, split: one.split ?? defaultSplit });
+  if (text(known) === text(request)) return;
   throw new ServiceError(
     "key-reused",
     "Cannot accept the request: its idempotency key came before with another body; use a new key for a new request.",
+  );
+}
+
+/** JSON with the keys of objects in their order. */
+function sortedJson(value: unknown): string {
+  return JSON.stringify(value, (_, part: unknown) =>
+    typeof part === "object" && part !== null && !Array.isArray(part)
+      ? Object.fromEntries(Object.entries(part).toSorted(([left], [right]) => (left < right ? -1 : 1)))
+      : part,
   );
 }
 
@@ -60,24 +77,24 @@ export class GroupRequests {
     submission: Submission,
   ): Promise<{ readonly group: GroupJob; readonly isNew: boolean }> {
     const { parts, jobs, pool, guard } = this.#shared;
-    const { id: groupId, bodyHash } = identify(submission, { keyed: "k", unkeyed: "g" });
+    const groupId = idOf(submission, { keyed: "k", unkeyed: "g" });
     if (guard.hasFault && jobs.find(groupId) === null) await guard.check();
     const found = jobs.find(groupId);
     const known = found instanceof Promise ? await found : found;
     if (known !== null) {
-      checkSameBody(known, bodyHash);
+      checkSameRequest(known.request, request, parts);
       await known.logged;
       return { group: known, isNew: false };
     }
     this.#checkRoom(request);
     const runner = runnerFor(request.policy, parts);
-    const opened = openGroup(request, { groupId, groupIndex: 0, bodyHash, producerId: null }, parts);
+    const opened = openGroup(request, { groupId, groupIndex: 0, producerId: null }, parts);
     const groupIndex = jobs.nextNumber();
     const group = { ...opened, groupIndex };
     const { key: idempotencyKey, body } = submission;
     jobs.add(group);
     this.#logging += request.groupSize;
-    group.logged = parts.requests.append({ type: "request", groupId, groupIndex, idempotencyKey, bodyHash, body });
+    group.logged = parts.requests.append({ type: "request", groupId, groupIndex, idempotencyKey, body });
     try {
       await pool.track(group.logged);
     } catch (error) {
@@ -103,9 +120,9 @@ export class GroupRequests {
     const cancelled = new Set(earlier.flatMap((entry) => (entry.type === "cancel" ? entry.episodeIds : [])));
     for (const entry of earlier) {
       if (entry.type !== "request") continue;
-      const { groupId, groupIndex, bodyHash } = entry;
+      const { groupId, groupIndex } = entry;
       const request = options.read(entry.body);
-      const identity = { groupId, groupIndex, bodyHash, producerId: null };
+      const identity = { groupId, groupIndex, producerId: null };
       if (options.decided.has(groupId)) {
         jobs.addUnloaded(request, identity);
         continue;

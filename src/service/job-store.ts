@@ -107,12 +107,12 @@ export class JobStore {
     for (const group of this.#groups.values()) {
       if (this.#jobs.size <= this.#maxRemembered) break;
       if (this.#pinned.has(group.groupId) || group.jobs.some(({ status }) => status !== "ended")) continue;
-      const { groupId, groupIndex, bodyHash, producerId, request, jobs } = group;
+      const { groupId, groupIndex, producerId, request, jobs } = group;
       const notStored = jobs.filter(({ isStored }) => !isStored);
       this.remove(group);
       this.addUnloaded(
         request,
-        { groupId, groupIndex, bodyHash, producerId },
+        { groupId, groupIndex, producerId },
         new Map(notStored.map(({ place, summary }) => [place.episodeId, summary])),
       );
     }

@@ -108,8 +108,6 @@ export type GroupIdentity = {
   readonly groupId: string;
   /** Number of the group in the service. */
   readonly groupIndex: number;
-  /** Of the body: a repeated key must come with the same. Empty for groups of producers. */
-  readonly bodyHash: string;
   /** The producer it belongs to; `null`: it was requested on its own. */
   readonly producerId: string | null;
 };

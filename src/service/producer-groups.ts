@@ -154,7 +154,7 @@ export class ProducerGroups {
   }
 
   #identityOf({ groupId, groupIndex }: Pick<GroupIdentity, "groupId" | "groupIndex">): GroupIdentity {
-    return { groupId, groupIndex, bodyHash: "", producerId: this.#owner.producerId };
+    return { groupId, groupIndex, producerId: this.#owner.producerId };
   }
 
   #add(begun: Pick<GroupIdentity, "groupId" | "groupIndex">, { isEarlier }: { readonly isEarlier: boolean }): GroupJob {

@@ -52,7 +52,6 @@ type Take = {
 
 export type ProducerJobOptions = {
   readonly producerId: string;
-  readonly bodyHash: string;
   readonly request: ProducerRequest;
   readonly runner: DispatchEpisode;
   /** What the engine has at the beginning. */
@@ -61,7 +60,6 @@ export type ProducerJobOptions = {
 
 export class ProducerJob {
   readonly producerId: string;
-  readonly bodyHash: string;
   readonly request: ProducerRequest;
   /** Resolves once its request is in the log. */
   logged: Promise<void> = Promise.resolve();
@@ -88,9 +86,8 @@ export class ProducerJob {
 
   /** Throws a `ServiceError` for tasks that do not exist. */
   constructor(options: ProducerJobOptions, shared: SharedParts) {
-    const { producerId, bodyHash, request, runner, weightVersion } = options;
+    const { producerId, request, runner, weightVersion } = options;
     this.producerId = producerId;
-    this.bodyHash = bodyHash;
     this.request = request;
     this.#options = options;
     this.#shared = shared;
@@ -279,12 +276,12 @@ export class ProducerJob {
     this.#hasLapsed = true;
     this.#producer.pause();
     const { producerId, request } = this;
-    const { requests, onLapse, onFault } = this.#shared.parts;
+    const { requests, onNotice, onFault } = this.#shared.parts;
     requests
       .append({ type: "steer", producerId, action: "lapse" }, { waits: true })
       .catch((error: unknown) => onFault?.(error));
     const whose = request.training === null ? "" : ` of training "${request.training}"`;
-    onLapse?.(
+    onNotice?.(
       `Producer "${producerId}"${whose} begins nothing more: no request of its trainer came for ${request.leaseMs / 1000} s; ` +
         "it resumes when its trainer takes a batch, reports weights or sends a heartbeat.",
     );

@@ -24,7 +24,7 @@ function serve(options: TestServiceOptions = {}) {
     clock,
     weights: { version: "0" },
     ...options,
-    parts: { onLapse: (message) => said.push(message), ...options.parts },
+    parts: { onNotice: (message) => said.push(message), ...options.parts },
   });
   return { ...tested, clock, said };
 }

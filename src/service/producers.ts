@@ -3,7 +3,7 @@
 
 import type { GroupRecord } from "../core/index.ts";
 import { runnerAgain, runnerFor, type SharedParts } from "./episode-pool.ts";
-import { checkSameBody, identify, type Submission } from "./group-requests.ts";
+import { checkSameRequest, idOf, type Submission } from "./group-requests.ts";
 import { ProducerJob } from "./producer-job.ts";
 import type { LoggedRequest } from "./request-log.ts";
 import type { ProducerRequest } from "./requests.ts";
@@ -41,11 +41,11 @@ export class Producers {
     submission: Submission,
   ): Promise<{ readonly job: ProducerJob; readonly isNew: boolean }> {
     const { parts, pool, guard } = this.#shared;
-    const { id: producerId, bodyHash } = identify(submission, { keyed: "p", unkeyed: "p" });
+    const producerId = idOf(submission, { keyed: "p", unkeyed: "p" });
     if (guard.hasFault && !this.#jobs.has(producerId)) await guard.check();
     const known = this.#jobs.get(producerId);
     if (known !== undefined) {
-      checkSameBody(known, bodyHash);
+      checkSameRequest(known.request, request, parts);
       await known.logged;
       await known.renew();
       return { job: known, isNew: false };
@@ -60,9 +60,9 @@ export class Producers {
     }
     const weightVersion = request.weightVersion ?? this.#latestVersion;
     const runner = runnerFor(request.policy, parts);
-    const job = new ProducerJob({ producerId, bodyHash, request, runner, weightVersion }, this.#shared);
+    const job = new ProducerJob({ producerId, request, runner, weightVersion }, this.#shared);
     const { key: idempotencyKey, body } = submission;
-    const line = { type: "producer", producerId, idempotencyKey, bodyHash, body, weightVersion } as const;
+    const line = { type: "producer", producerId, idempotencyKey, body, weightVersion } as const;
     job.logged = pool.track(parts.requests.append(line));
     this.#jobs.set(producerId, job);
     try {
@@ -86,11 +86,14 @@ export class Producers {
 
   /**
    * A trainer has these weights: reported to the producers of its training, or to those without one. Also while the service
-   * closes: the next process resumes from there. Reports run one after the other.
+   * closes: the next process resumes from there. Reports run one after the other. Resolves with the versions that servers name.
    */
-  report(version: string, training: string | null): Promise<void> {
+  report(version: string, training: string | null): Promise<readonly (string | null)[]> {
     const reported = this.#reporting.then(() => this.#report(version, training));
-    this.#reporting = reported.catch(() => undefined);
+    this.#reporting = reported.then(
+      () => undefined,
+      () => undefined,
+    );
     return reported;
   }
 
@@ -138,7 +141,7 @@ export class Producers {
     return [...this.#jobs.values()].filter(({ request }) => request.training === training);
   }
 
-  async #report(version: string, training: string | null): Promise<void> {
+  async #report(version: string, training: string | null): Promise<readonly (string | null)[]> {
     const { parts } = this.#shared;
     // Later producers begin with it.
     const jobs = this.#of(training);
@@ -150,8 +153,9 @@ export class Producers {
       throw error;
     }
     // Groups that begin with the new weights must not be dispatched as if the engine had the old ones.
-    await parts.onWeightVersion?.(version);
+    const named = (await parts.onWeightVersion?.(version)) ?? [];
     for (const job of jobs) job.report(version);
     this.#weightVersion = version;
+    return named;
   }
 }

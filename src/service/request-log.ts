@@ -22,8 +22,6 @@ const loggedRequest = z.discriminatedUnion("type", [
     /** Number of the group; rows of its episodes carry it. */
     groupIndex: z.number(),
     idempotencyKey,
-    /** Of the body: a repeated key must come with the same. */
-    bodyHash: z.string(),
     /** The body as it was accepted. */
     body: z.unknown(),
   }),
@@ -34,7 +32,6 @@ const loggedRequest = z.discriminatedUnion("type", [
     type: z.literal("producer"),
     producerId: z.string(),
     idempotencyKey,
-    bodyHash: z.string(),
     body: z.unknown(),
     /** Version that the engine had at the request. */
     weightVersion: z.string().nullable(),

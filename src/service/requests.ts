@@ -63,6 +63,7 @@ const oneTask = {
   task_index: taskIndex,
   ...common,
   wait_seconds: optional(seconds, "seconds to wait for the end before responding"),
+  rows: optional(name, "layout of the training rows that the answer holds once all has ended; absent: none"),
 };
 /** A group's size under both of its names. */
 const sizes = {
@@ -203,6 +204,8 @@ export function readProducer(value: unknown) {
     batchGroups: body.batch_groups,
     seed,
     policy: toPolicy(body),
+    /** As they were requested; in `production` they are functions. */
+    filters: body.filters ?? [],
     production: {
       maxStaleness: body.max_staleness ?? 1,
       stale: body.stale ?? "drop",

@@ -53,7 +53,15 @@ export const infoAnswer = z.object({
 
 export const okAnswer = z.object({ status: serviceStatus });
 export const busyAnswer = okAnswer.extend({ reason: z.string() });
-export const weightsAnswer = z.object({ weight_version: z.string() });
+export const weightsAnswer = z.object({
+  weight_version: z.string(),
+  servers: z
+    .array(z.string().nullable())
+    .readonly()
+    .optional()
+    .describe("once servers were contacted: the versions that they name now, one for each; null: it names none"),
+  warning: z.string().nullish().describe("a sentence when not every server that names a version has this one"),
+});
 export const errorAnswer = z.object({ error: z.object({ code: z.string(), message: z.string() }) });
 
 export const producerAnswer = z.object({

@@ -1,7 +1,7 @@
 // The operations of the service, once: each with its description and its handler. The router and the OpenAPI document are both
 // made from this table; operations on producers are in `producer-routes.ts`.
 
-import type { z } from "zod";
+import { z } from "zod";
 import { ConfigurationError } from "../core/index.ts";
 import { withDeadline } from "../lib/deadline.ts";
 import type { SharedParts } from "./episode-pool.ts";
@@ -35,7 +35,7 @@ import {
   weightsBody,
 } from "./requests.ts";
 import { ServiceError } from "./service-error.ts";
-import type { ExportedEpisode } from "./service-options.ts";
+import type { ExportedEpisode, RowFormat } from "./service-options.ts";
 
 export type ServiceContext = SharedParts & {
   readonly requests: GroupRequests;
@@ -53,7 +53,7 @@ type Kind = {
   readonly starts: string;
   readonly cancels: string;
   readonly body: typeof episodeBody | typeof groupBody;
-  readonly answer: z.ZodType;
+  readonly answer: typeof episodeAnswer | typeof groupAnswer;
   readonly find: (id: string) => Promise<Requested | null>;
   readonly view: (requested: Requested) => { readonly status: EpisodeJob["status"] };
 };
@@ -128,8 +128,14 @@ export function serviceRoutes(context: ServiceContext, document: () => unknown):
       handle: async (call) => {
         const body = readBody(weightsBody, call.body);
         const version = String(body.version);
-        await context.producers.report(version, body.training ?? null);
-        return json(context, { weight_version: version });
+        const servers = await context.producers.report(version, body.training ?? null);
+        const warning = versionWarning(version, servers);
+        if (warning !== null) parts.onNotice?.(warning);
+        const answer: z.infer<typeof weightsAnswer> = {
+          weight_version: version,
+          ...(servers.length === 0 ? {} : { servers, warning }),
+        };
+        return json(context, answer);
       },
     }),
     defineRoute("get", "/v1/info", {
@@ -178,6 +184,20 @@ export function serviceRoutes(context: ServiceContext, document: () => unknown):
   ];
 }
 
+/** What a trainer has to know when it reports weights that servers do not have; `null`: nothing. */
+function versionWarning(version: string, servers: readonly (string | null)[]): string | null {
+  const named = servers.filter((one) => one !== null);
+  const others = [...new Set(named.filter((one) => one !== version))].map((one) => JSON.stringify(one.slice(0, 100)));
+  if (others.length === 0) return null;
+  const having = named.filter((one) => one === version).length;
+  const weights = `weights ${JSON.stringify(version)}`;
+  const state =
+    having === 0
+      ? `No server has ${weights}: they have ${others.join(", ")}`
+      : `Not every server has ${weights}: ${having} of ${named.length} have, others have ${others.join(", ")}`;
+  return `${state}; load the weights under this name first, or report the name that the servers have.`;
+}
+
 const current = "The current state.";
 
 /** Starting, getting, fetching the samples of, and cancelling what can be requested. */
@@ -189,20 +209,33 @@ function requestRoutes(context: ServiceContext, kind: Kind): readonly Route[] {
   const path = `/v1/${noun}s`;
   const find = async (call: Call): Promise<Requested> =>
     (await kind.find(call.params["id"] ?? "")) ?? notFound(noun, call);
+  const answerWithRows = answer.extend({
+    rows: z
+      .array(z.unknown())
+      .nullable()
+      .optional()
+      .describe("where rows are requested: training rows in that layout; null: not all has ended"),
+  });
+  const withRows = async (requested: Requested, format: NamedFormat | null) => {
+    const shown = view(requested);
+    if (format === null) return shown;
+    return { ...shown, rows: shown.status === "ended" ? (await exported(requested, format, context)).samples : null };
+  };
   return [
     defineRoute("post", path, {
       id: `start${name}`,
       summary: kind.starts,
       body,
       takesKey: true,
-      answers: { 200: ["Ended, or known from an earlier request.", answer], 202: ["Started.", answer] },
+      answers: { 200: ["Ended, or known from an earlier request.", answerWithRows], 202: ["Started.", answerWithRows] },
       errors: [409, 429],
       handle: async (call) => {
         const read = readBody<z.infer<typeof groupBody>>(body, call.body);
         const request = toGroupRequest(read, name === "Group" ? sizeOf(read) : 1);
+        const format = formatOf(read.rows ?? null, context);
         const { group, isNew } = await requests.submit(request, submissionOf(call));
         await untilEnded(group.jobs, read.wait_seconds ?? 0, { call, context });
-        const shown = view({ group, jobs: group.jobs });
+        const shown = await withRows({ group, jobs: group.jobs }, format);
         return json(context, shown, isNew && shown.status !== "ended" ? 202 : 200);
       },
     }),
@@ -211,13 +244,18 @@ function requestRoutes(context: ServiceContext, kind: Kind): readonly Route[] {
       summary: `Get ${article} ${noun}.`,
       query: {
         wait_seconds: { schema: waitQuery, description: "seconds to wait for the end before responding" },
+        rows: {
+          schema: formatQuery,
+          description: "layout of the training rows that the answer holds once all has ended; absent: none",
+        },
       },
-      answers: { 200: [current, answer] },
+      answers: { 200: [current, answerWithRows] },
       handle: async (call) => {
         const requested = await find(call);
+        const format = formatOf(call.query.get("rows"), context);
         const seconds = readBody(waitQuery, call.query.get("wait_seconds") ?? undefined);
         await untilEnded(requested.jobs, seconds, { call, context });
-        return json(context, view(requested));
+        return json(context, await withRows(requested, format));
       },
     }),
     defineRoute("get", `${path}/{id}/samples`, {
@@ -328,28 +366,48 @@ function infoOf(context: ServiceContext): z.infer<typeof infoAnswer> {
   };
 }
 
+type NamedFormat = { readonly name: string; readonly write: RowFormat; readonly turnRewards: "keep" | "ignore" };
+
+/** `null` for none. Throws a `ServiceError`. */
+function formatOf(
+  name: string | null,
+  { parts }: ServiceContext,
+  turnRewards: NamedFormat["turnRewards"] = "keep",
+): NamedFormat | null {
+  if (name === null) return null;
+  const write = parts.formats.get(name);
+  if (write !== undefined) return { name, write, turnRewards };
+  const names = [...parts.formats.keys()].join(", ");
+  throw new ServiceError(
+    "bad-request",
+    `Cannot write rows as ${JSON.stringify(name.slice(0, 64))}: the formats are ${names}.`,
+  );
+}
+
 async function samplesOf(
-  { group, jobs }: Requested,
-  call: Call,
-  { pool, parts }: ServiceContext,
+  requested: Requested,
+  { query }: Call,
+  context: ServiceContext,
 ): Promise<z.infer<typeof samplesAnswer>> {
-  const names = [...parts.formats.keys()];
-  const name = call.query.get("format") ?? names[0] ?? "";
-  const format = parts.formats.get(name);
-  if (format === undefined) {
-    throw new ServiceError(
-      "bad-request",
-      `Cannot write rows as ${JSON.stringify(name.slice(0, 64))}: the formats are ${names.join(", ")}.`,
-    );
-  }
-  const turnRewards = readBody(turnRewardsQuery, call.query.get("turn_rewards") ?? undefined) ?? "keep";
-  const open = jobs.find(({ status }) => status !== "ended");
+  const turnRewards = readBody(turnRewardsQuery, query.get("turn_rewards") ?? undefined) ?? "keep";
+  const [first = ""] = context.parts.formats.keys();
+  const format = formatOf(query.get("format") ?? first, context, turnRewards)!;
+  const open = requested.jobs.find(({ status }) => status !== "ended");
   if (open !== undefined) {
     throw new ServiceError(
       "not-ended",
       `Cannot give samples: episode "${open.place.episodeId}" is ${open.status}; wait for it with wait_seconds.`,
     );
   }
+  return exported(requested, format, context);
+}
+
+/** The rows of episodes that have ended. */
+async function exported(
+  { group, jobs }: Requested,
+  { name, write, turnRewards }: NamedFormat,
+  { pool }: ServiceContext,
+): Promise<z.infer<typeof samplesAnswer>> {
   const ended: ExportedEpisode[] = [];
   for (const { place } of jobs) {
     const episode = await pool.ended(place.episodeId);
@@ -358,7 +416,7 @@ async function samplesOf(
   return {
     format: name,
     episodes: jobs.map(answerEpisode),
-    samples: rowsOf(() => format(ended, group.groupIndex, { turnRewards })),
+    samples: rowsOf(() => write(ended, group.groupIndex, { turnRewards })),
     dropped_tokens: ended.flatMap(({ episode, result }) =>
       result.dropped.map(({ turn, count, reason }) => ({ episode_id: episode.id, turn, count, reason })),
     ),

@@ -56,12 +56,15 @@ export type ServiceParts = {
   readonly metrics: { readonly contentType: string; page(): Promise<string> } | null;
   /** Receives the error of a group that could not be recorded; the next process tries again. */
   readonly onFault?: (error: unknown) => void;
-  /** Receives a message when the lease of a producer has run out. */
-  readonly onLapse?: (message: string) => void;
+  /** Receives lines for people: the lease of a producer ran out, reported weights are not those of the servers. */
+  readonly onNotice?: (message: string) => void;
   /** The gate was closed or opened: resolves when engine calls of other processes heed it. Default: there are none. */
   readonly onGate?: (isOpen: boolean) => Promise<void>;
-  /** Receives the version that a trainer reports, before producers do: its engines know it when this resolves. Never rejects. */
-  readonly onWeightVersion?: (version: string) => Promise<void>;
+  /**
+   * Receives the version that a trainer reports, before producers do: its engines know it when this resolves, with the versions
+   * that their servers name. Never rejects.
+   */
+  readonly onWeightVersion?: (version: string) => Promise<readonly (string | null)[]>;
 };
 
 /** Bounds of the service. Every one has a default. */

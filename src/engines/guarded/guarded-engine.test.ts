@@ -111,12 +111,15 @@ test("a reported version reaches every server, also those behind one that cannot
       reportWeightVersion: async (version: string) => {
         told.push(`${address} ${version}`);
         if (index === 0) throw failureOf("unreachable");
+        return [`${version} of ${address}`, null];
       },
     }),
   );
   const { engine } = guard([...servers, new FakeServer("http://d")]);
   await expect(engine.reportWeightVersion("v1")).rejects.toThrow("It is unreachable");
   expect(told).toEqual(["http://a v1", "http://b v1", "http://c v1"]);
+  const reachable = guard([...servers.slice(1), new FakeServer("http://d")]);
+  expect(await reachable.engine.reportWeightVersion("v2")).toEqual(["v2 of http://b", null, "v2 of http://c", null]);
 });
 
 describe("the circuit of a server", () => {

@@ -48,7 +48,7 @@ function checkGuardedOptions(
 /** An engine whose servers are watched. */
 export interface GuardedEngine extends Engine, EngineLoadSource {
   isReady(options?: { readonly signal?: AbortSignal }): Promise<boolean>;
-  reportWeightVersion(version: string): Promise<void>;
+  reportWeightVersion(version: string): Promise<readonly (string | null)[]>;
   /** The circuits as they are now, one for each server in the order given. */
   circuits(): readonly CircuitStatus[];
 }
@@ -144,12 +144,13 @@ class Guarded implements GuardedEngine {
   }
 
   /** Tells every server; rejects with the first failure, after all have answered. */
-  async reportWeightVersion(version: string): Promise<void> {
+  async reportWeightVersion(version: string): Promise<readonly (string | null)[]> {
     const outcomes = await Promise.allSettled(
       this.#members.map(async ({ engine }) => engine.reportWeightVersion?.(version)),
     );
     const failed = outcomes.find(({ status }) => status === "rejected");
     if (failed?.status === "rejected") throw failed.reason;
+    return outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? (outcome.value ?? []) : []));
   }
 
   /** Of the available servers; `null` when none of them reports it. */

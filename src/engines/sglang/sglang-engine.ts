@@ -66,7 +66,7 @@ export interface SglangEngine extends Engine, EngineControl, EngineLoadSource {
    * still has it, else `null`, not known.
    */
   weightVersion(options?: { readonly signal?: AbortSignal }): Promise<string | null>;
-  reportWeightVersion(version: string): Promise<void>;
+  reportWeightVersion(version: string): Promise<readonly (string | null)[]>;
   /**
    * Names among sampling parameters (those of `sampling.extra`) that a router leaves out in silence; empty without a router. A
    * call with such a parameter is refused: the request would not be sampled as it says.
@@ -142,9 +142,25 @@ class Sglang extends SglangControl implements SglangEngine {
     }
   }
 
-  weightVersion(options?: CallOptions): Promise<string | null> {
-    return this.refreshVersion(
-      () => this.weightVersions(options),
+  async weightVersion(options?: CallOptions): Promise<string | null> {
+    await this.#readVersions(options);
+    return this.version;
+  }
+
+  async reportWeightVersion(): Promise<readonly (string | null)[]> {
+    try {
+      return await this.#readVersions();
+    } catch (error) {
+      this.learnVersion(null);
+      throw error;
+    }
+  }
+
+  /** Of each server. */
+  async #readVersions(options?: CallOptions): Promise<readonly (string | null)[]> {
+    let named: readonly (string | null)[] = [];
+    await this.refreshVersion(
+      async () => (named = await this.weightVersions(options)),
       (versions) => {
         const [version = null] = versions;
         this.#hasOneServer = versions.length === 1;
@@ -153,15 +169,7 @@ class Sglang extends SglangControl implements SglangEngine {
         else if (!versions.includes(this.version)) this.learnVersion(null);
       },
     );
-  }
-
-  async reportWeightVersion(): Promise<void> {
-    try {
-      await this.weightVersion();
-    } catch (error) {
-      this.learnVersion(null);
-      throw error;
-    }
+    return named;
   }
 
   override async close(): Promise<void> {

@@ -162,7 +162,7 @@ describe("createVllmEngine().sample()", () => {
 
   test("a reported version is taken where the server names none", async () => {
     const told = engineOn(createVllmFront({ sampler: echo, version: "0.10.2" }), { endpoint: "completions" });
-    await told.reportWeightVersion("v1");
+    expect(await told.reportWeightVersion("v1")).toEqual([null]);
     expect((await told.sample(request())).weightSpans).toEqual([{ tokenCount: 4, dispatch: "v1", reply: "v1" }]);
     const naming = engineOn(createVllmFront({ sampler: echo, weightVersion: "v5" }));
     await naming.reportWeightVersion("v4");

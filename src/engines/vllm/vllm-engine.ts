@@ -126,7 +126,7 @@ export interface VllmEngine extends Engine, EngineControl, EngineLoadSource {
    */
   setWeightVersion(version: string | null): void;
   /** As `setWeightVersion`; then requests the server's own version, which counts more where it has one. */
-  reportWeightVersion(version: string): Promise<void>;
+  reportWeightVersion(version: string): Promise<readonly (string | null)[]>;
 }
 
 /**
@@ -206,22 +206,30 @@ class Vllm extends VllmControl implements VllmEngine {
     return [await readServerFacts(this.server, text, this.control({ signal }))];
   }
 
-  weightVersion(options?: CallOptions): Promise<string | null> {
-    return this.refreshVersion(
-      () => this.requestVersion(options),
+  async weightVersion(options?: CallOptions): Promise<string | null> {
+    await this.#readVersion(options);
+    return this.version;
+  }
+
+  /** As the server names it. */
+  async #readVersion(options?: CallOptions): Promise<string | null> {
+    let named: string | null = null;
+    await this.refreshVersion(
+      async () => (named = await this.requestVersion(options)),
       (version) => {
         if (version !== null) this.learnVersion(version);
       },
     );
+    return named;
   }
 
   setWeightVersion(version: string | null): void {
     this.learnVersion(version);
   }
 
-  async reportWeightVersion(version: string): Promise<void> {
+  async reportWeightVersion(version: string): Promise<readonly (string | null)[]> {
     this.learnVersion(version);
-    await this.weightVersion();
+    return [await this.#readVersion()];
   }
 
   async #sample(
