@@ -2,6 +2,7 @@
 // over MCP, at `/s/<key>/mcp`, and the world's reward at its end. The episodes are hosted as those of `env-server`.
 
 import { EpisodeHost, type HostedEpisode, HostFullError, HostRequestError, McpFace } from "../env-server/index.ts";
+import { lookIntoEnvironment, type Tool } from "../core/index.ts";
 import { GatewayError, type SessionWorlds } from "../gateway/index.ts";
 import { readHostedEnvironment, type HostedEnvironmentOptions } from "./env-server.ts";
 import { packageVersion } from "./surroundings.ts";
@@ -14,15 +15,29 @@ export const worldSettingNames = [
 
 type World = { readonly episode: HostedEpisode; readonly face: McpFace };
 
-/** Throws a `ConfigurationError` for whatever the caller can correct. */
+/**
+ * Throws a `ConfigurationError` for whatever the caller can correct. `onTools`: receives the tools of the first task, where its
+ * environment opens at once.
+ */
 export async function openWorlds(
   options: HostedEnvironmentOptions,
-  { maxSessions, idleMs }: { readonly maxSessions: number; readonly idleMs: number },
+  {
+    maxSessions,
+    idleMs,
+    onTools,
+  }: { readonly maxSessions: number; readonly idleMs: number; readonly onTools?: (tools: readonly Tool[]) => void },
 ): Promise<SessionWorlds & { closeAll(): Promise<void> }> {
   const { source, split, user, redact, callMs, openMs } = await readHostedEnvironment(options);
   // The sessions are counted and expire; their worlds end with them.
   const host = new EpisodeHost({ source, split, user, callMs, openMs, maxSessions, idleMs: 2 * idleMs + 60_000 });
   const worlds = new Map<string, World>();
+  if (onTools !== undefined && source.boundsOpening !== true && source.taskset(split).size > 0) {
+    try {
+      lookIntoEnvironment(source, source.taskset(split).task(0), ({ tools }) => onTools(tools));
+    } catch {
+      // The first session says it.
+    }
+  }
   const needed = (id: string): World => {
     const world = worlds.get(id);
     if (world !== undefined) return world;

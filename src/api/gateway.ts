@@ -163,11 +163,13 @@ export async function gateway(options: GatewayOptions): Promise<RunningGateway> 
   try {
     const exportSamples = settings.writeSamples ? exporterFor(prepared) : () => [];
     const bounds = { maxSessions: own.maxSessions, idleMs: own.sessionIdle * 1000 };
-    const worlds = ofWorlds === null ? null : await openWorlds(ofWorlds, bounds);
+    const names = new (await import("./tool-names.ts")).ToolNames(model, { known: new Set(), onNotice: notice });
+    const onTools = names.examine.bind(names);
+    const worlds = ofWorlds === null ? null : await openWorlds(ofWorlds, { ...bounds, onTools });
     if (worlds !== null) opened.push(() => worlds.closeAll());
     const made = createGateway(
       {
-        ...{ engine, renderer: model.renderer, store, exportSamples, rowsOf: rowsIn(prepared) },
+        ...{ engine, renderer: names.watched(), store, exportSamples, rowsOf: rowsIn(prepared) },
         ...(worlds === null ? {} : { worlds }),
       },
       {

@@ -193,6 +193,7 @@ async function openService(
     const onNotice = (message: string): void => options.onNotice(redact(message));
     const onFault = (what: string, error: unknown): void =>
       onNotice(`${what}: ${error instanceof Error ? error.message : String(error)}`);
+    await prepared.examineTools(onNotice);
     const engines = createEngines(prepared, (url) =>
       prepared.connect(cancel, store, {
         ...(url === null ? {} : { url }),
