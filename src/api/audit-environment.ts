@@ -3,6 +3,7 @@
 
 import { findViolation, schemaWarnings } from "../agents/index.ts";
 import { type EnvironmentSource, messageOf, type Task, useEnvironment } from "../core/index.ts";
+import { formatsWithout } from "../parsers/index.ts";
 import { checkedOpening } from "../rollout/index.ts";
 import { type EnvironmentFinding, examineEnvironment } from "../testing/index.ts";
 import { agendaUser } from "../users/index.ts";
@@ -11,6 +12,7 @@ import { checkSplit, type LoadedEnvironment, loadEnvironment } from "./load-envi
 import { type CallOptions, readOptions, type RolloutSettingOptions } from "./options.ts";
 import { closeRemote, findRemote } from "./remote-environments.ts";
 import type { SettingName } from "./rollout-settings.ts";
+import { namedTools } from "./tool-names.ts";
 import { readFlags, section, type SettingValues, whole } from "./setting.ts";
 
 /** The settings of a rollout that say which environment it is, and how long its steps may take. */
@@ -111,6 +113,7 @@ async function auditLoaded(
   });
   if (signal?.aborted !== true) {
     onFinding(await schemaFinding(source));
+    onFinding(await nameFinding(source));
     for (const finding of await userFindings(source, splits)) onFinding(finding);
   }
   return { ...audited, findings };
@@ -180,6 +183,37 @@ async function schemaFinding(source: EnvironmentSource): Promise<EnvironmentFind
     }
     const known = `${warnings.count} tools, all with schemas that are checked; guidelines of ${warnings.guidelines} characters.`;
     return { check, result: "ok", text: known, remedy: null };
+  } catch (error) {
+    return { check, result: "fault", text: messageOf(error), remedy: "correct open (or setup)" };
+  }
+}
+
+/** Formats differ in the names of tools that they can write: a call of another tool is text to the user. */
+async function nameFinding(source: EnvironmentSource): Promise<EnvironmentFinding> {
+  const check = "tool names";
+  try {
+    const { tools } = await useEnvironment(checkedOpening(source), firstTask(source), (world) => ({
+      tools: world.tools,
+    }));
+    const formats = new Map<string, string[]>();
+    for (const { name } of tools) {
+      for (const format of formatsWithout(name)) formats.set(format, [...(formats.get(format) ?? []), name]);
+    }
+    if (formats.size === 0) return { check, result: "ok", text: "Every call format can write them.", remedy: null };
+    const byNames = new Map<string, string[]>();
+    for (const [format, names] of formats) {
+      const named = namedTools(names);
+      byNames.set(named, [...(byNames.get(named) ?? []), format]);
+    }
+    const text = [...byNames].map(
+      ([named, those]) => `${named} cannot be called by models of the formats ${those.join(", ")}.`,
+    );
+    return {
+      check,
+      result: "warning",
+      text: text.join(" "),
+      remedy: 'use letters, digits and "_" in names, a letter first',
+    };
   } catch (error) {
     return { check, result: "fault", text: messageOf(error), remedy: "correct open (or setup)" };
   }

@@ -62,10 +62,15 @@ const engineOf = (messages: readonly (readonly Called[])[]) =>
 const parts = (environment: EnvironmentSource) => ({
   ...{ environment, strategy: createToolCalling({ calls: "several" }), user: scriptedUsers(lines) },
 });
-const runSampled = (environment: EnvironmentSource, messages: readonly (readonly Called[])[]): Promise<Episode> =>
-  runEpisode(firstOf(environment), { ...parts(environment), engine: engineOf(messages), renderer });
+type Messages = readonly (readonly Called[])[];
 
-function runChat(environment: EnvironmentSource, messages: readonly (readonly Called[])[]): Promise<Episode> {
+const runSampled = (
+  environment: EnvironmentSource,
+  messages: Messages,
+  task = firstOf(environment),
+): Promise<Episode> => runEpisode(task, { ...parts(environment), engine: engineOf(messages), renderer });
+
+function runChat(environment: EnvironmentSource, messages: Messages, task = firstOf(environment)): Promise<Episode> {
   let said = 0;
   const chat: ChatModel = {
     name: "chat",
@@ -76,14 +81,18 @@ function runChat(environment: EnvironmentSource, messages: readonly (readonly Ca
       })),
     }),
   };
-  return runChatEpisode(firstOf(environment), { ...parts(environment), agent: chatAgent({ chat }) });
+  return runChatEpisode(task, { ...parts(environment), agent: chatAgent({ chat }) });
 }
 
-const firstOf = (environment: EnvironmentSource): Task => environment.taskset("base").task(0);
+function firstOf(environment: EnvironmentSource): Task {
+  return environment.taskset("base").task(0);
+}
+
+const resultsOf = ({ events }: Episode): string[] =>
+  events.flatMap((event) => (event.type === "tool-result" ? [event.result.text] : []));
 
 function expectAnswers(episode: Episode, rows: readonly (readonly [Called, string])[]): void {
-  const results = episode.events.flatMap((event) => (event.type === "tool-result" ? [event.result.text] : []));
-  expect(results).toEqual(rows.map(([, text]) => text));
+  expect(resultsOf(episode)).toEqual(rows.map(([, text]) => text));
   expect(episode.grade?.info.get("termination_reason")).toBe("too_many_errors");
   expect(episode).toMatchObject({ outcome: "completed", reward: 0, failure: null });
 }
@@ -188,5 +197,37 @@ describe.skipIf(data === null)("what τ²-bench answers itself (skipped without 
     expect((await ask(messages.slice(0, 1), {}, plain["key"]!)).tool_calls ?? []).toEqual([]);
     await client.close();
     expect(await post(`/v1/sessions/${session["id"]!}/end`, {})).toMatchObject({ outcome: "completed", reward: 0 });
+  });
+});
+
+const tauData = sharedFolder("tau-bench");
+describe.skipIf(tauData === null)("what τ-bench answers itself (skipped without ../shared/tau-bench)", () => {
+  it.each([
+    ["sampled as tokens", runSampled],
+    ["said by a model behind an API", runChat],
+  ])("reaches it, the first call of an action only: %s", async (_, run) => {
+    const rows: readonly (readonly [call: Called, text: string])[] = [
+      [{ name: "nope", arguments: {} }, "Unknown action nope"],
+      [{ name: "Get_Order_Details", arguments: {} }, "Unknown action Get_Order_Details"],
+      [
+        { name: "get_order_details", arguments: {} },
+        "Error: GetOrderDetails.invoke() missing 1 required positional argument: 'order_id'",
+      ],
+      [
+        { name: "get_order_details", arguments: { id: "#W1" } },
+        "Error: GetOrderDetails.invoke() got an unexpected keyword argument 'id'",
+      ],
+      [{ name: "transfer_to_human_agents", arguments: {} }, "Error: TransferToHumanAgents.invoke() missing 1 required positional argument: 'summary'"], // prettier-ignore
+    ];
+    const source = await load("tau-bench/retail", { data: tauData });
+    const ignored = { name: "list_all_product_types", arguments: {} };
+    const episode = await run(
+      source,
+      rows.map(([call]) => [call, ignored]),
+      source.taskset("dev").task(0),
+    );
+    expect(resultsOf(episode)).toEqual(rows.map(([, text]) => text));
+    // As upstream: a call that ends a conversation ends it, even where it fails.
+    expect(episode).toMatchObject({ stopReason: "tool_ended", failure: null });
   });
 });

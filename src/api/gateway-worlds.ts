@@ -1,8 +1,8 @@
 // Environments for the sessions of a gateway: a session that is opened with `environment_task` has the tools of that task's world
 // over MCP, at `/s/<key>/mcp`, and the world's reward at its end. The episodes are hosted as those of `env-server`.
 
-import type { EnvironmentSource, UserSource } from "../core/index.ts";
 import { EpisodeHost, type HostedEpisode, HostFullError, HostRequestError, McpFace } from "../env-server/index.ts";
+import { type EnvironmentSource, lookIntoEnvironment, type Tool, type UserSource } from "../core/index.ts";
 import { GatewayError, type SessionWorlds } from "../gateway/index.ts";
 import { packageVersion } from "./surroundings.ts";
 
@@ -26,15 +26,29 @@ export type HostedEnvironment = {
   readonly openMs: number;
 };
 
-/** Opens nothing before a session asks for a world. */
+export type WorldOptions = {
+  readonly maxSessions: number;
+  readonly idleMs: number;
+  /** Receives the tools of the first task, where its environment opens at once. @default nothing does */
+  readonly onTools?: (tools: readonly Tool[]) => void;
+};
+
+/** Opens no world before a session asks for one. */
 export function openWorlds(
   hosted: HostedEnvironment,
-  { maxSessions, idleMs }: { readonly maxSessions: number; readonly idleMs: number },
+  { maxSessions, idleMs, onTools }: WorldOptions,
 ): SessionWorlds & { closeAll(): Promise<void> } {
   const { source, split, user, redact, callMs, openMs } = hosted;
   // The sessions are counted and expire; their worlds end with them.
   const host = new EpisodeHost({ source, split, user, callMs, openMs, maxSessions, idleMs: 2 * idleMs + 60_000 });
   const worlds = new Map<string, World>();
+  if (onTools !== undefined && source.boundsOpening !== true && source.taskset(split).size > 0) {
+    try {
+      lookIntoEnvironment(source, source.taskset(split).task(0), ({ tools }) => onTools(tools));
+    } catch {
+      // The first session says it.
+    }
+  }
   const needed = (id: string): World => {
     const world = worlds.get(id);
     if (world !== undefined) return world;

@@ -28,6 +28,7 @@ import { type CloseOptions, closeWithGrace } from "./grace.ts";
 import { openRun } from "./open-run.ts";
 import { checkSameSettings, readRunToResume, type RunToResume } from "./run-to-resume.ts";
 import { readKey } from "./secrets.ts";
+import type { ToolNames } from "./tool-names.ts";
 import { exporterFor } from "./rollout.ts";
 import { listenSettings, readListen, withoutListen } from "./listen.ts";
 import { choice, number, readFlags, seconds, section, type SettingValues, variable, whole } from "./setting.ts";
@@ -212,12 +213,16 @@ async function openGateway(
   await run.begin(connected);
   opened.add(() => run.close({ status: "interrupted" }));
   const exportSamples = settings.writeSamples ? exporterFor(prepared) : () => [];
-  const bounds = { maxSessions: own.maxSessions, idleMs: own.sessionIdle * 1000 };
+  const names = model === null ? null : await toolNames(model, onNotice);
+  const bounds = {
+    ...{ maxSessions: own.maxSessions, idleMs: own.sessionIdle * 1000 },
+    ...(names === null ? {} : { onTools: names.examine.bind(names) }),
+  };
   const worlds = ofWorlds === null ? null : openWorlds(await readHostedEnvironment(ofWorlds, opened), bounds);
   if (worlds !== null) opened.add(() => worlds.closeAll());
   const made = createGateway(
     {
-      ...answeringParts(connected.engine, model, apiModel),
+      ...answeringParts(connected.engine, names?.watched() ?? null, apiModel),
       ...{ store, exportSamples, rowsOf: rowsIn(prepared) },
       ...(worlds === null ? {} : { worlds }),
     },
@@ -256,12 +261,17 @@ async function openGateway(
   };
 }
 
+/** Says which tools of programs the call format cannot write. */
+async function toolNames(model: ChosenModel, onNotice: (message: string) => void): Promise<ToolNames> {
+  return new (await import("./tool-names.ts")).ToolNames(model, { known: new Set(), onNotice });
+}
+
 function answeringParts(
   engine: Engine | null,
-  model: ChosenModel | null,
+  renderer: Renderer | null,
   apiModel: ApiModel | null,
 ): { readonly engine: Engine; readonly renderer: Renderer } | { readonly apiModel: ApiModel | null } {
-  return engine === null || model === null ? { apiModel } : { engine, renderer: model.renderer };
+  return engine === null || renderer === null ? { apiModel } : { engine, renderer };
 }
 
 /** The environment of sessions is no setting of the run: it is named at each start. */

@@ -30,6 +30,7 @@ import { type Preset, findPreset } from "./presets.ts";
 import { closeRemote } from "./remote-environments.ts";
 import { checkChatModel } from "./first-contact.ts";
 import { accessVariables, readAccess, redactorFor } from "./secrets.ts";
+import type { ToolNames } from "./tool-names.ts";
 
 export type ConnectOptions = PolicyOptions & {
   /** Another server than the settings name, of the same model. */
@@ -59,6 +60,8 @@ export type PreparedRollout = {
   /** The training rows of an episode that was stored, with the fault policy applied. */
   readonly rowsOf: (episode: Episode) => Promise<EpisodeSamples>;
   readonly redact: (text: string) => string;
+  /** Says which tools the call format cannot write, each once. `connect` does so, too. */
+  readonly examineTools: (onNotice: (message: string) => void) => Promise<ToolNames | null>;
   /**
    * Contacts the server. Rejects with a `ConfigurationError` when it is not there. Episodes resume from the journal, and every
    * event is recorded in it; a preset's loop keeps none.
@@ -182,16 +185,27 @@ async function prepareWith(
   const data = given.data === null ? null : resolve(context.cwd, given.data);
   const faultPolicy = { policy: settings.faultPolicy, environment, data };
   const applyFaults = faultPolicyOf(faultPolicy);
+  const examined = new Set<string>();
   const plan: RolloutPlan = {
     taskset,
     taskIndexes: readTaskList(tasks, taskset),
     groupSize: settings.groupSize,
     seed: settings.seed,
   };
+  /** `null`: no call format is read here, or another process has examined it. */
+  const examineTools = async (onNotice: (message: string) => void): Promise<ToolNames | null> => {
+    if (model === null || preset !== null || context.share !== undefined) return null;
+    const names = new (await import("./tool-names.ts")).ToolNames(model, { known: examined, onNotice });
+    // A program outside says which tools there are.
+    const [first] = groups === "outside" || given.agentCommand !== null ? [] : plan.taskIndexes;
+    if (first !== undefined) names.examineTask(taskset.task(first), environment, strategy);
+    return names;
+  };
   return {
     settings,
     environment,
     plan,
+    examineTools,
     groups: await chooseGroups(settings, plan, { ...context, environment: environment.name }),
     sampling,
     policyTitle: policy.title,
@@ -206,9 +220,11 @@ async function prepareWith(
     connect: async (cancel, journal, { url, ...options } = {}) => {
       const notice = missingJudge(grading, environment, plan);
       if (notice !== null) options.onNotice?.(notice);
+      const names = await examineTools(options.onNotice ?? (() => undefined));
       await Promise.all(chatModels(settings, context, grading !== null).map((one) => checkChatModel(one, cancel)));
       const at = url === undefined ? policy : choosePolicy(settingsAt(url, given), context, hasPrograms);
-      const parts = { settings, environment, user, strategy, model, grading, preset, redact };
+      const named = model === null || names === null ? model : { ...model, renderer: names.watched() };
+      const parts = { settings, environment, user, strategy, model: named, grading, preset, redact };
       const connected = await connectPolicy(at, parts, { ...options, context, cancel });
       if (preset !== null) return connected;
       const runEpisode = withFaultPolicy(resumableRunner(connected.runEpisode, journal), faultPolicy);

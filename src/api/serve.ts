@@ -215,6 +215,7 @@ async function openService(
   const weights = new WeightHistory(null);
   const onFault = (what: string, error: unknown): void =>
     onNotice(`${what}: ${error instanceof Error ? error.message : String(error)}`);
+  await prepared.examineTools(onNotice);
   const engines = createEngines(prepared, (url) =>
     prepared.connect(AbortSignal.any([cancel, stopping.signal]), store, {
       ...(url === null ? {} : { url }),

@@ -19,6 +19,7 @@ export {
 } from "./streaming.ts";
 export { writtenCallIds } from "./formats/mistral.ts";
 export { parseAnyCalls } from "./parse-any-calls.ts";
+export { calledTool, formatsWithout, spelledCall } from "./spelled-calls.ts";
 export type { FormatHints, ToolCallParse, ToolCallParseOptions, ToolCallParser } from "./tool-call-parser.ts";
 export { toolCallParser, toolCallParserNames } from "./tool-call-parsers.ts";
 export type { DetectedCall } from "./tool-call-scan.ts";

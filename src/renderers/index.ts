@@ -30,5 +30,6 @@ export { familyOfChatTemplate, rendererFamily, rendererFamilyNames } from "./fam
 export { compileChatTemplate } from "./jinja/compile-chat-template.ts";
 export type { PromptEdit } from "./prompt-edit.ts";
 export { type RendererFamily, wireMessages } from "./renderer-family.ts";
+export { unwritableNames } from "./tool-names.ts";
 export { createTemplateRenderer, type RendererOptions } from "./template-renderer.ts";
 export { bundledChatTemplate, bundledToolSentence } from "./template-text.ts";

@@ -6,6 +6,7 @@ import { ConfigurationError } from "../../core/index.ts";
 import { AuditedTemplate, type AuditTemplateOptions } from "./audited-template.ts";
 import { probeHistory, scenariosOf, systemInTheMiddle, probeRoundTrip, roundTripsOf } from "./probe-history.ts";
 import { type SampledAnswers, sampledAnswers } from "./sampled-answers.ts";
+import { unwritableNames } from "../tool-names.ts";
 import type { AuditedRenderer, HistoryFinding, RoundTripFinding, TemplateAudit } from "./template-audit.ts";
 
 /** Examines a chat template. Never throws on one: a template that no renderer can be made of is an audit with a problem. */
@@ -117,14 +118,22 @@ type Examined = {
   readonly history: readonly HistoryFinding[];
 };
 
+/** What names of tools have beside letters, digits and "_", and how they may begin. */
+const probedNames = ["my-tool", "my.tool", "my/tool", "my:tool", "my tool", "2nd_tool", "_tool", "größe"];
+
 function notesOf(audited: AuditedTemplate, { renderer, answers, history }: Examined): string[] {
   const prompt = audited.render([{ role: "user", content: "?" }], { addGenerationPrompt: true });
+  const unwritable = unwritableNames(audited.renderer, audited.tokenizer, probedNames).map((name) =>
+    JSON.stringify(name),
+  );
   const spelled = renderer.markers.filter(({ isToken }) => !isToken).map(({ text }) => JSON.stringify(text));
   return [
     prompt.type === "text" &&
       !prompt.text.includes("find_order") &&
       "The template does not show tools: describe them in the guidelines, or use the strategy act or react.",
     spelled.length > 0 && `Not single tokens: ${spelled.join(", ")}. Text that spells them is read as the marker.`,
+    unwritable.length > 0 &&
+      `Tools with names like ${unwritable.join(", ")} cannot be called: parser "${renderer.toolCallParser.name}" does not read such a name back.`,
     !answers.writesCalls &&
       "The template does not write a call behind its own prompt, so calls are tried as the parser reads them.",
     renderer.kind === "family" &&

@@ -1,0 +1,89 @@
+// Tools whose names the model's call format cannot write, said before they are needed: a perfect call of one would be text to the user.
+// Loaded when a policy with tokens is connected, and by the doctors.
+
+import {
+  type AgentStrategy,
+  type EnvironmentSource,
+  lookIntoEnvironment,
+  type Renderer,
+  type Task,
+  type Tool,
+} from "../core/index.ts";
+import { unwritableNames } from "../renderers/index.ts";
+import type { ChosenModel } from "./choose-model.ts";
+
+/** Names in one sentence; more are counted. */
+const mostNamed = 10;
+
+/** As in `"a/b", "c d" and 3 more`. */
+export function namedTools(names: readonly string[]): string {
+  const named = names.slice(0, mostNamed).map((name) => JSON.stringify(name));
+  return names.length > mostNamed ? `${named.join(", ")} and ${names.length - mostNamed} more` : named.join(", ");
+}
+
+export class ToolNames {
+  readonly #model: Pick<ChosenModel, "renderer" | "tokenizer">;
+  readonly #onNotice: (message: string) => void;
+  readonly #known: Set<string>;
+
+  /** `known`: names that were examined before; grows. */
+  constructor(
+    model: Pick<ChosenModel, "renderer" | "tokenizer">,
+    { known, onNotice }: { readonly known: Set<string>; readonly onNotice: (message: string) => void },
+  ) {
+    this.#model = model;
+    this.#onNotice = onNotice;
+    this.#known = known;
+  }
+
+  /** Says which of the tools cannot be called, each once. */
+  examine(tools: readonly Tool[]): void {
+    const names = tools.map(({ name }) => name).filter((name) => !this.#known.has(name));
+    if (names.length === 0) return;
+    for (const name of names) this.#known.add(name);
+    const { renderer, tokenizer } = this.#model;
+    const unwritable = unwritableNames(renderer, tokenizer, names);
+    if (unwritable.length === 0) return;
+    const [tool, it] = unwritable.length === 1 ? ["tool", "its name does"] : ["tools", "their names do"];
+    this.#onNotice(
+      `Warning: the policy cannot call ${tool} ${namedTools(unwritable)}: ${it} not come back out of a call in the format ` +
+        `"${renderer.parsers.toolCalls}"; rename ${unwritable.length === 1 ? "it" : "them"}, or choose another model or --tool-parser.`,
+    );
+  }
+
+  /** The tools that a policy is shown of a task, where its environment opens at once. Faults are those of the episodes. */
+  examineTask(task: Task, environment: EnvironmentSource, strategy: AgentStrategy): void {
+    // A world elsewhere may have room for one session, or take long to begin it: its tools are examined when they are shown.
+    if (environment.boundsOpening === true) return;
+    try {
+      const shown = lookIntoEnvironment(environment, task, ({ guidelines, tools }) =>
+        strategy.open({ guidelines, tools, firstUtterance: "", seed: 0 }),
+      );
+      if (shown !== null) this.examine(shown.tools);
+    } catch {
+      // The first episode says it.
+    }
+  }
+
+  /** The renderer, which examines tools when they are shown for the first time. */
+  watched(): Renderer {
+    const { renderer } = this.#model;
+    const { inSteps } = renderer;
+    return {
+      ...renderer,
+      renderPrompt: (messages, tools) => {
+        this.examine(tools);
+        return renderer.renderPrompt(messages, tools);
+      },
+      ...(inSteps !== undefined && {
+        inSteps: {
+          bridge: (input) => inSteps.bridge(input),
+          renderPrompt: (messages, tools) => {
+            this.examine(tools);
+            return inSteps.renderPrompt(messages, tools);
+          },
+        },
+      }),
+    };
+  }
+}

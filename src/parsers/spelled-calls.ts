@@ -1,0 +1,79 @@
+// One call of a tool in each format, as its models write it: to find out which names of tools a format can write at all. A name is
+// written as it is; what the parser then makes of it is the answer.
+
+import { toolFromDefinition } from "../core/index.ts";
+import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
+import { toolCallParser, toolCallParserNames } from "./tool-call-parsers.ts";
+
+const json = (name: string, key = "arguments"): string =>
+  `{"name": ${JSON.stringify(name)}, "${key}": {"city": "Rome"}}`;
+const tags = (name: string): string => `<function=${name}>\n<parameter=city>\nRome\n</parameter>\n</function>`;
+const given = '{"city": "Rome"}';
+
+const spellings: Readonly<Record<string, (name: string) => string>> = {
+  deepseekv3: (name) =>
+    `<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>${name}\n\`\`\`json\n${given}\n\`\`\`<｜tool▁call▁end｜><｜tool▁calls▁end｜>`,
+  deepseekv31: (name) =>
+    `<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>${name}<｜tool▁sep｜>${given}<｜tool▁call▁end｜><｜tool▁calls▁end｜>`,
+  deepseekv32: (name) =>
+    `<｜DSML｜function_calls>\n<｜DSML｜invoke name="${name}">\n<｜DSML｜parameter name="city" string="true">Rome</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>`,
+  deepseekv4: (name) =>
+    `<｜DSML｜tool_calls>\n<｜DSML｜invoke name="${name}">\n<｜DSML｜parameter name="city" string="true">Rome</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>`,
+  gigachat3: (name) => `function call<|role_sep|>\n${json(name)}`,
+  glm45: (name) => `<tool_call>${name}\n<arg_key>city</arg_key>\n<arg_value>Rome</arg_value>\n</tool_call>`,
+  glm47: (name) => `<tool_call>${name}<arg_key>city</arg_key><arg_value>Rome</arg_value></tool_call>`,
+  "gpt-oss": (name) =>
+    `<|start|>assistant<|channel|>commentary to=functions.${name} <|constrain|>json<|message|>${given}<|call|>`,
+  hermes: (name) => `<tool_call>\n${json(name)}\n</tool_call>`,
+  interns1: (name) => `<|action_start|> <|plugin|>\n${json(name, "parameters")}<|action_end|>`,
+  kimi_k2: (name) =>
+    `<|tool_calls_section_begin|><|tool_call_begin|>functions.${name}:0<|tool_call_argument_begin|>${given}<|tool_call_end|><|tool_calls_section_end|>`,
+  lfm2: (name) => `<|tool_call_start|>[${name}(city="Rome")]<|tool_call_end|>`,
+  llama3: (name) => `<|python_tag|>${json(name, "parameters")}`,
+  mimo: (name) => `<tool_call>\n<function=${name}>\n<parameter=city>Rome</parameter>\n</function>\n</tool_call>`,
+  "minimax-m2": (name) =>
+    `<minimax:tool_call>\n<invoke name="${name}">\n<parameter name="city">Rome</parameter>\n</invoke>\n</minimax:tool_call>`,
+  "minimax-m3": (name) =>
+    `]<]minimax[>[<tool_call>]<]minimax[>[<invoke name="${name}">]<]minimax[>[<city>Rome]<]minimax[>[</city>]<]minimax[>[</invoke>]<]minimax[>[</tool_call>`,
+  mistral: (name) => `[TOOL_CALLS] [${json(name)}]`,
+  mistral_ids: (name) => `[TOOL_CALLS]${name}[CALL_ID]a1B2c3D4e[ARGS]${given}`,
+  pythonic: (name) => `[${name}(city="Rome")]`,
+  qwen25: (name) => `<tool_call>\n${json(name)}\n</tool_call>`,
+  qwen3_coder: (name) => `<tool_call>\n${tags(name)}\n</tool_call>`,
+  seed_oss: (name) => `<seed:tool_call>\n${tags(name)}\n</seed:tool_call>`,
+  step3: (name) =>
+    `<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="${name}"><steptml:parameter name="city">Rome</steptml:parameter></steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>`,
+  trinity: (name) => `<tool_call>\n${json(name)}\n</tool_call>`,
+};
+
+/** A call of `name` with the argument "city"; `null`: it is not known how the format writes one. `parser`: as `toolCallParser` takes it. */
+export function spelledCall(parser: string, name: string): string | null {
+  const format = toolCallParser(parser).name;
+  return Object.hasOwn(spellings, format) ? spellings[format]!(name) : null;
+}
+
+/** A tool of the name that such a call is of. */
+export const calledTool = (name: string) =>
+  toolFromDefinition(
+    fromPlain({
+      type: "function",
+      function: {
+        name,
+        description: "Finds a city.",
+        parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
+      },
+    }) as JsonObject,
+  );
+
+/** The formats whose parsers do not read a call of a tool of this name back, of those whose calls can be spelled. */
+export function formatsWithout(name: string): readonly string[] {
+  const formats = [...new Set(toolCallParserNames.map((parser) => toolCallParser(parser)))];
+  return formats
+    .filter((parser) => {
+      const text = spelledCall(parser.name, name);
+      if (text === null) return false;
+      const { calls } = parser.parse(text, { tools: [calledTool(name)] });
+      return calls.length !== 1 || calls[0]!.name !== name;
+    })
+    .map((parser) => parser.name);
+}

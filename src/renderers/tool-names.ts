@@ -1,0 +1,83 @@
+// Which tools a model cannot call: their names do not come back out of a call as its chat template writes it. Found by writing such a
+// call and reading it, never by a list of characters: what a format takes is its parser's matter.
+
+import type { AssistantMessage, Message, Renderer, Tokenizer } from "../core/index.ts";
+import { calledTool, reasoningParser, spelledCall } from "../parsers/index.ts";
+
+/** Any format can write it. */
+const plainName = "find_city";
+
+/**
+ * Of `names`, those whose calls are not read back. Empty where not even a call of a plain name is: then nothing is known of the
+ * format. Never throws on a template.
+ */
+export function unwritableNames(renderer: Renderer, tokenizer: Tokenizer, names: readonly string[]): readonly string[] {
+  for (const write of [templateCalls(renderer), spelledCalls(renderer, tokenizer)]) {
+    // Where the prompt opens the thinking, an answer closes it first.
+    const openings = [new Uint32Array(), tokenizer.encode(thoughtEnd(renderer))];
+    const isReadBack = (name: string): boolean => {
+      const tools = [calledTool(name)];
+      for (const call of write(name)) {
+        for (const opening of openings) {
+          const { toolCalls } = renderer.parseAction(Uint32Array.from([...opening, ...call]), { tools, turn: 0 });
+          if (toolCalls.length === 1 && toolCalls[0]!.name === name) return true;
+        }
+      }
+      return false;
+    };
+    if (isReadBack(plainName)) return names.filter((name) => !isReadBack(name));
+  }
+  return [];
+}
+
+/** What a model may sample to call the tool, in every way that is known. */
+type WriteCalls = (name: string) => Iterable<Uint32Array>;
+
+const question: Message = { role: "user", content: "Where is it?" };
+
+/** As the template writes a call of the history. Templates differ in the ids that they take, and in whether a result must follow. */
+function templateCalls(renderer: Renderer): WriteCalls {
+  // The prompt is that of another tool, so it is rendered once.
+  const tools = [calledTool(plainName)];
+  const rendered = (messages: readonly Message[]) => {
+    try {
+      return renderer.renderPrompt(messages, tools);
+    } catch {
+      return null;
+    }
+  };
+  const prompt = rendered([question])?.tokens ?? null;
+  return function* (name) {
+    for (const id of [`functions.${name}:0`, "call00000"]) {
+      const toolCalls = [{ id, name, argumentsText: '{"city": "Rome"}' }];
+      const call: AssistantMessage = { role: "assistant", content: "", reasoning: null, toolCalls };
+      const result: Message = { role: "tool", content: "There.", name, callId: id };
+      for (const after of [[result], []]) {
+        const whole = rendered([question, call, ...after]);
+        if (whole === null) continue;
+        const { start, end } = whole.spans[1]!;
+        const isPrompted = prompt !== null && prompt.every((token, at) => whole.tokens[at] === token);
+        yield upToStop(whole.tokens.subarray(isPrompted ? prompt.length : start, end), renderer);
+      }
+    }
+  };
+}
+
+/** As models of the format write it, where the template writes none. */
+function spelledCalls({ parsers }: Renderer, tokenizer: Tokenizer): WriteCalls {
+  return (name) => {
+    const text = spelledCall(parsers.toolCalls, name);
+    return text === null ? [] : [tokenizer.encode(text)];
+  };
+}
+
+/** What the template writes behind the end of an answer is not sampled. */
+function upToStop(tokens: Uint32Array, { stopTokenIds }: Renderer): Uint32Array {
+  const stop = tokens.findIndex((token) => stopTokenIds.includes(token));
+  return stop === -1 ? tokens : tokens.subarray(0, stop + 1);
+}
+
+function thoughtEnd({ parsers: { reasoning } }: Renderer): string {
+  const markers = reasoning === null ? [] : reasoningParser(reasoning).markers;
+  return markers.length === 2 ? `${markers[1]!}\n\n` : "";
+}
