@@ -11,6 +11,6 @@ export { createHttpPool } from "./http-pool.ts";
 export * from "./redactor.ts";
 export * from "./reply.ts";
 export * from "./web-socket.ts";
-export { acceptedEncodings, BodyError, readBytes, readStream, unpackBody, unpackedRequest } from "./received-body.ts";
+export { acceptedEncodings, BodyError, readBytes, readStream, unpackBody } from "./received-body.ts";
 export { GrowingBodies, type RequestBody } from "./request-body.ts";
 export { type Listener, listen } from "./listen.ts";
