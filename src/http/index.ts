@@ -13,6 +13,6 @@ export * from "./redactor.ts";
 export { encodingsOf, unpack, UnpackedTooLargeError, UnpackError } from "./unpack.ts";
 export * from "./reply.ts";
 export * from "./web-socket.ts";
-export { acceptedEncodings, BodyError, readBytes, readStream, unpackBody, unpackedRequest } from "./received-body.ts";
+export { acceptedEncodings, BodyError, readBytes, readStream, unpackBody } from "./received-body.ts";
 export { GrowingBodies, type RequestBody } from "./request-body.ts";
 export { type Listener, listen, probePaths } from "./listen.ts";

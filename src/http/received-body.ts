@@ -4,6 +4,7 @@
 
 import type { IncomingMessage } from "node:http";
 import * as zlib from "node:zlib";
+import { zstdFrames } from "./zstd-frames.ts";
 
 /** A body that cannot be read, with the status that says so. */
 export class BodyError extends Error {
@@ -36,7 +37,7 @@ const decoders: Readonly<Record<string, Decoder>> = {
   gzip: zlibDecoder(zlib.gunzip),
   deflate: unpackDeflate,
   br: zlibDecoder(zlib.brotliDecompress),
-  ...(zstdDecompress === undefined ? {} : { zstd: zlibDecoder(zstdDecompress, zstdWindow) }),
+  ...(zstdDecompress === undefined ? {} : { zstd: zstdDecoder(zlibDecoder(zstdDecompress, zstdWindow)) }),
 };
 
 /** What is decoded here, as the header `accept-encoding` of a refusal says it. */
@@ -90,6 +91,7 @@ export async function unpackBody(
     try {
       unpacked = await decoders[name]!(unpacked, maxBytes);
     } catch (cause) {
+      if (cause instanceof BodyError) throw cause;
       if (isTooLarge(cause)) throw tooLarge(maxBytes);
       const message = `Cannot read the request: its body is not ${name}, as its content-encoding says.`;
       throw new BodyError(400, message, { cause });
@@ -136,6 +138,22 @@ function zlibDecoder(unpack: ZlibFunction, params?: Readonly<Record<number, numb
         else reject(error);
       });
     });
+}
+
+/** Frame by frame, within one bound. */
+function zstdDecoder(decodeFrame: Decoder): Decoder {
+  return async (bytes, maxBytes) => {
+    const parts: Uint8Array[] = [];
+    let room = maxBytes;
+    for (const frame of zstdFrames(bytes)) {
+      // A decoder takes a bound of one byte or more: an empty frame fits where there is no room.
+      const part = await decodeFrame(frame, Math.max(1, room));
+      room -= part.length;
+      if (room < 0) throw tooLarge(maxBytes);
+      parts.push(part);
+    }
+    return Buffer.concat(parts);
+  };
 }
 
 /** The standard says zlib's format; some clients send the bare one. */
