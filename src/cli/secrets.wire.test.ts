@@ -230,6 +230,7 @@ describe("keys", () => {
         await world.close();
       }
     },
+    240_000,
   );
 
   it("of an Authorization header reach the server that they are for", async () => {
