@@ -7,7 +7,6 @@ import { chooseUser } from "./choose-user.ts";
 import { checkSplit, loadEnvironment } from "./load-environment.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
 import type { SettingName } from "./rollout-settings.ts";
-import { checkAddresses } from "./addresses.ts";
 import { accessVariables, readKey, redactorFor } from "./secrets.ts";
 import { closeRemote } from "./remote-environments.ts";
 import { listenSettings, readListen, withoutListen } from "./listen.ts";
@@ -106,7 +105,6 @@ export async function readHostedEnvironment(options: HostedEnvironmentOptions, o
   const { variables = process.env } = options;
   const { settings, surroundings } = await readOptions(options);
   const limits = { environmentMs: settings.environmentTimeout * 1000, graderMs: settings.gradingTimeout * 1000 };
-  checkAddresses(settings);
   const { source, defaultSplit } = await loadEnvironment(settings.env, {
     ...{ data: settings.data, remote: settings, limits },
     ...surroundings,

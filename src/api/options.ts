@@ -13,6 +13,7 @@ import {
   type UserSource,
 } from "../core/index.ts";
 import type { GroupFilter } from "../rollout/index.ts";
+import { checkAddresses } from "./addresses.ts";
 import { type FlagValues, resolveSettings } from "./resolve-settings.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import { readRunToResume, type RunToResume } from "./run-to-resume.ts";
@@ -96,7 +97,11 @@ export async function readOptions(
       );
     }
   }
-  if (resume !== null) return { settings: resolveSettings(values, resume.settings), surroundings, resume };
+  const read = (settings: RolloutSettings): ReadOptions => {
+    checkAddresses(settings);
+    return { settings, surroundings, resume };
+  };
+  if (resume !== null) return read(resolveSettings(values, resume.settings));
   const file = config === undefined ? null : await (await import("./config-file.ts")).readConfigFile(config, cwd);
   const preset = values.preset ?? file?.values.get("preset")?.value;
   const command = values.agentCommand ?? file?.values.get("agentCommand")?.value ?? null;
@@ -104,7 +109,7 @@ export async function readOptions(
     ...(command === null ? {} : programDefaults),
     ...{ ...defaults, ...presetDefaults(typeof preset === "string" ? preset : null) },
   };
-  return { settings: resolveSettings(values, file, below), surroundings, resume };
+  return read(resolveSettings(values, file, below));
 }
 
 /** Values apart from settings; a setting then has the name of its value. */

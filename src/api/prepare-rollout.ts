@@ -11,7 +11,7 @@ import {
 } from "../core/index.ts";
 import { episodeSamples, groupRanking, type RankGroup, resumableRunner, type RolloutPlan } from "../rollout/index.ts";
 import type { EpisodeJournal } from "../store/index.ts";
-import { addressesOf, checkAddresses } from "./addresses.ts";
+import { addressesOf } from "./addresses.ts";
 import type { ApiModel } from "../chat-models/index.ts";
 import { checkBudget } from "./budget.ts";
 import { checkMetrics } from "./watch-run.ts";
@@ -91,7 +91,6 @@ export async function prepareRollout(
 ): Promise<PreparedRollout> {
   checkBudget(requested, context.cwd);
   checkMetrics(requested);
-  checkAddresses(requested);
   const preset = findPreset(requested.preset);
   if (preset !== null && requested.faultPolicy !== "keep") {
     throw new ConfigurationError(

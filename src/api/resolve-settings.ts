@@ -26,19 +26,27 @@ export function resolveSettings(
 ): RolloutSettings {
   const resolveOne = (name: SettingName): unknown => {
     const setting: Setting<unknown> = rolloutSettings[name];
-    if (flags[name] !== undefined) return readValue(setting, flags[name], `--${keyOf(name)}`);
+    const given = flags[name];
+    if (given !== undefined) {
+      refuseHidden(name, given, `--${keyOf(name)}`);
+      return readValue(setting, given, `--${keyOf(name)}`);
+    }
     const entry = file?.values.get(name);
     if (entry === undefined) return undefined;
-    if (setting.holds === "address" && typeof entry.value === "string" && isHidden(entry.value)) {
-      throw new ConfigurationError(
-        `Cannot use "${keyOf(name)}" at ${entry.where}: it is ${entry.value}, and the secret is not recorded; give --${keyOf(name)} again, as it was.`,
-      );
-    }
+    refuseHidden(name, entry.value, `"${keyOf(name)}" at ${entry.where}`);
     return readValue(setting, entry.value, `"${keyOf(name)}" at ${entry.where}`);
   };
   const valueOf = (name: SettingName): unknown =>
     resolveOne(name) ?? presetDefaults[name] ?? rolloutSettings[name].default;
   return inMode(Object.fromEntries(settingNames.map((name) => [name, valueOf(name)])) as RolloutSettings);
+}
+
+/** Throws a `ConfigurationError` for an address as it is recorded: without its secret it is another. */
+function refuseHidden(name: SettingName, value: unknown, where: string): void {
+  if (rolloutSettings[name].holds !== "address" || typeof value !== "string" || !isHidden(value)) return;
+  throw new ConfigurationError(
+    `Cannot use ${where}: it is ${value}, and the secret is not recorded; give --${keyOf(name)} again, as it was.`,
+  );
 }
 
 /** The mode stands in the name of the environment, and so in the ids of its tasks: those of both modes never meet. */

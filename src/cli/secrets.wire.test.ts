@@ -237,6 +237,7 @@ describe("keys", () => {
         await world.close();
       }
     },
+    240_000,
   );
 
   it("of an Authorization header reach the server that they are for", async () => {
