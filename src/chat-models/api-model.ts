@@ -62,6 +62,8 @@ type CallOptions = {
   readonly signal?: AbortSignal;
   /** Called for each failed call that is repeated. */
   readonly onRetry?: (attempt: Attempt) => void;
+  /** False: one attempt and no more. @default true */
+  readonly retries?: boolean;
 };
 
 /**
@@ -194,11 +196,11 @@ export function apiModel(options: ApiModelOptions): ApiModel {
     speaks: (format) => spoken.has(format),
     usageOf: (name, tokens) => usageOfCall(tokens, priceOf(options.model ?? name, options.prices)),
     redact,
-    send: async (request, { signal, onRetry } = {}) => {
+    send: async (request, { signal, onRetry, retries } = {}) => {
       const what = askingOf(role.part, `"${request.model}"`);
       let release: () => void = () => undefined;
       const reply = await bounds.run(() => once(request, signal), {
-        ...{ signal, onRetry, what },
+        ...{ signal, onRetry, retries, what },
         holds: ({ type }) => (type === "stream" ? new Promise<void>((done) => (release = done)) : null),
       });
       if (reply.type !== "stream") return reply;
@@ -211,13 +213,16 @@ export function apiModel(options: ApiModelOptions): ApiModel {
         },
       };
     },
-    reply: async ({ messages, tools, turn, seed, model: named, sampling }, { signal, onRetry } = {}) => {
+    reply: async (
+      { messages, tools, turn, seed, model: named, sampling },
+      { signal, onRetry, retries = true } = {},
+    ) => {
       try {
         const caller = callerOf(model ?? named);
         return await answerOf(
           caller,
           { messages, tools, turn, seed },
-          { signal, sampling, ...(onRetry === undefined ? {} : { onRetry }) },
+          { signal, sampling, retries, ...(onRetry === undefined ? {} : { onRetry }) },
         );
       } catch (error) {
         if (!(error instanceof ConfigurationError)) throw attribute(error, "engine");

@@ -346,7 +346,9 @@ export class GatewayHandler {
   #failed(cause: unknown, dialect: Dialect): GatewayHttpResponse {
     const error = this.#asGatewayError(cause);
     const { retryAfterMs } = error;
-    const headers = retryAfterMs === null ? {} : { "retry-after": String(Math.ceil(retryAfterMs / 1000)) };
+    // As the clients of OpenAI and Anthropic read it.
+    const headers =
+      retryAfterMs === null ? { "x-should-retry": "false" } : { "retry-after": String(Math.ceil(retryAfterMs / 1000)) };
     const answer = json(error.status, dialect.error(error));
     return { ...answer, headers: { ...answer.headers, ...headers } };
   }

@@ -54,6 +54,8 @@ export type CallAnswer = {
 /** What the session does about a call that goes on. */
 export interface ForwardingSession {
   readonly signal: AbortSignal;
+  /** False while a call is without an answer, after all its attempts: what its program repeats has one. */
+  readonly retries: boolean;
   /** Throws a `GatewayError` where there is no room for another call. */
   beginCall(dialect: DialectName, digest: string): BegunCall;
   /** Once for each that began, but for those that are dropped. */
@@ -104,7 +106,7 @@ export async function forwardRequest(session: ForwardingSession, parts: ForwardP
     const placed = parts.record.place(shownRequest(dialect, request.body, parts.record));
     const reply = await model
       .send(wireRequest(parts, sent), {
-        signal: session.signal,
+        ...{ signal: session.signal, retries: session.retries },
         onRetry: (attempt) => begun.attempts.push(attempt),
       })
       .catch((error: unknown) => {

@@ -8,7 +8,6 @@
 import type { ApiModel, ChatSampling } from "../../chat-models/index.ts";
 import {
   attribute,
-  AttributedError,
   type Episode,
   type EpisodeEvent,
   type Failure,
@@ -122,6 +121,10 @@ export class ForwardedSession implements ForwardingSession {
   /** The first call that was not answered for a fault of the model, and that the program has not made up for. */
   get fault(): Failure | null {
     return this.#faults.first;
+  }
+
+  get retries(): boolean {
+    return this.fault === null;
   }
 
   get signal(): AbortSignal {
@@ -270,18 +273,16 @@ export class ForwardedSession implements ForwardingSession {
       return new GatewayError("context-length", message, { cause: error });
     }
     this.#faults.add(failure, placed.all);
-    const retryAfterMs = (error instanceof AttributedError ? error.retryAfterMs : null) ?? 2000;
+    // It was tried as often as is worth it: without a time to wait for, clients do not try again.
     switch (code) {
       case "unauthorized":
         return new GatewayError("unauthorized", message, { cause: error });
       case "bad-request":
         return new GatewayError("invalid-request", message, { cause: error });
       case "rate-limited":
-        return new GatewayError("rate-limited", message, { retryAfterMs, cause: error });
+        return new GatewayError("rate-limited", message, { cause: error });
       default:
-        return failure.retryable
-          ? new GatewayError("overloaded", message, { retryAfterMs, cause: error })
-          : new GatewayError("engine-failed", message, { cause: error });
+        return new GatewayError(failure.retryable ? "overloaded" : "engine-failed", message, { cause: error });
     }
   }
 
@@ -356,7 +357,7 @@ export class ForwardedSession implements ForwardingSession {
     try {
       const asked = { messages, tools: mayCall ? tools : [], turn: begun.number, seed, model: named, sampling };
       const { action, usage } = await model.reply(asked, {
-        signal: this.signal,
+        ...{ signal: this.signal, retries: this.retries },
         onRetry: (attempt) => begun.attempts.push(attempt),
       });
       // Its usage counts the attempts, too.

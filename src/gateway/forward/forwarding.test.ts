@@ -246,6 +246,9 @@ describe("an API that fails", () => {
       const answer = await chat(world, "Hi", stream);
       expect([answer.status, world.calls.length]).toEqual([told, times]);
       expect(answer.text).not.toContain(realKey);
+      // It was tried often enough: clients do not, and what a program repeats nevertheless is tried once.
+      expect(answer.headers).toMatchObject({ "x-should-retry": "false" });
+      expect([(await chat(world, "Hi", stream)).status, world.calls.length]).toEqual([told, times + 1]);
       // Whatever the program makes of it.
       const episode = await ended(world);
       expect(episode).toMatchObject({ outcome: "failed", reward: null, failure: { boundary: "engine", code } });
