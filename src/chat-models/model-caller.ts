@@ -71,7 +71,7 @@ type RunOptions<T> = {
   readonly onRetry?: ((attempt: Attempt) => void) | undefined;
   /** False: one attempt and no more. Default: as often as the policy says. */
   readonly retries?: boolean | undefined;
-  /** What could not be done, as in "get a reply from agent model \"m\"". */
+  /** The action for messages, as in "get a reply from agent model \"m\"". */
   readonly what: string;
   readonly holds?: (value: T) => Promise<void> | null;
 };

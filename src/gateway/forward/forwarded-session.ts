@@ -46,7 +46,7 @@ import {
 export type ForwardedParts = {
   /** `null`: the program calls a model of its own, and any call of ours is refused. */
   readonly model: ApiModel | null;
-  /** In place of what programs say. */
+  /** Sampling in place of the programs'. */
   readonly sampling: ChatSampling;
   /** Resolves once the event has left the process. */
   readonly record: (event: EpisodeEvent) => Promise<void>;
@@ -71,12 +71,12 @@ export class ForwardedSession implements ForwardingSession {
   #usedAt: number;
   #isEnded = false;
   #ended: Promise<Episode> | null = null;
-  /** How often the program began again: a call of an earlier time is not recorded. */
+  /** Number of times that the program began again: a call of an earlier generation is not recorded. */
   #generation = 0;
   #grade: Grade | null = null;
-  /** What calls of the model took so far, those that ran beside one another counted one by one, in milliseconds. */
+  /** Durations of all calls of the model so far, added up, in milliseconds. */
   modelMs = 0;
-  /** The limit at which its last call was refused, for readers alone; `null`: none was, or another was answered since. */
+  /** The limit at which its last call was refused; `null`: none was, or another was answered since. */
   limit: "max_turns" | "max_tokens" | "context_length" | null = null;
 
   constructor(settings: SessionSettings, parts: ForwardedParts) {
@@ -86,7 +86,7 @@ export class ForwardedSession implements ForwardingSession {
     this.#usedAt = parts.clock.now();
   }
 
-  /** What earlier answers said, for dialects that refer to them. */
+  /** Earlier answers, for dialects that refer to them. */
   get items(): SampledItems {
     return this.#record;
   }
@@ -273,7 +273,7 @@ export class ForwardedSession implements ForwardingSession {
       return new GatewayError("context-length", message, { cause: error });
     }
     this.#faults.add(failure, placed.all);
-    // It was tried as often as is worth it: without a time to wait for, clients do not try again.
+    // The call has used up its retries: without a time to wait for, clients do not retry it.
     switch (code) {
       case "unauthorized":
         return new GatewayError("unauthorized", message, { cause: error });
@@ -289,7 +289,7 @@ export class ForwardedSession implements ForwardingSession {
   delivered(turn: ForwardedTurn | null): void {
     if (turn === null || turn.isDelivered) return;
     turn.isDelivered = true;
-    // In the journal alone.
+    // The event is only in the journal.
     if (!this.#isEnded) this.#parts.record({ type: "delivered", turn: turn.index }).catch(() => undefined);
   }
 
@@ -384,7 +384,7 @@ export class ForwardedSession implements ForwardingSession {
     return episode.seedTurns === true ? deriveSeed(seed, "turn", call) : null;
   }
 
-  /** What a program says that not every provider has in a chat completion is counted and not sent. */
+  /** Parameters that not every provider has in a chat completion are counted and not sent. */
   #samplingOf({ sampling: said, samplingNames, maxTokens, stop }: GatewayRequest): ChatSampling {
     const own = this.#parts.sampling;
     for (const name of samplingNames) {
