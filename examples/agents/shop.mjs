@@ -1,4 +1,4 @@
-// What the agents of this folder have in common, whatever library they are written with: a task, one tool, and a check of the answer.
+// The common part of the agents of this folder, whatever library they use: a task, one tool, and a check of the answer.
 // `eval --agent-command` starts an agent for every episode, with its task in TRAINABLE_AGENTS_TASK; its last line is its reward.
 
 const stock = { "The Hollow Clock": 7, "The Velvet Baker": 3, "The Distant Whale": 12, "The Paper Sailor": 0 };
@@ -18,7 +18,7 @@ export function lookUp(title) {
   return title in stock ? `${stock[title]} copies of ${title}` : `There is no title "${title}".`;
 }
 
-/** Prints the answer, and the reward behind it. */
+/** Prints the answer, and the reward as the last line. */
 export function finish(answer) {
   console.log(answer);
   const isRight = new RegExp(`(^|\\W)${task.answer}(\\W|$)`).test(answer);

@@ -29,7 +29,7 @@ const packages = {
 };
 
 const agents = ["fetch", "ai-sdk", "openai-agents", "langchain", "claude-code"];
-/** Of the stand-in. */
+/** The key of the stand-in. */
 const key = "stand-in-key-0123456789";
 const trials = 2;
 

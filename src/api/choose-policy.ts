@@ -110,7 +110,7 @@ export type ChosenPolicy = {
 
 /**
  * `hasPrograms`: outside programs run the episodes. Throws a `ConfigurationError` for settings that do not go together, and for
- * programs whose model nobody names: a script in its place would say nothing about them.
+ * programs whose model is not named: a script in its place would say nothing about them.
  */
 export function choosePolicy(
   settings: RolloutSettings,
@@ -274,7 +274,7 @@ export async function connectPolicy(
   }
 }
 
-/** Said wherever a program is answered by the expert. */
+/** The notice of every run in which the expert answers a program. */
 export const expertNotice =
   'Note: engine "expert" is a script that knows the bookshop; what it answers says nothing about the model that a program names.';
 

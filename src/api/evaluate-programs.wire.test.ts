@@ -283,7 +283,7 @@ describe("a program with tasks of an environment", { timeout: 60_000 }, () => {
     const [first] = await stored("prints");
     expect(program(first)?.stdout).toMatch(/Renew L-17\..*\n.*done/s);
     expect(program(first)?.reward).toBe(0.25);
-    // What a simulated user is instructed with is not told: the program hears it from the user.
+    // The instruction of a simulated user is not told: the program hears it from the user.
     const told = async (user: string) => {
       const settings = { ...options, env: "bookshop", tasks: "0", user, engine: "none", out: user } as const;
       await evaluate({ ...settings, agentCommand: "echo $TRAINABLE_AGENTS_TASK" });

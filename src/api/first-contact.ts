@@ -120,7 +120,7 @@ export async function checkChatModel(
   contact: {
     readonly part: "user" | "agent" | "judge";
     readonly url: string;
-    /** `null`: programs name it, so that the server and the key alone are tried. */
+    /** `null`: programs name it, so only the server and the key are tried. */
     readonly model: string | null;
     readonly apiKey: string | null;
     /** Value of the `Authorization` header, in place of a key. Default `null`: none. */

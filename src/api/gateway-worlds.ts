@@ -14,15 +14,15 @@ export const worldSettingNames = [
 
 type World = { readonly episode: HostedEpisode; readonly face: McpFace };
 
-/** An environment, its user, and what keeps their secrets. */
+/** An environment, its user, and the redactor of their secrets. */
 export type HostedEnvironment = {
   readonly source: EnvironmentSource;
   readonly split: string;
   readonly user: UserSource;
   readonly redact: (text: string) => string;
-  /** Of one call, in milliseconds. */
+  /** Deadline of one call, in milliseconds. */
   readonly callMs: number;
-  /** Of an opening, in milliseconds. */
+  /** Deadline of an opening, in milliseconds. */
   readonly openMs: number;
 };
 

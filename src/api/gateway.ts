@@ -126,7 +126,7 @@ export type RunningGateway = Pick<Gateway, "sessions" | "fetch" | "open" | "rewa
   readonly url: string;
   /** The run folder, as it was given. */
   readonly folder: string;
-  /** What answers, as in "engine embedded" or "agent model "gpt-4o"". */
+  /** The model that answers, as in "engine embedded" or "agent model "gpt-4o"". */
   readonly policy: string;
   /** Sessions of an earlier process; `null`: the folder is new. */
   readonly earlier: { readonly ended: number; readonly inFlight: number } | null;

@@ -49,7 +49,7 @@ export type PreparedRollout = {
   readonly policyTitle: string;
   /** Answers the calls of outside programs in place of an engine; `null`: an engine does, or no model of ours. */
   readonly apiModel: ApiModel | null;
-  /** Of the model behind an API that is evaluated, as run.json has it; `null`: there is none. */
+  /** Name of the model behind an API that is evaluated, as run.json has it; `null`: there is none. */
   readonly agentName: string | null;
   /** `null`: the agent is behind an API, and there are no tokens. */
   readonly model: ChosenModel | null;

@@ -37,18 +37,18 @@ import { readWireText, type WireAnswer, type WireFormat } from "./wire-answer.ts
 /** A request as its program wrote it, but for what the gateway has set in it. */
 export type WireRequest = {
   readonly format: WireFormat;
-  /** As it stands in the body; for prices and messages. */
+  /** The model that the body names; for prices and messages. */
   readonly model: string;
-  /** What follows the path of the format, such as "/count_tokens" or "?beta=true". */
+  /** The part of the path after that of the format, such as "/count_tokens" or "?beta=true". */
   readonly suffix: string;
   /** JSON. */
   readonly body: string;
-  /** Beside those of the connection; no credentials. Names in lower case. */
+  /** Headers beside those of the connection, without credentials. Names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly isStreamed: boolean;
 };
 
-/** What came of a request that the API has answered. */
+/** The outcome of a request that the API has answered. */
 export type WireReply =
   | { readonly type: "whole"; readonly body: string; readonly answer: WireAnswer | null }
   /** Read once; leaving the loop early, or `cancel`, closes the connection. */
@@ -62,18 +62,20 @@ type CallOptions = {
   readonly signal?: AbortSignal;
   /** Called for each failed call that is repeated. */
   readonly onRetry?: (attempt: Attempt) => void;
+  /** False: one attempt and no more. @default true */
+  readonly retries?: boolean;
 };
 
 /**
  * A model behind an API, whole.
  *
- * Guarantees: rejects with an `AttributedError` at boundary "engine" alone, after its retries; no text that it gives out holds the
- * key. A stream is never tried again once its first byte is there. Safe to call concurrently.
+ * Guarantees: rejects only with an `AttributedError` at boundary "engine", after its retries; no text that it returns holds the key. A
+ * stream is never retried once its first byte has arrived. Safe to call concurrently.
  */
 export interface ApiModel {
-  /** For people. */
+  /** A name for people. */
   readonly name: string;
-  /** By which the API knows it; `null`: programs choose it. */
+  /** The name by which the API knows it; `null`: programs choose it. */
   readonly model: string | null;
   /** Merged into each body. */
   readonly extraBody: Readonly<Record<string, unknown>>;
@@ -85,7 +87,7 @@ export interface ApiModel {
     request: ChatRequest & { readonly model: string; readonly sampling: ChatSampling },
     options?: CallOptions,
   ): Promise<ChatAnswer>;
-  /** Of one call. */
+  /** The usage of one call, with its cost. */
   usageOf(model: string, tokens: WireAnswer["tokens"]): ModelUsage;
   /** Takes the key out of a text. */
   redact(text: string): string;
@@ -100,7 +102,7 @@ const paths: Readonly<Record<WireFormat, string>> = {
   completions: "/completions",
 };
 
-/** Where providers whose packages are not needed are, and what they speak. */
+/** Providers whose packages are not needed: their addresses and the formats that they speak. */
 const providers: Readonly<Record<string, { readonly url: string; readonly formats: readonly WireFormat[] }>> = {
   openai: { url: "https://api.openai.com/v1", formats: ["chat", "responses", "completions"] },
   anthropic: { url: "https://api.anthropic.com/v1", formats: ["messages"] },
@@ -109,7 +111,7 @@ const providers: Readonly<Record<string, { readonly url: string; readonly format
 const role = { part: "agent", title: "the agent" } as const;
 const maxReplyBytes = 64 * 1024 * 1024;
 const longestExcerpt = 300;
-/** Of Anthropic's API, for programs that name none. */
+/** The version of Anthropic's API for programs that name none. */
 const messagesVersion = "2023-06-01";
 
 /**
@@ -145,7 +147,7 @@ export function apiModel(options: ApiModelOptions): ApiModel {
     callers.set(name, caller);
     return caller;
   };
-  // A provider that is reached by its library alone is refused now, and not at the first call.
+  // A provider that needs its library is refused now, and not at the first call.
   if (formats.length === 0) callerOf(model ?? "");
 
   const once = async (request: WireRequest, signal: AbortSignal | undefined): Promise<WireReply> => {
@@ -180,7 +182,7 @@ export function apiModel(options: ApiModelOptions): ApiModel {
         message: `Cannot ${askingOf(role.part, where)}: its answer ${problem}, expected one of ${paths[format]}.`,
         cause: excerpt,
       });
-    // What counts is no answer of the model.
+    // A count of tokens is not an answer of the model.
     const isAnswer = !suffix.startsWith("/");
     return {
       ...{ type: "whole", body: redact(text) },
@@ -194,11 +196,11 @@ export function apiModel(options: ApiModelOptions): ApiModel {
     speaks: (format) => spoken.has(format),
     usageOf: (name, tokens) => usageOfCall(tokens, priceOf(options.model ?? name, options.prices)),
     redact,
-    send: async (request, { signal, onRetry } = {}) => {
+    send: async (request, { signal, onRetry, retries } = {}) => {
       const what = askingOf(role.part, `"${request.model}"`);
       let release: () => void = () => undefined;
       const reply = await bounds.run(() => once(request, signal), {
-        ...{ signal, onRetry, what },
+        ...{ signal, onRetry, retries, what },
         holds: ({ type }) => (type === "stream" ? new Promise<void>((done) => (release = done)) : null),
       });
       if (reply.type !== "stream") return reply;
@@ -211,13 +213,16 @@ export function apiModel(options: ApiModelOptions): ApiModel {
         },
       };
     },
-    reply: async ({ messages, tools, turn, seed, model: named, sampling }, { signal, onRetry } = {}) => {
+    reply: async (
+      { messages, tools, turn, seed, model: named, sampling },
+      { signal, onRetry, retries = true } = {},
+    ) => {
       try {
         const caller = callerOf(model ?? named);
         return await answerOf(
           caller,
           { messages, tools, turn, seed },
-          { signal, sampling, ...(onRetry === undefined ? {} : { onRetry }) },
+          { signal, sampling, retries, ...(onRetry === undefined ? {} : { onRetry }) },
         );
       } catch (error) {
         if (!(error instanceof ConfigurationError)) throw attribute(error, "engine");
@@ -325,7 +330,7 @@ function headersOf(
   };
 }
 
-/** Whether a server has no such path. Of its only chat completions, and of a model that it does not have, it says so itself. */
+/** True where the server has no such path. A 404 about a model, or about chat completions, is an error like any other. */
 function isUnspoken(format: WireFormat, status: number, body: string): boolean {
   if (format === "chat" || format === "completions") return false;
   return status === 405 || status === 501 || (status === 404 && !/model/i.test(body));

@@ -41,7 +41,7 @@ export function chatAgent(options: ChatAgentOptions): ChatAgent {
 export async function answerOf(
   caller: ModelCaller,
   { messages, tools, turn, seed }: ChatRequest,
-  { onRetry, ...options }: Pick<AskOptions, "signal" | "sampling" | "onRetry">,
+  { onRetry, ...options }: Pick<AskOptions, "signal" | "sampling" | "onRetry" | "retries">,
 ): Promise<ChatAnswer> {
   const meter = new UsageMeter();
   const attempts: Attempt[] = [];

@@ -92,7 +92,7 @@ export type ChatSampling = {
   readonly stop?: readonly string[];
 };
 
-/** What of a sampling differs from the default, which is a policy's: a model behind an API samples as its server does by itself. */
+/** The parameters that differ from the default sampling of a policy: a model behind an API samples as its server does by itself. */
 export function chatSampling({
   temperature,
   topP,
@@ -142,7 +142,7 @@ export type ChatOptions = {
   readonly format?: { readonly name: string; readonly schema: object } | null;
   /** For models that can sample by a seed. Default: their own randomness. */
   readonly seed?: number | null;
-  /** Of this call, over that of the model. Default: the model's. */
+  /** Sampling of this call, over that of the model. Default: the model's. */
   readonly sampling?: ChatSampling;
   readonly signal?: AbortSignal | undefined;
 };

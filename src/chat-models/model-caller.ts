@@ -6,7 +6,7 @@ import { type Attempt, AttributedError, attribute, ConfigurationError, type Mode
 import { createHttpPool, type HttpClient } from "../http/index.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { DeadlineError, withDeadline } from "../lib/deadline.ts";
-import { createRateLimit, createSemaphore, checkRetryPolicy, retry, type RetryPolicy } from "../lib/limits.ts";
+import { createRateLimit, createSemaphore, checkRetryPolicy, noRetry, retry, type RetryPolicy } from "../lib/limits.ts";
 import type { ChatMessage, ChatModel, ChatOptions, ChatReply } from "./chat-model.ts";
 import { askingOf, boundaryOf, cancelledFailure, modelFailure, type ModelPart } from "./model-failure.ts";
 
@@ -42,6 +42,8 @@ export type AskOptions = ChatOptions & {
   readonly meter: (usage: ModelUsage) => void;
   /** Called for each failed call that is repeated. */
   readonly onRetry?: (attempt: Attempt) => void;
+  /** False: one attempt and no more. Default: as often as the policy says. */
+  readonly retries?: boolean;
 };
 
 export type ModelCaller = {
@@ -67,7 +69,9 @@ export type CallBounds = {
 type RunOptions<T> = {
   readonly signal?: AbortSignal | undefined;
   readonly onRetry?: ((attempt: Attempt) => void) | undefined;
-  /** What could not be done, as in "get a reply from agent model \"m\"". */
+  /** False: one attempt and no more. Default: as often as the policy says. */
+  readonly retries?: boolean | undefined;
+  /** The action for messages, as in "get a reply from agent model \"m\"". */
   readonly what: string;
   readonly holds?: (value: T) => Promise<void> | null;
 };
@@ -88,7 +92,7 @@ export function createCallBounds(part: ModelPart, limits: CallLimits = {}): Call
   return {
     timeoutMs,
     clock,
-    run: async (call, { signal, onRetry, what, holds }) => {
+    run: async (call, { signal, onRetry, retries = true, what, holds }) => {
       let reasks = 0;
       let release: (() => void) | null = null;
       try {
@@ -109,7 +113,7 @@ export function createCallBounds(part: ModelPart, limits: CallLimits = {}): Call
               else until.finally(held).catch(() => undefined);
             }
           },
-          policy,
+          retries ? policy : noRetry,
           {
             classify: (error) => {
               if (!(error instanceof AttributedError)) return { retry: false, afterMs: null };
@@ -145,7 +149,7 @@ export function createModelCaller(
   const what = askingOf(part, `"${model.name}"`);
 
   const callOnce = async (messages: readonly ChatMessage[], options: AskOptions): Promise<ChatReply> => {
-    const { meter, onRetry: _, signal, ...asked } = options;
+    const { meter, onRetry: _, retries: __, signal, ...asked } = options;
     try {
       const reply = await withDeadline((ends) => model.complete(messages, { ...asked, signal: ends }), {
         timeoutMs,
@@ -169,6 +173,7 @@ export function createModelCaller(
       bounds.run(async () => read(await callOnce(messages, options)), {
         signal: options.signal,
         onRetry: options.onRetry,
+        retries: options.retries,
         what,
       }),
   };

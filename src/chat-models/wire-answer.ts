@@ -15,13 +15,13 @@ import type { ChatReply, ChatToolCall } from "./chat-model.ts";
 export const wireFormats = ["chat", "messages", "responses", "completions"] as const;
 export type WireFormat = (typeof wireFormats)[number];
 
-/** What a model answered, and what the server says that it read and wrote. */
+/** The answer of a model, and the tokens that its server counts. */
 export type WireAnswer = Omit<ChatReply, "usage"> & {
-  /** As the server counts them; `null` where it does not say. */
+  /** Counts of the server; `null` where it reports none. */
   readonly tokens: { readonly input: number | null; readonly output: number | null };
-  /** By which later requests name this answer; `null`: the server gave none. */
+  /** The id by which later requests name this answer; `null`: the server gave none. */
   readonly id: string | null;
-  /** Parts of the answer by which later requests may name them (Responses). */
+  /** Parts of the answer by the ids by which later requests may name them (Responses). */
   readonly items: ReadonlyMap<string, JsonObject>;
 };
 
@@ -50,7 +50,7 @@ export function readWireText(
   return read;
 }
 
-/** What an answer of each format cannot be without. */
+/** The field that an answer of each format must have. */
 const essentials: Readonly<Record<WireFormat, string>> = {
   chat: '"choices[0].message"',
   completions: '"choices[0].text"',
@@ -146,7 +146,7 @@ export function standIn(type: unknown): string {
   return `[${typeof type === "string" ? type.slice(0, 60) : "unknown"}]`;
 }
 
-/** What stands in an answer, in the way in which dialects of the gateway join it when it comes back. */
+/** The parts of an answer, joined as the dialects of the gateway join them when the answer comes back. */
 class Parts {
   readonly #texts: string[] = [];
   readonly #reasoning: string[] = [];
@@ -195,7 +195,7 @@ export function textOf(content: Field): string {
     : partsOf(content, (type) => type === null || /^(output_)?text$/.test(type));
 }
 
-/** What the parts of a list say that are of the right types. Mistral's thinking is a list itself. */
+/** The text of those parts of a list that are of the right types. Mistral's thinking is itself a list. */
 function partsOf(content: Field, isRight: (type: string | null) => boolean): string {
   const texts = asList(content).map((one) => {
     const part = asObject(one);

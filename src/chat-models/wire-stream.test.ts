@@ -18,7 +18,7 @@ async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
 }
 
 describe("splitEvents()", () => {
-  // Of a single "\r" the reference waits for what follows it.
+  // The reference waits for the character after a single "\r".
   const end = fc.constantFrom("\n", "\r\n");
   const line = fc.oneof(
     fc.string({ unit: "grapheme" }).map((text) => `data: ${text.replaceAll(/[\r\n]/g, "")}`),
@@ -54,7 +54,7 @@ describe("splitEvents()", () => {
 
 const object = (value: object): JsonObject => fromPlain(value) as JsonObject;
 
-/** What was streamed, put together. */
+/** A streamed answer, put together. */
 function streamed(format: WireFormat, events: readonly (object | string)[]): WireAnswer | null {
   const stream = new WireStream(format);
   for (const event of events) stream.take(typeof event === "string" ? event : JSON.stringify(event));

@@ -24,7 +24,7 @@ const longestEvent = 64 * 1024 * 1024;
 export async function* splitEvents(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<WireEvent> {
   const decoder = new TextDecoder();
   let rest = "";
-  /** Where the end of the event is looked for: what stands before it was looked through. */
+  /** Place from which the end of the event is searched; the text before it holds none. */
   let from = 0;
   for await (const chunk of chunks) {
     rest += decoder.decode(chunk, { stream: true });
@@ -54,11 +54,11 @@ function eventOf(raw: string): WireEvent {
   return { raw, data: lines.map((line) => (line.startsWith(" ") ? line.slice(1) : line)).join("\n") };
 }
 
-/** What an event means for who passes it on. */
+/** The meaning of an event for the code that passes it on. */
 export type EventKind =
-  /** The answer is whole: what follows says nothing. */
+  /** The answer is whole. */
   | "terminal"
-  /** It only counts tokens, which a client gets that asked for it. */
+  /** The event only counts tokens; it is for clients that requested it. */
   | "usage"
   | "part";
 
@@ -106,7 +106,7 @@ interface StreamParts {
   whole(): JsonObject | null;
 }
 
-/** Of chat completions; of several choices the first. */
+/** Chunks of a chat completion; the first choice where there are several. */
 class ChatParts implements StreamParts {
   readonly #texts = { content: "", reasoning_content: "" };
   readonly #calls = new Map<number, { id: string; name: string; text: string }>();
@@ -236,7 +236,7 @@ class MessageParts implements StreamParts {
 
 class ResponseParts implements StreamParts {
   readonly #items: JsonValue[] = [];
-  /** Of the item that has not ended. */
+  /** Text of the item that has not ended. */
   #text = "";
   #response: JsonObject | null = null;
   isWhole = false;

@@ -85,7 +85,7 @@ export type EpisodeEvent =
       /** The end of what it printed. */
       readonly stdout: string;
       readonly stderr: string;
-      /** Of its own: the time of the model's calls is in their events. */
+      /** Time of its own, without that of the model's calls, which is in their events. */
       readonly durationMs: number;
     }
   /** The program has had the whole answer of this turn. In the journal alone. */

@@ -72,7 +72,7 @@ export function actionPlaces({ events, messages }: Pick<Episode, "events" | "mes
 
 type ExchangeEvent = Extract<EpisodeEvent, { readonly type: "exchange" }>;
 
-/** Of an outside program: the answers in its last conversation, which is what the episode's messages are, and where they stand. */
+/** The answers in the last conversation of an outside program, which the episode's messages show, and their places there. */
 export function exchangePlaces({ events }: Pick<Episode, "events">): readonly (readonly [number, ExchangeEvent])[] {
   const byTurn = new Map(events.flatMap((event) => (event.type === "exchange" ? [[event.turn, event] as const] : [])));
   const conversation: ExchangeEvent[] = [];

@@ -77,7 +77,7 @@ export function runAgentCommand(options: AgentCommandOptions): Promise<AgentRun>
 export type SessionVariables = {
   readonly url: string;
   readonly key: string;
-  /** Whether the session has a world with tools. */
+  /** True where the session has a world with tools. */
   readonly hasWorld: boolean;
   /** What the program is told of its task. */
   readonly line: string;

@@ -43,7 +43,7 @@ export type AgentProgramsOptions = {
   readonly timeoutMs: number;
   /** What a program is told of its task. */
   readonly taskLine: (task: Task) => string;
-  /** What programs may call tools of, and are graded by. @default none: programs have worlds of their own */
+  /** Worlds whose tools programs may call, and which grade them. @default none: programs have worlds of their own */
   readonly worlds?: SessionWorlds | null;
   /** Listed by `/v1/models`. @default "policy" */
   readonly modelName?: string;
@@ -72,7 +72,7 @@ export interface AgentPrograms {
 }
 
 const maxBodyBytes = 32 * 2 ** 20;
-/** Of each output that an episode keeps, from its end, in characters. */
+/** The most characters of each output that an episode keeps, from its end. */
 const longestOutput = 4000;
 
 /** Opens a gateway on a free port of this machine, for programs that are started here. */
@@ -195,7 +195,7 @@ async function playedIn(
   const { exitCode, isTimedOut, reward, stdout, stderr } = finished;
   const durationMs = Math.max(0, systemClock.now() - startedAt - session.modelMs);
   await session.add({ type: "program", exitCode, isTimedOut, reward, stdout, stderr, durationMs });
-  // What a program does, or says, without the answers that it requested says nothing of the model.
+  // The reward of a program that lacked an answer says nothing about the model.
   if (session.fault !== null) return session.end("fault", session.fault);
   const isDone = exitCode === 0 && !isTimedOut;
   if (isDone && worlds.grades(session, reward)) {

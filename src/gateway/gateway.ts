@@ -437,7 +437,9 @@ export class GatewayHandler {
     const { retryAfterMs } = error;
     const answer = json(error.status, dialect.error(error));
     const headers: Record<string, string> = { ...answer.headers };
-    if (retryAfterMs !== null) headers["retry-after"] = String(Math.ceil(retryAfterMs / 1000));
+    // As the clients of OpenAI and Anthropic read it.
+    if (retryAfterMs === null) headers["x-should-retry"] = "false";
+    else headers["retry-after"] = String(Math.ceil(retryAfterMs / 1000));
     if (error.status === 415) headers["accept-encoding"] = acceptedEncodings;
     return { ...answer, headers };
   }

@@ -1,25 +1,25 @@
-// Calls of a session that its model did not answer for a fault that is not the program's, until the program has made up for them. What
-// a program says of an episode with such a call (often a reward of 0) says nothing of the model.
+// Calls of a session that its model left without an answer, until the same conversation is answered. The reward that a program prints
+// after such a call (often 0) says nothing about the model.
 
 import type { Failure, Message } from "../core/index.ts";
 
-/** More are not told apart: an episode that has so many is not graded in any case. */
+/** Further calls are not kept: an episode that has so many is not graded in any case. */
 const mostKept = 100;
 
 export class OpenFaults {
   readonly #open: { readonly failure: Failure; readonly messages: readonly string[] }[] = [];
 
-  /** The first call that nothing has made up for; `null`: there is none. */
+  /** The fault of the first such call; `null`: there is none. */
   get first(): Failure | null {
     return this.#open[0]?.failure ?? null;
   }
 
-  /** `messages`: of the call, all of them. */
+  /** `messages`: the whole conversation of the call. */
   add(failure: Failure, messages: readonly Message[]): void {
     if (this.#open.length < mostKept) this.#open.push({ failure, messages: messages.map(keyOf) });
   }
 
-  /** A call was answered: those before it whose conversation it has are made up for. */
+  /** A call was answered: earlier ones whose conversation it begins with are resolved. */
   answered(messages: readonly Message[]): void {
     if (this.#open.length === 0) return;
     const keys = messages.map(keyOf);

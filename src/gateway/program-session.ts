@@ -9,7 +9,7 @@ import type { SessionSettings } from "./session-settings.ts";
 
 export type ProgramSession = Session | ForwardedSession;
 
-/** What answers the calls of sessions. */
+/** The model that answers the calls of sessions. */
 export type SessionModel =
   /** The policy: its tokens are recorded and trained. */
   | { readonly type: "policy"; readonly engine: Engine; readonly renderer: Renderer }

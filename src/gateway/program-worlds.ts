@@ -8,7 +8,7 @@ import type { SessionWorlds, WorldAnswer } from "./session-worlds.ts";
 
 export class ProgramWorlds {
   readonly #worlds: SessionWorlds | null;
-  /** By the ids of their sessions. */
+  /** Openings by the ids of their sessions. */
   readonly #opened = new Map<string, Promise<string>>();
 
   /** `null`: there are none. */
@@ -43,7 +43,7 @@ export class ProgramWorlds {
     return worlds.grade(session.settings.id);
   }
 
-  /** Never rejects: what a world leaves behind is none of its episode's faults. */
+  /** Never rejects: a world that cannot be closed is not a fault of its episode. */
   async close({ settings: { id } }: ProgramSession): Promise<void> {
     const opening = this.#opened.get(id);
     this.#opened.delete(id);

@@ -10,7 +10,7 @@ type Bounds = {
   readonly episode: Pick<EpisodeOptions, "limits">;
 };
 
-/** What a session has used. */
+/** Usage of a session against its limits. */
 export type SessionUse = { readonly running: number; readonly answered: number; readonly sampledTokens: number };
 
 /**

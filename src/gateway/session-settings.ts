@@ -1,4 +1,4 @@
-// What a session is opened with, whoever answers its calls.
+// Settings of a session, whichever model answers its calls.
 
 import type { SamplingParams, Task } from "../core/index.ts";
 import type { EpisodeOptions } from "../rollout/index.ts";

@@ -116,7 +116,7 @@ export class Session {
   #generation = 0;
   #grade: Grade | null = null;
   readonly #faults = new OpenFaults();
-  /** What calls of the model took so far, those that ran beside one another counted one by one, in milliseconds. */
+  /** Durations of all calls of the engine so far, added up, in milliseconds. */
   modelMs = 0;
   /** The limit at which its last call was refused, for readers alone; `null`: none was, or another was served since. */
   limit: "max_turns" | "max_tokens" | "context_length" | null = null;

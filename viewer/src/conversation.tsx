@@ -229,7 +229,7 @@ function Attempts({ attempts }: { readonly attempts: readonly Plain<Attempt>[] }
   );
 }
 
-/** What an outside program printed last, and how it ended. */
+/** The end of an outside program's output, its exit code and its reward. */
 function Program({ event }: { readonly event: Extract<ShownEvent, { type: "program" }> }) {
   const { exitCode, isTimedOut, reward, stdout, stderr, durationMs } = event;
   const ended = isTimedOut

@@ -111,7 +111,7 @@ function exchangeLines(
   return lines;
 }
 
-/** What an outside program printed last, and how it ended. */
+/** The end of an outside program's output, its exit code and its reward. */
 function programLines(
   { exitCode, isTimedOut, reward, stdout, stderr }: Extract<EpisodeEvent, { readonly type: "program" }>,
   view: View,

@@ -16,14 +16,14 @@ export type ApiCall = {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Record<string, unknown>;
-  /** As the API wrote it, once all of it has been read. */
+  /** The answer of the API, once all of it has been read. */
   answer: string;
 };
 
 export type ApiWorld = {
   readonly gateway: Gateway;
   readonly upstream: World;
-  /** In the order in which they came. */
+  /** Calls in the order in which they arrived. */
   readonly calls: readonly ApiCall[];
   readonly folder: string;
   restart(): Promise<ApiWorld>;

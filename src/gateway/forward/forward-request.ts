@@ -23,9 +23,9 @@ import { type ForwardedBody, forwardedBody, shownRequest } from "./forwarded-req
 export type ProgramRequest = {
   /** JSON. */
   readonly text: string;
-  /** The same, read. */
+  /** The same, parsed. */
   readonly body: unknown;
-  /** What follows the path of the dialect: "/count_tokens", "?beta=true". */
+  /** The part of the path after that of the dialect: "/count_tokens", "?beta=true". */
   readonly suffix: string;
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
@@ -37,25 +37,27 @@ export type BegunCall = {
   readonly dialect: DialectName;
   readonly digest: string;
   readonly startedAt: number;
-  /** Those that were repeated, so far. */
+  /** Failed attempts so far. */
   readonly attempts: Attempt[];
   /** Names of fields of the program that its request was sent without. */
   readonly ignored: string[];
   readonly generation: number;
 };
 
-/** What a call was answered, for its record. */
+/** The answer of a call, for its record. */
 export type CallAnswer = {
   readonly action: ParsedAction;
-  /** Of the attempt that was answered. */
+  /** Usage of the attempt that was answered. */
   readonly usage: ModelUsage;
-  /** By which later requests name it; `null`: by our own names alone. */
+  /** Names by which later requests refer to it; `null`: our own only. */
   readonly names: { readonly id: string | null; readonly items: ReadonlyMap<string, JsonObject> } | null;
 };
 
-/** What the session does about a call that goes on. */
+/** The session's part in a call that is passed on. */
 export interface ForwardingSession {
   readonly signal: AbortSignal;
+  /** False while a call is without an answer, after all its attempts: what its program repeats has one. */
+  readonly retries: boolean;
   /** Throws a `GatewayError` where there is no room for another call. */
   beginCall(dialect: DialectName, digest: string): BegunCall;
   /** Once for each that began, but for those that are dropped. */
@@ -82,14 +84,14 @@ export type ForwardParts = {
   readonly model: ApiModel;
   readonly dialect: Dialect;
   readonly request: ProgramRequest;
-  /** In place of what the program says. */
+  /** Sampling in place of the program's. */
   readonly sampling: ChatSampling;
   /** `null`: the program's own. */
   readonly seedOf: (call: number) => number | null;
   readonly record: ForwardedRecord;
 };
 
-/** What programs say to an API beside the body: versions and switches. Whatever else they send is between them and the gateway. */
+/** Headers of programs that are for the API: versions and switches. All others are for the gateway. */
 const passedHeaders = ["anthropic-version", "anthropic-beta", "openai-beta"];
 
 /** `null`: the API does not speak the format. Rejects with a `GatewayError`. */
@@ -106,7 +108,7 @@ export async function forwardRequest(session: ForwardingSession, parts: ForwardP
     const placed = parts.record.place(shownRequest(dialect, request.body, parts.record));
     const reply = await model
       .send(wireRequest(parts, sent), {
-        signal: session.signal,
+        ...{ signal: session.signal, retries: session.retries },
         onRetry: (attempt) => begun.attempts.push(attempt),
       })
       .catch((error: unknown) => {
@@ -120,7 +122,7 @@ export async function forwardRequest(session: ForwardingSession, parts: ForwardP
         return null;
       case "refused": {
         const error = session.failed(reply.failure, placed);
-        // A key that is refused is none of the program's business; what it did wrong itself it reads as the API says it.
+        // The key is not the program's; its own mistakes it reads in the words of the API.
         if (error.code === "unauthorized" || error.code === "engine-failed") throw error;
         return { ...jsonReply(reply.body), status: reply.status };
       }
@@ -147,7 +149,7 @@ export async function forwardRequest(session: ForwardingSession, parts: ForwardP
   }
 }
 
-/** What counts is no call of the model: nothing is recorded. `null`: the API has no path for it. */
+/** A count of tokens is not a call of the model: nothing is recorded. `null`: the API has no path for it. */
 async function countTokens({ model, ...parts }: ForwardParts): Promise<ForwardedReply | null> {
   const changes = { model: model.model, sampling: {}, seed: null, extraBody: {} };
   const sent = forwardedBody(parts.dialect.name, parts.request.text, changes);
@@ -231,7 +233,7 @@ async function* passOn(
     yield dialect.stream(head, request).error(failure);
   } finally {
     reply.cancel();
-    // The program went away: what it had until then was paid for.
+    // The program disconnected: the part that it received was paid for.
     const answer = isRecorded || isFailed ? null : stream.answer();
     if (answer !== null) await recordAnswer(call, answer, false).catch(() => undefined);
     session.endCall();

@@ -1,5 +1,5 @@
-// What a session that an API model answers has seen: its calls as a forest of conversations, without tokens. Each call keeps what it
-// added to the one that it continues, so that a long conversation is stored once.
+// The calls of a session that an API model answers, as a forest of conversations without tokens. Each call keeps what it added to the
+// one that it continues, so that a long conversation is stored once.
 
 import type { Message, ParsedAction } from "../../core/index.ts";
 import { type JsonObject, toPlain } from "../../python-semantics/json/index.ts";
@@ -13,7 +13,7 @@ import type { NamedAnswers, ShownRequest } from "./forwarded-request.ts";
 export type ForwardedTurn = {
   /** The call whose conversation this one's messages follow; `null`: they are the whole conversation. */
   readonly basis: ForwardedTurn | null;
-  /** What the program added to the basis. */
+  /** Messages that the program added to the basis. */
   readonly messages: readonly Message[];
   readonly tools: ToolSet;
   readonly action: ParsedAction;
@@ -28,7 +28,7 @@ export type ForwardedTurn = {
   isDelivered: boolean;
 };
 
-/** Where a request stands. */
+/** A request and the call that it continues. */
 export type PlacedRequest = Pick<ForwardedTurn, "basis" | "messages" | "tools" | "response"> & {
   /** The whole conversation. */
   readonly all: readonly Message[];
@@ -50,7 +50,7 @@ export class ForwardedRecord implements NamedAnswers {
     return this.#history.toolSet(tools);
   }
 
-  /** Other tools are no other conversation: what a model was shown is not rendered here. */
+  /** A change of tools continues the conversation: nothing is rendered here. */
   place({ messages: sent, tools, response }: ShownRequest): PlacedRequest {
     const all = inCallOrder(sent);
     const set = this.toolSet(tools);

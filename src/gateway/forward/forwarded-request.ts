@@ -1,4 +1,4 @@
-// A request on its way to an API model: what is set in its body before it goes on, and what its record shows. The body stays as its
+// A request on its way to an API model: the fields that are set in its body, and the text that its record shows. The body stays as its
 // program wrote it, every field that is not named here included; the record is text, so parts that have none stand as their kind.
 
 import { type ChatSampling, standIn, type WireFormat } from "../../chat-models/index.ts";
@@ -14,11 +14,11 @@ import { finish } from "../../lib/steps.ts";
 import { readLists } from "../dialects/fields.ts";
 import { type Dialect, GatewayError, type GatewayRequest, type SampledItems } from "../request.ts";
 
-/** How a body is changed. */
+/** Changes to a body. */
 export type BodyChanges = {
-  /** In place of the one that the program names; `null`: that one. */
+  /** The model in place of the one that the program names; `null`: the program's. */
   readonly model: string | null;
-  /** In place of what the program says. */
+  /** Sampling in place of the program's. */
   readonly sampling: ChatSampling;
   readonly seed: number | null;
   readonly extraBody: Readonly<Record<string, unknown>>;
@@ -88,7 +88,7 @@ function refusal(what: string, param: string): GatewayError {
 /** Messages and tools of a request, as its record shows them. */
 export type ShownRequest = Pick<GatewayRequest, "messages" | "tools" | "response">;
 
-/** What the API has answered in this session, by the names that it gave. */
+/** Answers of the API in this session, by the names that the API gave them. */
 export interface NamedAnswers extends SampledItems {
   /** The call that was answered with this response; `null`: none of this session. */
   callOf(responseId: string): number | null;

@@ -8,7 +8,6 @@
 import type { ApiModel, ChatSampling } from "../../chat-models/index.ts";
 import {
   attribute,
-  AttributedError,
   type Episode,
   type EpisodeEvent,
   type Failure,
@@ -49,7 +48,7 @@ import {
 export type ForwardedParts = {
   /** `null`: the program calls a model of its own, and any call of ours is refused. */
   readonly model: ApiModel | null;
-  /** In place of what programs say. */
+  /** Sampling in place of the programs'. */
   readonly sampling: ChatSampling;
   /** Resolves once the event has left the process. */
   readonly record: (event: EpisodeEvent) => Promise<void>;
@@ -73,12 +72,12 @@ export class ForwardedSession implements ForwardingSession {
   #usedAt: number;
   #isEnded = false;
   #ended: Promise<Episode> | null = null;
-  /** How often the program began again: a call of an earlier time is not recorded. */
+  /** Number of times that the program began again: a call of an earlier generation is not recorded. */
   #generation = 0;
   #grade: Grade | null = null;
-  /** What calls of the model took so far, those that ran beside one another counted one by one, in milliseconds. */
+  /** Durations of all calls of the model so far, added up, in milliseconds. */
   modelMs = 0;
-  /** The limit at which its last call was refused, for readers alone; `null`: none was, or another was answered since. */
+  /** The limit at which its last call was refused; `null`: none was, or another was answered since. */
   limit: "max_turns" | "max_tokens" | "context_length" | null = null;
 
   constructor(settings: SessionSettings, parts: ForwardedParts) {
@@ -88,7 +87,7 @@ export class ForwardedSession implements ForwardingSession {
     this.#usedAt = parts.clock.now();
   }
 
-  /** What earlier answers said, for dialects that refer to them. */
+  /** Earlier answers, for dialects that refer to them. */
   get items(): SampledItems {
     return this.#record;
   }
@@ -123,6 +122,10 @@ export class ForwardedSession implements ForwardingSession {
   /** The first call that was not answered for a fault of the model, and that the program has not made up for. */
   get fault(): Failure | null {
     return this.#faults.first;
+  }
+
+  get retries(): boolean {
+    return this.fault === null;
   }
 
   get signal(): AbortSignal {
@@ -277,25 +280,23 @@ export class ForwardedSession implements ForwardingSession {
       return new GatewayError("context-length", message, { cause: error });
     }
     this.#faults.add(failure, placed.all);
-    const retryAfterMs = (error instanceof AttributedError ? error.retryAfterMs : null) ?? 2000;
+    // The call has used up its retries: without a time to wait for, clients do not retry it.
     switch (code) {
       case "unauthorized":
         return new GatewayError("unauthorized", message, { cause: error });
       case "bad-request":
         return new GatewayError("invalid-request", message, { cause: error });
       case "rate-limited":
-        return new GatewayError("rate-limited", message, { retryAfterMs, cause: error });
+        return new GatewayError("rate-limited", message, { cause: error });
       default:
-        return failure.retryable
-          ? new GatewayError("overloaded", message, { retryAfterMs, cause: error })
-          : new GatewayError("engine-failed", message, { cause: error });
+        return new GatewayError(failure.retryable ? "overloaded" : "engine-failed", message, { cause: error });
     }
   }
 
   delivered(turn: ForwardedTurn | null): void {
     if (turn === null || turn.isDelivered) return;
     turn.isDelivered = true;
-    // In the journal alone.
+    // The event is only in the journal.
     if (!this.#isEnded) this.#parts.record({ type: "delivered", turn: turn.index }).catch(() => undefined);
   }
 
@@ -364,7 +365,7 @@ export class ForwardedSession implements ForwardingSession {
     try {
       const asked = { messages, tools: mayCall ? tools : [], turn: begun.number, seed, model: named, sampling };
       const { action, usage } = await model.reply(asked, {
-        signal: this.signal,
+        ...{ signal: this.signal, retries: this.retries },
         onRetry: (attempt) => begun.attempts.push(attempt),
       });
       // Its usage counts the attempts, too.
@@ -391,7 +392,7 @@ export class ForwardedSession implements ForwardingSession {
     return episode.seedTurns === true ? deriveSeed(seed, "turn", call) : null;
   }
 
-  /** What a program says that not every provider has in a chat completion is counted and not sent. */
+  /** Parameters that not every provider has in a chat completion are counted and not sent. */
   #samplingOf({ sampling: said, samplingNames, maxTokens, stop }: GatewayRequest): {
     readonly sampling: ChatSampling;
     readonly unused: readonly string[];

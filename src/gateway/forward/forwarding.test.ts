@@ -59,7 +59,7 @@ describe.each(clients)("a conversation over %s", (name, client) => {
     expect(told.map((text) => (name === "chat" ? text.replaceAll(',"usage":null', "") : text))).toEqual(
       answers.map((text) => (name === "chat" ? text.replaceAll(',"usage":null', "") : text)),
     );
-    // What reached the API continues there as if nothing stood between.
+    // The conversation continues at the API as if nothing stood between.
     const [session] = world.upstream.gateway.sessions;
     expect(session?.counters).toMatchObject({ calls: 3, extended: 2, branched: {} });
     expectConversation(await ended(world));
@@ -226,7 +226,7 @@ function completion(content: string, more: object = {}): object {
 const chat = (world: ApiWorld, text = "Hi", stream = false) =>
   post(world.gateway, "/v1/chat/completions", { model: "m", stream, messages: [{ role: "user", content: text }] });
 
-/** What an API says that has failed; it likes to quote the key. */
+/** An error of an API, which quotes the key. */
 const failing = (status: number, headers: Record<string, string> = {}): Response =>
   Response.json({ error: { message: `no: ${realKey}`, type: "x" } }, { status, headers });
 
@@ -246,6 +246,9 @@ describe("an API that fails", () => {
       const answer = await chat(world, "Hi", stream);
       expect([answer.status, world.calls.length]).toEqual([told, times]);
       expect(answer.text).not.toContain(realKey);
+      // It was tried often enough: clients do not, and what a program repeats nevertheless is tried once.
+      expect(answer.headers).toMatchObject({ "x-should-retry": "false" });
+      expect([(await chat(world, "Hi", stream)).status, world.calls.length]).toEqual([told, times + 1]);
       // Whatever the program makes of it.
       const episode = await ended(world);
       expect(episode).toMatchObject({ outcome: "failed", reward: null, failure: { boundary: "engine", code } });
