@@ -39,6 +39,8 @@ beforeAll(async () => {
   await writeFile(join(root, "timer.mjs"), "setInterval(() => undefined, 1000);\nexport default 7;\n");
   await writeFile(join(root, "worker-only.mjs"), workerOnly);
   await writeFile(join(root, "tasks.jsonl"), '{"id": "one"}\n');
+  await writeFile(join(root, "mcp-tasks.jsonl"), '{"id": "one", "instruction": "Add.", "grader": "./grader.mjs"}\n');
+  await writeFile(join(root, "grader.mjs"), "export default () => 1;\n");
   await mkdir(join(root, "taken"));
   await writeFile(join(root, "taken", "something"), "");
   await mkdir(join(root, "locked"));
@@ -91,6 +93,9 @@ const out = (): string[] => ["--out", join(root, `run-${made++}`)];
 const expert = ["--engine", "expert", "--tasks", "0"];
 const sglang = ["--engine", "sglang", "--model", "readable", "--tasks", "0", "--engine-wait", "0.2"];
 
+/** A server of tools that starts, and one task. */
+const tools = (): string[] => ["--env", `mcp:${hostileServer("add").address}`, "--env-tasks", "mcp-tasks.jsonl"];
+
 type Case = {
   readonly argv: () => readonly string[];
   readonly says: RegExp;
@@ -121,7 +126,7 @@ const parts: Readonly<Record<string, Case>> = {
   },
   "a server of tools that is not there": { argv: () => [...expert, "--env", `mcp:${nowhere}/mcp`], says: /Cannot/ },
   "a server of tools, and then a model that is not there": {
-    argv: () => ["--engine", "sglang", "--model", "./nowhere", "--env", `mcp:${hostileServer("add").address}`],
+    argv: () => ["--engine", "sglang", "--model", "./nowhere", ...tools()],
     says: /nowhere/,
   },
   "an OpenEnv service that is not there": {
@@ -172,7 +177,7 @@ const commands: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
   serve: {
     "a port that is taken": { ...listens("--listen"), argv: () => [...out(), "--listen", `127.0.0.1:${port()}`] },
     "a server of tools, and then a port that is taken": {
-      argv: () => [...out(), "--listen", `127.0.0.1:${port()}`, "--env", `mcp:${hostileServer("add").address}`],
+      argv: () => ["--engine", "expert", ...out(), "--listen", `127.0.0.1:${port()}`, ...tools()],
       says: /the port is taken/,
     },
     "workers, and then a port that is taken": {
@@ -197,15 +202,7 @@ const commands: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
       says: /no shelf/,
     },
     "a world of tools, and then a port that is taken": {
-      argv: () => [
-        "--engine",
-        "expert",
-        ...out(),
-        "--env",
-        `mcp:${hostileServer("add").address}`,
-        "--listen",
-        `127.0.0.1:${port()}`,
-      ],
+      argv: () => ["--engine", "expert", ...out(), ...tools(), "--listen", `127.0.0.1:${port()}`],
       says: /the port is taken/,
     },
     "a folder that another process uses": {
@@ -238,7 +235,7 @@ const commands: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
   "env-server": {
     "a port that is taken": { argv: () => ["--listen", `127.0.0.1:${port()}`], says: /the port is taken/ },
     "a server of tools, and then a port that is taken": {
-      argv: () => ["--env", `mcp:${hostileServer("add").address}`, "--listen", `127.0.0.1:${port()}`],
+      argv: () => [...tools(), "--listen", `127.0.0.1:${port()}`],
       says: /the port is taken/,
     },
     "a user that is none": { argv: () => ["--user", "nobody"], says: /nobody/ },

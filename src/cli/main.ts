@@ -14,7 +14,15 @@ if (problem !== null) {
 }
 
 const { watchSignals } = await import("./signals.ts");
-const signals = watchSignals(process.argv.slice(2), process);
+let beforeExit = (): void => undefined;
+const signals = watchSignals(process.argv.slice(2), {
+  on: (name, listener) => process.on(name, listener),
+  stderr: process.stderr,
+  exit: (code) => {
+    beforeExit();
+    process.exit(code);
+  },
+});
 // Whoever reads our output may stop reading (`inspect ... | head`); that is no fault.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code === "EPIPE") process.exit(0);
@@ -30,6 +38,8 @@ const [{ runCli }, { redactorFor }, { endWatch, watchProcess }] = await Promise.
   import("../api/user-code.ts"),
 ]);
 const values = process.argv.slice(2).flatMap((word) => [word, word.slice(word.indexOf("=") + 1)]);
+// An end that was requested is not one by code of the user's.
+beforeExit = endWatch;
 watchProcess(redactorFor(process.env, { variables: values, urls: values }));
 const code = await runCli(process.argv.slice(2), {
   stdout: process.stdout,

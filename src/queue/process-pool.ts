@@ -84,6 +84,8 @@ class Slot {
   readonly #clock: Clock;
   #child: ChildProcess | null = null;
   #exited: Promise<void> = Promise.resolve();
+  /** Whether the process that runs now has said anything: until then it has nothing to close. */
+  #hasBegun = (): boolean => false;
   #isClosing = false;
   /** In a row. */
   #failedStarts = 0;
@@ -101,6 +103,7 @@ class Slot {
     this.#cancelRestart();
     const child = this.#child;
     if (child?.connected === true) child.disconnect();
+    if (!this.#hasBegun()) child?.kill("SIGKILL");
     // One that hangs, or that was stopped, has nothing left to say.
     const cancel = this.#clock.after(closeMs, () => child?.kill("SIGKILL"));
     await this.#exited;
@@ -112,6 +115,7 @@ class Slot {
     const child = start(this.#name);
     const channel = new ParentChannel(child, queue, handlers.onNotice);
     this.#child = child;
+    this.#hasBegun = () => channel.hasReported;
     this.#exited = new Promise((resolve) => {
       let isOver = false;
       const end = (what: string, code: number | null): void => {
