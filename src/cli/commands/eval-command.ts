@@ -32,6 +32,10 @@ const examples = `
 Exit codes: 0 done, 1 every episode failed, 2 something to correct, 130 interrupted. A low score is no error.
 
 Examples:
+  # A program of your own, with the model that it calls today.
+  $ npx trainable-agents eval --env tasks.jsonl --trials 4 \\
+      --agent-command "node my-agent.mjs" --agent-model openai/gpt-4o-mini
+
   # Four trials of every airline task.
   $ npx trainable-agents eval --env tau-bench/airline --data ./tau-bench --trials 4 \\
       --url http://router:30000 --model ./Qwen3-4B-Instruct-2507 --user-model openai/gpt-4o

@@ -40,7 +40,10 @@ Examples:
   $ npx trainable-agents gateway --engine embedded --out runs/gateway
   $ curl -s http://127.0.0.1:8900/v1/chat/completions -H 'authorization: Bearer first' -H 'content-type: application/json' \\
       -d '{"model": "policy", "messages": [{"role": "user", "content": "Hello."}]}'
-  $ curl -s http://127.0.0.1:8900/v1/sessions/first/end -H 'content-type: application/json' -d '{"reward": 1}'`;
+  $ curl -s http://127.0.0.1:8900/v1/sessions/first/end -H 'content-type: application/json' -d '{"reward": 1}'
+
+  # A model behind an API in place of a policy: recorded, and not trained.
+  $ npx trainable-agents gateway --agent-url http://127.0.0.1:8000/v1 --out runs/evaluated`;
 
 async function run(flags: GatewayOptions, context: CliContext): Promise<number> {
   const { cwd, env, stdout, stderr, drain, cancel } = context;
