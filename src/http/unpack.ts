@@ -34,7 +34,6 @@ export async function* unpack(
   encodings: readonly string[],
   maxBytes: number,
 ): AsyncGenerator<Uint8Array> {
-  if (encodings.length === 0) return yield* chunks;
   if (encodings.length > mostLayers) throw new UnpackError(`is compressed ${encodings.length} times`);
   let layer = chunks;
   for (const encoding of encodings.toReversed()) layer = decode(layer, encoding, maxBytes);

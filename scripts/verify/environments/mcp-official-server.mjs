@@ -1,6 +1,9 @@
 // A server of the official package of MCP for Node: over standard input and output or on a port, of both revisions or of 2026-07-28 only. Run
 // from the folder where the package is installed: node mcp-official-server.mjs <folder> stdio|<port> both|newest
 
+/* oxlint-disable typescript/no-unsafe-assignment, typescript/no-unsafe-call, typescript/no-unsafe-member-access, typescript/no-unsafe-return -- The
+   package is not one of ours: it is installed where this runs, and its types are not here. */
+
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -34,7 +37,10 @@ const isNewest = revisions === "newest";
 if (place === "stdio") await serveStdio(make, { legacy: isNewest ? "reject" : "serve" });
 else {
   const handler = createMcpHandler(make, { legacy: isNewest ? "reject" : "stateless" });
-  const server = createServer(async (incoming, outgoing) => {
+  const serve = async (
+    /** @type {import("node:http").IncomingMessage} */ incoming,
+    /** @type {import("node:http").ServerResponse} */ outgoing,
+  ) => {
     const chunks = [];
     for await (const chunk of incoming) chunks.push(chunk);
     const headers = /** @type {Record<string, string>} */ (incoming.headers);
@@ -48,6 +54,6 @@ else {
     outgoing.writeHead(answer.status, Object.fromEntries(answer.headers));
     for await (const chunk of answer.body ?? []) outgoing.write(chunk);
     outgoing.end();
-  });
-  server.listen(Number(place), "127.0.0.1");
+  };
+  createServer((incoming, outgoing) => void serve(incoming, outgoing)).listen(Number(place), "127.0.0.1");
 }

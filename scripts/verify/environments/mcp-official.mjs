@@ -3,10 +3,10 @@
 
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { pathToFileURL } from "node:url";
+
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 
 import { mcpEnvironment } from "../../../dist/environments/remote/mcp/index.js";
 import { serveEnvironment } from "../../../dist/index.js";
@@ -17,7 +17,7 @@ import { here, pythonServers, runClient } from "./python-servers.mjs";
 
 /** @import { createReport } from "../report.mjs" */
 
-const packages = { "@modelcontextprotocol/client": "2.4.0", "@modelcontextprotocol/server": "2.4.0", zod: "4.6.7" };
+const packages = { "@modelcontextprotocol/server": "2.4.0", zod: "4.6.7" };
 const inPython = ["mcp==2.3.0"];
 
 /** What the tools of the servers answer to, and what a policy reads of it. */
@@ -56,7 +56,7 @@ export async function verifyOfficialMcp(report) {
       readyStatus: 400,
     }),
   ]);
-  const client = `@modelcontextprotocol/client ${packages["@modelcontextprotocol/client"]}`;
+  const client = `@modelcontextprotocol/client ${clientVersion()}`;
   const nodeServer = `@modelcontextprotocol/server ${packages["@modelcontextprotocol/server"]}`;
   const pythonPackage = `mcp ${versionOf(python, "mcp")} for Python`;
   const ofNode = (/** @type {string} */ revisions) => `${process.execPath} ${program} ${node} stdio ${revisions}`;
@@ -73,7 +73,7 @@ export async function verifyOfficialMcp(report) {
       await report.check(`MCP, a world over ${name}`, () => playWorld(address));
     const server = await serveEnvironment({ env: "bookshop", listen: "127.0.0.1:0", variables: {} });
     try {
-      await report.check(`MCP, our server, played by ${client}`, () => playOurs(node, `${server.url}/mcp`));
+      await report.check(`MCP, our server, played by ${client}`, () => playOurs(`${server.url}/mcp`));
       await report.check(`MCP, our server, played by ${pythonPackage}`, async () => {
         const said = await runClient(python, ["mcp_official_client.py", `${server.url}/mcp`], { cwd: here, home });
         const played = /** @type {{ revision: string, tools: number }[]} */ (JSON.parse(said));
@@ -121,12 +121,13 @@ async function playWorld(address) {
   }
 }
 
-/** @param {string} folder @param {string} url */
-async function playOurs(folder, url) {
-  const { resolve } = createRequire(join(folder, "package.json"));
-  const { Client, StreamableHTTPClientTransport } = await import(
-    pathToFileURL(resolve("@modelcontextprotocol/client").replace(/\.cjs$/, ".mjs")).href
-  );
+function clientVersion() {
+  const manifest = readFileSync(join(root, "node_modules", "@modelcontextprotocol", "client", "package.json"), "utf8");
+  return /** @type {{ version: string }} */ (JSON.parse(manifest)).version;
+}
+
+/** @param {string} url */
+async function playOurs(url) {
   const played = [];
   for (const [seed, mode] of /** @type {const} */ ([
     [10, "auto"],
@@ -139,7 +140,9 @@ async function playOurs(folder, url) {
     const { tools } = await client.listTools();
     const said = await client.callTool({ name: "respond", arguments: { message: "Who are you?" } });
     const last = await client.callTool({ name: "finish", arguments: {} });
-    if (said.content[0]?.text === "" || typeof last.structuredContent?.reward !== "number")
+    const [first] = said.content;
+    const { reward } = /** @type {{ reward?: unknown }} */ (last.structuredContent ?? {});
+    if (first?.type !== "text" || first.text === "" || typeof reward !== "number")
       throw new Error(JSON.stringify([said, last]));
     played.push(`${client.getNegotiatedProtocolVersion()} with ${tools.length} tools`);
     await transport.terminateSession();

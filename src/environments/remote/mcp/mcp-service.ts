@@ -132,18 +132,18 @@ class EraMemory {
 
   /** Opens; a server that cannot even be asked is opened once more as one of an older revision. */
   async open(open: (era: McpEra | null) => Promise<Opened>): Promise<Opened> {
-    let opened: Opened;
+    let world: Opened;
     try {
-      opened = await open(this.#era);
+      world = await open(this.#era);
     } catch (error) {
       const code = error instanceof AttributedError ? (error.failure.code as RemoteFaultCode) : null;
       // A process that ends at the question, or answers it with a fault, may be well with the usual beginning.
       const isAnswer = code === "remote-lost" || code === "remote-unreachable" || code === "remote-error";
       if (this.#era !== null || !isAnswer || isFinal(error)) throw error;
-      opened = await open({ kind: "legacy" });
+      world = await open({ kind: "legacy" });
     }
-    this.#era ??= opened.connection.era;
-    return opened;
+    this.#era ??= world.connection.era;
+    return world;
   }
 }
 

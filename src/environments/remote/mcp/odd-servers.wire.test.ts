@@ -158,7 +158,7 @@ const block = fc.oneof(
       fieldsOf("text", "data", "mimeType", "uri", "name", "resource", "annotations").map((more) => ({ ...more, type })),
     ),
 );
-const result = fc.oneof(
+const someResult = fc.oneof(
   fieldsOf("content", "structuredContent", "isError", "_meta", "toolResult"),
   fc
     .tuple(fc.array(block), fieldsOf("structuredContent", "isError", "annotations"))
@@ -172,7 +172,7 @@ const someManners: fc.Arbitrary<Manners> = fc.record({
     .tuple(fc.array(fc.array(oddTool, { maxLength: 3 }), { maxLength: 3 }), fc.nat(2))
     .map(([pages, at]) => [...pages.slice(0, at), [good], ...pages.slice(at)]),
   lastCursor: fc.constantFrom<unknown>(null, undefined, "", 0, false, {}, []),
-  result,
+  result: someResult,
   envelope: fc.constantFrom<Fields>({}, { error: null }, { extra: 1, error: null }),
   meta: fc.constantFrom<unknown>(undefined, null, "x", [], { a: 1 }),
   encoding: fc.constantFrom<Manners["encoding"]>("json", "events", "gzip", "text"),
@@ -316,7 +316,7 @@ describe("readToolResult()", () => {
 
   it("never throws, and is an error only where the server says true", () => {
     fc.assert(
-      fc.property(result, (drawn) => {
+      fc.property(someResult, (drawn) => {
         const read = readToolResult(drawn, 1_000);
         expect(typeof read.text).toBe("string");
         expect(typeof read.isError).toBe("boolean");
