@@ -117,6 +117,7 @@ async function latencies(port, work) {
   const durations = [];
   const loop = async (name) => {
     const messages = [{ role: "user", content: "hello" }];
+    // oxlint-disable-next-line no-unmodified-loop-condition -- the work that is waited for sets it
     while (!isDone) {
       const start = performance.now();
       messages.push(

@@ -84,7 +84,7 @@ const opened = new Map<string, Served>();
 beforeAll(async () => {
   cwd = await mkdtemp(join(tmpdir(), "trainable-agents-"));
   await rollout({ env: "bookshop", engine: "expert", tasks: [0], out: "run", cwd, user: "agenda" });
-  for (const { name, open } of servers) opened.set(name, await open());
+  for (const server of servers) opened.set(server.name, await server.open());
 }, 120_000);
 afterAll(async () => {
   await Promise.all([...opened.values()].map((server) => server.close()));

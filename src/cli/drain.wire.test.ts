@@ -123,7 +123,7 @@ describe.each(["SIGTERM", "SIGINT"] as const)("%s", { timeout: 90_000 }, (signal
       }
       const answer = await inFlight;
       expect(answer.status).toBe(200);
-      if ("stream" in body && body.stream === true) expect(answer.body).toMatch(/\[DONE\]|response\.completed/);
+      if ("stream" in body && body.stream) expect(answer.body).toMatch(/\[DONE\]|response\.completed/);
       if (command === "serve") expect(JSON.parse(answer.body)).toMatchObject({ status: "ended" });
       expect(await ended).toBe(0);
       agent.destroy();
@@ -148,7 +148,7 @@ test(
   async () => {
     turnMs = 20_000;
     const { child, ended, url } = await start("gateway", "--grace", "0.5");
-    const inFlight = send(`${url}/v1/chat/completions`, chat()).catch((error: Error) => error.message);
+    const inFlight = send(`${url}/v1/chat/completions`, chat()).catch((error: unknown) => (error as Error).message);
     await rest(300);
     const begun = performance.now();
     child.kill("SIGTERM");
@@ -161,7 +161,7 @@ test(
     turnMs = 100;
     const service = await start("serve", "--grace", "0.2");
     const key = { ...group, group_size: 8 };
-    const waiting = send(`${service.url}/v1/groups`, key).catch((error: Error) => error.message);
+    const waiting = send(`${service.url}/v1/groups`, key).catch((error: unknown) => (error as Error).message);
     await rest(400);
     service.child.kill("SIGTERM");
     expect(await service.ended).toBe(0);

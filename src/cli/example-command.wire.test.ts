@@ -12,7 +12,7 @@ async function example(...argv: readonly string[]) {
   const program = [join(root, "dist/cli/main.js"), "example", ...argv];
   return promisify(execFile)(process.execPath, program).then(
     (done) => ({ ...done, code: 0 }),
-    ({ code, stdout, stderr }: { code: number; stdout: string; stderr: string }) => ({ code, stdout, stderr }),
+    (error: unknown) => error as { readonly code: number; readonly stdout: string; readonly stderr: string },
   );
 }
 

@@ -104,7 +104,7 @@ export async function runCli(argv: readonly string[], context: CliContext): Prom
     await program.parseAsync(withTodaysNames(argv), { from: "user" });
     return exitCode;
   } catch (error) {
-    return await report(error, { program, argv, context });
+    return report(error, { program, argv, context });
   }
 }
 
@@ -179,7 +179,7 @@ async function report(error: unknown, { program, argv, context }: Failed): Promi
   if (error instanceof CommanderError) {
     if (error.exitCode === 0) return exitCodes.done;
     if (error.code === "commander.help") return exitCodes.usage;
-    const { commands: others } = await createProgram([], context, () => Promise.resolve());
+    const { commands: others } = await createProgram([], context, async () => undefined);
     say(usageMessage(error, { program, argv, others }));
     return exitCodes.usage;
   }
@@ -192,7 +192,7 @@ async function report(error: unknown, { program, argv, context }: Failed): Promi
     say("Interrupted.");
     return exitCodes.interrupted;
   }
-  say(`${error instanceof AttributedError ? error.message : (systemMessage(error) ?? unforeseen(error, env))}`);
+  say(error instanceof AttributedError ? error.message : (systemMessage(error) ?? unforeseen(error, env)));
   return exitCodes.failed;
 }
 

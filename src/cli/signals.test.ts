@@ -17,7 +17,7 @@ function watch(...argv: readonly string[]) {
     listeners.get(name)?.();
     return [signals.drain.aborted && "drain", signals.cancel.aborted && "cancel", ...exits].filter(Boolean).join(" ");
   };
-  return { send, exits, exitCode: signals.exitCode, stderr: () => stderr };
+  return { send, exits, exitCode: (code: number) => signals.exitCode(code), stderr: () => stderr };
 }
 
 describe("watchSignals()", () => {

@@ -13,6 +13,7 @@ import { parseJson } from "../python-semantics/json/parse-json.ts";
 import { fromPlain, toPlain } from "../python-semantics/json/plain.ts";
 import { type EpisodeHost, type HostedEpisode, HostFullError, HostRequestError } from "./episode-host.ts";
 import { envelopeResult, envelopeVersions, readEnvelope } from "./mcp-envelope.ts";
+import { asRecord, rpcError, RpcError, stringOf, wholeOf } from "./rpc-values.ts";
 
 /** What of an HTTP request is read. Header names are lower case. */
 export type FaceRequest = {
@@ -63,17 +64,6 @@ type Session = {
   /** The session's own, or somebody else's. */
   readonly isShared: boolean;
 };
-
-class RpcError extends Error {
-  readonly code: number;
-  readonly data: unknown;
-
-  constructor(code: number, message: string, data?: unknown) {
-    super(message);
-    this.code = code;
-    this.data = data;
-  }
-}
 
 export type McpFaceOptions = {
   readonly version: string;
@@ -478,26 +468,6 @@ function noMethod(method: string): RpcError {
 function needed(episode: HostedEpisode | null): HostedEpisode {
   if (episode !== null) return episode;
   throw new RpcError(-32602, "The session has no episode: it was begun without a task.");
-}
-
-function stringOf(value: unknown, name: string): string {
-  if (typeof value === "string") return value;
-  throw new RpcError(-32602, `"${name}" is no string.`);
-}
-
-function wholeOf(value: unknown): number {
-  if (Number.isSafeInteger(value) && (value as number) >= 0) return value as number;
-  throw new RpcError(-32602, "A number is no whole number from 0.");
-}
-
-function asRecord(value: unknown): Readonly<Record<string, unknown>> | null {
-  return typeof value === "object" && value !== null && !Array.isArray(value)
-    ? (value as Readonly<Record<string, unknown>>)
-    : null;
-}
-
-function rpcError(id: string | number | null, code: number, message: string, data: unknown = null): object {
-  return { jsonrpc: "2.0", id, error: { code, message, ...(data === null ? {} : { data }) } };
 }
 
 function plainError(status: number, code: number, message: string, id: string | number | null = null): FaceAnswer {

@@ -16,7 +16,9 @@ beforeEach(async () => {
     await gate;
     return `answer ${call}`;
   });
-  ({ url, close } = await world.gateway.listen({ port: 0 }));
+  const listener = await world.gateway.listen({ port: 0 });
+  url = listener.url;
+  close = () => listener.close();
 });
 afterEach(async () => {
   open();

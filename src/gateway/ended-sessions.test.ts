@@ -29,7 +29,7 @@ test("a session that ended is never begun again by its key, remembered or not", 
     const statuses = [];
     for (const key of keys) {
       const { status, json } = await post(gateway, "/v1/chat/completions", body, { key });
-      statuses.push(`${status} ${String((json["error"] as { readonly code: string }).code)}`);
+      statuses.push(`${status} ${(json["error"] as { readonly code: string }).code}`);
     }
     const last = gateway === forgetful ? "401 unauthorized" : "400 session_ended";
     expect(statuses).toEqual(["400 session_ended", "400 session_ended", last]);

@@ -5,19 +5,11 @@ import { hash, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
 import { AttributedError, type Episode, messageOf } from "../core/index.ts";
 import { acceptedEncodings, BodyError, probePaths, unpackBody } from "../http/index.ts";
-import { finish, type Steps, takeTurns } from "../lib/steps.ts";
+import { finish, takeTurns } from "../lib/steps.ts";
 import { type Disk, DiskGuard } from "../store/index.ts";
 import { credentialIn } from "./credentials.ts";
 import { chatDialect, completionsDialect } from "./dialects/chat.ts";
-import {
-  type AnswerDelta,
-  type AnswerStream,
-  type Dialect,
-  type GatewayAnswer,
-  GatewayError,
-  type GatewayRequest,
-  type RequestHeaders,
-} from "./request.ts";
+import { type Dialect, GatewayError, type GatewayRequest, type RequestHeaders } from "./request.ts";
 import { readBody, samplingShape } from "./dialects/request-fields.ts";
 import { readLists } from "./dialects/fields.ts";
 import type { ProgramRequest } from "./forward/forward-request.ts";
@@ -26,7 +18,8 @@ import { messagesDialect } from "./dialects/messages.ts";
 import { responsesDialect } from "./dialects/responses.ts";
 import { digestOf } from "./open-calls.ts";
 import type { ProgramSession } from "./program-session.ts";
-import { readJson } from "./read-json.ts";
+import { parseJson } from "./read-body.ts";
+import { restOf } from "./stream-rest.ts";
 import type { SessionCall } from "./session.ts";
 import type { Sessions } from "./sessions.ts";
 
@@ -445,29 +438,6 @@ export class GatewayHandler {
   }
 }
 
-/** What the deltas have not said, and the end. */
-function* restOf(
-  answer: GatewayAnswer,
-  stream: AnswerStream,
-  { sent, retold }: { readonly sent: Record<AnswerDelta["type"], string>; readonly retold: () => void },
-): Generator<string> {
-  const { reasoning, content } = answer.action;
-  const parts = { reasoning: reasoning ?? "", content };
-  for (const type of ["reasoning", "content"] as const) {
-    const text = parts[type];
-    // The client asks again, and is answered from the record.
-    if (!text.startsWith(sent[type])) {
-      retold();
-      throw new GatewayError("overloaded", `Cannot finish the stream: its ${type} was read otherwise; try again.`);
-    }
-    // Reasoning that was not streamed before the content cannot be put before it any more.
-    if (type === "reasoning" && sent.content !== "") continue;
-    if (text.length > sent[type].length) yield stream.delta({ type, text: text.slice(sent[type].length) });
-  }
-  const { rest, terminal } = stream.end(answer);
-  yield rest + terminal;
-}
-
 /** The path is shown without what may be a key in it. */
 function noSuchPath(method: string, path: string): GatewayError {
   const shown = path.replace(/^\/s\/[^/]*/, "/s/<key>").slice(0, 200);
@@ -487,48 +457,12 @@ function gradeOf({
   return { reward, metrics, log, info: new Map(), ...(turnRewards === undefined ? {} : { turnRewards }) };
 }
 
-const utf8 = new TextDecoder("utf-8", { fatal: true });
-
-/** Deeper bodies are nobody's conversation. */
-const deepest = 64;
-
 function decoded(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {
     throw new GatewayError("invalid-request", "Cannot read the path: a part of it is not encoded as addresses are.");
   }
-}
-
-function* parseJson(body: Buffer, contentType: RequestHeaders[string]): Steps<unknown> {
-  const type = typeof contentType === "string" ? contentType.split(";", 1)[0]!.trim().toLowerCase() : "";
-  if (type !== "application/json") {
-    throw new GatewayError(
-      "invalid-request",
-      `Cannot read the request: its content-type is ${JSON.stringify(type.slice(0, 60))}; send application/json.`,
-    );
-  }
-  let value: unknown;
-  try {
-    value = yield* readJson(utf8.decode(body));
-  } catch {
-    throw new GatewayError("invalid-request", "Cannot read the request: its body is not JSON.");
-  }
-  if (depthOf(value) > deepest)
-    throw new GatewayError(
-      "invalid-request",
-      `Cannot read the request: its body is nested deeper than ${deepest} levels.`,
-    );
-  return value;
-}
-
-function depthOf(value: unknown, level = 0): number {
-  if (typeof value !== "object" || value === null || level > deepest) return level;
-  let most = level + 1;
-  for (const one of Array.isArray(value) ? (value as unknown[]) : Object.values(value)) {
-    if (typeof one === "object") most = Math.max(most, depthOf(one, level + 1));
-  }
-  return most;
 }
 
 function json(status: number, body: unknown): GatewayHttpResponse {

@@ -169,13 +169,13 @@ function lead<T>(place: Place<T>, key: MessageKey, to: Place<T>): Place<T> {
 }
 
 function mapOf<T>(
-  next: Map<string, Map<string, Place<T>>>,
+  places: Map<string, Map<string, Place<T>>>,
   { key: { kind, text }, place }: NonNullable<Place<T>["recent"]>,
 ): Map<string, Map<string, Place<T>>> {
-  const ofKind = next.get(kind);
-  if (ofKind === undefined) next.set(kind, new Map([[text, place]]));
+  const ofKind = places.get(kind);
+  if (ofKind === undefined) places.set(kind, new Map([[text, place]]));
   else ofKind.set(text, place);
-  return next;
+  return places;
 }
 
 /** Of turns whose answers look alike, the one whose call ids or reasoning the client echoes, else the latest. */

@@ -110,6 +110,7 @@ describe("while a long request is worked on", () => {
     let isAnswered = false;
     const answering = ask(world, "long", long.messages).finally(() => (isAnswered = true));
     let others = 0;
+    // oxlint-disable-next-line no-unmodified-loop-condition -- the answer sets it
     for (; !isAnswered; others++) expect((await ask(world, `other-${others}`, [user("hi")])).status).toBe(200);
     expect((await answering).status).toBe(200);
     expect(others).toBeGreaterThan(20);

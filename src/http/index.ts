@@ -10,7 +10,6 @@ export { showTarget } from "./http-failure.ts";
 export { type HttpFetch, httpFetch, type HttpFetchOptions } from "./http-fetch.ts";
 export { createHttpPool } from "./http-pool.ts";
 export * from "./redactor.ts";
-export { encodingsOf, unpack, UnpackedTooLargeError, UnpackError } from "./unpack.ts";
 export * from "./reply.ts";
 export * from "./web-socket.ts";
 export { acceptedEncodings, BodyError, readBytes, readStream, unpackBody } from "./received-body.ts";

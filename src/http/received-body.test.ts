@@ -68,9 +68,9 @@ describe("unpackBody()", () => {
 
   it("decodes zstd where this Node does, and says from which on where it does not", async () => {
     // `{}` in a frame of one raw block, with its size and without, and in a block that repeats a byte.
-    const whole = Buffer.from("28b52ffd2002110000" + "7b7d", "hex");
-    const streamed = Buffer.from("28b52ffd0058110000" + "7b7d", "hex");
-    const repeated = Buffer.from("28b52ffd2003" + "1b0000" + "20", "hex");
+    const whole = Buffer.from("28b52ffd20021100007b7d", "hex");
+    const streamed = Buffer.from("28b52ffd00581100007b7d", "hex");
+    const repeated = Buffer.from("28b52ffd20031b000020", "hex");
     for (const [bytes, text] of [
       [whole, "{}"],
       [streamed, "{}"],
@@ -80,7 +80,7 @@ describe("unpackBody()", () => {
       if (zstdCompressSync === undefined) expect((await failure(unpacking)).message).toContain("22.15");
       else expect((await unpacking).toString()).toBe(text);
       expect(zstdFrames(Buffer.concat([bytes, skipped, bytes]))).toHaveLength(2);
-      for (let cut = 1; cut < bytes.length; cut++) expect(() => zstdFrames(bytes.subarray(0, cut))).toThrow();
+      for (let cut = 1; cut < bytes.length; cut++) expect(() => zstdFrames(bytes.subarray(0, cut))).toThrow(/./);
     }
   });
 

@@ -53,7 +53,7 @@ describe("createRedactor()", () => {
         fc.stringMatching(/^[a-z:]{0,9}$/),
         fc.constantFrom("base64", "base64url"),
         (one, before, after, alphabet) => {
-          const text = Buffer.from(before + one + after).toString(alphabet as "base64");
+          const text = Buffer.from(before + one + after).toString(alphabet);
           const redacted = createRedactor([one])(`Basic ${text}`);
           expect(redacted).toContain("***");
           // What is left decides no three characters of it.
@@ -77,7 +77,10 @@ describe("createRedactor()", () => {
               for (let place = at; place < at + one.length; place++) covered.add(place);
             }
           }
-          const expected = [...text].filter((_, place) => !covered.has(place)).join("");
+          const expected = text
+            .split("")
+            .filter((_, place) => !covered.has(place))
+            .join("");
           expect(createRedactor(secrets)(text).replaceAll("***", "")).toBe(expected);
         },
       ),

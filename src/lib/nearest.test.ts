@@ -19,8 +19,8 @@ describe("suggestion()", () => {
     ["--temp", '"--temperature"'],
     ["--max-tokens", '"--max-new-tokens", "--max-sampled-tokens" or "--max-context-tokens"'],
     ["--timeout", '"--group-timeout", "--agent-timeout" or "--turn-timeout"'],
-  ])("reads %s as %s", (word, meant) => {
-    expect(suggestion(word, flags)).toBe(`did you mean ${meant}?`);
+  ])("reads %s as %s", (word, expected) => {
+    expect(suggestion(word, flags)).toBe(`did you mean ${expected}?`);
   });
 
   it.each(["--banana", "-n", "--n", "", "--", "--trials"])("has none for %j", (word) => {

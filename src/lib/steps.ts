@@ -38,7 +38,7 @@ export function takeTurns<T>(steps: Steps<T>, signal?: AbortSignal): Promise<T> 
         if (step.done !== true) return false;
         resolve(step.value);
       } catch (error) {
-        reject(error as Error);
+        reject(error);
       }
       return true;
     };

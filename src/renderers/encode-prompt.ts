@@ -170,6 +170,7 @@ function locateAll(
   let decoder = tokenizer.startDecoding();
   for (const wanted of offsets.toSorted((a, b) => a - b)) {
     if (located.has(wanted)) continue;
+    // oxlint-disable-next-line no-unmodified-loop-condition -- it says once whether there are anchors
     for (; isAnchored && (textStarts[nextAnchor] ?? Infinity) <= wanted; nextAnchor++) {
       [offset, token] = [textStarts[nextAnchor]!, tokenStarts[nextAnchor]!];
       [written, expected] = [0, 0];

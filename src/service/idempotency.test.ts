@@ -89,6 +89,6 @@ test("an answer holds the rows that are asked for, once all has ended, and never
   const refused = await send("/v1/groups", { task_index: 3, group_size: 3, rows: "slmie" });
   expect([refused.status, await refused.json()]).toMatchObject([
     400,
-    { error: { message: expect.stringContaining('Cannot write rows as "slmie": the formats are slime') } },
+    { error: { message: expect.stringContaining('Cannot write rows as "slmie": the formats are slime') as unknown } },
   ]);
 });

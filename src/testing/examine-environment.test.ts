@@ -127,7 +127,7 @@ describe("examineEnvironment()", () => {
             return sold.push(String(book));
           },
         },
-        list: { description: "Lists.", parameters: { type: "object", properties: {} }, run: ({}, { books }) => books },
+        list: { description: "Lists.", parameters: { type: "object", properties: {} }, run: (_, { books }) => books },
         order: {
           ...{ description: "Orders.", parameters },
           run: ({ book }) => {

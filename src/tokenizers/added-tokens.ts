@@ -95,6 +95,7 @@ export class AddedTokenSplitter {
       let start = match.index;
       let end = start + match[0].length;
       if (token === undefined || (token.singleWord && touchesWord(text, start, end))) continue;
+      // oxlint-disable-next-line no-unmodified-loop-condition -- it says once whether there are ranges
       while (literal !== null && (literal.ranges[progress.range]?.end ?? Infinity) <= start) progress.range++;
       const touched = literal?.ranges[progress.range];
       if (literal !== null && touched !== undefined && touched.start < end && isControlToken(token)) {

@@ -124,7 +124,7 @@ function boundTokenizer(tokenizer: Tokenizer, { timeoutMs = maxTimeMs } = {}): T
       throw error instanceof TimeLimitError ? tooSlow(length) : error;
     }
   };
-  const { encodeInSteps } = tokenizer;
+  const encodeInSteps = tokenizer.encodeInSteps?.bind(tokenizer);
   return {
     name,
     vocabularySize,

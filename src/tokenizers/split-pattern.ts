@@ -169,11 +169,14 @@ export type PieceTaker = {
 /** The same in steps, for a long text. */
 export function* splitInSteps(text: string, steps: readonly SplitStep[], take: PieceTaker, index = 0): Steps<void> {
   const step = steps[index];
-  if (step === undefined) return yield* take.long(text);
+  if (step === undefined) {
+    yield* take.long(text);
+    return;
+  }
   const position = { at: 0, gapStart: 0 };
   while (position.gapStart < text.length) {
     const parts: string[] = [];
-    cutOn(text, step, position, { until: position.at + longText, pass: (part) => void parts.push(part) });
+    cutOn(text, step, position, { until: position.at + longText, pass: (found) => void parts.push(found) });
     let pieces: string[] = [];
     for (const part of parts) {
       if (part.length <= longText) {

@@ -231,6 +231,7 @@ export const openToTests = [
   "renderers/published-templates.test-helper.ts",
   "tokenizers/dialogues.test-helper.ts",
   "engines/plain-params.test-helper.ts",
+  "environments/remote/mcp/hostile-server.test-helper.ts",
   "environments/remote/openenv/fake-server.test-helper.ts",
   "environments/remote/ors/fake-server.test-helper.ts",
 ];

@@ -9,8 +9,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as rest } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { runAgentCommand } from "../gateway/agent-command.ts";
-import { killOrphans, Program } from "./index.ts";
+import { runAgentCommand } from "./agent-command.ts";
+import { killOrphans, Program } from "../programs/index.ts";
 
 let root = "";
 const owners: ChildProcess[] = [];

@@ -1,0 +1,33 @@
+// Requests of JSON-RPC as MCP writes them: their faults, and values of foreign parameters, checked.
+
+/** A fault that the client is told of. `code`: as JSON-RPC and MCP number it. */
+export class RpcError extends Error {
+  readonly code: number;
+  readonly data: unknown;
+
+  constructor(code: number, message: string, data?: unknown) {
+    super(message);
+    this.code = code;
+    this.data = data;
+  }
+}
+
+export function stringOf(value: unknown, name: string): string {
+  if (typeof value === "string") return value;
+  throw new RpcError(-32602, `"${name}" is no string.`);
+}
+
+export function wholeOf(value: unknown): number {
+  if (Number.isSafeInteger(value) && (value as number) >= 0) return value as number;
+  throw new RpcError(-32602, "A number is no whole number from 0.");
+}
+
+export function asRecord(value: unknown): Readonly<Record<string, unknown>> | null {
+  return typeof value === "object" && value !== null && !Array.isArray(value)
+    ? (value as Readonly<Record<string, unknown>>)
+    : null;
+}
+
+export function rpcError(id: string | number | null, code: number, message: string, data: unknown = null): object {
+  return { jsonrpc: "2.0", id, error: { code, message, ...(data === null ? {} : { data }) } };
+}
