@@ -163,7 +163,7 @@ function textOf(content: Field): string {
     : partsOf(content, (type) => type === null || /^(output_)?text$/.test(type));
 }
 
-/** What the parts of a list say that are of the right types. Mistral's thinking is a list itself. */
+/** The joined text of the parts of a list that have the right types. Mistral's thinking is a list itself. */
 function partsOf(content: Field, isRight: (type: string | null) => boolean): string {
   const texts = asList(content).map((one) => {
     const part = asObject(one);

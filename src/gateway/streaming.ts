@@ -9,7 +9,7 @@ const betweenMs = 25;
 /** For renderers that do not say: longer than any marker that a parser looks for in text, in characters. */
 const longestMarker = 32;
 
-/** How the answer is read once it is whole. */
+/** Options with which the answer is read once it is whole. */
 export type ReadingOptions = Parameters<Renderer["parseAction"]>[1];
 
 /** Reads tokens as they come, into deltas. */
