@@ -171,6 +171,8 @@ function readTextAction(action: ParsedAction, turn: number): ParsedAction {
 /** What was written beside thinking. Calls that a parser took out of it are text like any other here. */
 function spokenText({ text, reasoning, content, toolCalls }: ParsedAction): string {
   if (toolCalls.length === 0) return content;
-  const at = reasoning === null ? -1 : text.indexOf(reasoning);
-  return at < 0 ? text : text.slice(at + (reasoning ?? "").length);
+  if (reasoning === null) return text;
+  const at = text.indexOf(reasoning);
+  // Thoughts in several places are not one part of the text.
+  return at < 0 ? content : text.slice(at + reasoning.length);
 }

@@ -1,5 +1,5 @@
-// What an environment answers itself reaches it however a call was read: sampled as tokens, said by a model behind an API, or called by an
-// outside program whose model a gateway samples; in this process, and behind each protocol of a server of ours. The words are those
+// Calls that an environment answers itself reach it however they were read: sampled as tokens, said by an API model, or made by an outside
+// program whose model a gateway samples; in this process, and over each protocol of a server of ours. The words are those
 // of the τ²-bench reference (`orchestrator.jsonl` has the first two), through the real parsers.
 
 import { Opened } from "../lib/opened.ts";
@@ -227,7 +227,7 @@ describe.skipIf(tauData === null)("what τ-bench answers itself (skipped without
       source.taskset("dev").task(0),
     );
     expect(resultsOf(episode)).toEqual(rows.map(([, text]) => text));
-    // As upstream: a call that ends a conversation ends it, even where it fails.
+    // A call that ends a conversation ends it even where it fails, as upstream.
     expect(episode).toMatchObject({ stopReason: "tool_ended", failure: null });
   });
 });

@@ -60,7 +60,10 @@ export type PreparedRollout = {
   /** The training rows of an episode that was stored, with the fault policy applied. */
   readonly rowsOf: (episode: Episode) => Promise<EpisodeSamples>;
   readonly redact: (text: string) => string;
-  /** Says which tools the call format cannot write, each once. `connect` does so, too. */
+  /**
+   * Says which tools the call format cannot write, each once: those of the first task, where its environment is in this process.
+   * `connect` does so, too, and of the others when they are shown.
+   */
   readonly examineTools: (onNotice: (message: string) => void) => Promise<ToolNames | null>;
   /**
    * Contacts the server. Rejects with a `ConfigurationError` when it is not there. Episodes resume from the journal, and every
@@ -191,12 +194,14 @@ async function prepareWith(
     groupSize: settings.groupSize,
     seed: settings.seed,
   };
-  /** `null`: no call format is read here, or another process has examined it. */
+  // Other processes run the episodes, so that this one survives an environment that does not.
+  const runsEpisodes = given.processes === 1 && given.queue === null && context.share === undefined;
+  /** `null`: no call format is read. */
   const examineTools = async (onNotice: (message: string) => void): Promise<ToolNames | null> => {
-    if (model === null || preset !== null || context.share !== undefined) return null;
+    if (model === null || preset !== null) return null;
     const names = new (await import("./tool-names.ts")).ToolNames(model, { known: examined, onNotice });
     // A program outside says which tools there are.
-    const [first] = groups === "outside" || given.agentCommand !== null ? [] : plan.taskIndexes;
+    const [first] = groups === "outside" || given.agentCommand !== null || !runsEpisodes ? [] : plan.taskIndexes;
     if (first !== undefined) names.examineTask(taskset.task(first), environment, strategy);
     return names;
   };

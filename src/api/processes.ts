@@ -103,6 +103,7 @@ export async function openProcesses({
   prepared,
   signal,
   run: { store, earlier, id: runId, resumed },
+  onNotice: tell,
   ...options
 }: OpenWorkers): Promise<Coordinator> {
   // An episode of a group that is compared counts once it was.
@@ -116,8 +117,15 @@ export async function openProcesses({
   const capacity = Math.ceil(ceiling / processes);
   const leaseMs = Math.max(3, given.queueLease) * 1000;
   const settings: WorkerSettings = { settings: queue === null ? given : settingsForQueue(given), groups, folder };
+  /** Each process says what is wrong with the run itself; it is shown once. */
+  const warned = new Set<string>();
+  const onNotice = (message: string): void => {
+    const isKnown = warned.has(message);
+    if (message.startsWith("Warning: ")) warned.add(message);
+    if (!isKnown) tell(message);
+  };
   return Coordinator.open({
-    ...{ ...options, runId, fence, store },
+    ...{ ...options, onNotice, runId, fence, store },
     stored: async (episodeId) => {
       const episode = await store.kept(episodeId);
       return episode === null ? null : { ...(await whole(episode)), origin: "stored" };

@@ -15,7 +15,7 @@ import type { ChosenModel } from "./choose-model.ts";
 /** Names in one sentence; more are counted. */
 const mostNamed = 10;
 
-/** As in `"a/b", "c d" and 3 more`. */
+/** Quoted names in one line, such as `"a/b", "c d" and 3 more`. */
 export function namedTools(names: readonly string[]): string {
   const named = names.slice(0, mostNamed).map((name) => JSON.stringify(name));
   return names.length > mostNamed ? `${named.join(", ")} and ${names.length - mostNamed} more` : named.join(", ");

@@ -265,7 +265,7 @@ export class HostedEpisode {
     return this.#grade !== null;
   }
 
-  /** Whether a call of a tool of this name is the environment's to answer: it has the tool, or answers unknown ones itself. */
+  /** True when the environment answers a call of a tool of this name: it has the tool, or answers unknown ones itself. */
   answers(name: string): boolean {
     const { unknownTools = "loop" } = this.#parts.source;
     return unknownTools === "environment" || this.environment.tools.some((tool) => tool.name === name);

@@ -78,8 +78,8 @@ const inspectGrades: Readonly<Record<string, number>> = { C: 1, P: 0.5, I: 0, N:
 const inspectWords: Readonly<Record<string, number>> = { yes: 1, true: 1, no: 0, false: 0 };
 
 /**
- * As inspect's `value_to_float` has it: a text that is none of its words and no number is 0. Not a number, inspect's sign for what was
- * not scored, is `null`, and so is a list or an object, of which each entry is a value.
+ * The number that inspect's `value_to_float` gives: a text that is none of its words and not a number is 0. NaN, inspect's sign of a
+ * score that was not given, is `null`, and so is a list or an object, of which each entry is a value.
  */
 function inspectValue(value: unknown): number | null {
   if (typeof value === "boolean") return Number(value);

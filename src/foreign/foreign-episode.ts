@@ -69,7 +69,7 @@ export type ForeignEpisode = {
   readonly text: { readonly prompt: string; readonly response: string } | null;
 };
 
-/** As a record is read. `recording`: `null` where its writer drew no id for it. */
+/** An episode as its record is read. `recording`: `null` where its writer drew no id for it. */
 export type ReadEpisode = Omit<ForeignEpisode, "recording"> & { readonly recording: string | null };
 
 /** With everything not recorded. */

@@ -44,7 +44,7 @@ export type ForeignFile = {
   episodes(this: void, options?: { readonly onRepeated?: (id: string) => void }): AsyncIterable<ForeignEpisode>;
 };
 
-/** As a format reads it: every record, with a digest of it where its writer drew no id. */
+/** A file as its format reads it: every record, with a digest of it where its writer drew no id. */
 type ReadFile = Omit<ForeignFile, "episodes"> & { readonly records: () => AsyncIterable<ForeignEpisode> };
 
 export type ForeignLimits = {

@@ -1,4 +1,4 @@
-// What files of Python tools have and the standard of JSON has not, in every format; and records that a file has more than once.
+// Numbers that files of Python tools have and the standard of JSON has not, in every format; and records that a file has more than once.
 
 import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -21,14 +21,14 @@ async function read(name: string, content: string | Buffer) {
   return { format: file!.format, episodes, repeated };
 }
 
-/** As `json.dumps` writes them: `"NaN"` stands for the number. */
+/** The text that `json.dumps` writes: `"NaN"` stands for the number. */
 const python = (value: object): string => JSON.stringify(value).replaceAll(/"(NaN|-?Infinity)"/g, "$1");
 const inspectLog = (samples: readonly string[]): string =>
   `{"version": 2, "eval": {"task": "t", "model": "m"}, "samples": [${samples.join(",")}]}`;
 const tau2File = (simulations: readonly string[]): string =>
   `{"info": {"environment_info": {"domain_name": "mock"}}, "tasks": [], "simulations": [${simulations.join(",")}]}`;
 
-/** Of each format: a record with a reward, and a file of such records. */
+/** For each format, a record with a reward, and a file of such records. */
 const formats: Readonly<
   Record<
     string,
@@ -140,7 +140,7 @@ test("a folder of τ²-bench and a packed log of inspect are read alike", async 
   expect((await read("log.eval", zipOf(members))).episodes).toMatchObject([{ reward: null, scores: {} }]);
 });
 
-// By inspect 0.3.285's value_to_float().
+// Grades are those of value_to_float() in inspect 0.3.285.
 test.each([
   ["C", 1], ["I", 0], ["P", 0.5], ["N", 0], [true, 1], [false, 0], [0.25, 0.25], [3, 3],
   ["yes", 1], ["YES", 1], ["true", 1], ["no", 0], ["False", 0], ["0.5", 0.5], [" 1 ", 1], ["1e-1", 0.1], ["-2", -2], ["1_0", 10],

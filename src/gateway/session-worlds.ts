@@ -18,7 +18,7 @@ export type WorldAnswer = {
  * live in this process: a session that another process left has none any more.
  */
 export interface SessionWorlds {
-  /** What answers a call of a tool that does not exist; as of an environment's source. */
+  /** The answerer of calls of tools that do not exist: the same field of an environment's source. */
   readonly unknownTools: "environment" | "loop";
   /** Resolves with the id of its task. Rejects with a `GatewayError` for a task that is none. */
   open(sessionId: string, world: { readonly task: string; readonly seed: number }): Promise<string>;
@@ -58,7 +58,7 @@ export async function openWorld(
   );
 }
 
-/** What answers calls of tools that do not exist in a session. `worlds`: `null` for a session without a world. */
+/** The answerer of calls of tools that do not exist in a session. `worlds`: `null` for a session without a world. */
 export function answererIn(worlds: SessionWorlds | null): "environment" | "loop" {
   return worlds === null ? "loop" : worlds.unknownTools;
 }

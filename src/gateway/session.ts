@@ -425,7 +425,7 @@ export class Session {
     return this.#answerOf(sampled, cachedTokens);
   }
 
-  /** How the answer to a call is read; where the client allows no calls, it holds none. */
+  /** Options for reading the answer to a call; where the client allows no calls, it holds none. */
   #readingOf({ number, request: { mayCall }, prompt: { tools } }: RunningCall): ReadingOptions {
     const { unknownTools } = this.settings;
     return { turn: number, ...(mayCall ? { tools: tools.tools, unknownTools } : { tools: [] }) };

@@ -13,7 +13,7 @@ export function contradictedKey(text: string, notes: readonly string[]): string 
   /** The member that is being read, of each open object. */
   const members: { key: string; start: number }[] = [];
   const valueAt = ({ start, end }: Span): string => comparable(JSON.parse(text.slice(start, end)), notes);
-  /** Whether the member that ends here contradicts an earlier one. */
+  /** True when the member that ends here contradicts an earlier one. */
   const isContradiction = (end: number): boolean => {
     const values = open.at(-1);
     const member = members.at(-1);
@@ -46,7 +46,7 @@ export function contradictedKey(text: string, notes: readonly string[]): string 
   return null;
 }
 
-/** Equal for equal values, whatever the order of their keys. */
+/** A text that is equal for equal values, in any order of their keys. */
 function comparable(value: unknown, notes: readonly string[]): string {
   return JSON.stringify(value, (_key, part: unknown) => {
     if (typeof part !== "object" || part === null || Array.isArray(part)) return part;

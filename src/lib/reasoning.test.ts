@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { splitReasoning } from "./reasoning.ts";
 
-/** What model families write around their reasoning. */
+/** Tags that model families write around their reasoning. */
 const families: readonly (readonly [open: string, close: string])[] = [
   ["<think>", "</think>"],
   ["<think>\n", "\n</think>\n\n"],

@@ -3,11 +3,11 @@
 // in the model's prompt the reply begins inside its reasoning. Replies of the policy are read by the parser of its family instead
 // (`parsers/`): those must be read as a server of that family reads them.
 
-/** What opens and what closes reasoning, as sources of regular expressions, compared without case. */
+/** Opening and closing tags of reasoning, as sources of regular expressions, compared without case. */
 type ReasoningTags = {
   readonly open: string;
   readonly close: string;
-  /** What ends reasoning that nothing opened; `null` where that could be speech. Not empty. */
+  /** The tag that ends reasoning which nothing opened; `null` where that could be speech. Matches no empty text. */
   readonly lone: string | null;
 };
 
@@ -84,7 +84,7 @@ export function splitReasoning(reply: string): SplitReply {
   let content = "";
   let from = 0;
   let isMarked = false;
-  /** A frame says that what follows is speech, whatever ends it. */
+  /** True after a frame, which says that the text up to any end is speech. */
   let isFramed = false;
   const say = (text: string): void => {
     // A blank stands on one side of what was cut out.
@@ -99,7 +99,7 @@ export function splitReasoning(reply: string): SplitReply {
     const end = mark.index + mark[0].length;
     const isFrame = which >= 2 * families.length;
     if (which >= families.length && !isFrame && !isFramed) {
-      // What was taken for speech since the last tag was reasoning.
+      // The text since the last tag was taken for speech, and was reasoning.
       reasoning.push(content + reply.slice(from, mark.index));
       content = "";
       from = end;

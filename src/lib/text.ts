@@ -65,7 +65,7 @@ export function jsonOf(text: string): unknown {
  * object that says two different things of one key. `notes`: keys whose values are remarks, which may differ.
  */
 export function answeredJson(answer: string, notes: readonly string[] = []): unknown {
-  // Whatever a whole answer in JSON quotes is not reasoning.
+  // Tags in the strings of an answer that is whole JSON are quotations.
   const texts = [answer, splitReasoning(answer).content].map((text) => unfenced(text.trim()));
   for (const text of texts) {
     const value = jsonOf(text);

@@ -9,7 +9,7 @@ import type { ToolCallParse, ToolCallParseOptions, ToolCallParser } from "./tool
 const mostParses = 8;
 
 /**
- * As the parser reads the text where the tools that it calls and that do not exist are known, too, with any parameters. Formats
+ * The parser's reading of a text where the tools that it calls and that do not exist are known, too, with any parameters. Formats
  * treat unknown tools in too many ways for one switch: some let them through, some drop the call, some drop all calls of the text.
  */
 export function parseAnyCalls(parser: ToolCallParser, text: string, options: ToolCallParseOptions): ToolCallParse {

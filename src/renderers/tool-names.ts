@@ -8,7 +8,7 @@ import { calledTool, reasoningParser, spelledCall } from "../parsers/index.ts";
 const plainName = "find_city";
 
 /**
- * Of `names`, those whose calls are not read back. Empty where not even a call of a plain name is: then nothing is known of the
+ * Those of `names` whose calls are not read back. Empty where not even a call of a plain name is: then nothing is known of the
  * format. Never throws on a template.
  */
 export function unwritableNames(renderer: Renderer, tokenizer: Tokenizer, names: readonly string[]): readonly string[] {
@@ -30,12 +30,12 @@ export function unwritableNames(renderer: Renderer, tokenizer: Tokenizer, names:
   return [];
 }
 
-/** What a model may sample to call the tool, in every way that is known. */
+/** Calls of a tool as a model may sample them, in every way that is known. */
 type WriteCalls = (name: string) => Iterable<Uint32Array>;
 
 const question: Message = { role: "user", content: "Where is it?" };
 
-/** As the template writes a call of the history. Templates differ in the ids that they take, and in whether a result must follow. */
+/** Calls as the template writes those of the history. Templates differ in the ids that they take, and in whether a result must follow. */
 function templateCalls(renderer: Renderer): WriteCalls {
   // The prompt is that of another tool, so it is rendered once.
   const tools = [calledTool(plainName)];
@@ -63,7 +63,7 @@ function templateCalls(renderer: Renderer): WriteCalls {
   };
 }
 
-/** As models of the format write it, where the template writes none. */
+/** Calls as models of the format write them, for templates that write none. */
 function spelledCalls({ parsers }: Renderer, tokenizer: Tokenizer): WriteCalls {
   return (name) => {
     const text = spelledCall(parsers.toolCalls, name);
@@ -71,7 +71,7 @@ function spelledCalls({ parsers }: Renderer, tokenizer: Tokenizer): WriteCalls {
   };
 }
 
-/** What the template writes behind the end of an answer is not sampled. */
+/** The answer without the text that the template writes after its end, which is not sampled. */
 function upToStop(tokens: Uint32Array, { stopTokenIds }: Renderer): Uint32Array {
   const stop = tokens.findIndex((token) => stopTokenIds.includes(token));
   return stop === -1 ? tokens : tokens.subarray(0, stop + 1);

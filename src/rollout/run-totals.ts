@@ -244,7 +244,7 @@ export class TotalsCounter {
     const graded = rewards.filter((reward) => reward !== null);
     if (graded.every((reward) => reward === graded[0])) counted.groupsWithoutSignal++;
     const before = this.#ungraded.get(taskId) ?? (this.#ungraded.has(taskId) ? null : 0);
-    // What was ended early says nothing of its task.
+    // A group that was ended early says nothing of its task.
     const isCancelled = reason === "surplus" || reason === "stale";
     if (graded.length > 0) this.#ungraded.set(taskId, null);
     else if (before !== null && !isCancelled) this.#ungraded.set(taskId, before + 1);

@@ -7,11 +7,11 @@ import type { Task, Taskset } from "../core/environment.ts";
 import { requireWhole } from "../lib/options.ts";
 import { createRandom, deriveSeed, type Random } from "../lib/random.ts";
 
-/** What became of a group. */
+/** The outcome of a group. */
 export type GroupResult = {
   readonly groupIndex: number;
   readonly taskIndex: number;
-  /** Of its graded episodes. */
+  /** Rewards of its graded episodes. */
   readonly rewards: readonly number[];
   /** It was ended before its episodes could be graded: nothing is known of its task. */
   readonly isCancelled: boolean;
@@ -78,7 +78,7 @@ export type PoolWeights = Readonly<Record<DifficultyPool, number>>;
 /** Tasks that are passed sometimes teach most; the others stay in sight, since the policy changes. */
 export const defaultPoolWeights: PoolWeights = Object.freeze({ unknown: 1, medium: 1, hard: 0.25, easy: 0.1 });
 
-/** Of its pool's weight, an unknown task keeps at least this share: a server that grades it may come back. */
+/** The share of its pool's weight that an unknown task keeps at least: a server that grades it may come back. */
 const leastShare = 1 / 64;
 
 /**

@@ -31,7 +31,7 @@ export interface RemoteService {
   /** Names of the user simulators that can run its tasks, the usual one first. */
   readonly users: readonly string[];
   readonly argumentErrors: EnvironmentSource["argumentErrors"];
-  /** As of a source. */
+  /** The same field of an environment's source. */
   readonly unknownTools: NonNullable<EnvironmentSource["unknownTools"]>;
   /**
    * Sessions that it holds at a time; more openings wait. `null`: it does not say, and one beyond it is refused with

@@ -231,7 +231,7 @@ export type ReadSimulation = {
   readonly messages: readonly Tau2Message[];
   /** `null`: the file has none. */
   readonly reward: number | null;
-  /** By component, those that were scored; `null`: the file has none. */
+  /** Scores by component, without those that are not numbers; `null`: the file has none. */
   readonly breakdown: ReadonlyMap<string, number> | null;
   readonly agentCost: number | null;
   readonly userCost: number | null;
@@ -243,9 +243,9 @@ export type Tau2ResultFile = {
   readonly isSolo: boolean;
   /** By their ids, as they were when the file was made. */
   readonly tasks: ReadonlyMap<string, Tau2Task>;
-  /** Of those with one id and task, the first. */
+  /** Simulations, the first of those with one id and task. */
   readonly simulations: readonly ReadSimulation[];
-  /** How many more of them the file has. */
+  /** Number of further simulations with an id and task of an earlier one. */
   readonly repeated: number;
 };
 
@@ -315,7 +315,7 @@ function readSimulation(item: JsonObject, name: string): ReadSimulation | string
   if (typeof id !== "string") return '"id" is no string';
   if (typeof taskId !== "string" && typeof taskId !== "number") return '"task_id" is no id';
   if (reason === undefined) return `"termination_reason" is none of ${terminationReasons.join(", ")}`;
-  // What is not a number was not scored.
+  // A reward that is not a number was not given.
   const isUnscored = isNotFinite(reward?.get("reward"));
   if (reward !== null && !isUnscored && number(reward.get("reward")) === null) return '"reward" is no number';
   return {

@@ -121,6 +121,15 @@ describe.skipIf(models === null)("auditTemplate() on changed templates (skipped 
     );
   });
 
+  test("notes which names of tools its calls cannot hold", async () => {
+    const noted = async (name: string) =>
+      (await audit(name)).notes.filter((note) => note.startsWith("Tools with names"));
+    const [note] = await noted("gpt-oss");
+    expect(note).toContain('"my tool"');
+    expect(note).toContain('parser "gpt-oss" does not read such a name back');
+    expect(await noted("qwen3")).toEqual([]);
+  });
+
   test("shows thinking as the switch has it", async () => {
     const kinds = async (thinking: boolean) => (await audit("deepseek-v3.1", { thinking })).history.map(({ kind }) => kind); // prettier-ignore
     expect(await kinds(true)).toContain("thinking and answer, user");

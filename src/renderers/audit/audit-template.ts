@@ -118,7 +118,7 @@ type Examined = {
   readonly history: readonly HistoryFinding[];
 };
 
-/** What names of tools have beside letters, digits and "_", and how they may begin. */
+/** Names with characters and beginnings that formats differ in. */
 const probedNames = ["my-tool", "my.tool", "my/tool", "my:tool", "my tool", "2nd_tool", "_tool", "größe"];
 
 function notesOf(audited: AuditedTemplate, { renderer, answers, history }: Examined): string[] {
