@@ -193,7 +193,7 @@ export class McpFace {
       return plainError(404, -32601, `There is no method "${method.slice(0, 100)}".`, id);
     }
     try {
-      const episode = this.#shared ?? (await this.#addressedEpisode(request.url, method === "server/discover"));
+      const episode = this.#shared ?? (await this.#addressedEpisode(request, method === "server/discover"));
       const session: Session = { id: "", episode, isTrusted: request.isTrusted, isOwn: false, isShared: true };
       const result =
         method === "server/discover"
@@ -214,8 +214,9 @@ export class McpFace {
   }
 
   /** `begins`: a client that begins gets another one where the last is graded; until then it joins the one that goes on. */
-  async #addressedEpisode({ searchParams }: URL, begins: boolean): Promise<HostedEpisode> {
-    const key = JSON.stringify(["task", "seed", "episode"].map((name) => searchParams.get(name)));
+  async #addressedEpisode({ url: { searchParams }, isTrusted }: FaceRequest, begins: boolean): Promise<HostedEpisode> {
+    // An episode belongs to clients of one trust.
+    const key = JSON.stringify([isTrusted, ...["task", "seed", "episode"].map((name) => searchParams.get(name))]);
     const known = this.#addressed.get(key);
     const episode = await known?.catch(() => undefined);
     const isOver = episode === undefined || episode.isClosed || (begins && episode.isGraded);

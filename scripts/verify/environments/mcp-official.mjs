@@ -5,6 +5,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 
@@ -39,7 +40,7 @@ export async function verifyOfficialMcp(report) {
   const python = bin("python");
   const { serve } = pythonServers({ folder, python, home });
   const [bothPort = 0, newestPort = 0, pythonPort = 0] = await freePorts(3);
-  const program = join(here, "mcp-official-server.mjs");
+  const program = fileURLToPath(new URL("mcp-official-server.mjs", import.meta.url));
   const onNode = (/** @type {number} */ port, /** @type {string} */ revisions) =>
     startServer({
       ...{ name: `mcp-${revisions}`, command: process.execPath, url: `http://127.0.0.1:${port}`, readyPath: "/mcp" },
