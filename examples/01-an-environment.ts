@@ -74,7 +74,7 @@ export default libraryDesk;
 /** What a good policy would do, told line by line. */
 async function play(): Promise<void> {
   const task = libraryDesk.taskset("test").task(0);
-  const desk = await libraryDesk.open(task);
+  const desk = libraryDesk.open(task);
   const user = agendaUser().create(task, { seed: 1 });
   console.log(`guidelines  ${desk.guidelines}\n\nuser        ${(await user.open()).text}`);
   for (const step of [

@@ -22,14 +22,14 @@ async function chat(messages: readonly unknown[], tools: readonly unknown[]): Pr
     method: "POST",
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
     body: JSON.stringify({ model: "policy", messages, tools }, (_, value: unknown) =>
-      value instanceof Map ? Object.fromEntries(value) : value,
+      value instanceof Map ? (Object.fromEntries(value) as object) : value,
     ),
   });
   return ((await answer.json()) as { readonly choices: readonly [{ readonly message: Message }] }).choices[0].message;
 }
 
 const task = bookshopSource().taskset("validation").task(0);
-const shop = await bookshopSource().open(task);
+const shop = bookshopSource().open(task);
 const user = agendaUser().create(task, { seed: 0 });
 const tools = shop.tools.map(({ definition }) => definition);
 let said = (await user.open()).text;

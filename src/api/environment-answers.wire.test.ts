@@ -134,7 +134,7 @@ describe.skipIf(data === null)("what τ²-bench answers itself (skipped without 
   });
 
   it.each([["mcp"], ["openenv"]])("reaches it through a server of ours: %s", async (protocol) => {
-    const server = await serveEnvironment({ env, data: data!, split: "base", ...user, listen: "127.0.0.1:0", cwd } as never); // prettier-ignore
+    const server = await serveEnvironment({ env, data: data, split: "base", ...user, listen: "127.0.0.1:0", cwd } as never); // prettier-ignore
     closing.push(() => server.close());
     const source = await load(protocol === "mcp" ? `mcp:${server.url}/mcp` : `openenv:${server.url}`);
     const rows = tenOf([...answered, ...servedNames]);
@@ -146,7 +146,7 @@ describe.skipIf(data === null)("what τ²-bench answers itself (skipped without 
   it("reaches it where an outside program calls the tools that its model sampled", async () => {
     const opened = new Opened();
     closing.push(() => opened.close());
-    const hosted = await readHostedEnvironment({ env, data: data!, split: "base", ...user, cwd } as never, opened);
+    const hosted = await readHostedEnvironment({ env, data: data, split: "base", ...user, cwd } as never, opened);
     const worlds = openWorlds(hosted, { maxSessions: 4, idleMs: 60_000 });
     closing.push(() => worlds.closeAll());
     const rows = tenOf(answered);
@@ -194,9 +194,12 @@ describe.skipIf(data === null)("what τ²-bench answers itself (skipped without 
     // A client that allows no call gets none, and without a world an unknown tool is a problem, as ever.
     expect((await ask(messages, { tool_choice: "none" })).tool_calls ?? []).toEqual([]);
     const plain = await post("/v1/sessions", {});
-    expect((await ask(messages.slice(0, 1), {}, plain["key"]!)).tool_calls ?? []).toEqual([]);
+    expect((await ask(messages.slice(0, 1), {}, plain["key"])).tool_calls ?? []).toEqual([]);
     await client.close();
-    expect(await post(`/v1/sessions/${session["id"]!}/end`, {})).toMatchObject({ outcome: "completed", reward: 0 });
+    expect(await post(`/v1/sessions/${String(session["id"])}/end`, {})).toMatchObject({
+      outcome: "completed",
+      reward: 0,
+    });
   });
 });
 

@@ -159,7 +159,7 @@ type OpenedService = Pick<RunningService, "environment" | "split" | "earlier"> &
   readonly service: RolloutService;
   readonly disk: Disk;
   /** To be called before the service is closed: what other processes run is kept for the next start. */
-  suspend(options: { readonly wait: boolean }): Promise<void>;
+  readonly suspend: (options: { readonly wait: boolean }) => Promise<void>;
 };
 
 type OpenServiceOptions = {

@@ -46,7 +46,7 @@ describe("names of tools that the call format cannot write", () => {
     ["evaluate", evaluate],
   ])("are said by %s, once, before an episode runs", async (_, run) => {
     const options = { cwd, variables: {}, env: world, engine: engine(), ...user, out: "r", ...policy } as const;
-    await run({ ...options, onEvent: (event: RolloutEvent) => (event.type === "run-start" ? onNotice("start") : onEvent(event)) } as never); // prettier-ignore
+    await run({ ...options, onEvent: (event: RolloutEvent) => (event.type === "run-start" ? onNotice("start") : onEvent(event)) }); // prettier-ignore
     expect(warnings()).toEqual([expect.stringContaining(`cannot call tools ${named}`)]);
     expect(notices.indexOf(warnings()[0]!)).toBeLessThan(notices.indexOf("start"));
     expect(warnings()[0]).toContain('in the format "pythonic"');

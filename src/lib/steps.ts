@@ -38,6 +38,7 @@ export function takeTurns<T>(steps: Steps<T>, signal?: AbortSignal): Promise<T> 
         if (step.done !== true) return false;
         resolve(step.value);
       } catch (error) {
+        // oxlint-disable-next-line prefer-promise-reject-errors -- as it was thrown
         reject(error);
       }
       return true;

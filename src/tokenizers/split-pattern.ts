@@ -176,15 +176,15 @@ export function* splitInSteps(text: string, steps: readonly SplitStep[], take: P
   const position = { at: 0, gapStart: 0 };
   while (position.gapStart < text.length) {
     const parts: string[] = [];
-    cutOn(text, step, position, { until: position.at + longText, pass: (found) => void parts.push(found) });
+    cutOn(text, step, position, { until: position.at + longText, pass: (one) => void parts.push(one) });
     let pieces: string[] = [];
-    for (const part of parts) {
-      if (part.length <= longText) {
-        splitFrom(part, steps, index + 1, (piece) => void pieces.push(piece));
+    for (const found of parts) {
+      if (found.length <= longText) {
+        splitFrom(found, steps, index + 1, (piece) => void pieces.push(piece));
       } else {
         take.short(pieces);
         pieces = [];
-        yield* splitInSteps(part, steps, take, index + 1);
+        yield* splitInSteps(found, steps, take, index + 1);
       }
     }
     take.short(pieces);
