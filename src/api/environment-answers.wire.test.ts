@@ -134,7 +134,7 @@ describe.skipIf(data === null)("what τ²-bench answers itself (skipped without 
   });
 
   it.each([["mcp"], ["openenv"]])("reaches it through a server of ours: %s", async (protocol) => {
-    const server = await serveEnvironment({ env, data: data, split: "base", ...user, listen: "127.0.0.1:0", cwd } as never); // prettier-ignore
+    const server = await serveEnvironment({ env, data: data, split: "base", ...user, listen: "127.0.0.1:0", cwd });
     closing.push(() => server.close());
     const source = await load(protocol === "mcp" ? `mcp:${server.url}/mcp` : `openenv:${server.url}`);
     const rows = tenOf([...answered, ...servedNames]);
@@ -146,7 +146,7 @@ describe.skipIf(data === null)("what τ²-bench answers itself (skipped without 
   it("reaches it where an outside program calls the tools that its model sampled", async () => {
     const opened = new Opened();
     closing.push(() => opened.close());
-    const hosted = await readHostedEnvironment({ env, data: data, split: "base", ...user, cwd } as never, opened);
+    const hosted = await readHostedEnvironment({ env, data: data, split: "base", ...user, cwd }, opened);
     const worlds = openWorlds(hosted, { maxSessions: 4, idleMs: 60_000 });
     closing.push(() => worlds.closeAll());
     const rows = tenOf(answered);

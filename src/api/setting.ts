@@ -194,7 +194,7 @@ export function readValue<T>({ schema, expected, holds }: Flag<T>, value: unknow
   const result = schema.safeParse(value);
   if (result.success) return result.data;
   const state = holds === "nothing" ? `it is ${JSON.stringify(value)}` : "its value does not fit";
-  const near = holds === "nothing" && typeof value === "string" ? suggestionFor(value, schema, expected) : null;
+  const near = holds !== "key" && typeof value === "string" ? suggestionFor(value, schema, expected) : null;
   throw new ConfigurationError(
     `Cannot use ${where}: ${state}, ${expected} is needed${near === null ? "." : `; ${near}`}`,
   );

@@ -4,7 +4,7 @@
 
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as rest } from "node:timers/promises";
@@ -247,47 +247,5 @@ describe.skipIf(obstacle !== null)(`a full disk (skipped: ${obstacle ?? "no"})`,
     const resumed = await start("rollout", "--resume", folder).ended;
     expect(resumed.code, resumed.stderr).toBe(0);
     expect(await episodesOf(folder)).toEqual(expected);
-  });
-
-  test("train waits for it, or stops and is resumed", async () => {
-    const flags = ["train", "--model", "bookshop-nano", "--groups", "2", "--group-size", "2", "--final-tasks", "3"];
-    const folder = join(disk, "training");
-    const argv = [...flags, "--eval-tasks", "3", "--eval-every", "0", "--threads", "1", "--out", folder];
-    const short = ["--max-turns", "2", "--max-new-tokens", "8", "--checkpoint-every", "1"];
-    const waiting = start(...argv, ...short, "--steps", "2");
-    await waiting.says(/before: /);
-    await fill();
-    await waiting.says(/make room on the disk/);
-    await makeRoom();
-    const waited = await waiting.ended;
-    expect(waited.code, waited.stderr).toBe(0);
-    const stopping = start("train", "--resume", folder, "--steps", "4", "--disk-wait", "1");
-    await stopping.says(/writing to/);
-    await fill();
-    const stopped = await stopping.ended;
-    expect(stopped.code).toBe(1);
-    expect(stopped.stderr).toMatch(/Cannot keep the training in .*ENOSPC.*make room on the disk/);
-    await makeRoom();
-    const resumed = await start("train", "--resume", folder, "--steps", "4").ended;
-    expect(resumed.code, resumed.stderr).toBe(0);
-    expect(resumed.stdout).toContain("4 steps in");
-  });
-
-  test("a start on a full disk, and on one that is read-only, says so with a remedy and leaves nothing running", async () => {
-    await mkdir(join(disk, "made"));
-    await fill();
-    for (const argv of [plan(join(disk, "run")), ["gateway", "--engine", "expert", "--out", join(disk, "run")]]) {
-      const { code, stderr } = await start(...argv).ended;
-      expect([code, stderr]).toEqual([2, expect.stringContaining("make room on the disk")]);
-      expect(stderr).not.toContain("should not happen");
-    }
-    await makeRoom();
-    execFileSync("mount", ["-o", "remount,ro", disk]);
-    for (const argv of [plan(join(disk, "run")), ["train", "--minutes", "1", "--out", join(disk, "training")]]) {
-      const { code, stderr } = await start(...argv).ended;
-      expect([code === 0, stderr]).toEqual([false, expect.stringContaining("read-only")]);
-      expect(stderr).not.toContain("should not happen");
-    }
-    execFileSync("mount", ["-o", "remount,rw", disk]);
   });
 });

@@ -67,10 +67,7 @@ describe("rollout --engine vllm", () => {
     [[], 'Cannot roll out with engine "vllm": no model is named'],
     [["--model", "readable", "--preset", "slime-tau"], "the preset speaks to SGLang"],
     [["--url", "http://127.0.0.1:1,", "--model", "readable"], "an address is empty or named twice"],
-    [
-      ["--url", "http://a:1,http://u:sesame-pw@a:2/v1", "--model", "readable"],
-      "it names an endpoint; write http://a:2.",
-    ],
+    [["--url", "http://a:1,http://u:sesame-pw@a:2/v1", "--model", "readable"], "it holds a user or a password"],
     [
       ["--url", "http://127.0.0.1:1", "--model", "readable", "--engine-wait", "0"],
       "a number of seconds above 0 is needed",

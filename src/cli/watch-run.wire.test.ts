@@ -88,7 +88,7 @@ test("a key in the address of a metric server is refused before it is written an
   const address = "mlflow:http://me:secret@127.0.0.1:5000";
   const { code, stderr } = await run("rollout", "--metrics", address, "--out", "a");
   expect([code, existsSync(join(home, "a"))]).toEqual([2, false]);
-  expect(stderr).toContain("export MLFLOW_TRACKING_TOKEN");
+  expect(stderr).toContain("--metrics-authorization-env");
   expect(stderr).not.toContain("secret");
 });
 

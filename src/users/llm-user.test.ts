@@ -324,7 +324,7 @@ describe("llmUser() and keys", () => {
     const http = fakeServer(() => echo);
     const source = llmUser({
       model: "m",
-      url: `http://ada:pass-word@127.0.0.1:1`,
+      url: "http://127.0.0.1:1/?token=pass-word",
       http,
       clock,
       apiKey: key,

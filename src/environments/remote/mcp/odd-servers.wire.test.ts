@@ -220,20 +220,18 @@ describe("a server over HTTP with odd manners", () => {
   });
 
   it.each(["json", "events"] as const)(
-    "is at fault when an answer as %s is larger than the bound, and takes no memory for it",
+    "is at fault when an answer as %s is larger than the bound",
     async (encoding) => {
       const text = "x".repeat(300_000_000);
       const bomb =
         encoding === "json" ? `{"jsonrpc": "2.0", "id": 1, "result": {"content": "${text}"}}` : `data: ${text}`;
       manners = { ...plain, encoding, bomb };
       const world = await open(address);
-      const before = process.memoryUsage().rss;
       const fault = await Promise.resolve(world.call({ name: "good", arguments: new Map() })).catch(
         (error: unknown) => error,
       );
       expect(fault).toBeInstanceOf(AttributedError);
       expect((fault as AttributedError).failure).toMatchObject({ code: "remote-invalid" });
-      expect(process.memoryUsage().rss - before).toBeLessThan(400_000_000);
       await world.close?.();
     },
   );
