@@ -6,7 +6,7 @@ import { createHandlerClient } from "./handler-client.test-helper.ts";
 import type { HttpRequest } from "./http-client.ts";
 
 const request: HttpRequest = {
-  base: parseBaseUrl("http://ada:sesame@host/base", { what: "test server" }),
+  base: { ...parseBaseUrl("http://host/base", { what: "test server" }), authorization: "Basic YWRhOnNlc2FtZQ==" },
   method: "POST",
   path: "/x",
   headers: { "x-y": "z" },

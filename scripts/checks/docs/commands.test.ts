@@ -56,7 +56,7 @@ test("findDeadCommands() asks the command line, and whether files and scripts ar
   for (const [text, problem] of [
     [block("npx trainable-agents rollout --temprature 1"), 'did you mean "--temperature"?'],
     [block("npx trainable-agents roll --out x"), 'there is no command "roll"'],
-    [block("npx trainable-agents export runs/a"), "required option '--format <name>'"],
+    [block("npx trainable-agents export runs/a"), "--format is missing"],
     [block("npm run train -- --minute 2"), 'did you mean "--minutes"?'],
     [block("npm run pretrain"), 'package.json has no script "pretrain"'],
     [block("npm run bench -- gone"), "there is no bench/gone.mjs"],
