@@ -150,9 +150,14 @@ describe.skipIf(data === null)(
     it("publishes in docs/evaluating.md what it measures", async () => {
       const page = await readFile(new URL("../../docs/evaluating.md", import.meta.url), "utf8");
       const stdout = await score(results, "--labels", labels);
-      for (const header of [/^labels +by hand/, /^heldOut +by hand/]) {
+      for (const [header, set] of [
+        [/^labels +by hand/, "looked at"],
+        [/^heldOut +by hand/, "set aside"],
+      ] as const) {
         for (const [label, cells] of table(stdout, header)) {
-          expect(page).toMatch(new RegExp(`\\| ${label} +\\| +${cells.join(" +\\| +").replaceAll(".", "\\.")} +\\|`));
+          expect(page).toMatch(
+            new RegExp(`\\| ${label} +\\| ${set} +\\| +${cells.join(" +\\| +").replaceAll(".", "\\.")} +\\|`),
+          );
         }
       }
     });
