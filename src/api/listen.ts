@@ -3,12 +3,12 @@
 
 import { ConfigurationError } from "../core/index.ts";
 import { httpAddress } from "../lib/address.ts";
-import { readFlags, section, text, whole } from "./setting.ts";
+import { readFlags, type Setting, section, text, whole } from "./setting.ts";
 
 const localHost = "127.0.0.1";
 
 /** The settings of a server whose usual port is `port`; `what` completes "where requests come in". */
-export const listenSettings = (group: string, port: number, what: string) =>
+export const listenSettings = (group: string, port: number, what: string): ListenSettings =>
   section(group, {
     listen: text("<host:port>", `an address like ${localHost}:${port}`, `${localHost}:${port}`).help(
       `${what}; port 0 takes a free one`,
@@ -21,7 +21,14 @@ export const listenSettings = (group: string, port: number, what: string) =>
     ),
   });
 
-type ListenSettings = ReturnType<typeof listenSettings>;
+type ListenSettings = {
+  /** Host and port to listen on, as in `127.0.0.1:8800`; port 0 takes a free one. */
+  readonly listen: Setting<string>;
+  /** In place of `listen`: name or address to listen on. */
+  readonly host: Setting<string | null>;
+  /** In place of `listen`: port to listen on, 0 for a free one. */
+  readonly port: Setting<number | null>;
+};
 /** As flags or a program give them. */
 type ListenOptions = { readonly [Name in keyof ListenSettings]?: unknown };
 
