@@ -3,8 +3,9 @@
 
 import { createHash } from "node:crypto";
 import { existsSync, statSync } from "node:fs";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
+import { makeFolder } from "../lib/make-folder.ts";
 import { z } from "zod";
 import {
   type AgentStrategy,
@@ -167,7 +168,7 @@ async function readPlan(stateFolder: string): Promise<number | null> {
 }
 
 async function writePlan(stateFolder: string, tokens: number): Promise<void> {
-  await mkdir(stateFolder, { recursive: true });
+  await makeFolder(stateFolder);
   await writeFile(
     join(stateFolder, planFile),
     `${JSON.stringify({ tokens })}

@@ -3,9 +3,10 @@
 // a clone or after a global installation, the folder gets a link to the copy that runs.
 
 import { existsSync } from "node:fs";
-import { mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { dirname, join, relative, resolve, sep } from "node:path";
 import { fileURLToPath } from "node:url";
+import { makeFolder } from "../lib/make-folder.ts";
 import { ConfigurationError } from "../core/index.ts";
 import { packageVersion } from "./surroundings.ts";
 
@@ -46,7 +47,7 @@ export async function initEnvironment(options: InitEnvironmentOptions): Promise<
   const cannot = `Cannot make environment "${name}" in "${folder}"`;
   const remedy = "name a folder that is new or empty";
   try {
-    await mkdir(folder, { recursive: true });
+    await makeFolder(folder);
     const present = await readdir(folder);
     if (present.length > 0) {
       throw new ConfigurationError(`${cannot}: it holds "${present[0]}" and ${present.length - 1} more; ${remedy}.`);
@@ -83,7 +84,7 @@ function linkedVersion(folder: string): string {
 
 /** What npm makes of a dependency that is a folder: a link to it, and its program. */
 async function linkPackage(modules: string): Promise<void> {
-  await mkdir(join(modules, ".bin"), { recursive: true });
+  await makeFolder(join(modules, ".bin"));
   await symlink(packageFolder, join(modules, "trainable-agents"), "junction");
   const program = join("..", "trainable-agents", "dist", "cli", "main.js");
   if (process.platform !== "win32") return symlink(program, join(modules, ".bin", "trainable-agents"));

@@ -4,9 +4,9 @@
 import { existsSync } from "node:fs";
 import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
-import { mkdir } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { basename, join, resolve } from "node:path";
+import { makeFolder } from "../lib/make-folder.ts";
 import { dumpJson, fromPlain, type JsonObject, toPlain } from "../python-semantics/json/index.ts";
 import { subscribeToAbort } from "../lib/deadline.ts";
 import { ConfigurationError, type Grading, lookIntoEnvironment, type Taskset } from "../core/index.ts";
@@ -146,7 +146,7 @@ async function trainWith(
   const refuse = (error: unknown): never => {
     throw storeFault("begin the training", place, error);
   };
-  await mkdir(place, { recursive: true }).catch(refuse);
+  await makeFolder(place).catch(refuse);
   // Every episode that runs listens to them, and all of them run at once.
   setMaxListeners(0, signal, drain);
   const optimizer = saved === null ? {} : { optimizer: saved.optimizer };
@@ -184,7 +184,7 @@ async function trainWith(
   const parts = { ...{ trainer, runEpisode, rank, publish }, taskset: prepared.trainTasks, order: prepared.order };
   const reference = prepared.checkpoint.weights;
   const learner = await createLearner(given, { ...parts, reference }, { base, modelFolder, state, sabotage });
-  const id = saved === null ? randomUUID() : await idOf(place);
+  const id = settings.resume === null ? randomUUID() : await idOf(place);
   const sink = await openCurves(base.metrics, {
     ...{
       folder: place,
@@ -195,7 +195,7 @@ async function trainWith(
     onNotice: notice,
   });
   opened.add(() => sink.close());
-  if (saved === null) {
+  if (settings.resume === null) {
     const facts: TrainFacts = {
       ...{ format: 1, id, versions: packageVersions(), kernels: loadKernels().build, threads },
       ...{ environment: environment.name, split, model: modelFolder },

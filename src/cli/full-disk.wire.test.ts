@@ -4,7 +4,7 @@
 
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as rest } from "node:timers/promises";
@@ -59,7 +59,7 @@ afterEach(async () => {
 
 async function fill(): Promise<void> {
   // Until the last page is taken.
-  await writeFile(filler(), Buffer.alloc(8 << 20)).catch(() => undefined);
+  await writeFile(filler(), Buffer.alloc(64 << 20)).catch(() => undefined);
 }
 
 const makeRoom = (): Promise<void> => rm(filler(), { force: true });
@@ -247,5 +247,57 @@ describe.skipIf(obstacle !== null)(`a full disk (skipped: ${obstacle ?? "no"})`,
     const resumed = await start("rollout", "--resume", folder).ended;
     expect(resumed.code, resumed.stderr).toBe(0);
     expect(await episodesOf(folder)).toEqual(expected);
+  });
+
+  test("train waits for it, or stops and is resumed", async () => {
+    // Room for two runs, each with two checkpoints and their optimizers.
+    execFileSync("mount", ["-o", "remount,size=32m", disk]);
+    const flags = ["train", "--model", "bookshop-nano", "--groups", "2", "--group-size", "2", "--final-tasks", "3"];
+    const short = ["--eval-tasks", "3", "--eval-every", "0", "--max-turns", "2", "--max-new-tokens", "8"];
+    const argv = [...flags, ...short, "--threads", "1", "--checkpoint-every", "1", "--steps", "2", "--out"];
+    const waiting = start(...argv, join(disk, "waiting"));
+    await waiting.says(/before: /);
+    await fill();
+    await waiting.says(/make room on the disk/);
+    await makeRoom();
+    const waited = await waiting.ended;
+    expect(waited.code, waited.stderr).toBe(0);
+
+    // Its first evaluation cannot be kept, nor then the checkpoint of its second step.
+    const folder = join(disk, "stopping");
+    const stopping = start(...argv, folder, "--disk-wait", "1");
+    await stopping.says(/writing to/);
+    await fill();
+    const refused = /Cannot keep the training in .*ENOSPC.*make room on the disk/;
+    const stopped = await stopping.ended;
+    expect([stopped.code, stopped.stderr]).toEqual([1, expect.stringMatching(refused)]);
+    await makeRoom();
+    const begun = await start("train", "--resume", folder, "--steps", "1").ended;
+    expect(begun.code, begun.stderr).toBe(0);
+    await fill();
+    const again = await start("train", "--resume", folder, "--steps", "2").ended;
+    expect([again.code, again.stderr]).toEqual([1, expect.stringMatching(refused)]);
+    await makeRoom();
+    const resumed = await start("train", "--resume", folder, "--steps", "2").ended;
+    expect(resumed.code, resumed.stderr).toBe(0);
+    expect(resumed.stdout).toContain("2 steps are made");
+  });
+
+  test("a start on a full disk, and on one that is read-only, says so with a remedy and leaves nothing running", async () => {
+    await mkdir(join(disk, "made"));
+    await fill();
+    for (const argv of [plan(join(disk, "run")), ["gateway", "--engine", "expert", "--out", join(disk, "run")]]) {
+      const { code, stderr } = await start(...argv).ended;
+      expect([code, stderr]).toEqual([2, expect.stringContaining("make room on the disk")]);
+      expect(stderr).not.toContain("should not happen");
+    }
+    await makeRoom();
+    execFileSync("mount", ["-o", "remount,ro", disk]);
+    for (const argv of [plan(join(disk, "run")), ["train", "--minutes", "1", "--out", join(disk, "training")]]) {
+      const { code, stderr } = await start(...argv).ended;
+      expect([code === 0, stderr]).toEqual([false, expect.stringContaining("read-only")]);
+      expect(stderr).not.toContain("should not happen");
+    }
+    execFileSync("mount", ["-o", "remount,rw", disk]);
   });
 });

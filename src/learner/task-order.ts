@@ -43,22 +43,24 @@ const leastShare = 0.05;
 /** Weight of a new group in its name's share: some ten groups back are forgotten. */
 const novelty = 0.25;
 
-/** Tasks at random, each as likely as the groups of its case were live recently. A task may come up again before all others did. */
+/**
+ * Tasks at random, each as likely as the groups of its case were live recently. A task may come up again before all others did. Only
+ * tasks that are drawn are looked into: a task of a case that teaches little is drawn as often as any other, and mostly put back.
+ */
 export function createLiveOrder({ indexes, traitsOf, seed }: TaskOrderOptions): TaskOrder {
+  if (indexes.length === 0) throw noTasks();
   const nameOf = (index: number): string => {
     const { kind, case: situation } = traitsOf(index);
     return situation === null ? kind : `${kind}: ${situation}`;
   };
-  const byName = grouped(indexes, nameOf);
-  const names = [...byName.keys()].toSorted();
   return {
     nameOf,
     taskIndex: (number, live) => {
       const random = createRandom(deriveSeed(seed, "live-order", number));
-      const weights = names.map((name) => byName.get(name)!.length * Math.max(leastShare, live[name] ?? 1));
-      let left = random.next() * weights.reduce((sum, weight) => sum + weight, 0);
-      const place = weights.findIndex((weight) => (left -= weight) < 0);
-      return random.pick(byName.get(names.at(place)!)!);
+      for (;;) {
+        const index = random.pick(indexes);
+        if (random.next() < Math.max(leastShare, live[nameOf(index)] ?? 1)) return index;
+      }
     },
   };
 }
@@ -80,7 +82,7 @@ function grouped(
   indexes: readonly number[],
   nameOf: (index: number) => string,
 ): ReadonlyMap<string, readonly number[]> {
-  if (indexes.length === 0) throw new RangeError("Cannot order tasks: there are none.");
+  if (indexes.length === 0) throw noTasks();
   const found = new Map<string, number[]>();
   for (const index of indexes) {
     const name = nameOf(index);
@@ -89,4 +91,8 @@ function grouped(
     found.set(name, list);
   }
   return found;
+}
+
+function noTasks(): RangeError {
+  return new RangeError("Cannot order tasks: there are none.");
 }

@@ -102,14 +102,13 @@ async function writeTraining(unfinished: string, saved: TrainingToSave): Promise
   }
 }
 
-/** The last whole checkpoint. Rejects with a `ConfigurationError` when there is none. */
-export async function loadTraining(run: string): Promise<SavedTraining> {
+/**
+ * The last whole checkpoint; `null`: there is none, because the training ended before it had made a step. Rejects with a
+ * `ConfigurationError` for one that is damaged.
+ */
+export async function loadTraining(run: string): Promise<SavedTraining | null> {
   const name = (await checkpointsOf(run)).at(-1);
-  if (name === undefined) {
-    throw new ConfigurationError(
-      `Cannot resume "${run}": it has no checkpoint; begin again without --resume, or name the folder of a training run.`,
-    );
-  }
+  if (name === undefined) return null;
   const folder = join(run, "checkpoints", name);
   const path = join(folder, "training.json");
   const fields = await readFields(path);
@@ -168,11 +167,12 @@ export async function readOutcomes(path: string, count: number): Promise<readonl
   }
 }
 
-/** Appends a row; the first one brings the header. Leaves nothing of one that could not be written. */
+/** Appends a row; the first one brings the header and replaces what was there. Leaves nothing of one that could not be written. */
 export async function appendMetrics(path: string, row: StepMetrics, isFirst: boolean): Promise<void> {
+  if (isFirst) return replaceFile(path, csvLine(Object.keys(row)) + csvLine(Object.values(row)));
   const before = await stat(path).catch(() => null);
   try {
-    await appendFile(path, (isFirst ? csvLine(Object.keys(row)) : "") + csvLine(Object.values(row)));
+    await appendFile(path, csvLine(Object.values(row)));
   } catch (error) {
     await truncate(path, before?.size ?? 0).catch(() => undefined);
     throw error;

@@ -4,8 +4,9 @@
 // whole. Where several processes run episodes, each writes a shard (`shard-store.ts`), and the one that decides writes the rest.
 
 import { existsSync } from "node:fs";
-import { copyFile, mkdir, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
+import { copyFile, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { makeFolder } from "../lib/make-folder.ts";
 import { ConfigurationError, type Episode, type EpisodeEvent, type GroupRecord, messageOf } from "../core/index.ts";
 import { dumpJson } from "../python-semantics/json/dump-json.ts";
 import type { JsonObject, JsonValue } from "../python-semantics/json/value.ts";
@@ -358,7 +359,7 @@ class FolderStore implements FileRunStore {
   async #takePlace(): Promise<void> {
     let taken: string | undefined;
     try {
-      await mkdir(this.location, { recursive: true });
+      await makeFolder(this.location);
       // The lock is examined next; one that a killed process left is taken over.
       const names = (await readdir(this.location)).filter((name) => !name.startsWith(runFiles.lock));
       const isUnbegun = async (name: string): Promise<boolean> =>

@@ -3,9 +3,10 @@
 // only grown since. A cache that cannot be written is no fault.
 
 import { createHash } from "node:crypto";
-import { copyFile, mkdir, readdir, realpath, rename, rm, stat, utimes } from "node:fs/promises";
+import { copyFile, readdir, realpath, rename, rm, stat, utimes } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { makeFolder } from "../lib/make-folder.ts";
 import type { Episode } from "../core/index.ts";
 import { unchanged } from "../lib/text.ts";
 import { ByteWriter } from "./byte-writer.ts";
@@ -145,7 +146,7 @@ export async function cachedIndex(
   const draft = `${path}.${process.pid}-${drafts++}`;
   try {
     const index = await kept(async () => {
-      await mkdir(folder, { recursive: true, mode: 0o700 });
+      await makeFolder(folder, 0o700);
       if (old === null) return AppendFile.create(draft);
       await copyFile(path, draft);
       return AppendFile.reopen(draft, old.start);

@@ -4,8 +4,9 @@
 
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
-import { copyFile, mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
+import { copyFile, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { makeFolder } from "../lib/make-folder.ts";
 import { ConfigurationError, type Episode, type Turn } from "../core/index.ts";
 import { unchanged } from "../lib/text.ts";
 import { dumpJson } from "../python-semantics/json/dump-json.ts";
@@ -50,7 +51,7 @@ export async function mergeShards(
   let draft: string | null = null;
   try {
     const place = join(dirname(out), `.${basename(out)}-${randomUUID()}`);
-    await mkdir(place, { recursive: true });
+    await makeFolder(place);
     draft = place;
     const merged = await new Merge(folder, draft).run(signal);
     if (merged === null) return null;

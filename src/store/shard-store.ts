@@ -1,8 +1,9 @@
 // `shards/<name>/` of a run folder: the episodes of one worker, and its journal. A line is on the disk before its summary leaves the
 // process; what of them counts, the index of the run says. A worker that was killed opens its shard again and goes on in it.
 
-import { mkdir, readdir, rm } from "node:fs/promises";
+import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { makeFolder } from "../lib/make-folder.ts";
 import { ConfigurationError, type Episode, type EpisodeEvent } from "../core/index.ts";
 import { unchanged } from "../lib/text.ts";
 import { parseJson } from "../python-semantics/json/parse-json.ts";
@@ -49,7 +50,7 @@ export async function openShard(
     );
   }
   const location = join(folder, runFiles.shards, name);
-  await mkdir(location, { recursive: true });
+  await makeFolder(location);
   const lock = await lockRun(location, join(location, runFiles.lock));
   try {
     const file = join(location, runFiles.episodes);

@@ -2,11 +2,11 @@
 // written ends the curves and not the run.
 
 import { createWriteStream, type WriteStream } from "node:fs";
-import { mkdir } from "node:fs/promises";
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { finished } from "node:stream/promises";
+import { makeFolder } from "../lib/make-folder.ts";
 import type { CurveSink, CurveSinkOptions } from "./curves.ts";
 import { bytesField, doubleField, floatField, varintField } from "./protobuf.ts";
 
@@ -15,7 +15,7 @@ export async function openCurveFile(
   path: string,
   onFault: CurveSinkOptions["onFault"],
 ): Promise<{ readonly write: (bytes: Uint8Array) => void; readonly close: () => Promise<void> }> {
-  await mkdir(dirname(path), { recursive: true });
+  await makeFolder(dirname(path));
   const file: WriteStream = createWriteStream(path, { flags: "wx" });
   await new Promise<void>((resolve, reject) => {
     file.once("open", () => resolve());

@@ -1,9 +1,10 @@
 // Viewers that run on this machine, so that commands print the address of what they name: a small file for each in the user's cache
 // folder, believed only when the viewer at its address answers. Nothing breaks where it cannot be written or read.
 
-import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
+import { makeFolder } from "../lib/make-folder.ts";
 import { objectOf, textOf } from "./episode-store.ts";
 import type { PlainJson } from "./wire/index.ts";
 
@@ -26,7 +27,7 @@ export async function announceViewer(
   const folder = viewersFolder(variables);
   const file = join(folder, `${process.pid}-${new URL(url).port}.json`);
   try {
-    await mkdir(folder, { recursive: true });
+    await makeFolder(folder);
     // The address may hold a token.
     await writeFile(file, JSON.stringify({ url, locations }), { mode: 0o600 });
   } catch {

@@ -2,22 +2,11 @@
 // files or none. What the files are is for the benchmark's own reader.
 
 import { execFile } from "node:child_process";
-import {
-  lstat,
-  mkdir,
-  mkdtemp,
-  readdir,
-  readFile,
-  realpath,
-  rename,
-  rm,
-  rmdir,
-  stat,
-  writeFile,
-} from "node:fs/promises";
+import { lstat, mkdtemp, readdir, readFile, realpath, rename, rm, rmdir, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, dirname, join, resolve, sep } from "node:path";
 import { promisify } from "node:util";
+import { makeFolder } from "../../lib/make-folder.ts";
 
 import { ConfigurationError, messageOf } from "../../core/index.ts";
 import { parsePython, type PythonSource } from "./python-source.ts";
@@ -108,13 +97,13 @@ async function writeFolder(folder: string, files: PreparedFiles, title: string):
   const target = await checkTarget(folder, title);
   let scratch: string | null = null;
   try {
-    await mkdir(dirname(target), { recursive: true });
+    await makeFolder(dirname(target));
     scratch = await mkdtemp(join(dirname(target), `.${basename(target)}.partial-`));
     // A folder of its own inside: the scratch folder is closed to others, the written one is as open as any new folder.
     const written = join(scratch, "files");
     for (const [path, text] of files) {
       const file = join(written, ...path.split("/"));
-      await mkdir(dirname(file), { recursive: true });
+      await makeFolder(dirname(file));
       await writeFile(file, text, "utf8");
     }
     // Not every platform renames onto an empty folder.

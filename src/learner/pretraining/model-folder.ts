@@ -1,7 +1,8 @@
 // The folder of a finished model: Hugging Face's files, the training log, and the card that says where it comes from.
 
-import { mkdir, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { makeFolder } from "../../lib/make-folder.ts";
 
 import type { Tokenizer } from "../../core/index.ts";
 import { type Kind, kinds, worldVersion } from "../../environments/bookshop/index.ts";
@@ -23,7 +24,7 @@ export async function writeModelFolder(
     return id;
   };
   const [endTokenId, padTokenId] = [idOf("<|im_end|>"), idOf("<|endoftext|>")];
-  await mkdir(folder, { recursive: true });
+  await makeFolder(folder);
   await writeCheckpoint(folder, checkpoint, { endTokenId, dtype: "BF16" });
   const generation = { do_sample: true, temperature: 1, top_k: 0, top_p: 1 };
   await Promise.all([

@@ -2,9 +2,10 @@
 // loop and its samples, the trainer and the embedded engine. Not reinforcement learning: that is what the result is for. The
 // state of a run is written at every evaluation, so that a killed one resumes; a state of another recipe is ignored.
 
-import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { deserialize, serialize } from "node:v8";
+import { makeFolder } from "../../lib/make-folder.ts";
 
 import type { Tokenizer } from "../../core/index.ts";
 import { type ChatTokenizerFiles, createTokenizer } from "../../tokenizers/index.ts";
@@ -256,7 +257,7 @@ const file = "state.bin";
 
 /** One file, put in place by a rename: a kill leaves the old state or the new one. */
 async function saveState(folder: string, recipe: LearningRecipe, state: SavedState): Promise<void> {
-  await mkdir(folder, { recursive: true });
+  await makeFolder(folder);
   const path = join(folder, file);
   await writeFile(`${path}.new`, serialize({ ...state, recipe: JSON.stringify(recipe) }));
   await rename(`${path}.new`, path);

@@ -4,10 +4,11 @@
 // grade of its own, which travel beside the protocol's messages.
 
 import { rmSync } from "node:fs";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { makeFolder } from "../../../lib/make-folder.ts";
 import type { Environment, Grade, Task, ToolResult } from "../../../core/environment.ts";
 import { attribute, AttributedError, ConfigurationError, messageOf } from "../../../core/failure.ts";
 import type { Tool } from "../../../core/message.ts";
@@ -214,7 +215,7 @@ async function endSession(terminate: () => Promise<void>): Promise<void> {
 /** Folders of episodes, removed with them; those of processes that still wait, when this process ends. */
 const folders = new Set<string>();
 
-async function makeFolder(): Promise<string> {
+async function makeHome(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "trainable-agents-mcp-"));
   if (folders.size === 0) process.once("exit", removeFolders);
   folders.add(folder);
@@ -240,7 +241,7 @@ type ProcessParts = ConnectParts & {
 async function connectProcess(options: McpServiceOptions, parts: ProcessParts): Promise<Opened> {
   const { library, cwd } = options;
   const { title, signal, command, era, onNotice } = parts;
-  const folder = parts.hasFolder ? await makeFolder() : null;
+  const folder = parts.hasFolder ? await makeHome() : null;
   const args = folder === null ? command.args : command.args.map((word) => word.replaceAll(folderMark, folder));
   const transport = new McpProcess({ file: command.file, args, env: command.variables, cwd }, limits);
   try {
@@ -320,7 +321,7 @@ async function writeFiles({ files }: McpTask, folder: string | null): Promise<vo
   if (folder === null) return;
   for (const [path, text] of Object.entries(files)) {
     const file = join(folder, path);
-    await mkdir(dirname(file), { recursive: true });
+    await makeFolder(dirname(file));
     await writeFile(file, text);
   }
 }
