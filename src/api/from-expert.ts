@@ -5,7 +5,7 @@ import { createHash } from "node:crypto";
 import { existsSync, statSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { makeFolder } from "../lib/make-folder.ts";
+import { makeFolder } from "../system/make-folder.ts";
 import { z } from "zod";
 import {
   type AgentStrategy,

@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import { availableParallelism } from "node:os";
 import { basename, join, resolve } from "node:path";
-import { makeFolder } from "../lib/make-folder.ts";
+import { makeFolder } from "../system/make-folder.ts";
 import { dumpJson, fromPlain, type JsonObject, toPlain } from "../python-semantics/json/index.ts";
 import { subscribeToAbort } from "../lib/deadline.ts";
 import { ConfigurationError, type Grading, lookIntoEnvironment, type Taskset } from "../core/index.ts";

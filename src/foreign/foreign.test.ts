@@ -309,6 +309,21 @@ describe("inspect", () => {
     ]);
   });
 
+  it(
+    "refuses zstd that holds a decoder for ever, or was cut short, and reads what follows",
+    { timeout: 60_000 },
+    async () => {
+      const head = { name: "header.json", text: json(header) };
+      const endless = Buffer.from("28b52ffd20366d000028616263646502143b6ba1ed0c", "hex");
+      const cut = Buffer.from("KLUv/SBAAQIAeyJpZCI6InoiLCJlcG9jaCI6Miwic2NvcmVzIjp7InMiOnsidmFs", "base64");
+      for (const packed of [endless, cut]) {
+        const members = [head, { name: "samples/z_epoch_2.json", text: json(sample), packed, method: 93 }];
+        const reading = readAll(await fileOf("endless.eval", zipOf(members)));
+        await expect(reading).rejects.toThrow(/^Cannot read "x".*samples\/z_epoch_2\.json" /);
+      }
+    },
+  );
+
   it("refuses bombs, lies and damage in a sentence", async () => {
     const name = "samples/a_epoch_1.json";
     const head = { name: "header.json", text: json(header) };

@@ -2,7 +2,11 @@
 // anywhere, so every size that a file states is checked before memory is taken for it, and what is unpacked is bounded in all.
 
 import { type FileHandle, open } from "node:fs/promises";
+import { Readable } from "node:stream";
 import { crc32, inflateRawSync } from "node:zlib";
+import { messageOf } from "../core/index.ts";
+import { hasZstd, unpackZstd } from "../system/zstd.ts";
+import { ZstdWorker } from "./zstd-worker.ts";
 
 export type ZipMember = {
   readonly name: string;
@@ -46,17 +50,21 @@ export async function openZip(path: string, limits: ZipLimits): Promise<ZipFile>
   try {
     const { size: fileSize } = await file.stat();
     const members = await readDirectory(file, fileSize, limits);
+    const zstd = new ZstdWorker();
     let budget = fileSize * mostRatio + freeBytes;
     return {
       members,
-      close: () => file.close(),
+      close: async () => {
+        await zstd.close();
+        await file.close();
+      },
       read: async (member) => {
         if (member.size > limits.memberBytes) {
           throw new Error(`"${member.name}" has ${member.size} bytes unpacked, at most ${limits.memberBytes} are read`);
         }
         budget -= member.size;
         if (budget < 0) throw new Error("its members unpack to far more than a log of its size holds");
-        return readMember(file, member, fileSize);
+        return readMember(file, member, fileSize, zstd);
       },
     };
   } catch (error) {
@@ -141,27 +149,38 @@ function wholeNumber(value: bigint): number {
   return Number(value);
 }
 
-async function readMember(file: FileHandle, member: ZipMember, fileSize: number): Promise<Buffer> {
+async function readMember(file: FileHandle, member: ZipMember, fileSize: number, zstd: ZstdWorker): Promise<Buffer> {
   const { name, packedSize, size, offset, checksum } = member;
   const header = await bytesAt(file, offset, 30);
   const start = offset + 30 + header.readUInt16LE(26) + header.readUInt16LE(28);
   if (header.readUInt32LE(0) !== localSignature || start + packedSize > fileSize)
     throw new Error(`"${name}" is damaged`);
-  const bytes = await unpack(await bytesAt(file, start, packedSize), member);
+  const packed = await bytesAt(file, start, packedSize);
+  const unpacked = await unpack(packed, member, zstd).catch((error: unknown) => {
+    throw new Error(`"${name}" cannot be unpacked: ${messageOf(error)}`, { cause: error });
+  });
+  const bytes = Buffer.from(unpacked.buffer, unpacked.byteOffset, unpacked.byteLength);
   if (bytes.length !== size || crc32(bytes) !== checksum) {
     throw new Error(`"${name}" does not unpack to what the directory says of it`);
   }
   return bytes;
 }
 
-/** Never more than the size that the directory states. */
-async function unpack(packed: Buffer, { name, method, size }: ZipMember): Promise<Buffer> {
+/** Never more than the size that the directory states, and a byte. */
+async function unpack(packed: Buffer, { method, size }: ZipMember, zstd: ZstdWorker): Promise<Uint8Array> {
   if (method === 0) return packed;
   if (method === 8) return inflateRawSync(packed, { maxOutputLength: size + 1 });
-  if (method !== 93)
-    throw new Error(`"${name}" is packed by method ${method}; stored, deflated and zstd members are read`);
-  // Node 20 has no zstd. What does not fit into the given array is dropped, and the checksum says so.
-  const { decompress } = await import("fzstd");
-  const bytes = decompress(packed, new Uint8Array(size));
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (method !== 93) throw new Error(`it is packed by method ${method}; stored, deflated and zstd members are read`);
+  return hasZstd ? unpackAtOnce(packed, size) : zstd.unpack(packed, size);
+}
+
+async function unpackAtOnce(packed: Buffer, size: number): Promise<Uint8Array> {
+  const parts: Uint8Array[] = [];
+  let unpacked = 0;
+  for await (const part of unpackZstd(Readable.from([packed]))) {
+    parts.push(part);
+    unpacked += part.length;
+    if (unpacked > size) break;
+  }
+  return Buffer.concat(parts);
 }

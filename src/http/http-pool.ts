@@ -17,7 +17,14 @@ import {
   type HttpStream,
   targetOf,
 } from "./http-client.ts";
-import { encodingsOf, unpack, UnpackedTooLargeError, UnpackError } from "./unpack.ts";
+import {
+  acceptedEncodings,
+  EncodingError,
+  encodingsOf,
+  unpack,
+  UnpackedTooLargeError,
+  UnpackError,
+} from "./content-encoding.ts";
 
 export type HttpPoolOptions = {
   /** The boundary that failures are attributed to. */
@@ -132,7 +139,7 @@ async function exchangeUnpacked(
   parts: { readonly call: HttpCall; readonly maxBytes: number },
 ): Promise<HttpResponse> {
   const answer = await exchange(server, request, parts);
-  const encodings = encodingsOf(answer.headers);
+  const encodings = encodingsOf(answer.headers["content-encoding"]);
   if (encodings.length === 0) return answer;
   const { call, maxBytes } = parts;
   const pieces: Uint8Array[] = [];
@@ -151,6 +158,9 @@ async function* unpackIn(
     yield* unpack(chunks, encodings, maxBytes);
   } catch (error) {
     if (error instanceof UnpackedTooLargeError) throw call.tooLarge(maxBytes);
+    if (error instanceof EncodingError) {
+      throw call.notUnpacked(`${error.message}; ${acceptedEncodings} are decoded`);
+    }
     throw error instanceof UnpackError ? call.notUnpacked(error.message) : error;
   }
 }
@@ -179,7 +189,7 @@ function exchange(
       onResponseStart: (_controller, ...head) => {
         [status, headers] = head;
         // What cannot be compressed grows a little.
-        if (encodingsOf(headers).length > 0) mostBytes = maxBytes + maxBytes / 16 + 4096;
+        if (encodingsOf(headers["content-encoding"]).length > 0) mostBytes = maxBytes + maxBytes / 16 + 4096;
         call.begun();
       },
       onResponseData: (controller, chunk) => {
@@ -212,7 +222,7 @@ async function* readChunks(
   call: HttpCall,
   maxBytes: number,
 ): AsyncGenerator<Uint8Array> {
-  const encodings = encodingsOf(headers);
+  const encodings = encodingsOf(headers["content-encoding"]);
   const sent: AsyncIterable<Uint8Array> = body as AsyncIterable<Buffer>;
   const chunks = encodings.length === 0 ? sent : unpackIn(call, sent, encodings, maxBytes);
   let size = 0;

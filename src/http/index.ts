@@ -12,6 +12,7 @@ export { createHttpPool } from "./http-pool.ts";
 export * from "./redactor.ts";
 export * from "./reply.ts";
 export * from "./web-socket.ts";
-export { acceptedEncodings, BodyError, readBytes, readStream, unpackBody } from "./received-body.ts";
+export { acceptedEncodings } from "./content-encoding.ts";
+export { BodyError, readBytes, readStream, unpackBody } from "./received-body.ts";
 export { GrowingBodies, type RequestBody } from "./request-body.ts";
 export { type Listener, listen, probePaths } from "./listen.ts";

@@ -1,8 +1,8 @@
 import * as zlib from "node:zlib";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { acceptedEncodings, BodyError, readStream, unpackBody, unpackedRequest } from "./received-body.ts";
-import { zstdFrames } from "./zstd-frames.ts";
+import { acceptedEncodings } from "./content-encoding.ts";
+import { BodyError, readStream, unpackBody, unpackedRequest } from "./received-body.ts";
 
 /** Memory of this thread; that of the process has what other tests hold. */
 function heldBytes(): number {
@@ -85,8 +85,6 @@ describe("unpackBody()", () => {
       const unpacking = unpackBody(bytes, "zstd", 100);
       if (zstdCompressSync === undefined) expect((await failure(unpacking)).message).toContain("22.15");
       else expect((await unpacking).toString()).toBe(text);
-      expect(zstdFrames(Buffer.concat([bytes, skipped, bytes]))).toHaveLength(2);
-      for (let cut = 1; cut < bytes.length; cut++) expect(() => zstdFrames(bytes.subarray(0, cut))).toThrow(/./);
     }
   });
 
@@ -100,7 +98,8 @@ describe("unpackBody()", () => {
         const changed = Buffer.from(packed);
         changed[place % packed.length] = byte;
         // Between two frames nothing was cut.
-        const isWhole = name === "zstd" && cut.length === skipped.length + zstdFrames(packed)[0]!.length;
+        const first = skipped.length + (zstdCompressSync?.(body.subarray(0, 9)).length ?? 0);
+        const isWhole = name === "zstd" && cut.length === first;
         if (!isWhole && cut.length > skipped.length)
           expect(await failure(unpackBody(cut, name, 1000))).toMatchObject({ status: 400 });
         const unpacked = await unpackBody(changed, name, 1000).catch((error: unknown) => error);

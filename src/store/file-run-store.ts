@@ -6,7 +6,7 @@
 import { existsSync } from "node:fs";
 import { copyFile, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { makeFolder } from "../lib/make-folder.ts";
+import { makeFolder } from "../system/make-folder.ts";
 import { ConfigurationError, type Episode, type EpisodeEvent, type GroupRecord, messageOf } from "../core/index.ts";
 import { dumpJson } from "../python-semantics/json/dump-json.ts";
 import type { JsonObject, JsonValue } from "../python-semantics/json/value.ts";

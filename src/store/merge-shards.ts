@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { copyFile, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { makeFolder } from "../lib/make-folder.ts";
+import { makeFolder } from "../system/make-folder.ts";
 import { ConfigurationError, type Episode, type Turn } from "../core/index.ts";
 import { unchanged } from "../lib/text.ts";
 import { dumpJson } from "../python-semantics/json/dump-json.ts";

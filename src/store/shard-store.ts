@@ -3,7 +3,7 @@
 
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { makeFolder } from "../lib/make-folder.ts";
+import { makeFolder } from "../system/make-folder.ts";
 import { ConfigurationError, type Episode, type EpisodeEvent } from "../core/index.ts";
 import { unchanged } from "../lib/text.ts";
 import { parseJson } from "../python-semantics/json/parse-json.ts";

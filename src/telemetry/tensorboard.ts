@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { finished } from "node:stream/promises";
-import { makeFolder } from "../lib/make-folder.ts";
+import { makeFolder } from "../system/make-folder.ts";
 import type { CurveSink, CurveSinkOptions } from "./curves.ts";
 import { bytesField, doubleField, floatField, varintField } from "./protobuf.ts";
 

@@ -4,7 +4,7 @@
 import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
-import { makeFolder } from "../lib/make-folder.ts";
+import { makeFolder } from "../system/make-folder.ts";
 import { objectOf, textOf } from "./episode-store.ts";
 import type { PlainJson } from "./wire/index.ts";
 

@@ -22,6 +22,8 @@
 export const modules = {
   // Domain-free helpers, one function per file: a public entry would only be a list of them.
   lib: { imports: [], browser: true, open: true, isInternal: true },
+  // The same of Node: folders, streams, decoders.
+  system: { imports: ["lib"], open: true, isInternal: true },
   // Python's values, text and JSON, where ours must match byte for byte.
   "python-semantics": { imports: [], browser: true, open: true, isInternal: true },
   // Contracts are imported from the file that states them.
@@ -44,12 +46,11 @@ export const modules = {
 
   // The one HTTP pool that engines and models behind an API share, and the one socket that gateway and service listen on.
   http: {
-    imports: ["core", "lib"],
+    imports: ["core", "lib", "system"],
     packages: {
       undici: "http/http-pool.ts",
       "eventsource-parser": "http/event-stream.ts",
       ws: "http/web-socket.ts",
-      fzstd: "http/unpack.ts",
     },
     // Servers that only receive load no client.
     entries: ["received-body.ts"],
@@ -79,12 +80,12 @@ export const modules = {
   "environments/tables": { imports: ["python-semantics"], isInternal: true },
   // Its client library is an optional peer, so it is named at run time. Tasks of a file have agendas, as those of a definition.
   "environments/remote/mcp": {
-    imports: ["core", "lib", "python-semantics", "http", "environments", "environments/remote", "programs"],
+    imports: ["core", "lib", "system", "python-semantics", "http", "environments", "environments/remote", "programs"],
     loads: "environments/remote/mcp/mcp-library.ts",
   },
   // Upstream checkouts of benchmarks: Python, read as data by a parser, and the folders that are prepared of them.
   "environments/checkout": {
-    imports: ["core", "python-semantics"],
+    imports: ["core", "system", "python-semantics"],
     packages: { "@lezer/python": "environments/checkout/python-source.ts", "@lezer/common": "*" },
     open: true,
     isInternal: true,
@@ -120,14 +121,17 @@ export const modules = {
 
   // The loop of the file that this package began as, kept for comparison in one folder.
   "rollout/slime-tau": { imports: ["core", "python-semantics"], browser: true },
-  store: { imports: ["core", "lib", "python-semantics", "trajectories", "programs"], entries: ["run-store.ts"] },
+  store: {
+    imports: ["core", "lib", "system", "python-semantics", "trajectories", "programs"],
+    entries: ["run-store.ts"],
+  },
   // Jobs for workers in other processes. The contract is in its own file.
   queue: { imports: ["core", "lib"], packages: { zod: "*" }, entries: ["job-queue.ts"], isInternal: true },
   // Its client library is an optional peer, so it is named at run time.
   "queue/nats": { imports: ["core", "lib", "queue"], loads: "queue/nats/nats-library.ts", isInternal: true },
   rollout: { imports: ["core", "lib", "python-semantics", "trajectories", "store", "queue"] },
   // Files that other tools wrote, read for people and for comparisons.
-  foreign: { imports: ["core", "python-semantics"], packages: { fzstd: "foreign/zip.ts" }, isInternal: true },
+  foreign: { imports: ["core", "system", "python-semantics"], isInternal: true },
   export: { imports: ["core", "store", "trajectories"], packages: { "hyparquet-writer": "export/files.ts" } },
 
   // Node's own server and no framework: only the socket says whether an answer was delivered. Programs that are evaluated are
@@ -161,6 +165,7 @@ export const modules = {
     imports: [
       "core",
       "lib",
+      "system",
       "tokenizers",
       "renderers",
       "environments/bookshop",
@@ -175,14 +180,25 @@ export const modules = {
   },
   // Servers of curves are called over the one pool.
   telemetry: {
-    imports: ["core", "http"],
+    imports: ["core", "system", "http"],
     packages: { "prom-client": "telemetry/prometheus.ts", "@opentelemetry/api": "telemetry/traces.ts" },
   },
 
   // The local page over runs: its server, and what server and page have in common.
   viewer: {
     imports: [
-      ...["core", "lib", "python-semantics", "http", "statistics", "trajectories", "store", "foreign", "learner"],
+      ...[
+        "core",
+        "lib",
+        "system",
+        "python-semantics",
+        "http",
+        "statistics",
+        "trajectories",
+        "store",
+        "foreign",
+        "learner",
+      ],
       "viewer/wire",
     ],
     isInternal: true,

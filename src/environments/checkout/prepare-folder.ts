@@ -6,7 +6,7 @@ import { lstat, mkdtemp, readdir, readFile, realpath, rename, rm, rmdir, stat, w
 import { tmpdir } from "node:os";
 import { basename, dirname, join, resolve, sep } from "node:path";
 import { promisify } from "node:util";
-import { makeFolder } from "../../lib/make-folder.ts";
+import { makeFolder } from "../../system/make-folder.ts";
 
 import { ConfigurationError, messageOf } from "../../core/index.ts";
 import { parsePython, type PythonSource } from "./python-source.ts";

@@ -2,7 +2,7 @@
 
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { makeFolder } from "../../lib/make-folder.ts";
+import { makeFolder } from "../../system/make-folder.ts";
 
 import type { Tokenizer } from "../../core/index.ts";
 import { type Kind, kinds, worldVersion } from "../../environments/bookshop/index.ts";

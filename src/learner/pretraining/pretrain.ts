@@ -5,7 +5,7 @@
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { deserialize, serialize } from "node:v8";
-import { makeFolder } from "../../lib/make-folder.ts";
+import { makeFolder } from "../../system/make-folder.ts";
 
 import type { Tokenizer } from "../../core/index.ts";
 import { type ChatTokenizerFiles, createTokenizer } from "../../tokenizers/index.ts";

@@ -8,7 +8,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { makeFolder } from "../../../lib/make-folder.ts";
+import { makeFolder } from "../../../system/make-folder.ts";
 import type { Environment, Grade, Task, ToolResult } from "../../../core/environment.ts";
 import { attribute, AttributedError, ConfigurationError, messageOf } from "../../../core/failure.ts";
 import type { Tool } from "../../../core/message.ts";

@@ -9,7 +9,8 @@ import { AttributedError } from "../core/failure.ts";
 import { parseBaseUrl } from "./base-url.ts";
 import { httpFetch } from "./http-fetch.ts";
 import { createHttpPool } from "./http-pool.ts";
-import { unpack } from "./unpack.ts";
+import { hasZstd } from "../system/zstd.ts";
+import { encodingsOf, unpack } from "./content-encoding.ts";
 
 /** Memory of this thread; that of the process has what other tests hold. */
 function heldBytes(): number {
@@ -47,7 +48,10 @@ const packers: Readonly<Record<string, (data: Buffer) => Buffer>> = {
   deflate: (data) => deflateSync(data),
   "deflate (bare)": (data) => deflateRawSync(data),
   br: (data) => brotliCompressSync(data),
-  zstd: zstdOf,
+  // Two frames, as a proxy sends that compresses piece by piece.
+  ...(hasZstd
+    ? { zstd: (data: Buffer) => Buffer.concat([zstdOf(data.subarray(0, 5)), zstdOf(data.subarray(5))]) }
+    : {}),
   "gzip, br": (data) => brotliCompressSync(gzipSync(data)),
   identity: (data) => data,
 };
@@ -111,7 +115,7 @@ describe.each(Object.entries(readers))("a body that is read %s", (_, read) => {
   const bombs: readonly (readonly [string, Buffer])[] = [
     ["gzip", gzipSync(Buffer.alloc(300_000_000, "x"))],
     ["br", brotliCompressSync(Buffer.alloc(300_000_000, "x"))],
-    ["zstd", zstdBomb(4_000_000_000)],
+    ...(hasZstd ? ([["zstd", zstdBomb(4_000_000_000)]] as const) : []),
     ["gzip, gzip", gzipSync(gzipSync(Buffer.alloc(300_000_000, "x")))],
   ];
   it.each(bombs)(
@@ -130,6 +134,7 @@ describe.each(Object.entries(readers))("a body that is read %s", (_, read) => {
     ["br", Buffer.from("not brotli at all, no")],
     ["deflate", Buffer.from([0x78, 0x9c, 1, 2, 3])],
     ["zstd", Buffer.from("nothing of the kind")],
+    ["zstd", zstdOf(Buffer.from("{}")).subarray(0, -1)],
     ["zstd", Buffer.concat([Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xff]), Buffer.alloc(40)])],
     ["rot13", Buffer.from("{}")],
     ["gzip, gzip, gzip, gzip, gzip", gzipSync("{}")],
@@ -156,11 +161,8 @@ it("unpack() gives back what was packed, in whatever pieces it comes", async () 
             at += size;
           }
         }
-        const encodings = encodingOf(name)
-          .split(", ")
-          .filter((one) => one !== "identity");
         const parts: Uint8Array[] = [];
-        for await (const part of unpack(pieces(), encodings, 10_000)) parts.push(part);
+        for await (const part of unpack(pieces(), encodingsOf(encodingOf(name)), 10_000)) parts.push(part);
         expect(Buffer.concat(parts).equals(Buffer.from(bytes))).toBe(true);
       },
     ),

@@ -3,7 +3,7 @@
 
 import { mkdir, stat } from "node:fs/promises";
 import { dirname } from "node:path";
-import { systemCode } from "./system-error.ts";
+import { systemCode } from "../lib/system-error.ts";
 
 /** Makes a folder and those above it; one that exists is left as it is. `mode`: of those that are made. Rejects with the system's error. */
 export async function makeFolder(path: string, mode = 0o777): Promise<void> {

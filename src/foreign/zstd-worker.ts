@@ -1,0 +1,49 @@
+// zstd for Node before 22.15, which has none: the decoder in JavaScript is held in an endless loop by some 48 bytes, so it works in a thread
+// that can be ended. The newer Node unpacks by itself (`system/zstd.ts`).
+
+import { Worker } from "node:worker_threads";
+
+/** What a thread does, as text: a file of its own would have to be found from sources, from the package and from a bundle. */
+const program = `
+  const { parentPort, workerData } = require("node:worker_threads");
+  parentPort.on("message", async ({ packed, size }) => {
+    const { decompress } = await import(workerData);
+    // What does not fit into the given array is dropped.
+    parentPort.postMessage(decompress(packed, new Uint8Array(size)));
+  });`;
+
+export class ZstdWorker {
+  #worker: Worker | null = null;
+
+  /** The first `size` bytes that one body unpacks to; one call at a time. Rejects with a plain error for what is no such body. */
+  async unpack(packed: Uint8Array, size: number): Promise<Uint8Array> {
+    this.#worker ??= new Worker(program, { eval: true, workerData: import.meta.resolve("fzstd") });
+    const worker = this.#worker;
+    const deadlineMs = 5000 + size / 5000;
+    let timer: NodeJS.Timeout | undefined;
+    try {
+      return await new Promise<Uint8Array>((resolve, reject) => {
+        timer = setTimeout(
+          () => reject(new Error(`it takes more than ${Math.round(deadlineMs)} ms to unpack`)),
+          deadlineMs,
+        );
+        worker.once("message", resolve);
+        worker.once("error", reject);
+        // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, no window
+        worker.postMessage({ packed, size });
+      });
+    } catch (error) {
+      await this.close();
+      throw error;
+    } finally {
+      clearTimeout(timer);
+      worker.removeAllListeners();
+    }
+  }
+
+  async close(): Promise<void> {
+    const worker = this.#worker;
+    this.#worker = null;
+    await worker?.terminate();
+  }
+}
