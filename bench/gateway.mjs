@@ -260,7 +260,7 @@ async function startPeer(serverPort) {
   return {
     ...{ port, version: versionOf(bin("python"), "rllm-model-gateway") },
     cpu: () => {
-      // Of Linux: ticks of 10 ms in user and system mode.
+      // Linux counts CPU time in ticks of 10 ms, apart for user and system mode.
       const fields = readFileSync(`/proc/${process_.pid}/stat`, "utf8").split(") ")[1].split(" ");
       return (Number(fields[11]) + Number(fields[12])) * 10;
     },

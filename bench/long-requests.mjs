@@ -1,4 +1,4 @@
-// What one very long request costs, and what it costs others: Chat bodies of 20,000 and of 100,000 small messages to the gateway
+// The cost of one very long request, to itself and to other sessions: Chat bodies of 20,000 and of 100,000 small messages to the gateway
 // command with the tokenizer and the template of models/bookshop-1m, before a server that answers at once. Its CPU must grow with
 // the messages (under 7 times for 5 times as many), the requests of other sessions must be answered meanwhile (p99 under 250 ms), and
 // SIGTERM must end the process. Three processes: only the gateway's CPU is counted. Exits with 1 where one of the three fails.
@@ -197,7 +197,7 @@ async function startGateway(serverPort, folder) {
     child.once("exit", () => fail(new Error(output)));
   });
   const cpuMs = () => {
-    // Of Linux: ticks of 10 ms in user and system mode.
+    // Linux counts CPU time in ticks of 10 ms, apart for user and system mode.
     const fields = readFileSync(`/proc/${child.pid}/stat`, "utf8").split(") ")[1].split(" ");
     return (Number(fields[11]) + Number(fields[12])) * 10;
   };

@@ -71,7 +71,7 @@ const libraryDesk = defineEnvironment<Desk>({
 
 export default libraryDesk;
 
-/** What a good policy would do, told line by line. */
+/** The steps of a good policy, one tool call or message at a time. */
 async function play(): Promise<void> {
   const task = libraryDesk.taskset("test").task(0);
   const desk = libraryDesk.open(task);
