@@ -1,4 +1,4 @@
-// Thousands of retail episodes at once in one process, over sockets, with tokenizer, environment and journal: how late the event
+// Thousands of episodes at once in one process, over sockets, with tokenizer, environment and journal: how late the event
 // loop comes to what is due, what a turn costs, how much memory it takes. First with a server that takes about 4 s and a user who
 // takes about 2 s (log-normal, sigma 0.5), measured once all episodes are in flight; then both at once, for the most turns per
 // second. Run: npm run bench -- concurrency [episodes] [seconds]
@@ -14,7 +14,7 @@ import { resumableRunner, runRollout, episodeRunner } from "../dist/rollout/inde
 import { createFileRunStore } from "../dist/store/index.js";
 import { measureLoopLag } from "../dist/telemetry/index.js";
 import { cpuOf, machine, reportRows } from "./lib/measure.mjs";
-import { goldServerReplies, loadRetail, shortUser, startServer } from "./lib/retail-replay.mjs";
+import { goldServerReplies, loadWorld, shortUser, startServer } from "./lib/prepared-episodes.mjs";
 
 const concurrency = Number(process.argv[2] ?? 4096);
 const seconds = Number(process.argv[3] ?? 20);
@@ -23,9 +23,8 @@ const settlingSeconds = Number(process.argv[4] ?? 15);
 const engineDelay = { medianMs: 4000, sigma: 0.5 };
 const userDelay = { medianMs: 2000, sigma: 0.5 };
 
-const { tokenizer, environment, renderer, tasks, strategy } = await loadRetail();
-const taskset = environment.taskset("test");
-const replies = goldServerReplies({ tasks, environment, tokenizer });
+const { tokenizer, environment, renderer, tasks, strategy, taskset } = await loadWorld();
+const replies = goldServerReplies({ tasks, taskset, tokenizer });
 const taskIndexes = tasks.map((_, index) => index);
 
 /** Runs until it is stopped; looks for `seconds` after `settling` seconds. */

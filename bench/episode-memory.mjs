@@ -1,4 +1,4 @@
-// What one more retail episode in flight costs in memory at 8 thousand tokens: episodes walk until their prompt has 8,000 tokens
+// What one more episode in flight costs in memory at 8 thousand tokens: episodes walk until their prompt has 8,000 tokens
 // and then wait for a reply that never comes, with the real tokenizer, environment, HTTP client and journal. The difference
 // between many and few of them, garbage collected, is what one costs. Run: npm run bench -- episode-memory [episodes]
 
@@ -11,19 +11,18 @@ import { runEpisode } from "../dist/rollout/index.js";
 import { resumableRunner, runRollout, episodeRunner } from "../dist/rollout/index.js";
 import { createFileRunStore } from "../dist/store/index.js";
 import { machine, reportRows } from "./lib/measure.mjs";
-import { callText, cannedReply, loadRetail, shortUser, startServer } from "./lib/retail-replay.mjs";
+import { callText, cannedReply, loadWorld, shortUser, startServer } from "./lib/prepared-episodes.mjs";
 
 const many = Number(process.argv[2] ?? 600);
 const few = Math.round(many / 3);
 const wantedTokens = 8000;
 const target = 200_000;
-const { tokenizer, environment, renderer, tasks, strategy } = await loadRetail();
-const taskset = environment.taskset("test");
+const { tokenizer, environment, renderer, tasks, strategy, taskset, lookUp } = await loadWorld();
 const task = taskset.task(0);
 
-const reply = cannedReply(callText("get_user_details", { user_id: tasks[0].user_id }), tokenizer);
+const reply = cannedReply(callText(lookUp.name, lookUp.args), tokenizer);
 const parts = { environment, renderer, strategy, user: shortUser };
-const limits = { maxTurns: 64 };
+const limits = { maxTurns: 400 };
 const lengths = await promptLengths();
 const heldTurn = lengths.findIndex((length) => length >= wantedTokens);
 const server = await startServer(
@@ -110,7 +109,7 @@ console.log(`work      ${few} and ${many} episodes that wait for a reply to a pr
 console.log(`heap and buffers of one more episode: ${kilobytes(each)} kB   (target: at most 200 kB)`);
 console.log(`resident memory of one more episode: ${kilobytes(rssEach)} kB`);
 reportRows({
-  what: `memory of one more retail episode in flight, prompt of ${lengths[heldTurn]} tokens`,
+  what: `memory of one more episode in flight, prompt of ${lengths[heldTurn]} tokens`,
   figure: `${kilobytes(each)} kB of heap and buffers (resident memory: ${kilobytes(rssEach)} kB)`,
   target: "at most 200 kB",
   isMet: each <= target,

@@ -1,6 +1,5 @@
 // What a turn costs on the client, tokenizer, parser, environment, journal and run files on, against a null client that sends the same
-// bodies and reads the same replies and does nothing else. All 115 retail test tasks, gold actions, Qwen2.5 tokenizer, prompts
-// of 4 to 9 thousand tokens; the server is another process and its CPU is not counted. Rounds are interleaved. Between the two
+// bodies and reads the same replies and does nothing else. 115 tasks of retail or the bookshop, gold actions, tokenizer of the model; the server is another process and its CPU is not counted. Rounds are interleaved. Between the two
 // stands the engine alone: it writes the same bodies from ids, and parses and checks the replies.
 // With --stages it then runs the same episodes against an engine in memory and prints what each stage costs.
 // Run: npm run bench -- turn-cost [rounds] [--stages]
@@ -18,14 +17,13 @@ import { resumableRunner, runRollout, episodeRunner } from "../dist/rollout/inde
 import { createFileRunStore } from "../dist/store/index.js";
 import { cpuOf, machine, median, reportRows, spread, warmUpRounds } from "./lib/measure.mjs";
 import { measureStages } from "./lib/stages.mjs";
-import { goldServerReplies, loadRetail, nullClient, shortUser, startServer } from "./lib/retail-replay.mjs";
+import { goldServerReplies, loadWorld, nullClient, shortUser, startServer } from "./lib/prepared-episodes.mjs";
 
 const rounds = Number(process.argv.slice(2).find((word) => !word.startsWith("--")) ?? 9);
 const concurrency = 32;
-const { tokenizer, environment, renderer, tasks, strategy } = await loadRetail();
-const taskset = environment.taskset("test");
+const { tokenizer, environment, renderer, tasks, strategy, taskset } = await loadWorld();
 
-const server = await startServer(goldServerReplies({ tasks, environment, tokenizer }));
+const server = await startServer(goldServerReplies({ tasks, taskset, tokenizer }));
 const engine = createSglangEngine({ port: server.port, connections: concurrency });
 const parts = { environment, engine, renderer, strategy, user: shortUser };
 const folder = await mkdtemp(join(tmpdir(), "turn-cost-"));

@@ -1,5 +1,5 @@
 // Whether a turn costs its new tokens or its whole context: the cost of turn 30 against that of turn 3 of the same episodes,
-// the null client's cost for the same bodies subtracted. 64 retail episodes walk in step; each turn looks a customer up, so
+// the null client's cost for the same bodies subtracted. 64 episodes walk in step; each turn looks somebody up, so
 // prompts grow from 4 to about 12 thousand tokens. Run: npm run bench -- turn-growth [rounds]
 
 import { Pool } from "undici";
@@ -7,7 +7,7 @@ import { Pool } from "undici";
 import { createSglangEngine } from "../dist/engines/sglang/index.js";
 import { runEpisode } from "../dist/rollout/index.js";
 import { machine, median, reportRows, spread } from "./lib/measure.mjs";
-import { callText, cannedReply, loadRetail, nullClient, shortUser, startServer } from "./lib/retail-replay.mjs";
+import { callText, cannedReply, loadWorld, nullClient, shortUser, startServer } from "./lib/prepared-episodes.mjs";
 
 const rounds = Number(process.argv[2] ?? 9);
 const episodes = 64;
@@ -16,9 +16,9 @@ const compared = [
   [2, 3, 4],
   [28, 29, 30],
 ];
-const { tokenizer, environment, renderer, tasks, strategy } = await loadRetail();
-const task = environment.taskset("test").task(0);
-const reply = cannedReply(callText("get_user_details", { user_id: tasks[0].user_id }), tokenizer);
+const { tokenizer, environment, renderer, tasks, strategy, taskset, lookUp } = await loadWorld();
+const task = taskset.task(0);
+const reply = cannedReply(callText(lookUp.name, lookUp.args), tokenizer);
 const replies = {};
 for (let episode = 0; episode < episodes; episode++) {
   for (let turn = 0; turn < turns; turn++) replies[`e${episode}:${turn}`] = reply;

@@ -1,5 +1,5 @@
 // Several processes for one run: turns per CPU-second of a worker with 1, 2 and 4 of them, and what the coordinator costs an episode,
-// beside one process that does all. Real retail episodes (τ-bench from ../shared) against a canned server; starts are left out. CPU
+// beside one process that does all. Episodes of retail or the bookshop against a canned server; starts are left out. CPU
 // counts and wall times do not: the machine may be busy.
 // Run: npm run bench -- workers [most processes] [nats address] [episodes of a task]; without an address the workers are forked children
 //      npm run bench -- workers auto      runs of different sizes with --processes auto beside one process, interleaved
@@ -12,7 +12,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { rollout } from "../dist/index.js";
 import { machine, spread } from "./lib/measure.mjs";
-import { goldServerReplies, loadRetail, startServer } from "./lib/retail-replay.mjs";
+import { goldServerReplies, loadWorld, startServer } from "./lib/prepared-episodes.mjs";
 
 const [first = "4", second, third] = process.argv.slice(2);
 const comparesAuto = first === "auto";
@@ -22,12 +22,11 @@ const groupSize = Number((queue === null ? second : third) ?? 20);
 /** Pairs of `auto`. */
 const pairs = 3;
 const program = fileURLToPath(new URL("../dist/cli/main.js", import.meta.url));
-const shared = fileURLToPath(new URL("../../shared/", import.meta.url));
 /** Of /proc/<pid>/stat. */
 const ticksPerSecond = 100;
 
-const retail = await loadRetail();
-const server = await startServer(goldServerReplies(retail), { record: false });
+const world = await loadWorld();
+const server = await startServer(goldServerReplies(world), { record: false });
 const folder = await mkdtemp(join(tmpdir(), "bench-workers-"));
 const lines = join(folder, "lines.txt");
 await writeFile(lines, "Hi, it is about my order.\nPlease go on.\n###STOP###\n");
@@ -64,9 +63,9 @@ function cpuOf(processes) {
   return ticks.reduce((sum, one) => sum + one, 0) / ticksPerSecond;
 }
 
-const retailRun = (name, episodes) => ({
-  ...{ env: "tau-bench/retail", split: "test", tasks: "all", data: join(shared, "tau-bench"), groupSize: episodes },
-  ...{ model: join(shared, "models", "qwen2.5-instruct"), engine: "sglang", url: `http://127.0.0.1:${server.port}` },
+const preparedRun = (name, episodes) => ({
+  ...{ ...world.settings, tasks: `0-${world.tasks.length - 1}`, groupSize: episodes },
+  ...{ model: world.modelFolder, engine: "sglang", url: `http://127.0.0.1:${server.port}` },
   ...{ user: "scripted", userLines: lines, concurrency: 256, out: join(folder, name) },
 });
 
@@ -99,7 +98,7 @@ async function measure(processes) {
     if (totals !== undefined && totals.episodesFinished >= total / 2 && totals.episodesFinished < total) look(totals);
   }, 200);
   await rollout({
-    ...retailRun(`run-${processes}`, groupSize),
+    ...preparedRun(`run-${processes}`, groupSize),
     ...(address === null ? { processes } : { queue: address }),
     onEvent: (event) => {
       if (event.type === "progress") current = event.totals;
@@ -126,7 +125,7 @@ async function measure(processes) {
 /** Wall seconds of a run with its start, which is what `auto` may cost. */
 async function seconds(name, episodes, processes) {
   const began = performance.now();
-  await rollout({ ...retailRun(name, episodes), processes });
+  await rollout({ ...preparedRun(name, episodes), processes });
   return (performance.now() - began) / 1000;
 }
 

@@ -46,6 +46,7 @@ const targets = {
   traces: async () => (await import("./verify/traces.mjs")).verifyTraces(),
   viewer: async () => (await import("./verify/viewer/index.mjs")).verifyViewer(values),
   verifiers: async () => (await import("./verify/verifiers.mjs")).verifyVerifiers(values),
+  benches: async () => (await import("./verify/benches.mjs")).verifyBenches(),
   commands: async () => (await import("./verify/commands.mjs")).verifyCommands(),
 };
 

@@ -60,7 +60,7 @@ function drawMs({ medianMs, sigma }) {
 
 /** "<episode>:<turn>" out of the request id, which stands near the end of the body or near its beginning. */
 function keyOf(body) {
-  const pattern = /"rid":"([^"_]*)_t(\d+)_r\d+"/;
+  const pattern = /"rid": ?"([^"_]*)_t(\d+)_r\d+"/;
   const match =
     pattern.exec(body.subarray(-tail).toString("latin1")) ??
     pattern.exec(body.subarray(0, tail).toString("latin1")) ??

@@ -7,7 +7,7 @@ import { episodeSamples, runEpisode } from "../../dist/rollout/index.js";
 import { resumableRunner, runRollout, episodeRunner } from "../../dist/rollout/index.js";
 import { createFileRunStore } from "../../dist/store/index.js";
 import { cpuOf, median, warmUpRounds } from "./measure.mjs";
-import { goldReplies } from "./retail-replay.mjs";
+import { goldReplies } from "./prepared-episodes.mjs";
 
 /** Rows of name and microseconds a turn; the first one is everything. */
 export async function measureStages({ parts: real, tokenizer, plan, tasks, folder, concurrency, rounds }) {

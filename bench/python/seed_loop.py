@@ -4,7 +4,7 @@ Every turn renders the whole conversation with the model's chat template and sen
 found by rendering the conversation with and without it and encoding the difference. Environment and user answer at once from
 the script, which favours Python: the reference environment needs 0.27 s of CPU an episode.
 
-Usage: seed_loop.py SCRIPT.json, where SCRIPT is {model, url, wiki, tools, concurrency, episodes: [{id, first, steps: [{observation, done}]}]}.
+Usage: seed_loop.py SCRIPT.json, where SCRIPT is {model, url, wiki, tools, concurrency, episodes: [{key, first, steps: [{observation, done}]}]}.
 Each line on standard input plays all episodes once; the answer is a line {"turns", "cpuUs", "trained"}.
 """
 
@@ -59,7 +59,7 @@ class Seed:
             request = {
                 "text": self.prompt(messages),
                 "sampling_params": {"temperature": 1.0, "max_new_tokens": 512},
-                "rid": f"{episode['id']}:{turns}:1~",
+                "rid": f"{episode['key']}_t{turns}_r1",
             }
             reply = (await self.client.post(self.script["url"], json=request)).raise_for_status().json()
             if reply["meta_info"]["finish_reason"]["type"] == "abort":

@@ -5,9 +5,7 @@
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 
-import { serveEnvironment } from "../../dist/index.js";
 import { remoteSource } from "../../dist/environments/remote/index.js";
 import { openEnvService, seedTasks } from "../../dist/environments/remote/openenv/index.js";
 import { orsService } from "../../dist/environments/remote/ors/index.js";
@@ -16,6 +14,7 @@ import { playKilled } from "./environments/killed.mjs";
 import { verifyMcp } from "./environments/mcp.mjs";
 import { compared, play } from "./environments/play.mjs";
 import { addUp, call, guess, observations, openBoxes, servePolicy } from "./environments/policy.mjs";
+import { playWithPythonClients } from "./environments/python-clients.mjs";
 import { allClosed, here, makeScaffold, pythonServers, runClient } from "./environments/python-servers.mjs";
 import { verifyNewestOpenEnv } from "./environments/openenv-newest.mjs";
 import { verifyOfficialMcp } from "./environments/mcp-official.mjs";
@@ -148,31 +147,9 @@ export async function verifyEnvironments({ full = false } = {}) {
         await policy.close();
       }
     }
-    await report.check("the bookshop on a server of ours, played by openenv-core's Python clients", async () => {
-      const server = await serveEnvironment({ env: "bookshop", listen: "127.0.0.1:0", variables: {} });
-      try {
-        const client = (/** @type {readonly string[]} */ ...given) =>
-          runClient(python, given.map(String), { cwd: here, home });
-        const figures = /** @type {{ episodes: number, tools: number, call_ms: number }} */ (
-          JSON.parse(await client("openenv_client.py", server.url, "16", "500"))
-        );
-        const { opened, closed } = server.sessions();
-        await delay(100);
-        if (opened !== server.sessions().closed) throw new Error(`${opened - closed} sessions are open`);
-        const theirs = await client(
-          "openenv_cost.py",
-          `http://127.0.0.1:${boxesPort}`,
-          `http://127.0.0.1:${guessPort}`,
-          "500",
-        );
-        const [mcp = NaN, typed = NaN] = theirs.trim().split("\n").map(Number);
-        return (
-          `${figures.episodes} episodes, ${figures.tools} tools; a call takes ${figures.call_ms.toFixed(2)} ms, on openenv-core's own server ` +
-          `${mcp.toFixed(2)} ms as an MCP tool and ${typed.toFixed(2)} ms as a typed action`
-        );
-      } finally {
-        await server.close();
-      }
+    await report.check("the bookshop on a server of ours, played by openenv-core's Python clients", () => {
+      const client = (/** @type {readonly string[]} */ ...given) => runClient(python, given, { cwd: here, home });
+      return playWithPythonClients(client, [boxesPort, guessPort]);
     });
   } finally {
     await Promise.all(servers.map((server) => server.kill()));

@@ -173,9 +173,16 @@ describe("openForeignFile()", () => {
       logprobs: sampled.map(() => -1),
     });
     const trajectory = {
-      ...{ schema_version: "ATIF-v1.7", session_id: "s", agent: { name: "a", version: "1", model_name: "m" } },
+      ...{ schema_version: "ATIF-v1.8", session_id: "s", agent: { name: "a", version: "1", model_name: "m" } },
       steps: [
-        { step_id: 1, source: "user", message: "Hi" },
+        // Audio came with 1.8.
+        {
+          ...{ step_id: 1, source: "user" },
+          message: [
+            { type: "text", text: "Hi" },
+            { type: "audio", source: { media_type: "audio/wav", path: "hi.wav" } },
+          ],
+        },
         {
           ...{
             step_id: 2,
@@ -191,7 +198,7 @@ describe("openForeignFile()", () => {
     const [episode] = await readAll(await fileOf("trajectory.json", JSON.stringify(trajectory, null, 2)));
     expect(episode).toMatchObject({ id: "s", model: "m", reward: null, agentCost: null });
     expect(episode!.messages!.map(({ role, content, name }) => `${role} ${name} ${content}`)).toEqual([
-      "user null Hi", "assistant null ", "tool f ok", "assistant null bye",
+      "user null Hi\n[audio]", "assistant null ", "tool f ok", "assistant null bye",
     ]); // prettier-ignore
     expect(episode!.branches!.map(({ tokens, lossMask }) => [[...tokens], [...lossMask!]])).toEqual([[[1, 2, 3, 4, 5], [0, 0, 1, 0, 1]]]); // prettier-ignore
   });

@@ -3,13 +3,13 @@
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 
-import { auditEnvironment, serveEnvironment } from "../../../dist/index.js";
+import { auditEnvironment } from "../../../dist/index.js";
 import { makeEnvironment, versionOf } from "../python.mjs";
 import { freePorts } from "../servers.mjs";
 import { compared, play } from "./play.mjs";
 import { call, guess, observations, openBoxes, servePolicy } from "./policy.mjs";
+import { playWithPythonClients } from "./python-clients.mjs";
 import { allClosed, here, makeScaffold, pythonServers, runClient } from "./python-servers.mjs";
 
 /** @import { createReport } from "../report.mjs" */
@@ -107,31 +107,9 @@ export async function verifyNewestOpenEnv(report) {
       if (found === undefined) throw new Error("doctor environment does not say so");
       return `16 failed with remote-unrewarded, 16 completed with ?unrewarded=zero; doctor environment: ${found.check}`;
     });
-    await report.check(`the bookshop on a server of ours, played by ${title}'s Python clients`, async () => {
-      const server = await serveEnvironment({ env: "bookshop", listen: "127.0.0.1:0", variables: {} });
-      try {
-        const client = (/** @type {readonly string[]} */ ...given) =>
-          runClient(python, given.map(String), { cwd: here, home });
-        const figures = /** @type {{ episodes: number, tools: number, call_ms: number }} */ (
-          JSON.parse(await client("openenv_client.py", server.url, "16", "500"))
-        );
-        await delay(100);
-        const { opened, closed } = server.sessions();
-        if (opened !== closed) throw new Error(`${opened - closed} sessions are open`);
-        const theirs = await client(
-          "openenv_cost.py",
-          `http://127.0.0.1:${boxesPort}`,
-          `http://127.0.0.1:${guessPort}`,
-          "500",
-        );
-        const [mcp = NaN, typed = NaN] = theirs.trim().split("\n").map(Number);
-        return (
-          `${figures.episodes} episodes, ${figures.tools} tools; a call takes ${figures.call_ms.toFixed(2)} ms, on its own server ` +
-          `${mcp.toFixed(2)} ms as an MCP tool and ${typed.toFixed(2)} ms as a typed action`
-        );
-      } finally {
-        await server.close();
-      }
+    await report.check(`the bookshop on a server of ours, played by ${title}'s Python clients`, () => {
+      const client = (/** @type {readonly string[]} */ ...given) => runClient(python, given, { cwd: here, home });
+      return playWithPythonClients(client, [boxesPort, guessPort]);
     });
   } finally {
     await Promise.all(servers.map((server) => server.kill()));
