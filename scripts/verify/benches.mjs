@@ -53,7 +53,7 @@ const brief = {
   "turn-growth": ["1"],
   "verify-learning": "`npm run verify -- learning` is its own check",
   viewer: "`npm run verify -- viewer` installs the browser that it needs",
-  workers: ["2", "2"],
+  workers: ["2", "12"],
 };
 
 /** @returns {Promise<number>} An exit code. */
