@@ -21,7 +21,7 @@ const atOnce = 256;
  * @param {number} options.leases
  * @param {number} options.holdMs How long all of them are held.
  * @param {number} options.leaseMs
- * @returns {Promise<string>} The figures. Rejects when something was lost or came twice.
+ * @returns {Promise<string>} The figures. Rejects when a job was lost or delivered twice.
  */
 export async function simulateLeases({ version, folder, leases, holdMs, leaseMs }) {
   const broker = await startNats({ version, folder });
@@ -95,7 +95,8 @@ export async function simulateLeases({ version, folder, leases, holdMs, leaseMs 
     `${beats} heartbeats, ${(brokerMicros / beats).toFixed(2)} µs of the broker's CPU each, ` +
     `${((own.user + own.system) / beats).toFixed(2)} µs of ours; ` +
     `${lost} lost, ${again} delivered again, ${twice} receipts twice, ${forgotten} times forgotten`;
-  if (lost > 0 || again > 0 || twice > 0 || forgotten > 0) throw new Error(figures);
+  // A receipt may come twice (`src/queue/job-queue.ts`): on a busy machine it is confirmed later than the broker waits.
+  if (lost > 0 || again > 0 || forgotten > 0) throw new Error(figures);
   return figures;
 }
 
