@@ -19,6 +19,7 @@ import { turnPrompt } from "../../dist/trajectories/index.js";
 import { agendaUser } from "../../dist/users/index.js";
 import { root } from "../run-command.mjs";
 import { verifyApiAgents } from "./api-agents.mjs";
+import { installFrameworks } from "./gateway-frameworks.mjs";
 import { verifyFields } from "./gateway-fields.mjs";
 import { programPackages, verifyPrograms } from "./gateway-programs.mjs";
 import { verifyTester } from "./gateway-tester.mjs";
@@ -85,16 +86,20 @@ export async function verifyGateway({ full }) {
   const names = new Map();
   try {
     let task = 0;
-    const conversations = clients.flatMap((client) => ["whole", "streamed"].map((mode) => ({ client, mode })));
+    const libraries = clients.map(([name, program, ...more]) => {
+      const command = program.endsWith(".py") ? bin("python") : process.execPath;
+      return { name, command, program, more, folder };
+    });
+    /** @type {readonly import("./gateway-frameworks.mjs").Client[]} */
+    const all = [...libraries, ...(await installFrameworks())];
+    const conversations = all.flatMap((client) => ["whole", "streamed"].map((mode) => ({ client, mode })));
     // A task that is done with fewer calls is followed by another.
     for (const { client, mode } of conversations) {
       for (let tries = 1; ; tries++) {
-        const outcome = await playTask(
-          { client, mode, index: task++ },
-          { running, folder, python: bin("python"), names },
-        );
-        if (outcome.problems.length === 0 && outcome.calls < leastCalls && tries < mostTasks) continue;
-        if (outcome.calls < leastCalls) outcome.problems.push(`only ${outcome.calls} tools were called`);
+        const outcome = await playTask({ client, mode, index: task++ }, { running, names });
+        const least = client.leastCalls ?? leastCalls;
+        if (outcome.problems.length === 0 && outcome.calls < least && tries < mostTasks) continue;
+        if (outcome.calls < least) outcome.problems.push(`only ${outcome.calls} tools were called`);
         if (outcome.problems.length > 0) failed++;
         process.stdout.write(`${outcome.problems.length === 0 ? "ok    " : "FAILED"} ${outcome.line}\n`);
         for (const problem of outcome.problems) process.stdout.write(`         ${problem}\n`);
@@ -115,17 +120,20 @@ export async function verifyGateway({ full }) {
 }
 
 /**
- * @param {{ client: typeof clients[number], mode: string, index: number }} played
- * @param {{ running: import("../../dist/index.js").RunningGateway, folder: string, python: string, names: Map<string, string> }} parts
+ * @param {{ client: import("./gateway-frameworks.mjs").Client, mode: string, index: number }} played
+ * @param {{ running: import("../../dist/index.js").RunningGateway, names: Map<string, string> }} parts
  */
-async function playTask({ client: [name, program, ...more], mode, index }, { running, folder, python, names }) {
+async function playTask({ client, mode, index }, { running, names }) {
+  const { name, command, program, more, folder } = client;
   const world = await openWorld(index);
   const { id, key } = await running.open({ task: `${name}, ${mode}, ${index}` });
   names.set(id, `${name}, ${mode}`);
   const started = Date.now();
-  const command = program.endsWith(".py") ? python : process.execPath;
-  const parameters = [join(folder, program), world.url, mode, ...more];
-  const run = await runClient(command, parameters, { folder, key, url: running.url });
+  const run = await runClient(command, [join(folder, program), world.url, mode, ...more], {
+    folder,
+    key,
+    url: running.url,
+  });
   const { reward, calls } = await world.close();
   await running.reward(id, { reward, metrics: {}, log: "", info: new Map() });
   const counters = running.sessions.find((one) => one.id === id)?.counters;

@@ -14,9 +14,9 @@ const accepted = ["22", "24"];
 
 /** @returns {Promise<number>} An exit code. */
 export async function verifyNode() {
-  const failures = await refusals(install(refused));
+  const failures = await refusals(installNode(refused));
   for (const release of accepted) {
-    const node = install(release);
+    const node = installNode(release);
     process.stdout.write(`\nnpm test on Node ${versionOf(node)}\n`);
     const path = `${dirname(node)}${delimiter}${process.env["PATH"] ?? ""}`;
     // Processes that tests start are of the same Node, because they start their own.
@@ -50,7 +50,7 @@ async function refusals(node) {
  *
  * @param {string} release
  */
-function install(release) {
+export function installNode(release) {
   const folder = join(root, "build", "verify", `node-${release}`);
   const program = join(folder, "node_modules", "node", "bin", process.platform === "win32" ? "node.exe" : "node");
   if (existsSync(program)) return program;

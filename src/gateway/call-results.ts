@@ -37,6 +37,26 @@ export function inCallOrder(messages: readonly Message[]): readonly Message[] {
   return ordered;
 }
 
+/**
+ * A client may show several steps of the assistant as one, as though their calls had been made at once (Mastra does for steps without a text).
+ * The conversation with the message at `at` taken apart: its text with the first `count` calls and their results, and then the other calls.
+ * `messages`: resolved. `null`: that message is no such one.
+ */
+export function takenApart(messages: readonly Message[], at: number, count: number): readonly Message[] | null {
+  const message = messages[at];
+  if (message?.role !== "assistant" || message.toolCalls.length <= count) return null;
+  const results = messages.slice(at + 1, at + 1 + count);
+  const isAnswered = results.every((one, place) => one.role === "tool" && one.callId === message.toolCalls[place]!.id);
+  if (results.length < count || !isAnswered) return null;
+  return [
+    ...messages.slice(0, at),
+    { ...message, toolCalls: message.toolCalls.slice(0, count) },
+    ...results,
+    { ...message, content: "", reasoning: null, toolCalls: message.toolCalls.slice(count) },
+    ...messages.slice(at + 1 + count),
+  ];
+}
+
 /** The calls of one message, and which of them are answered. */
 class Round {
   readonly calls: Calls;

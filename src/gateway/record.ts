@@ -19,7 +19,7 @@ import {
 } from "../core/index.ts";
 import { finish, type Steps } from "../lib/steps.ts";
 import { alignTurnRewards, completeTurnRewards, discardedTurns, turnSequence } from "../trajectories/index.ts";
-import { inCallOrder, withSampledIds } from "./call-results.ts";
+import { inCallOrder, takenApart, withSampledIds } from "./call-results.ts";
 import {
   type Continuation,
   conversationOf,
@@ -67,6 +67,8 @@ export type Prompt = {
 
 /** A text is taken for the summary that an earlier turn wrote when it is at least this long, in characters. */
 const shortestSummary = 80;
+/** Of taking answers of a request apart: each looks through the whole conversation. */
+const mostTries = 64;
 /** The latest turns, one of which may have written it: each is looked for in the whole request. */
 const summaryTurns = 64;
 
@@ -145,11 +147,24 @@ export class SessionRecord implements SampledItems {
     sent: readonly Message[],
     tools: ToolSet,
   ): Steps<Omit<Continuation, "sampled"> & Record<"messages" | "rendered", readonly Message[]>> {
-    const ordered = inCallOrder(sent);
-    const { sampled, ...place } = yield* this.#history.find(ordered, tools);
+    const [ordered, { sampled, ...place }] = yield* this.#findApart(inCallOrder(sent), tools);
     const calls = new Map([...sampled].map(([at, { action }]) => [at, action.toolCalls]));
     const messages = withSampledIds(ordered, calls);
     return { ...place, messages, rendered: messages.map((message, at) => sampled.get(at)?.answer ?? message) };
+  }
+
+  /** What of a conversation is known, where steps that its client shows as one are taken apart as far as they are known so. */
+  *#findApart(ordered: readonly Message[], tools: ToolSet): Steps<readonly [readonly Message[], Continuation]> {
+    let messages = ordered;
+    let place = yield* this.#history.find(messages, tools);
+    for (let count = 1, tries = 0; tries < mostTries; tries++) {
+      const parts = takenApart(messages, place.known, count);
+      if (parts === null) break;
+      const found = yield* this.#history.find(parts, tools);
+      if (found.known <= place.known) count++;
+      else [messages, place, count] = [parts, found, 1];
+    }
+    return [messages, place];
   }
 
   /** Tokens of the prompt that this request would have. */

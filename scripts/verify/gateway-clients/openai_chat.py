@@ -1,22 +1,12 @@
 """openai for Python: Chat Completions."""
 
 import json
-import os
-import sys
-import urllib.request
 
 from openai import OpenAI
 
-address, streamed = sys.argv[1], sys.argv[2] == "streamed"
-client = OpenAI(base_url=os.environ["TRAINABLE_AGENTS_BASE_URL"], api_key=os.environ["TRAINABLE_AGENTS_SESSION"])
+from world import api_key, base_url, begun, call_tool, converse, streamed
 
-
-def post(path: str, body: object) -> dict:
-    with urllib.request.urlopen(address + path, json.dumps(body).encode()) as answer:
-        return json.load(answer)
-
-
-begun = post("/start", {})
+client = OpenAI(base_url=base_url, api_key=api_key)
 messages: list = [{"role": "system", "content": begun["guidelines"]}]
 tools = [{"type": "function", "function": tool} for tool in begun["tools"]]
 
@@ -28,8 +18,7 @@ def sample() -> dict:
         return stream.get_final_completion().choices[0].message.model_dump(exclude={"parsed"})
 
 
-heard = begun["utterance"]
-while heard is not None:
+def turn(heard: str) -> str:
     messages.append({"role": "user", "content": heard})
     while True:
         message = sample()
@@ -42,8 +31,10 @@ while heard is not None:
             ]
         messages.append(kept)
         if not calls:
-            break
+            return message["content"] or ""
         for call in calls:
-            made = {"name": call["function"]["name"], "arguments": json.loads(call["function"]["arguments"])}
-            messages.append({"role": "tool", "tool_call_id": call["id"], "content": post("/call", made)["text"]})
-    heard = post("/say", {"text": messages[-1]["content"] or ""})["text"]
+            result = call_tool(call["function"]["name"], json.loads(call["function"]["arguments"]))
+            messages.append({"role": "tool", "tool_call_id": call["id"], "content": result})
+
+
+converse(turn)
