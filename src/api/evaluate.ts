@@ -205,7 +205,7 @@ async function orderTasks(
 function taskIndex(id: string, taskset: Taskset): number {
   const { environment, split, size } = taskset;
   // Ids end in the index; comparing each of thousands of ids would make all tasks.
-  const index = Number(/^\d+$/.test(id) ? id : (/(\d+)$/.exec(id)?.[1] ?? NaN));
+  const index = Number(/^\d+$/.test(id) ? id : (/(?<!\d)(\d+)$/.exec(id)?.[1] ?? NaN));
   if (Number.isInteger(index) && index < size && (/^\d+$/.test(id) || taskset.task(index).id === id)) return index;
   throw new ConfigurationError(
     `Cannot find task "${id}" in ${environment} (${split}): it has tasks 0 to ${size - 1}, and ids like "${taskset.task(0).id}"; correct --task-ids.`,

@@ -176,7 +176,7 @@ async function placeOfSyntaxError(first: string): Promise<string | null> {
     const source = readFileSync(file, "utf8");
     const place = placeOfParser(parseProblem(source, file));
     if (place !== null) return place;
-    for (const [, specifier = ""] of source.matchAll(/\b(?:from|import)\s*\(?\s*["'](\.[^"']*\.[cm]?[jt]s)["']/g)) {
+    for (const [, specifier = ""] of source.matchAll(/\b(?:from|import)\s*(?:\(\s*)?["'](\.[^"']*\.[cm]?[jt]s)["']/g)) {
       const imported = resolve(dirname(file), specifier);
       if (existsSync(imported) && !files.includes(imported)) files.push(imported);
     }
@@ -189,7 +189,7 @@ const ownFiles = new URL("..", import.meta.url).href;
 /** The first frame that is none of ours, of whatever copy of this package. */
 function placeOfFrame(error: unknown): string | null {
   const stack = isRecord(error) && typeof error["stack"] === "string" ? error["stack"] : "";
-  for (const [, url = "", place = ""] of stack.matchAll(/(file:\/\/[^\s()]+?)((?::\d+){2})\)?$/gm)) {
+  for (const [, url = "", place = ""] of stack.matchAll(/(?<![^\s(])(file:\/\/[^\s()]+?)((?::\d+){2})\)?$/gm)) {
     if (!url.startsWith(ownFiles) && !url.includes("/trainable-agents/dist/")) return `${fileURLToPath(url)}${place}`;
   }
   return null;

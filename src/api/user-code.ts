@@ -159,7 +159,9 @@ function onStray(error: unknown): void {
 
 /** Addresses of the frames in files, the innermost first, each with line and column. */
 function framesOf(error: unknown): readonly string[] {
-  return [...stackOf(error).matchAll(/(file:\/\/\S+:\d+:\d+)\)?$/gm)].map(([, frame = ""]) => frame);
+  return [...stackOf(error).matchAll(/(?<![^\s(])(file:\/\/(?:[^\s(]|\((?!file:))+:\d+:\d+)\)?$/gm)].map(
+    ([, frame = ""]) => frame,
+  );
 }
 
 function stackOf(error: unknown): string {

@@ -78,5 +78,7 @@ export function answeredJson(answer: string, notes: readonly string[] = []): unk
 }
 
 function unfenced(text: string): string {
-  return /^```(?:json)?\s*\n([^]*?)\n?```$/.exec(text)?.[1] ?? text;
+  const [opening = null] = /^```(?:json)?\s*\n/.exec(text) ?? [];
+  if (opening === null || !text.endsWith("```")) return text;
+  return text.slice(opening.length, -3).replace(/\n$/, "");
 }

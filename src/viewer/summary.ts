@@ -114,12 +114,15 @@ export function taskRows(rows: readonly Row[]): TaskRow[] {
 /** What a grader said, sentence by sentence, without what differs from task to task: names in quotes, ids, numbers, what is listed. */
 export function phrasesOf(log: string): readonly string[] {
   const phrases = log.split(/(?<=[.!?])\s+|\n+/).map((sentence) =>
-    sentence
-      .replaceAll(/"[^"]*"/g, "…")
-      .replaceAll(/[#$]?\w*\d[\w.:%-]*/g, "…")
-      .replace(/: .*….*$/, ": …")
+    withoutList(sentence.replaceAll(/"[^"]*"/g, "…").replaceAll(/(?:[#$]|(?<!\w))\w*\d[\w.:%-]*/g, "…"))
       .replace(/….?$/, "…")
       .trim(),
   );
   return [...new Set(phrases.filter((phrase) => phrase !== "" && phrase !== "…"))];
+}
+
+/** A sentence up to its first colon where something that differs is listed after it. */
+function withoutList(sentence: string): string {
+  const colon = sentence.indexOf(": ");
+  return colon === -1 || !sentence.includes("…", colon + 2) ? sentence : `${sentence.slice(0, colon)}: …`;
 }
