@@ -11,6 +11,7 @@ import { Worker } from "node:worker_threads";
 import { messageOf } from "../core/index.ts";
 
 import { cell, labelStart, memorySize, type WatchSetup } from "./watch-memory.ts";
+import { visible } from "../lib/visible-text.ts";
 
 /** Of a process that code of a user's module has blocked or ended: finished episodes are kept and can be resumed. */
 export const stuckExitCode = 70;
@@ -180,7 +181,7 @@ function shownPlace(frame: string): string {
 /** At once: the process may be about to end. */
 function say(text: string): void {
   try {
-    writeSync(2, `\n${watch?.redact(text) ?? text}\n`);
+    writeSync(2, `\n${visible(watch?.redact(text) ?? text)}\n`);
   } catch {
     // Nobody reads.
   }
