@@ -23,6 +23,11 @@ export function visibleJson(json: string): string {
   );
 }
 
+/** With the replacement character for half a character: the text as an address or a page can hold it. */
+export function wellFormed(text: string): string {
+  return text.replaceAll(/\p{Cs}/gu, "\ufffd");
+}
+
 function escaped(character: string): string {
   const code = character.codePointAt(0)!;
   if (code <= 0xff) return `\\x${code.toString(16).padStart(2, "0")}`;

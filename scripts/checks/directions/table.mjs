@@ -203,7 +203,7 @@ export const modules = {
     ],
     isInternal: true,
   },
-  "viewer/wire": { imports: ["core", "statistics", "trajectories"], browser: true, isInternal: true },
+  "viewer/wire": { imports: ["core", "lib", "statistics", "trajectories"], browser: true, isInternal: true },
 
   testing: {
     imports: ["core", "lib", "python-semantics", "http"],

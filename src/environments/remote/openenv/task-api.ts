@@ -4,6 +4,7 @@
 import { fromPlain } from "../../../python-semantics/json/plain.ts";
 import type { JsonValue } from "../../../python-semantics/json/value.ts";
 import { asCount, asList, asObject, asText, fieldOf, remoteFault, type RemoteHttp } from "../index.ts";
+import { wellFormed } from "../../../lib/visible-text.ts";
 
 const where = "an answer of the OpenEnv server's Task API";
 
@@ -23,7 +24,7 @@ export async function servedTasks(
     options.environment,
   );
   if (environment === null) return null;
-  const path = `/${encodeURIComponent(environment)}`;
+  const path = `/${encodeURIComponent(wellFormed(environment))}`;
   const splits = asList.read((await http.jsonIfServed({ method: "GET", path: `${path}/splits`, headers })) ?? null);
   if (splits === undefined) return null;
   const sizes: Record<string, number> = {};

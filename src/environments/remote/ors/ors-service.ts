@@ -33,6 +33,7 @@ import {
   WorldRewards,
 } from "../index.ts";
 import { callTool, openSession } from "./streams.ts";
+import { wellFormed } from "../../../lib/visible-text.ts";
 
 export type OrsOptions = {
   /** `http://` or `https://`, of the server, without the name of an environment. */
@@ -78,7 +79,7 @@ export async function orsService(options: OrsOptions): Promise<RemoteService> {
   try {
     const served = await listOf(http, "/list_environments", headers);
     const environment = chooseEnvironment(served, options.environment);
-    const path = `/${encodeURIComponent(environment)}`;
+    const path = `/${encodeURIComponent(wellFormed(environment))}`;
     const splits = (await listOf(http, `${path}/splits`, headers)).map((split) =>
       fieldOf(split instanceof Map ? split : new Map([["name", split]]), "name", asText, where),
     );
