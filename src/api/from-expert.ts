@@ -3,7 +3,7 @@
 
 import { createHash } from "node:crypto";
 import { existsSync, statSync } from "node:fs";
-import { readFile, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { makeFolder } from "../system/make-folder.ts";
 import { z } from "zod";
@@ -32,6 +32,7 @@ import { dumpJson, fromPlain } from "../python-semantics/json/index.ts";
 import { runChatEpisode } from "../rollout/index.ts";
 import { readEpisodes } from "../store/index.ts";
 import { importDefault } from "./load-environment.ts";
+import { readRegular } from "../system/regular-file.ts";
 
 /** What an expert sees before an action. */
 export type ExpertView = {
@@ -163,7 +164,7 @@ const planSchema = z.object({ tokens: z.int().min(1) });
 
 /** The number of tokens that an interrupted cloning was planned with; `null` if none was planned. */
 async function readPlan(stateFolder: string): Promise<number | null> {
-  const text = await readFile(join(stateFolder, planFile), "utf8").catch(() => null);
+  const text = await readRegular(join(stateFolder, planFile), "utf8").catch(() => null);
   return text === null ? null : (planSchema.safeParse(jsonOf(text)).data?.tokens ?? null);
 }
 

@@ -26,6 +26,7 @@ import { defaultRemote, findRemote, type RemoteSettings, remoteSchemes } from ".
 import type { GivenParts, Surroundings } from "./surroundings.ts";
 import { startWatch, watchedSource, type WatchLimits } from "./user-code.ts";
 import { meant, suggestion } from "../lib/nearest.ts";
+import { requireRegularSync } from "../system/regular-file.ts";
 
 /** Of each split; others are checked when they are taken. */
 const checkedTasks = 100;
@@ -348,6 +349,7 @@ export async function importDefault(
       `Cannot load ${options.what} "${name}": there is no file "${file}"; correct ${options.flag}.`,
     );
   }
+  requireRegularSync(file);
   await hookModules();
   return guarded(name, { ...options, file }, async () => {
     const module = (await import(pathToFileURL(file).href)) as { readonly default?: unknown };

@@ -11,6 +11,7 @@ import { type CliContext, exitCodes, type RunCommand } from "./cli-context.ts";
 import { coloursFor, oneMessage, terminalOutput } from "./display/terminal-text.ts";
 import { withTodaysNames } from "./flags.ts";
 import { remedyFor, suggestion } from "../lib/nearest.ts";
+import { SpecialFileError } from "../system/regular-file.ts";
 
 /** Each command by name, in the order of the help. Loaded when it is named: together they import the whole package. */
 const commands: Readonly<Record<string, () => Promise<(run: RunCommand) => Command>>> = {
@@ -187,6 +188,10 @@ async function report(error: unknown, { program, argv, context }: Failed): Promi
   }
   if (error instanceof ConfigurationError) {
     say(error.message);
+    return exitCodes.usage;
+  }
+  if (error instanceof SpecialFileError) {
+    say(`Cannot read "${error.path}": ${error.message}; name a file, or write what it gives into one.`);
     return exitCodes.usage;
   }
   const isCancelled = error instanceof AttributedError && error.failure.code === "cancelled";
