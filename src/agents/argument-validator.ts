@@ -68,9 +68,14 @@ export function findViolation(tool: Tool, toolArguments: JsonObject): ArgumentVi
   }
 }
 
-/** One sentence for each tool whose schema cannot be used; its arguments are then not checked. */
+/** One sentence for each tool whose arguments are not checked, or not against all patterns of its schema. */
 export function schemaWarnings(tools: readonly Tool[]): string[] {
   return tools.flatMap((tool) => compiledOf(tool).warning ?? []);
+}
+
+/** Those of tools whose schema cannot be used at all. */
+export function unusableSchemas(tools: readonly Tool[]): string[] {
+  return schemaWarnings(tools.filter((tool) => compiledOf(tool).validate === null));
 }
 
 function compiledOf(tool: Tool): Compiled {

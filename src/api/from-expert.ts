@@ -33,6 +33,7 @@ import { runChatEpisode } from "../rollout/index.ts";
 import { readEpisodes } from "../store/index.ts";
 import { importDefault } from "./load-environment.ts";
 import { readRegular } from "../system/regular-file.ts";
+import { anyNames } from "../lib/any-names.ts";
 
 /** What an expert sees before an action. */
 export type ExpertView = {
@@ -226,7 +227,7 @@ const actionSchema = z.union([
   z.string(),
   z.strictObject({
     say: z.string().optional(),
-    call: z.strictObject({ name: z.string().min(1), arguments: z.record(z.string(), z.unknown()) }).optional(),
+    call: z.strictObject({ name: z.string().min(1), arguments: anyNames(z.unknown()) }).optional(),
     learn: z.boolean().optional(),
   }),
 ]);

@@ -5,7 +5,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { relative, resolve, dirname } from "node:path";
 import { pathToFileURL, fileURLToPath } from "node:url";
 
-import { schemaWarnings } from "../agents/index.ts";
+import { unusableSchemas } from "../agents/index.ts";
 import {
   ConfigurationError,
   type EnvironmentSource,
@@ -135,14 +135,21 @@ function checkTasks(source: EnvironmentSource): void {
 /** A world that cannot be opened is a fault of its episodes, whose tools are then not known. */
 function checkTools(source: EnvironmentSource): void {
   const split = source.splits.find((name) => source.taskset(name).size > 0)!;
-  let tools: Parameters<typeof schemaWarnings>[0];
+  let tools: Parameters<typeof unusableSchemas>[0];
   try {
     tools = lookIntoEnvironment(checkedOpening(source), source.taskset(split).task(0), (world) => world.tools) ?? [];
   } catch {
     return;
   }
-  const [warning] = schemaWarnings(tools);
+  checkPrototypes();
+  const [warning] = unusableSchemas(tools);
   if (warning !== undefined) throw new TypeError(warning);
+}
+
+/** Throws for names that code of the user's has given to every object: what reads data would take them for data. */
+function checkPrototypes(): void {
+  for (const name in {}) throw new TypeError(`it adds "${name}" to Object.prototype, so that all objects have it`);
+  for (const name in []) throw new TypeError(`it adds "${name}" to Array.prototype, so that all lists have it`);
 }
 
 /** Modules that are looked at, the one that is named included. */
@@ -353,6 +360,7 @@ export async function importDefault(
   await hookModules();
   return guarded(name, { ...options, file }, async () => {
     const module = (await import(pathToFileURL(file).href)) as { readonly default?: unknown };
+    checkPrototypes();
     return module.default;
   });
 }

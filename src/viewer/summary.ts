@@ -2,6 +2,7 @@
 
 import { isSuccess, rateInterval } from "../statistics/index.ts";
 import type { Course, Reason, Row, Summary, TaskRow } from "./wire/index.ts";
+import { addCount } from "../lib/counts.ts";
 
 /** Parts of a course, and episodes of each at least: fewer jump about. */
 const courseParts = 60;
@@ -14,7 +15,7 @@ export function summaryOf(rows: readonly Row[]): Counted {
   const outcomes: Record<string, number> = {};
   let [graded, passed, rewards] = [0, 0, 0];
   for (const { outcome, reward } of rows) {
-    outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
+    addCount(outcomes, outcome);
     if (reward === null) continue;
     graded++;
     rewards += reward;

@@ -21,7 +21,7 @@
 /** @type {Readonly<Record<string, Module>>} */
 export const modules = {
   // Domain-free helpers, one function per file: a public entry would only be a list of them.
-  lib: { imports: [], browser: true, open: true, isInternal: true },
+  lib: { imports: [], packages: { zod: "lib/any-names.ts" }, browser: true, open: true, isInternal: true },
   // The same of Node: folders, streams, decoders.
   system: { imports: ["lib"], open: true, isInternal: true },
   // Python's values, text and JSON, where ours must match byte for byte.

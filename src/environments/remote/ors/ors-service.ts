@@ -34,6 +34,7 @@ import {
 } from "../index.ts";
 import { callTool, openSession } from "./streams.ts";
 import { wellFormed } from "../../../lib/visible-text.ts";
+import { setOwn } from "../../../lib/counts.ts";
 
 export type OrsOptions = {
   /** `http://` or `https://`, of the server, without the name of an environment. */
@@ -86,7 +87,7 @@ export async function orsService(options: OrsOptions): Promise<RemoteService> {
     const sizes: Record<string, number> = {};
     for (const split of splits) {
       const request = { method: "POST", path: `${path}/num_tasks`, body: fromPlain({ split }), headers } as const;
-      sizes[split] = fieldOf(asRecord(await http.json(request)), "num_tasks", asCount, where);
+      setOwn(sizes, split, fieldOf(asRecord(await http.json(request)), "num_tasks", asCount, where));
     }
     const name = `ors/${environment}`;
     const world = {
