@@ -115,3 +115,36 @@ test("findViolation() never throws, whatever the schema and the arguments", () =
     { seed: 2, numRuns: 300 },
   );
 });
+
+test.each([
+  "^(a+)+$",
+  "^(a|a)*$",
+  "^(a|aa)+$",
+  "(.*a){20}b",
+  "^([a-z]+\\.?)+@x$",
+  "^(?=(a+)+b)a*$",
+  "^(?:a?){28}a{28}b$",
+])("a pattern of a schema takes linear time: %s", (pattern) => {
+  const tool = toolWith({ properties: { a: { type: "string", pattern } } });
+  expect(schemaWarnings([tool])).toEqual([]);
+  for (const length of [28, 5000]) {
+    const start = performance.now();
+    expect(findViolation(tool, object(`{"a": "${"a".repeat(length)}!"}`))?.detail).toContain("must match pattern");
+    expect(performance.now() - start).toBeLessThan(500);
+  }
+});
+
+test("a pattern of keys takes linear time", () => {
+  const tool = toolWith({ patternProperties: { "^(a+)+$": { type: "integer" } }, additionalProperties: false });
+  expect(findViolation(tool, object(`{"${"a".repeat(40)}!": 1}`))?.detail).toContain("is not a parameter");
+  expect(findViolation(tool, object(`{"${"a".repeat(40)}": "x"}`))?.detail).toContain("must be of type integer");
+});
+
+test("a pattern that refers to a group counts as matched, and is named; the rest of the schema is checked", () => {
+  const tool = toolWith({ properties: { a: { type: "string", pattern: "^(a+)+\\1$" }, b: { type: "integer" } } });
+  expect(schemaWarnings([tool])).toEqual([
+    'A pattern of the arguments of tool "f" cannot be checked in bounded time and counts as matched: "^(a+)+\\\\1$" (it refers to a group).',
+  ]);
+  expect(findViolation(tool, object(`{"a": "${"a".repeat(40)}!"}`))).toBe(null);
+  expect(findViolation(tool, object('{"b": "x"}'))?.detail).toBe('"b" must be of type integer');
+});

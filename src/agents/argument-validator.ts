@@ -6,6 +6,8 @@ import { Ajv, type AnySchemaObject, type ErrorObject, type ValidateFunction } fr
 import { Ajv2020 } from "ajv/dist/2020.js";
 
 import { type Tool, toolParameters } from "../core/index.ts";
+import { linearPattern } from "../lib/linear-pattern.ts";
+import { UnreadPatternError } from "../lib/parse-pattern.ts";
 import { JsonFloat, type JsonObject, type JsonValue } from "../python-semantics/json/index.ts";
 
 export type ArgumentViolation = {
@@ -27,6 +29,28 @@ const options = {
   logger: false,
 } as const;
 
+/** Patterns of the schema that is being compiled which cannot be checked, with the reason. */
+let uncheckedPatterns = new Map<string, string>();
+
+/**
+ * Stands in for `RegExp` in the library. A schema may come from a remote server and the text from a model, so a pattern takes linear time
+ * whatever it says: one that cannot be decided so counts as matched, and so does a text that would take too long.
+ */
+function checkedPattern(
+  source: string,
+  flags: string,
+): { readonly test: (text: string) => boolean; readonly toString: () => string } {
+  const toString = (): string => `/${source}/${flags}`;
+  try {
+    const pattern = linearPattern(source, flags === "u" ? "u" : "");
+    return { test: (text) => pattern.test(text) ?? true, toString };
+  } catch (error) {
+    if (!(error instanceof UnreadPatternError)) throw error;
+    uncheckedPatterns.set(source, error.message);
+    return { test: () => true, toString };
+  }
+}
+
 /** Tools are shared by all episodes of an environment, so each schema is compiled once. */
 const compiledTools = new WeakMap<Tool, Compiled>();
 
@@ -44,9 +68,14 @@ export function findViolation(tool: Tool, toolArguments: JsonObject): ArgumentVi
   }
 }
 
-/** One sentence for each tool whose schema cannot be used; its arguments are then not checked. */
+/** One sentence for each tool whose arguments are not checked, or not against all patterns of its schema. */
 export function schemaWarnings(tools: readonly Tool[]): string[] {
   return tools.flatMap((tool) => compiledOf(tool).warning ?? []);
+}
+
+/** Those of tools whose schema cannot be used at all. */
+export function unusableSchemas(tools: readonly Tool[]): string[] {
+  return schemaWarnings(tools.filter((tool) => compiledOf(tool).validate === null));
 }
 
 function compiledOf(tool: Tool): Compiled {
@@ -73,17 +102,26 @@ function compile(tool: Tool): Compiled {
   let problem: unknown;
   // Patterns written for other languages are often not valid with Unicode semantics.
   for (const unicodeRegExp of [true, false]) {
+    uncheckedPatterns = new Map();
     try {
       const library = libraryFor(isRecent, unicodeRegExp);
       const validate = library.compile(schema);
       // The library would keep every schema it has seen, those of thousands of short-lived environments included.
       library.removeSchema(schema);
-      return { validate, warning: null };
+      return { validate, warning: patternWarning(tool) };
     } catch (error) {
       problem ??= error;
     }
   }
   return warn(problem instanceof Error ? problem.message : String(problem));
+}
+
+/** About the patterns of the tool that was just compiled; `null`: all are checked. */
+function patternWarning(tool: Tool): string | null {
+  if (uncheckedPatterns.size === 0) return null;
+  const named = Array.from(uncheckedPatterns, ([source, reason]) => `${JSON.stringify(source)} (${reason})`);
+  const are = named.length === 1 ? "A pattern" : "Patterns";
+  return `${are} of the arguments of tool "${tool.name}" cannot be checked in bounded time and ${named.length === 1 ? "counts" : "count"} as matched: ${named.join(", ")}.`;
 }
 
 const libraries = new Map<string, Ajv>();
@@ -93,7 +131,10 @@ function libraryFor(isRecent: boolean, unicodeRegExp: boolean): Ajv {
   const key = `${isRecent}/${unicodeRegExp}`;
   let library = libraries.get(key);
   if (library === undefined) {
-    library = new (isRecent ? Ajv2020 : Ajv)({ ...options, unicodeRegExp });
+    library = new (isRecent ? Ajv2020 : Ajv)({
+      ...{ ...options, unicodeRegExp },
+      code: { regExp: Object.assign(checkedPattern, { code: "checkedPattern" }) },
+    });
     libraries.set(key, library);
   }
   return library;

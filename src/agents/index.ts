@@ -1,7 +1,7 @@
 // Strategies: how a turn is prompted and read, and what is done about an action that is not right.
 
 export { agentFactory, type AgentFactoryOptions, strategyNames } from "./agent-factory.ts";
-export { findViolation, schemaWarnings } from "./argument-validator.ts";
+export { findViolation, schemaWarnings, unusableSchemas } from "./argument-validator.ts";
 export {
   createFewShot,
   type FewShotOptions,

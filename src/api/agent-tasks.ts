@@ -2,7 +2,6 @@
 // nothing can be called here; what a program is told of its task is its line.
 
 import { createHash } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import { basename } from "node:path";
 import { z } from "zod";
 import {
@@ -11,8 +10,11 @@ import {
   faultAt,
   type LocalEnvironmentSource,
   type Task,
+  messageOf,
 } from "../core/index.ts";
 import { createTaskset } from "../core/taskset.ts";
+import { systemCode } from "../lib/system-error.ts";
+import { readRegular } from "../system/regular-file.ts";
 
 type AgentTask = { readonly id: string; readonly line: string };
 
@@ -25,10 +27,9 @@ const taskSchema = z.looseObject({ id: z.union([z.string().min(1).max(200), z.in
 
 /** Throws a `ConfigurationError` that names file and line. */
 async function readAgentTasks(path: string): Promise<readonly AgentTask[]> {
-  const content = await readFile(path, "utf8").catch((cause: unknown) => {
-    throw new ConfigurationError(`Cannot read tasks from "${path}": there is no such file; correct --env.`, {
-      cause,
-    });
+  const content = await readRegular(path, "utf8").catch((cause: unknown) => {
+    const state = systemCode(cause) === "ENOENT" ? "there is no such file" : messageOf(cause);
+    throw new ConfigurationError(`Cannot read tasks from "${path}": ${state}; correct --env.`, { cause });
   });
   const tasks = content.split("\n").flatMap((line, index): AgentTask[] => {
     if (line.trim() === "") return [];

@@ -119,7 +119,7 @@ async function readContext(server: Access & { readonly url: string }): Promise<n
   try {
     const base = resolveAddress(
       { url, authorization },
-      { product: "server", defaultPort: 80, endpoints: /\/(generate|v1|inference)(\/.*)?$/ },
+      { product: "server", defaultPort: 80, endpoints: /\/(generate|v1|inference)(\/.*)?$/s },
     );
     const headers: Record<string, string> = apiKey === null ? {} : { authorization: `Bearer ${apiKey}` };
     const request = { base, method: "GET" as const, path: "/v1/models", headers, body: null };

@@ -9,6 +9,7 @@ import { ConfigurationError, messageOf } from "../core/index.ts";
 import type { RunTotals } from "../rollout/index.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import type { Surroundings } from "./surroundings.ts";
+import { requireRegularSync } from "../system/regular-file.ts";
 
 const price = z.strictObject({ input: z.number().min(0), output: z.number().min(0) });
 
@@ -28,6 +29,7 @@ export function pricesOf({ prices: file }: Pick<RolloutSettings, "prices">, cwd:
     'a JSON object like {"my-model": {"input": 0.5, "output": 1.5}} is needed, in US dollars per million tokens';
   let parsed: unknown;
   try {
+    requireRegularSync(resolve(cwd, file));
     parsed = JSON.parse(readFileSync(resolve(cwd, file), "utf8"));
   } catch (cause) {
     throw new ConfigurationError(`Cannot read prices from "${file}": ${messageOf(cause)}; ${shape}.`, { cause });

@@ -275,5 +275,8 @@ function refusal(address: string, error: AttributedError, product: string): Conf
 
 /** The state in a message of our grammar: what stands between the colon and the remedy. */
 function reasonOf(message: string): string {
-  return /: (.+?)(?:;|\.?$)/.exec(message)?.[1] ?? message;
+  const colon = message.indexOf(": ");
+  if (colon === -1) return message;
+  const [reason = ""] = message.slice(colon + 2).split(";", 1);
+  return reason.replace(/\.$/, "");
 }

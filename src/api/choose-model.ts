@@ -2,7 +2,7 @@
 // demonstration; and the end tokens that a folder names.
 
 import { existsSync } from "node:fs";
-import { readFile } from "node:fs/promises";
+
 import { resolve, join } from "node:path";
 
 import { defaultToolInstruction, toolInstructionEdit } from "../agents/index.ts";
@@ -14,6 +14,7 @@ import type { RolloutSettings } from "./rollout-settings.ts";
 import { readNamedFile } from "./surroundings.ts";
 import { jsonOf } from "../lib/text.ts";
 import { suggestion } from "../lib/nearest.ts";
+import { readRegular } from "../system/regular-file.ts";
 
 /** Empty when the folder names none. Throws a `ConfigurationError` for files that are not what they should be. */
 export async function readEndTokens(folder: string): Promise<readonly number[]> {
@@ -35,7 +36,7 @@ async function readFields(folder: string, name: string): Promise<Readonly<Record
   const path = join(folder, name);
   let text: string;
   try {
-    text = await readFile(path, "utf8");
+    text = await readRegular(path, "utf8");
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
     throw error;

@@ -2,7 +2,7 @@
 // read, each into its tasks with the rewards of their episodes.
 
 import { existsSync } from "node:fs";
-import { readFile, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
 import { z } from "zod";
 import { ConfigurationError, messageOf } from "../core/index.ts";
@@ -10,6 +10,7 @@ import { openForeignFile } from "../foreign/index.ts";
 import { type ComparedRun, type ComparedTask, compareTasks, type Comparison } from "../statistics/index.ts";
 import { openRunFolder, runFiles } from "../store/index.ts";
 import type { CallOptions } from "./options.ts";
+import { readRegular } from "../system/regular-file.ts";
 
 /** Options of {@link compareRuns}: the flags of the command `compare` in camelCase. */
 export type CompareRunsOptions = Pick<CallOptions, "cwd"> & {
@@ -115,7 +116,7 @@ const resultsFile = z.object({
 async function readScores(path: string, name: string): Promise<z.infer<typeof resultsFile>["scores"]> {
   let parsed: unknown;
   try {
-    parsed = JSON.parse(await readFile(path, "utf8"));
+    parsed = JSON.parse(await readRegular(path, "utf8"));
   } catch (cause) {
     throw new ConfigurationError(`Cannot read "${name}": ${messageOf(cause)}; name a run folder or results.json.`, {
       cause,

@@ -3,7 +3,7 @@
 // τ-bench or τ²-bench, whose rewards the environment confirms or does not.
 
 import { existsSync } from "node:fs";
-import { readFile, realpath, stat, writeFile } from "node:fs/promises";
+import { realpath, stat, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { createChatModel, createModelCaller } from "../chat-models/index.ts";
 import { ConfigurationError, type Taskset, useEnvironment, hasSplit } from "../core/index.ts";
@@ -44,6 +44,7 @@ import { rolloutFrom, type RolloutOptions, type RolloutResult } from "./rollout.
 import type { RunToResume } from "./run-to-resume.ts";
 import { readAccess } from "./secrets.ts";
 import { taskFactsOf } from "./fault-policy.ts";
+import { readRegular } from "../system/regular-file.ts";
 
 /**
  * Options of {@link evaluate}: the settings of the command `eval` by their flags' names in camelCase. `trials` is the size of a
@@ -205,7 +206,7 @@ async function orderTasks(
 function taskIndex(id: string, taskset: Taskset): number {
   const { environment, split, size } = taskset;
   // Ids end in the index; comparing each of thousands of ids would make all tasks.
-  const index = Number(/^\d+$/.test(id) ? id : (/(\d+)$/.exec(id)?.[1] ?? NaN));
+  const index = Number(/^\d+$/.test(id) ? id : (/(?<!\d)(\d+)$/.exec(id)?.[1] ?? NaN));
   if (Number.isInteger(index) && index < size && (/^\d+$/.test(id) || taskset.task(index).id === id)) return index;
   throw new ConfigurationError(
     `Cannot find task "${id}" in ${environment} (${split}): it has tasks 0 to ${size - 1}, and ids like "${taskset.task(0).id}"; correct --task-ids.`,
@@ -420,7 +421,7 @@ async function scoreFolder(
 }
 
 async function scoreFile(from: string, source: Source, scoring: Scoring): Promise<EvaluateResult> {
-  const all = readTauResults(await readFile(resolve(scoring.surroundings.cwd, from), "utf8"), from);
+  const all = readTauResults(await readRegular(resolve(scoring.surroundings.cwd, from), "utf8"), from);
   const runs = [...new Map(all.map((run) => [run.recording, run])).values()];
   tellRepeated({ source: from, repeated: all.length - runs.length, of: all.length, where: "others in it" }, scoring);
   const { environment, split, gradeFault } = await openSource(source, scoring);

@@ -3,7 +3,7 @@
 
 import { createHash } from "node:crypto";
 import { existsSync, statSync } from "node:fs";
-import { readFile, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { makeFolder } from "../system/make-folder.ts";
 import { z } from "zod";
@@ -32,6 +32,8 @@ import { dumpJson, fromPlain } from "../python-semantics/json/index.ts";
 import { runChatEpisode } from "../rollout/index.ts";
 import { readEpisodes } from "../store/index.ts";
 import { importDefault } from "./load-environment.ts";
+import { readRegular } from "../system/regular-file.ts";
+import { anyNames } from "../lib/any-names.ts";
 
 /** What an expert sees before an action. */
 export type ExpertView = {
@@ -163,7 +165,7 @@ const planSchema = z.object({ tokens: z.int().min(1) });
 
 /** The number of tokens that an interrupted cloning was planned with; `null` if none was planned. */
 async function readPlan(stateFolder: string): Promise<number | null> {
-  const text = await readFile(join(stateFolder, planFile), "utf8").catch(() => null);
+  const text = await readRegular(join(stateFolder, planFile), "utf8").catch(() => null);
   return text === null ? null : (planSchema.safeParse(jsonOf(text)).data?.tokens ?? null);
 }
 
@@ -225,7 +227,7 @@ const actionSchema = z.union([
   z.string(),
   z.strictObject({
     say: z.string().optional(),
-    call: z.strictObject({ name: z.string().min(1), arguments: z.record(z.string(), z.unknown()) }).optional(),
+    call: z.strictObject({ name: z.string().min(1), arguments: anyNames(z.unknown()) }).optional(),
     learn: z.boolean().optional(),
   }),
 ]);

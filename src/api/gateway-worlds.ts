@@ -5,6 +5,7 @@ import { EpisodeHost, type HostedEpisode, HostFullError, HostRequestError, McpFa
 import { type EnvironmentSource, lookIntoEnvironment, type Tool, type UserSource } from "../core/index.ts";
 import { GatewayError, type SessionWorlds } from "../gateway/index.ts";
 import { packageVersion } from "./surroundings.ts";
+import { requestAddress } from "../lib/address.ts";
 
 /** The settings that say which worlds sessions may have. */
 export const worldSettingNames = [
@@ -72,7 +73,9 @@ export function openWorlds(
       if (world === undefined) return null;
       // Whoever has a session's key is its agent.
       const isTrusted = false;
-      const request = { method, url: new URL(url, "http://gateway.invalid"), headers, body, isTrusted };
+      const address = requestAddress(url);
+      if (address === null) return { status: 404, headers: {}, body: "" };
+      const request = { method, url: address, headers, body, isTrusted };
       const answer = await world.face.handle(request);
       const text = answer.body === null ? "" : JSON.stringify(answer.body);
       const type = answer.body === null ? {} : { "content-type": "application/json" };

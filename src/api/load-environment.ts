@@ -5,7 +5,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { relative, resolve, dirname } from "node:path";
 import { pathToFileURL, fileURLToPath } from "node:url";
 
-import { schemaWarnings } from "../agents/index.ts";
+import { unusableSchemas } from "../agents/index.ts";
 import {
   ConfigurationError,
   type EnvironmentSource,
@@ -26,6 +26,7 @@ import { defaultRemote, findRemote, type RemoteSettings, remoteSchemes } from ".
 import type { GivenParts, Surroundings } from "./surroundings.ts";
 import { startWatch, watchedSource, type WatchLimits } from "./user-code.ts";
 import { meant, suggestion } from "../lib/nearest.ts";
+import { requireRegularSync } from "../system/regular-file.ts";
 
 /** Of each split; others are checked when they are taken. */
 const checkedTasks = 100;
@@ -134,14 +135,21 @@ function checkTasks(source: EnvironmentSource): void {
 /** A world that cannot be opened is a fault of its episodes, whose tools are then not known. */
 function checkTools(source: EnvironmentSource): void {
   const split = source.splits.find((name) => source.taskset(name).size > 0)!;
-  let tools: Parameters<typeof schemaWarnings>[0];
+  let tools: Parameters<typeof unusableSchemas>[0];
   try {
     tools = lookIntoEnvironment(checkedOpening(source), source.taskset(split).task(0), (world) => world.tools) ?? [];
   } catch {
     return;
   }
-  const [warning] = schemaWarnings(tools);
+  checkPrototypes();
+  const [warning] = unusableSchemas(tools);
   if (warning !== undefined) throw new TypeError(warning);
+}
+
+/** Throws for names that code of the user's has given to every object: what reads data would take them for data. */
+function checkPrototypes(): void {
+  for (const name in {}) throw new TypeError(`it adds "${name}" to Object.prototype, so that all objects have it`);
+  for (const name in []) throw new TypeError(`it adds "${name}" to Array.prototype, so that all lists have it`);
 }
 
 /** Modules that are looked at, the one that is named included. */
@@ -176,7 +184,7 @@ async function placeOfSyntaxError(first: string): Promise<string | null> {
     const source = readFileSync(file, "utf8");
     const place = placeOfParser(parseProblem(source, file));
     if (place !== null) return place;
-    for (const [, specifier = ""] of source.matchAll(/\b(?:from|import)\s*\(?\s*["'](\.[^"']*\.[cm]?[jt]s)["']/g)) {
+    for (const [, specifier = ""] of source.matchAll(/\b(?:from|import)\s*(?:\(\s*)?["'](\.[^"']*\.[cm]?[jt]s)["']/g)) {
       const imported = resolve(dirname(file), specifier);
       if (existsSync(imported) && !files.includes(imported)) files.push(imported);
     }
@@ -189,7 +197,7 @@ const ownFiles = new URL("..", import.meta.url).href;
 /** The first frame that is none of ours, of whatever copy of this package. */
 function placeOfFrame(error: unknown): string | null {
   const stack = isRecord(error) && typeof error["stack"] === "string" ? error["stack"] : "";
-  for (const [, url = "", place = ""] of stack.matchAll(/(file:\/\/[^\s()]+?)((?::\d+){2})\)?$/gm)) {
+  for (const [, url = "", place = ""] of stack.matchAll(/(?<![^\s(])(file:\/\/[^\s()]+?)((?::\d+){2})\)?$/gm)) {
     if (!url.startsWith(ownFiles) && !url.includes("/trainable-agents/dist/")) return `${fileURLToPath(url)}${place}`;
   }
   return null;
@@ -348,9 +356,11 @@ export async function importDefault(
       `Cannot load ${options.what} "${name}": there is no file "${file}"; correct ${options.flag}.`,
     );
   }
+  requireRegularSync(file);
   await hookModules();
   return guarded(name, { ...options, file }, async () => {
     const module = (await import(pathToFileURL(file).href)) as { readonly default?: unknown };
+    checkPrototypes();
     return module.default;
   });
 }

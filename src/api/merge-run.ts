@@ -28,7 +28,7 @@ export type MergeRunResult = MergedRun & {
  */
 export async function mergeRun({
   run,
-  out = `${run.replace(/[/\\]+$/, "")}-merged`,
+  out = `${run.replace(/(?<![/\\])[/\\]+$/, "")}-merged`,
   cwd = process.cwd(),
   signal,
 }: MergeRunOptions): Promise<MergeRunResult | null> {

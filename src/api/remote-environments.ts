@@ -1,13 +1,13 @@
 // Environments that run elsewhere, by the scheme of their address. A protocol's folder, and what it needs installed, is loaded
 // when its scheme is named.
 
-import { readFile } from "node:fs/promises";
 import { basename, dirname, extname, resolve } from "node:path";
 import { ConfigurationError, type EnvironmentSource } from "../core/index.ts";
 import type { RemoteSource } from "../environments/remote/index.ts";
 import type { RemoteContext } from "./remote-options.ts";
 import { packageVersion } from "./surroundings.ts";
 import { readAccess } from "./secrets.ts";
+import { readRegular } from "../system/regular-file.ts";
 
 /** The settings of remote environments. */
 export type RemoteSettings = Pick<
@@ -48,7 +48,7 @@ const loaders: Readonly<Record<string, RemoteLoader>> = {
 
 async function readTasks(file: string): Promise<string> {
   try {
-    return await readFile(file, "utf8");
+    return await readRegular(file, "utf8");
   } catch (cause) {
     throw new ConfigurationError(
       `Cannot read tasks from "${file}": it is no file that can be read; correct --env-tasks.`,

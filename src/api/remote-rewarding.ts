@@ -21,6 +21,7 @@ import {
 import { type RemoteAddress, type RemoteContext, readRemoteAddress } from "./remote-options.ts";
 import { type Access, readAccess } from "./secrets.ts";
 import { readNamedFile } from "./surroundings.ts";
+import { setOwn } from "../lib/counts.ts";
 
 /** Of both. */
 const shared = ["reward", "capacity", "deterministic", "unrewarded"];
@@ -67,7 +68,8 @@ async function openEnvTasks({ envTasks, cwd }: RemoteContext): Promise<NonNullab
   for (const [index, line] of lines.entries()) {
     if (line.trim() === "") continue;
     const { split, ...task } = readTaskLine(line, index + 1);
-    (tasks[split] ??= []).push(task);
+    if (Object.hasOwn(tasks, split)) tasks[split]!.push(task);
+    else setOwn(tasks, split, [task]);
   }
   if (Object.keys(tasks).length > 0) return tasks;
   throw new ConfigurationError(`Cannot open an OpenEnv environment: "${envTasks}" has no task; ${remedy}.`);

@@ -2,7 +2,7 @@
 // whether our evaluation gives the same. Of all others the rewards are those of the file. Nothing is run, and nobody is asked:
 // rewards that hang on a judge's word are taken as they stand, and what a file does not record stays unknown.
 
-import { readdir, readFile, stat } from "node:fs/promises";
+import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 
 import type { Outcome } from "../core/index.ts";
@@ -30,11 +30,12 @@ import {
   type TaskFacts,
 } from "../graders/index.ts";
 import { tau2Facts } from "./tau2-facts.ts";
+import { readRegular } from "../system/regular-file.ts";
 
 /** A file of simulations, or a folder with a file a simulation; `null`: the path is neither. */
 export async function readTau2File(path: string, name: string): Promise<Tau2ResultFile | null> {
   if (!(await stat(path)).isDirectory()) {
-    const text = await readFile(path, "utf8");
+    const text = await readRegular(path, "utf8");
     // The result files of τ-bench are lists.
     return text.trimStart().startsWith("{") ? readTau2Results(text, name) : null;
   }
@@ -43,9 +44,9 @@ export async function readTau2File(path: string, name: string): Promise<Tau2Resu
   if (files === null) return null;
   const parts = new Map<string, string>();
   for (const file of files.filter((one) => one.endsWith(".json"))) {
-    parts.set(file, await readFile(join(folder, file), "utf8"));
+    parts.set(file, await readRegular(join(folder, file), "utf8"));
   }
-  return readTau2Results(await readFile(join(path, "results.json"), "utf8"), name, parts);
+  return readTau2Results(await readRegular(join(path, "results.json"), "utf8"), name, parts);
 }
 
 type ReadFile = Omit<Tau2ResultFile, "repeated">;

@@ -70,7 +70,7 @@ export function keyOf(name: string): string {
 /** A number, or its text. Empty texts, hexadecimal and the like are not numbers. */
 const numeric = z.preprocess(
   (value) =>
-    typeof value === "string" && /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(value.trim()) ? Number(value) : value,
+    typeof value === "string" && /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i.test(value.trim()) ? Number(value) : value,
   z.number(),
 );
 

@@ -1,7 +1,7 @@
 // What options are read against: the process they are given in, and parts that a program gives as values.
 
 import { readFileSync } from "node:fs";
-import { readFile } from "node:fs/promises";
+
 import { resolve } from "node:path";
 import type { JsonObject } from "../python-semantics/json/index.ts";
 import {
@@ -16,6 +16,7 @@ import {
   type UserSource,
 } from "../core/index.ts";
 import type { GroupFilter } from "../rollout/index.ts";
+import { readRegular } from "../system/regular-file.ts";
 
 /** Environment variables, and the folder that relative paths start from. */
 export type Surroundings = {
@@ -43,7 +44,7 @@ export type GivenParts = {
 /** The text of a file that a flag names. Throws a `ConfigurationError` that ends with the remedy. */
 export async function readNamedFile(path: string, cwd: string, remedy: string, kind = ""): Promise<string> {
   try {
-    return await readFile(resolve(cwd, path), "utf8");
+    return await readRegular(resolve(cwd, path), "utf8");
   } catch (cause) {
     const { code = String(cause) } = cause as NodeJS.ErrnoException;
     const states: Readonly<Record<string, string>> = { ENOENT: "there is no such file", EISDIR: "it is a folder" };

@@ -9,6 +9,7 @@ import {
   type Task,
   type Tool,
 } from "../core/index.ts";
+import { schemaWarnings } from "../agents/index.ts";
 import { unwritableNames } from "../renderers/index.ts";
 import type { ChosenModel } from "./choose-model.ts";
 
@@ -36,10 +37,12 @@ export class ToolNames {
     this.#known = known;
   }
 
-  /** Says which of the tools cannot be called, each once. */
+  /** Says which of the tools cannot be called, and whose arguments are not checked, each once. */
   examine(tools: readonly Tool[]): void {
-    const names = tools.map(({ name }) => name).filter((name) => !this.#known.has(name));
-    if (names.length === 0) return;
+    const fresh = tools.filter(({ name }) => !this.#known.has(name));
+    if (fresh.length === 0) return;
+    const names = fresh.map(({ name }) => name);
+    for (const warning of schemaWarnings(fresh)) this.#onNotice(`Warning: ${warning}`);
     for (const name of names) this.#known.add(name);
     const { renderer, tokenizer } = this.#model;
     const unwritable = unwritableNames(renderer, tokenizer, names);

@@ -11,6 +11,7 @@ import { Worker } from "node:worker_threads";
 import { messageOf } from "../core/index.ts";
 
 import { cell, labelStart, memorySize, type WatchSetup } from "./watch-memory.ts";
+import { visible } from "../lib/visible-text.ts";
 
 /** Of a process that code of a user's module has blocked or ended: finished episodes are kept and can be resumed. */
 export const stuckExitCode = 70;
@@ -159,7 +160,9 @@ function onStray(error: unknown): void {
 
 /** Addresses of the frames in files, the innermost first, each with line and column. */
 function framesOf(error: unknown): readonly string[] {
-  return [...stackOf(error).matchAll(/(file:\/\/\S+:\d+:\d+)\)?$/gm)].map(([, frame = ""]) => frame);
+  return [...stackOf(error).matchAll(/(?<![^\s(])(file:\/\/(?:[^\s(]|\((?!file:))+:\d+:\d+)\)?$/gm)].map(
+    ([, frame = ""]) => frame,
+  );
 }
 
 function stackOf(error: unknown): string {
@@ -178,7 +181,7 @@ function shownPlace(frame: string): string {
 /** At once: the process may be about to end. */
 function say(text: string): void {
   try {
-    writeSync(2, `\n${watch?.redact(text) ?? text}\n`);
+    writeSync(2, `\n${visible(watch?.redact(text) ?? text)}\n`);
   } catch {
     // Nobody reads.
   }

@@ -27,6 +27,7 @@ import { tokenizerOf } from "./choose-model.ts";
 import type { CallOptions } from "./options.ts";
 import { listenSettings, readListen } from "./listen.ts";
 import type { SettingValues } from "./setting.ts";
+import { SpecialFileError } from "../system/regular-file.ts";
 
 export const viewSettings = listenSettings(
   "The viewer",
@@ -106,7 +107,7 @@ export async function exportView({
     return Buffer.byteLength(html);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === undefined) throw error;
+    if (code === undefined || error instanceof SpecialFileError) throw error;
     throw new ConfigurationError(`Cannot write "${file}": ${code}; name another file.`, { cause: error });
   } finally {
     await opened.close();

@@ -59,7 +59,9 @@ export type RunCommand = (command: (context: CliContext) => Promise<number>) => 
 /** A stream to write to; `isTTY` and `columns` as Node's terminals have them. */
 export type Output = {
   readonly isTTY?: boolean;
-  readonly columns?: number;
+  readonly columns?: number | undefined;
+  /** The stream that this one writes to. */
+  readonly below?: Output;
   write(text: string): unknown;
 };
 

@@ -3,6 +3,7 @@
 import { type Command, Option } from "commander";
 import { renamedSettings } from "../api/rollout-settings.ts";
 import type { Setting } from "../api/setting.ts";
+import { visibleJson } from "../lib/visible-text.ts";
 import { type CliContext, exitCodes } from "./cli-context.ts";
 
 type Table = Readonly<Record<string, Setting<unknown>>>;
@@ -42,7 +43,7 @@ export const jsonOption = (): Option => new Option("--json", "print the result a
 
 /** The result of a command for programs, in place of what people read. Types: docs/reference.md. */
 export function writeJson(result: object, { stdout }: Pick<CliContext, "stdout">): number {
-  stdout.write(`${JSON.stringify(result, null, 2)}\n`);
+  stdout.write(`${visibleJson(JSON.stringify(result, null, 2))}\n`);
   return exitCodes.done;
 }
 

@@ -12,7 +12,8 @@ import { runFiles } from "../store/index.ts";
 import { type CliContext, exitCodes } from "./cli-context.ts";
 import { createProgressDisplay, loadPainter, type ProgressDisplay } from "./display/progress-display.ts";
 import { runNotes, runTable } from "./display/run-table.ts";
-import { coloursFor, formatCount, printable } from "./display/terminal-text.ts";
+import { coloursFor, formatCount, oneMessage } from "./display/terminal-text.ts";
+import { visibleLine } from "../lib/visible-text.ts";
 
 /**
  * Runs a rollout with its display: `run` gets what a public function takes. `command` resumes the run when it is interrupted.
@@ -28,7 +29,7 @@ export async function showRollout<T>(
     ...{ display: null, run: null, running: 0 },
   };
   const note = (line: string): void => {
-    if (shown.display === null) stderr.write(`${line}\n`);
+    if (shown.display === null) stderr.write(`${oneMessage(line)}\n`);
     else shown.display.note(line);
   };
   const onDrain = (): void =>
@@ -79,7 +80,7 @@ export async function showRollout<T>(
       case "run-end":
         return stop();
       case "log":
-        return void stderr.write(`${event.line}\n`);
+        return void stderr.write(`${oneMessage(event.line)}\n`);
       default:
         return event satisfies never;
     }
@@ -141,7 +142,7 @@ export function showTable(result: RolloutResult, context: CliContext): void {
   const isInterrupted = status === "interrupted";
   const lines = [
     "",
-    colours.bold(`${environment} (${split})${isInterrupted ? ", interrupted" : ""}`),
+    colours.bold(visibleLine(`${environment} (${split})${isInterrupted ? ", interrupted" : ""}`)),
     ...runTable(totals, colours, stdout.columns),
     ...noteLines(result, context),
     "",
@@ -158,7 +159,7 @@ export function showTable(result: RolloutResult, context: CliContext): void {
 /** What stands under a table, after a blank line. */
 export function noteLines({ totals, redact }: Pick<RolloutResult, "totals" | "redact">, context: CliContext): string[] {
   const { yellow } = coloursFor(context.stdout, context.env);
-  const notes = runNotes(totals).map((note) => `  ${yellow(printable(redact(note)))}`);
+  const notes = runNotes(totals).map((note) => `  ${yellow(visibleLine(redact(note)))}`);
   return notes.length === 0 ? [] : ["", ...notes];
 }
 

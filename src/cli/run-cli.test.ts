@@ -353,7 +353,7 @@ describe("inspect", () => {
       (url) => run("rollout", "--url", url, "--model", "readable", "--tasks", "0", "--max-turns", "2", "--out", "r"),
     );
     const { stdout } = await run("inspect", "r", "1");
-    expect(stdout).toContain("agent: \\x1b[2J\\x202eforged");
+    expect(stdout).toContain("agent: \\x1b[2J\\u202eforged");
     expect((await run("inspect", "r", "1", "--tokens")).stdout).not.toContain("\u001b");
   });
 });

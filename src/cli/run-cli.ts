@@ -8,9 +8,10 @@ import { redactorFor } from "../api/secrets.ts";
 import { AttributedError, ConfigurationError } from "../core/index.ts";
 import { remedyOf } from "../lib/system-error.ts";
 import { type CliContext, exitCodes, type RunCommand } from "./cli-context.ts";
-import { coloursFor } from "./display/terminal-text.ts";
+import { coloursFor, oneMessage, terminalOutput } from "./display/terminal-text.ts";
 import { withTodaysNames } from "./flags.ts";
 import { remedyFor, suggestion } from "../lib/nearest.ts";
+import { SpecialFileError } from "../system/regular-file.ts";
 
 /** Each command by name, in the order of the help. Loaded when it is named: together they import the whole package. */
 const commands: Readonly<Record<string, () => Promise<(run: RunCommand) => Command>>> = {
@@ -95,7 +96,9 @@ function usageMessage(
 }
 
 /** Runs one command line, `argv` without program and script. Never rejects. */
-export async function runCli(argv: readonly string[], context: CliContext): Promise<number> {
+export async function runCli(argv: readonly string[], surroundings: CliContext): Promise<number> {
+  const { stdout, stderr, env } = surroundings;
+  const context = { ...surroundings, stdout: terminalOutput(stdout, env), stderr: terminalOutput(stderr, env) };
   let exitCode: number = exitCodes.done;
   const program = await createProgram(argv, context, async (command) => {
     exitCode = await command(context);
@@ -172,7 +175,7 @@ async function report(error: unknown, { program, argv, context }: Failed): Promi
   const values = argv.flatMap((word) => [word, word.slice(word.indexOf("=") + 1)]);
   const redact = redactorFor(env, { variables: values, urls: values });
   const say = (message: string): void => {
-    stderr.write(`${coloursFor(stderr, env).red(redact(message))}\n`);
+    stderr.write(`${coloursFor(stderr, env).red(oneMessage(redact(message)))}\n`);
     // The stack of a mistyped flag says nothing, and its message repeats values.
     if (isSet(env["DEBUG"]) && !(error instanceof CommanderError)) stderr.write(`${redact(stackOf(error))}\n`);
   };
@@ -185,6 +188,10 @@ async function report(error: unknown, { program, argv, context }: Failed): Promi
   }
   if (error instanceof ConfigurationError) {
     say(error.message);
+    return exitCodes.usage;
+  }
+  if (error instanceof SpecialFileError) {
+    say(`Cannot read "${error.path}": ${error.message}; name a file, or write what it gives into one.`);
     return exitCodes.usage;
   }
   const isCancelled = error instanceof AttributedError && error.failure.code === "cancelled";

@@ -8,6 +8,7 @@ import { acceptedEncodings, BodyError, type Listener, listen, readBytes, unpackB
 import { EpisodeHost, type HostCounts, type HostOptions, checkUser } from "./episode-host.ts";
 import { type FaceAnswer, type FaceRequest, McpFace } from "./mcp-face.ts";
 import { OpenEnvFace } from "./openenv-face.ts";
+import { requestAddress } from "../lib/address.ts";
 
 export type EnvServerOptions = HostOptions & {
   readonly host: string;
@@ -35,8 +36,6 @@ export type EnvServer = {
 };
 
 const mostBodyBytes = 4_000_000;
-/** What paths are read against. */
-const base = "http://server.invalid";
 
 /** Rejects with a `ConfigurationError` when the address is not available or the user cannot take the tasks. */
 export async function createEnvServer(options: EnvServerOptions): Promise<EnvServer> {
@@ -115,8 +114,8 @@ async function serve(
       Object.entries(incoming.headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : value]),
     );
     const target = incoming.url ?? "/";
-    if (!URL.canParse(target, base)) return send(outgoing, { status: 400, headers: {}, body: { error: "The path is no address." } }); // prettier-ignore
-    const url = new URL(target, base);
+    const url = requestAddress(target);
+    if (url === null) return send(outgoing, { status: 400, headers: {}, body: { error: "The path is no address." } }); // prettier-ignore
     const { method = "GET" } = incoming;
     send(outgoing, await answer({ method, url, headers, body, isTrusted: trust === "all" }));
   } catch (error) {

@@ -173,7 +173,7 @@ export class EpisodeHost {
     const taskset = source.taskset(split);
     if (named === null) return taskset.task(this.#next++ % taskset.size);
     // An id ends in the number of its task; the others are looked through.
-    const number = Number(/(\d+)$/.exec(named)?.[1] ?? NaN);
+    const number = Number(/(?<!\d)(\d+)$/.exec(named)?.[1] ?? NaN);
     const isNumber = /^\d+$/.test(named);
     const splits = isNumber ? [split] : [...new Set([split, ...source.splits])];
     for (const one of splits) {

@@ -3,7 +3,7 @@
 
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { open, readdir, readFile, stat } from "node:fs/promises";
+import { open, readdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { ConfigurationError, messageOf } from "../core/index.ts";
 import { readAtif, readInspectSample, readTau2Simulation, readTauRun } from "./evaluation-logs.ts";
@@ -20,6 +20,7 @@ import {
 } from "./foreign-episode.ts";
 import { readSlimeRow, readVerifiersResult, readVerifiersTrace } from "./trainer-rows.ts";
 import { openZip } from "./zip.ts";
+import { readRegular, requireRegular } from "../system/regular-file.ts";
 
 /** What a format can never say, as people read it. */
 const neverRecorded: Readonly<Record<ForeignFormat, readonly string[]>> = {
@@ -85,6 +86,7 @@ export async function openForeignFile(
 }
 
 async function openFile(path: string, name: string, limits: Limits): Promise<ReadFile | null> {
+  await requireRegular(path);
   if ((await stat(path)).isDirectory()) return openFolder(path, name, limits);
   const head = await firstBytes(path);
   if (head.length >= 4 && head.readUInt32LE(0) === 0x04034b50) return openEval(path, name, limits);
@@ -130,7 +132,7 @@ async function firstBytes(path: string): Promise<Buffer> {
 async function readJson(path: string, name: string, { fileBytes }: Limits): Promise<unknown> {
   const { size } = await stat(path);
   if (size > fileBytes) throw cannotRead(name, `it has ${size} bytes, and a JSON file is read up to ${fileBytes}`);
-  return parse((await readFile(path, "utf8")).replace(/^\uFEFF/, ""), name);
+  return parse((await readRegular(path, "utf8")).replace(/^\uFEFF/, ""), name);
 }
 
 function parse(text: string, name: string): unknown {

@@ -77,7 +77,7 @@ function decimal(text: string): string {
   if (match === null) return text;
   const [, sign = "", whole = "", fraction = "", power = "0"] = match;
   const digits = (whole + fraction).replace(/^0+/, "");
-  const significant = digits.replace(/0+$/, "");
+  const significant = digits.replace(/(?<!0)0+$/, "");
   if (significant === "") return "0";
   return `${sign}${significant}e${Number(power) - fraction.length + digits.length - significant.length}`;
 }

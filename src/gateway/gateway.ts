@@ -22,6 +22,7 @@ import { parseJson } from "./read-body.ts";
 import { restOf } from "./stream-rest.ts";
 import type { SessionCall } from "./session.ts";
 import type { Sessions } from "./sessions.ts";
+import { anyNames } from "../lib/any-names.ts";
 
 export type GatewayHttpRequest = {
   readonly method: string;
@@ -95,12 +96,12 @@ const newSessionSchema = z.strictObject({
     })
     .optional(),
   environment_task: z.string().min(1).max(200).optional(),
-  tags: z.record(z.string(), z.union([z.string().max(1000), z.number(), z.boolean(), z.null()])).optional(),
+  tags: anyNames(z.union([z.string().max(1000), z.number(), z.boolean(), z.null()])).optional(),
 });
 
 const rewardSchema = z.strictObject({
   reward: z.number(),
-  metrics: z.record(z.string(), z.number()).default({}),
+  metrics: anyNames(z.number()).default({}),
   log: z.string().default(""),
   /** One for each turn so far, in order; they add up to `reward`. */
   turn_rewards: z.array(z.number().nullable()).optional(),

@@ -103,7 +103,7 @@ export function instructionFacts({
   };
   for (const { arguments: values } of [...(expectedCalls ?? []), ...expectedUserCalls]) {
     for (const [key, value] of values) {
-      if (typeof value !== "string" || !/^\S*\d\S*$|@/.test(value) || value.length < 5) continue;
+      if (typeof value !== "string" || value.length < 5 || !isFact(value)) continue;
       add({ name: plain(key), value });
     }
   }
@@ -141,4 +141,9 @@ export function isRead(tool: string): boolean {
 /** Whether a tool changes something for the user, as far as its name tells. Handing over to another agent changes nothing. */
 export function isChange(tool: string): boolean {
   return !isRead(tool) && !tool.startsWith("transfer");
+}
+
+/** A value that somebody has to know: an address, or one word with a digit. */
+function isFact(value: string): boolean {
+  return value.includes("@") || (/\d/.test(value) && !/\s/.test(value));
 }

@@ -2,7 +2,7 @@
 // server has it; the answer is checked in any case, and asked for again when it cannot be used. Answers may come from a file of
 // earlier ones, by the digest of the question: then nothing is paid twice, and without a model a run is played again.
 
-import { appendFile, readFile, truncate } from "node:fs/promises";
+import { appendFile, truncate } from "node:fs/promises";
 
 import { z } from "zod";
 import {
@@ -28,6 +28,7 @@ import {
   type Question,
 } from "../core/index.ts";
 import { digestOf } from "../rollout/index.ts";
+import { readRegular } from "../system/regular-file.ts";
 
 export type JudgeModelOptions = ChatModelOptions &
   CallLimits & {
@@ -183,7 +184,7 @@ export async function openJudgeCache(
     answers.set(answer.digest, answer);
     answers.set(keyOf(answer.digest, answer.model), answer);
   };
-  const bytes = await readFile(path).catch((error: unknown) => {
+  const bytes = await readRegular(path).catch((error: unknown) => {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return Buffer.alloc(0);
     throw new ConfigurationError(
       `Cannot read the judge's answers in "${path}": ${messageOf(error)}; correct --judge-cache.`,

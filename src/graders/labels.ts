@@ -1,10 +1,10 @@
 // How well the attribution of failures agrees with labels given by hand: precision and recall for each label.
 
-import { readFile } from "node:fs/promises";
 import { z } from "zod";
 import { ConfigurationError } from "../core/index.ts";
 import { type Fault, faults } from "./fault-attribution.ts";
 import type { EpisodeScore } from "./episode-score.ts";
+import { readRegular } from "../system/regular-file.ts";
 
 const labelList = z.array(
   z.object({ task: z.number().int(), trial: z.number().int(), label: z.enum(["agent", "user", "environment", "infrastructure"]) }),
@@ -19,7 +19,7 @@ export type LabelFile = ReadonlyMap<string, readonly Label[]>;
 export async function readLabels(path: string, name: string): Promise<LabelFile> {
   let parsed: unknown;
   try {
-    parsed = JSON.parse(await readFile(path, "utf8"));
+    parsed = JSON.parse(await readRegular(path, "utf8"));
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new ConfigurationError(`Cannot read labels from "${name}": ${reason}; correct --labels.`, { cause: error });

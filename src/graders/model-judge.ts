@@ -40,7 +40,7 @@ export async function judgeFault(
   const { content } = splitReasoning(text);
   const fault = readFault(content);
   if (fault === null) return byRules;
-  const evidence = /^\s*because\s*:\s*(.+)$/im.exec(content)?.[1]?.trim() ?? "";
+  const evidence = /^[^\S\n\r\u2028\u2029]*because\s{0,20}:\s{0,20}(.+)$/im.exec(content)?.[1]?.trim() ?? "";
   return {
     fault,
     rule: "model-judge",

@@ -55,7 +55,7 @@ export function parseBaseUrl(text: string, options: BaseUrlOptions): BaseUrl {
   if (url.username !== "" || url.password !== "") throw credentialsRefusal(trimmed, options);
   if (url.port === "0") refuse("port 0 is not a port to connect to", "give the port the server listens on");
   if (url.hash !== "") refuse("it has a fragment", "remove it");
-  const path = url.pathname.replace(/\/+$/, "");
+  const path = url.pathname.replace(/(?<!\/)\/+$/, "");
   if (path !== "" && paths === "refuse") refuse(`it has the path "${path}"`, `write ${url.origin}`);
   const header = checkAuthorization(authorization, what);
   const secrets = [...secretsInText(url.search), ...(header === null ? [] : authorizationSecrets(header))];
@@ -102,7 +102,7 @@ function checkAuthorization(value: string | null, what: string): string | null {
 
 /** The value, its credential without the scheme, and the parts of a `Basic` one. */
 function authorizationSecrets(value: string): readonly string[] {
-  const [, scheme = "", credential = ""] = /^(\S+)\s+(.+)$/.exec(value) ?? [];
+  const [, scheme = "", credential = ""] = /^(\S+)\s+(\S.*)$/.exec(value) ?? [];
   const pair = /^basic$/i.test(scheme) ? Buffer.from(credential, "base64").toString("utf8") : "";
   const password = pair.slice(pair.indexOf(":") + 1);
   return [value, credential, pair, password].filter((secret) => secret !== "");

@@ -3,6 +3,7 @@
 // 0.6 ms; one `replaceAll` for each took 6.8 ms. Not a search for unknown secrets: what is not listed passes.
 
 import { unchanged } from "../lib/text.ts";
+import { wellFormed } from "../lib/visible-text.ts";
 
 /** Encodings of shorter values occur by chance, and a value that short is found without help. */
 const shortestEncoded = 8;
@@ -61,7 +62,7 @@ function htmlForms(value: string): string[] {
 
 function addressForms(value: string): string[] {
   // Half of a surrogate pair has no place in an address.
-  const text = value.replaceAll(/\p{Surrogate}/gu, "\uFFFD");
+  const text = wellFormed(value);
   const component = encodeURIComponent(text);
   const strict = component.replaceAll(/[!'()*~]/g, (unit) => `%${unit.charCodeAt(0).toString(16).toUpperCase()}`);
   const forms = [

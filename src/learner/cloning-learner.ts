@@ -2,7 +2,7 @@
 // resumed training continues with the next sample.
 
 import { existsSync } from "node:fs";
-import { readFile, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { z } from "zod";
 
@@ -13,6 +13,7 @@ import { readEpisodes } from "../store/index.ts";
 import { cloningSequence } from "./loss.ts";
 import { type StepMetrics, type UpdateSchedule, warmedUp } from "./policy-learner.ts";
 import type { Trainer } from "./trainer.ts";
+import { readRegular } from "../system/regular-file.ts";
 
 export type CloningOptions = UpdateSchedule & {
   /** Samples of an update. */
@@ -127,7 +128,7 @@ async function fromFolder(path: string): Promise<readonly RewardedSample[]> {
 }
 
 async function checkTokenizer(path: string, from: string, options: ClonedFrom): Promise<void> {
-  const manifest: unknown = JSON.parse(await readFile(join(path, "run.json"), "utf8").catch(() => "{}"));
+  const manifest: unknown = JSON.parse(await readRegular(join(path, "run.json"), "utf8").catch(() => "{}"));
   const model = (manifest as { readonly model?: { readonly vocabularySize?: unknown } | null }).model ?? {};
   if (model.vocabularySize !== options.vocabularySize) throw otherTokenizer(from, options);
 }
@@ -140,7 +141,7 @@ function otherTokenizer(from: string, { modelFolder }: ClonedFrom): Configuratio
 }
 
 async function fromRows(path: string, from: string): Promise<readonly RewardedSample[]> {
-  const lines = (await readFile(path, "utf8")).split("\n").filter((line) => line.trim() !== "");
+  const lines = (await readRegular(path, "utf8")).split("\n").filter((line) => line.trim() !== "");
   return lines.map((line, index) => {
     try {
       return readRow(JSON.parse(line) as unknown);

@@ -3,18 +3,7 @@
 // is whole, so a run that is killed never leaves half of one.
 
 import { existsSync } from "node:fs";
-import {
-  appendFile,
-  copyFile,
-  mkdir,
-  readdir,
-  readFile,
-  rename,
-  rm,
-  stat,
-  truncate,
-  writeFile,
-} from "node:fs/promises";
+import { appendFile, copyFile, mkdir, readdir, rename, rm, stat, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 
@@ -30,6 +19,7 @@ import {
   writeCheckpoint,
   writeSafetensors,
 } from "./model/index.ts";
+import { readRegular } from "../system/regular-file.ts";
 
 /** A checkpoint of a training, to continue from. */
 export type SavedTraining = {
@@ -124,7 +114,7 @@ export async function loadTraining(run: string): Promise<SavedTraining | null> {
   }
   const { format: _, optimizerStep, elapsedMs, ...state } = data;
   const tensorFile = join(folder, "optimizer.safetensors");
-  const tensors = readSafetensors(await readFile(tensorFile), tensorFile);
+  const tensors = readSafetensors(await readRegular(tensorFile), tensorFile);
   const moment = (tensor: string): Float32Array => tensors.get(tensor)?.values ?? new Float32Array(0);
   const optimizer = { step: optimizerStep, means: moment("means"), variances: moment("variances") };
   const checkpoint = await readCheckpoint(folder);
@@ -135,7 +125,7 @@ export async function loadTraining(run: string): Promise<SavedTraining | null> {
 export async function readFields(path: string): Promise<Readonly<Record<string, unknown>>> {
   let value: unknown;
   try {
-    value = JSON.parse(await readFile(path, "utf8"));
+    value = JSON.parse(await readRegular(path, "utf8"));
   } catch (cause) {
     throw new ConfigurationError(`Cannot read "${path}": ${messageOf(cause)}; name the folder of a training run.`, {
       cause,
@@ -157,7 +147,7 @@ export async function writeOutcomes(path: string, outcomes: readonly TaskOutcome
 
 /** `null`: there is no such file, or it is of another number of tasks. */
 export async function readOutcomes(path: string, count: number): Promise<readonly TaskOutcome[] | null> {
-  const text = await readFile(path, "utf8").catch(() => null);
+  const text = await readRegular(path, "utf8").catch(() => null);
   if (text === null) return null;
   try {
     const lines = text.split("\n").filter((line) => line !== "");
@@ -203,7 +193,7 @@ function csvLine(values: readonly (string | number | null)[]): string {
 
 /** Rejects with a `ConfigurationError` for a file that is not one of ours. */
 export async function readMetrics(path: string): Promise<readonly StepMetrics[]> {
-  const [header = "", ...lines] = (await readFile(path, "utf8")).split("\n").filter((line) => line !== "");
+  const [header = "", ...lines] = (await readRegular(path, "utf8")).split("\n").filter((line) => line !== "");
   const names = header.split(",");
   return lines.map((line, index) => {
     const cells = line.split(",");

@@ -29,3 +29,12 @@ export function httpAddress(host: string, port: number): string {
 export function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || host === "[::1]" || /^127(\.\d{1,3}){3}$/.test(host);
 }
+
+/**
+ * The target of a request as an address of the server itself, `//` as a path; `null`: it is none. Targets may be whole addresses, whose
+ * host counts for nothing here.
+ */
+export function requestAddress(target: string): URL | null {
+  const address = target.startsWith("/") ? `http://server.invalid${target}` : target;
+  return /^https?:\/\//i.test(address) && URL.canParse(address) ? new URL(address) : null;
+}

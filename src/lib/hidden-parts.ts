@@ -54,7 +54,7 @@ export function secretsInText(text: string): readonly string[] {
     for (const form of [bare, decoded(bare)]) {
       found.add(form);
       // A header's value is quoted without its scheme, too.
-      const [, credential = ""] = /^(?:Basic|Bearer)\s+(.+)$/i.exec(form) ?? [];
+      const [, credential = ""] = /^(?:Basic|Bearer)\s+(\S.*)$/i.exec(form) ?? [];
       found.add(credential);
     }
   });

@@ -12,6 +12,8 @@ describe("suggestion()", () => {
     ["--groupSize", '"--group-size"'],
     ["--group_size", '"--group-size"'],
     ["--taks", '"--tasks"'],
+    ["--queueca", '"--queue-ca"'],
+    ["--queuec-a", '"--queue-ca"'],
     ["--environment", '"--env"'],
     ["--model-path", '"--model"'],
     ["--base-url", '"--url"'],
@@ -39,11 +41,11 @@ describe("suggestion()", () => {
       fc.property(misspelt, ({ flag, at, how }) => {
         const [before, one, next, after] = [flag.slice(0, at), flag[at]!, flag[at + 1]!, flag.slice(at + 2)];
         const word = { drop: before + next + after, double: before + one + one + next + after, replace: `${before}q${next}${after}`, swap: before + next + one + after }[how]; // prettier-ignore
-        // A mistake may be another flag, or be as near to one.
-        if (flags.some((other) => word.startsWith(other)) || renamedSettings.has(word.slice(2)) || flag.length < 5)
-          return;
+        // A mistake may be another flag, also one of earlier versions.
+        if (flags.includes(word) || renamedSettings.has(word.slice(2)) || flag.length < 5) return;
         expect(suggestion(word, flags)).toContain(how === "drop" || flag.length > 6 ? `"${flag}"` : "--");
       }),
+      { numRuns: 300 },
     );
   });
 });

@@ -3,6 +3,11 @@
 /** At most so many names are proposed. */
 const mostProposed = 3;
 
+/**
+ * Cost of a single edit: less than that of a name that only begins like the word, so that `--queueca` is `--queue-ca` and not `--queue`.
+ */
+const oneEdit = 0.25;
+
 /** The name that was most likely meant; `null`: none is near. */
 export function nearest(word: string, names: readonly string[]): string | null {
   return nearestOf(word, names)[0] ?? null;
@@ -41,7 +46,7 @@ function nearestOf(word: string, names: readonly string[]): readonly string[] {
     const edits = editDistance(own, other);
     const missing = missingParts(own.split("-"), other.split("-"));
     const costs = [
-      ...(edits <= most && edits < other.length ? [edits] : []),
+      ...(edits <= most && edits < other.length ? [edits === 1 ? oneEdit : edits] : []),
       ...(missing <= 1 ? [edits === 0 ? 0 : 0.5 + missing] : []),
     ];
     return costs.length === 0 ? null : Math.min(...costs);

@@ -5,8 +5,8 @@
 const layouts = [
   // Node.js: the source line, a caret below it, a blank line, the error.
   /^[ \t]*\^+[ \t]*\n(?:[^\n]*\n)?\n(\S[^\n]*)/gm,
-  // Python: the frames, which are indented, then the error.
-  /^(?: *\+ Exception Group )?Traceback \(most recent call last\):\n(?: {2,}[^\n]*\n)+(\S[^\n]*)/gm,
+  // Python: the frames, which are indented, then the error. Frames that nothing follows match too, so that none is read twice.
+  /^(?: *\+ Exception Group )?Traceback \(most recent call last\):\n(?: {2}[^\n]*\n)+(\S[^\n]*)?/gm,
   // JavaScript, Java, .NET: the error, then frames that begin with "at".
   /^([\w$[][^\n]*)\n(?:[^\n]*\n){0,3}?[ \t]+at \S/gm,
   // npm: a block of lines, where the first sentence is the error.
@@ -36,12 +36,14 @@ export function programError(standardError: string, length = 500): string {
     .replaceAll("\r\n", "\n")
     // Python's exception groups stand after a bar.
     .replaceAll(/^ +\| /gm, "");
-  const found = layouts.flatMap((layout) => [...text.matchAll(layout)].slice(-1));
+  const found = layouts.flatMap((layout) =>
+    [...text.matchAll(layout)].filter(([, named]) => named !== undefined).slice(-1),
+  );
   const line = found.toSorted((left, right) => right.index - left.index)[0]?.[1];
   const cause = [...text.matchAll(/^[ \t]*\[cause\]: (\S[^\n]*)/gm)].at(-1)?.[1];
   const last = text.split("\n").findLast((one) => !trailer.test(one));
   const named = (line ?? last ?? "").replaceAll("\n", " ").trim();
-  const whole = cause === undefined ? named : `${named} (${cause.replace(/[ {]+$/, "")})`;
+  const whole = cause === undefined ? named : `${named} (${cause.replace(/(?<![ {])[ {]+$/, "")})`;
   return whole.length > length ? `${whole.slice(0, length)} …` : whole;
 }
 

@@ -2,6 +2,7 @@
 
 import { contradictedKey } from "./duplicate-keys.ts";
 import { splitReasoning } from "./reasoning.ts";
+import { visibleLine } from "./visible-text.ts";
 
 /**
  * Whether `text` names `thing`: found without case, and not as a part of a longer word or number ("$12" is not in "$120"). An
@@ -33,11 +34,11 @@ export function unchanged(text: string): string {
 
 /**
  * Rows in aligned columns, without a frame; the last column is not padded. `header`: the titles, as in "task | >reward", where
- * ">" puts a column at the right, as numbers stand. Cells must hold no colours and no line ends.
+ * ">" puts a column at the right, as numbers stand. Cells hold no colours; control characters and line ends in them become visible.
  */
 export function textTable(header: string, rows: readonly (readonly string[])[]): string[] {
-  const titles = header.split("|").map((title) => title.trim());
-  const lines = [titles.map((title) => title.replace(/^>/, "")), ...rows];
+  const titles = header.split("|").map((title) => visibleLine(title.trim()));
+  const lines = [titles.map((title) => title.replace(/^>/, "")), ...rows.map((cells) => cells.map(visibleLine))];
   const widths = titles.map((_, at) => Math.max(...lines.map((cells) => cells[at]?.length ?? 0)));
   return lines.map((cells) =>
     titles
@@ -78,5 +79,7 @@ export function answeredJson(answer: string, notes: readonly string[] = []): unk
 }
 
 function unfenced(text: string): string {
-  return /^```(?:json)?\s*\n([^]*?)\n?```$/.exec(text)?.[1] ?? text;
+  const [opening = null] = /^```(?:json)?\s*\n/.exec(text) ?? [];
+  if (opening === null || !text.endsWith("```")) return text;
+  return text.slice(opening.length, -3).replace(/\n$/, "");
 }

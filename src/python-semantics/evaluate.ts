@@ -108,7 +108,7 @@ function syntaxError(message: string): PythonError {
   return new PythonError("SyntaxError", `${message} (<string>, line 1)`);
 }
 
-const number = /(?:\d+\.?|\.\d)\d*/y;
+const number = /(?:\d+(?:\.\d*)?|\.\d+)/y;
 
 function readToken(source: string, at: number): string {
   number.lastIndex = at;

@@ -173,7 +173,7 @@ function general(value: number, precision: number, isAlternate: boolean): string
   const isExponential = exponent < -4 || exponent >= precision;
   const text = isExponential ? exponential(value, precision - 1) : fixed(value, precision - 1 - exponent);
   if (isAlternate || !text.includes(".")) return text;
-  return text.replace(/\.?0+(?=e|$)/, "");
+  return text.replace(/(?:\.|(?<!0))0+(?=e|$)/, "");
 }
 
 /** A format with every match of a pattern replaced by what a value shows; `null`: by the last character of the match. */
@@ -252,7 +252,7 @@ function formatField(value: PythonValue, conversion: string | undefined, spec: s
 
 const reprText = (value: PythonValue): TracedText => new TracedText(pythonRepr(value), unknownOrigin);
 
-const conversion = /%(?:\(([^)]*)\))?([#0\- +]*)(\*|\d+)?(?:\.(\*|\d*))?[hlL]?(.)?/gs;
+const conversion = /%(?:\(([^)]{0,200})\))?([#0\- +]*)(\*|\d+)?(?:\.(\*|\d*))?[hlL]?(.)?/gs;
 
 /** Throws a "TypeError" for too few or too many values, or one of the wrong type. */
 export function formatPercent(format: TracedText, values: PythonValue): TracedText {

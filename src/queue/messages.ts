@@ -4,6 +4,7 @@
 import { z } from "zod";
 import { boundaries, type EventCounts, type Failure, messageOf, type ModelUsage } from "../core/index.ts";
 import type { Control, Job, Receipt, RunState, WorkerReport } from "./job-queue.ts";
+import { anyNames } from "../lib/any-names.ts";
 
 /** Longest message of a failure that a receipt carries. */
 const longestFailure = 2000;
@@ -13,9 +14,8 @@ const mostNames = 64;
 const id = z.string().min(1).max(1024);
 const whole = z.int().min(0);
 const version = z.string().max(1024).nullable();
-// A record of zod refuses "__proto__" as it should; names come from foreign code.
-const counts = z
-  .record(z.string().max(256), whole)
+const counts = anyNames(whole)
+  .refine((given) => Object.keys(given).every((name) => name.length <= 256), "a name is too long")
   .refine((given) => Object.keys(given).length <= mostNames + 1, "too many names");
 /** Also the name of a folder, so it is no path. */
 const workerName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/);
@@ -34,7 +34,7 @@ const failure: z.ZodType<Failure> = z.object({
 const details: z.ZodType<Receipt["details"]> = z.object({
   failure: failure.nullable(),
   ending: z.string().max(256).nullable(),
-  metrics: z.record(z.string().max(256), z.number()),
+  metrics: anyNames(z.number()).refine((given) => Object.keys(given).every((name) => name.length <= 256)),
   weightSpans: z.array(z.object({ dispatch: version, reply: version })).max(4096),
   samples: whole,
   trainedTokens: whole,

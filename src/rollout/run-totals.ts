@@ -14,6 +14,7 @@ import {
   type SamplingParams,
 } from "../core/index.ts";
 import type { EndedEpisode } from "./episode-runner.ts";
+import { addCount, setOwn } from "../lib/counts.ts";
 
 /** Sums over the events of a run, and what became of its episodes and groups. */
 export type RunTotals = Omit<EventCounts, "agentUsage" | "userUsage" | "judgeUsage"> & {
@@ -157,7 +158,7 @@ export class TotalsCounter {
       counted.promptTokens += event.usage.promptTokens;
       counted.spelledTokens += event.turn.spelledTokens;
       counted.unlikelyTokens += countUnlikely(event.turn);
-      if (event.turn.deviation !== null) add(counted.deviations, event.turn.deviation);
+      if (event.turn.deviation !== null) addCount(counted.deviations, event.turn.deviation);
     } else if (event.type === "user-line") {
       this.#userUsage = addUsage(this.#userUsage, event.line.usage);
     } else if (event.type === "judgement") {
@@ -168,7 +169,7 @@ export class TotalsCounter {
       counted.retries += event.attempts.length;
       this.#agentUsage = addUsage(this.#agentUsage, event.usage);
     } else if (event.type === "decision") {
-      for (const problem of event.decision.problems) add(counted.problems, problem.code);
+      for (const problem of event.decision.problems) addCount(counted.problems, problem.code);
     } else if (event.type === "tool-result" && event.cutFrom !== null) {
       counted.cutResults++;
     } else if (event.type === "close-failure") {
@@ -196,12 +197,12 @@ export class TotalsCounter {
     counted.episodesFinished++;
     if (origin === "stored") counted.recordedEpisodes++;
     counted.outcomes[episode.outcome]++;
-    add(counted.stopReasons, episode.stopReason);
-    if (episode.ending !== null) add(counted.endings, episode.ending);
+    addCount(counted.stopReasons, episode.stopReason);
+    if (episode.ending !== null) addCount(counted.endings, episode.ending);
     if (episode.failure !== null) {
       const name = `${episode.failure.boundary}/${episode.failure.code}`;
-      add(counted.failures, name);
-      counted.firstFailures[name] ??= episode.failure.message;
+      addCount(counted.failures, name);
+      if (!Object.hasOwn(counted.firstFailures, name)) setOwn(counted.firstFailures, name, episode.failure.message);
     }
     if (episode.reward !== null) {
       counted.graded++;
@@ -240,7 +241,7 @@ export class TotalsCounter {
     const counted = this.#counted;
     counted.groupsFinished++;
     if (decision === "kept") counted.groupsKept++;
-    else add(counted.groupsDropped, reason ?? "unknown");
+    else addCount(counted.groupsDropped, reason ?? "unknown");
     const graded = rewards.filter((reward) => reward !== null);
     if (graded.every((reward) => reward === graded[0])) counted.groupsWithoutSignal++;
     const before = this.#ungraded.get(taskId) ?? (this.#ungraded.has(taskId) ? null : 0);
@@ -252,7 +253,7 @@ export class TotalsCounter {
       if (decision === "kept") {
         counted.samples += samples;
         counted.trainedTokens += trainedTokens;
-      } else if (trainedTokens > 0) add(counted.droppedTokens, "filtered", trainedTokens);
+      } else if (trainedTokens > 0) addCount(counted.droppedTokens, "filtered", trainedTokens);
     }
   }
 
@@ -284,12 +285,8 @@ export class TotalsCounter {
   }
 }
 
-function add(counts: Record<string, number>, name: string, count = 1): void {
-  counts[name] = (counts[name] ?? 0) + count;
-}
-
 function addAll(counts: Record<string, number>, added: Counts): void {
-  for (const [name, count] of Object.entries(added)) add(counts, name, count);
+  for (const [name, count] of Object.entries(added)) addCount(counts, name, count);
 }
 
 /** What is allowed but spoils learning, one sentence each; empty when nothing does. Meant to be said once a run. */

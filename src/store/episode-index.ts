@@ -18,6 +18,7 @@ import type { ByteWriter } from "./byte-writer.ts";
 import { checkLine, endLine } from "./lines.ts";
 import { runFiles, runFormat } from "./run-store.ts";
 import { checked, namedValues, nullable, number, oneOf, record, text, wholeNumber } from "./schema.ts";
+import { addCount } from "../lib/counts.ts";
 
 /** Where the line of an episode stands, without its line end. */
 export type EpisodePlace = {
@@ -170,7 +171,7 @@ export function summaryOf(episode: Episode): Omit<UnnumberedSummary, "place"> {
   const { id, groupId, sampleIndex, task, outcome, stopReason, failure, reward, grade, historyPolicy } = episode;
   const { turns } = episode.trajectory;
   const problems: Record<string, number> = {};
-  for (const { code } of episode.problems) problems[code] = (problems[code] ?? 0) + 1;
+  for (const { code } of episode.problems) addCount(problems, code);
   let [observedTokens, sampledTokens, decisions, durationMs] = [0, 0, 0, 0];
   for (const turn of turns) {
     observedTokens += turn.observationTokens.length;

@@ -130,7 +130,7 @@ export class RunJournal {
       ...options,
     };
     this.#segments = new Map([...segments].map(([path, episodes]) => [path, new Set(episodes)]));
-    this.#next = Math.max(0, ...[...segments.keys()].map((path) => Number(/(\d+)\.jsonl$/.exec(path)?.[1]))) + 1;
+    this.#next = Math.max(0, ...[...segments.keys()].map((path) => Number(/(?<!\d)(\d+)\.jsonl$/.exec(path)?.[1]))) + 1;
     this.#counts = new Map(counts);
   }
 

@@ -12,6 +12,7 @@ import { ConfigurationError } from "../core/index.ts";
 import type { ByteWriter } from "./byte-writer.ts";
 import { Disk } from "./disk.ts";
 import { runFiles, type TornLine } from "./run-store.ts";
+import { requireRegular } from "../system/regular-file.ts";
 
 /** A line without its line end, and where it stands. */
 export type RawLine = { readonly bytes: Buffer; readonly start: number };
@@ -28,6 +29,7 @@ export async function* readRawLines(
   if (last <= first) return;
   let rest: Buffer[] = [];
   let position = first;
+  await requireRegular(file);
   // Here the last byte counts as in the range.
   const chunks = createReadStream(file, { highWaterMark: 1 << 20, start: first, end: last - 1 });
   for await (const chunk of chunks as AsyncIterable<Buffer>) {
@@ -125,6 +127,7 @@ export function statedChecksum(line: Buffer): string | null {
 
 /** Fewer bytes where the file has fewer. */
 export async function readAt(file: string | FileHandle, start: number, length: number): Promise<Buffer> {
+  if (typeof file === "string") await requireRegular(file);
   const handle = typeof file === "string" ? await open(file, "r") : file;
   try {
     const { buffer, bytesRead } = await handle.read(Buffer.allocUnsafe(length), 0, length, start);
@@ -140,6 +143,7 @@ export const lineReach = 65_536;
 /** The end of the last whole line before `size`. */
 export async function endOfLines(path: string, size: number): Promise<number> {
   if (size === 0) return 0;
+  await requireRegular(path);
   const handle = await open(path, "r");
   try {
     for (let end = size; end > 0;) {

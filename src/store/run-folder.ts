@@ -3,7 +3,7 @@
 // the run or in that of a shard, without a merge.
 
 import { existsSync, statSync } from "node:fs";
-import { readFile } from "node:fs/promises";
+
 import { join } from "node:path";
 import { ConfigurationError, type Episode, type GroupRecord } from "../core/index.ts";
 import { requireWhole } from "../lib/options.ts";
@@ -19,6 +19,7 @@ import { type IndexView, RunIndex } from "./run-index.ts";
 import { runFiles, runFormat, type RunReader, shardedFormat, type TornLine } from "./run-store.ts";
 import { type MessageHit, searchMessages } from "./search-messages.ts";
 import { parseWhere, whereFields } from "./where.ts";
+import { readRegular, requireRegularSync } from "../system/regular-file.ts";
 
 const readableFormats: readonly number[] = [1, runFormat, shardedFormat];
 
@@ -83,7 +84,10 @@ export function openRunFolder(folder: string, options: RunFolderOptions = {}): R
     throw new ConfigurationError(`Cannot read run "${folder}": there is no such folder; name the folder of a rollout.`);
   }
   for (const file of [runFiles.manifest, runFiles.episodes]) {
-    if (existsSync(join(folder, file))) continue;
+    if (existsSync(join(folder, file))) {
+      requireRegularSync(join(folder, file));
+      continue;
+    }
     throw new ConfigurationError(
       `Cannot read run "${folder}": it has no "${file}"; name the folder that a rollout wrote (its --out).`,
     );
@@ -297,7 +301,7 @@ function meanOf(rewards: readonly (number | null)[]): number | null {
 
 async function readManifest(folder: string): Promise<JsonObject> {
   const file = join(folder, runFiles.manifest);
-  const manifest = parseRecord(await readFile(file, "utf8"), file);
+  const manifest = parseRecord(await readRegular(file, "utf8"), file);
   if (!(manifest instanceof Map)) throw new ConfigurationError(`Cannot read "${file}": it holds no JSON object.`);
   const format = manifest.get("format");
   if (typeof format === "number" && readableFormats.includes(format)) return manifest;

@@ -10,6 +10,7 @@ import { cachedIndex, type IndexFile, scanEpisodes } from "./index-cache.ts";
 import { endOfLines, lineReach, readAt, readRawLines, statedChecksum } from "./lines.ts";
 import { sizeOf } from "./recover-run.ts";
 import { runFiles, shardedFormat, type TornLine } from "./run-store.ts";
+import { requireRegular } from "../system/regular-file.ts";
 
 const lineFeed = 0x0a;
 
@@ -236,6 +237,7 @@ async function lastRow(path: string, end: number): Promise<EpisodeSummary | null
 
 /** A byte from which on the rows from `number` stand, after few others: found by halves, since each line begins with its number. */
 async function offsetOf({ path, end }: IndexFile, number: number): Promise<number> {
+  await requireRegular(path);
   const handle = await open(path, "r");
   try {
     let [low, high] = [0, end];

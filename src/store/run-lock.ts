@@ -3,7 +3,7 @@
 // until it is removed by hand.
 
 import { constants } from "node:fs";
-import { copyFile, link, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { copyFile, link, readdir, rm, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { ConfigurationError, messageOf } from "../core/index.ts";
@@ -11,6 +11,7 @@ import { remedyOf, systemCode } from "../lib/system-error.ts";
 import { jsonOf } from "../lib/text.ts";
 import { beginOf } from "../programs/process-begin.ts";
 import { runFiles } from "./run-store.ts";
+import { readRegular } from "../system/regular-file.ts";
 
 type Holder = {
   readonly pid: number;
@@ -116,7 +117,7 @@ async function sweepDrafts(file: string): Promise<void> {
 async function readHolder(file: string): Promise<Holder | "gone" | null> {
   let text: string;
   try {
-    text = await readFile(file, "utf8");
+    text = await readRegular(file, "utf8");
   } catch (error) {
     if (systemCode(error) === "ENOENT") return "gone";
     throw error;

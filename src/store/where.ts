@@ -87,7 +87,7 @@ type WhereToken = {
 };
 
 const tokenPattern =
-  /\s*(?:(?<name>[A-Za-z_]\w*)|(?<number>-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(?<operator>==|!=|<=|>=|<|>|\(|\)|,))/y;
+  /\s*(?:(?<name>[A-Za-z_]\w*)|(?<number>-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)|(?<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(?<operator>==|!=|<=|>=|<|>|\(|\)|,))/y;
 
 /** The tokens in order, an "end" behind them. Throws a `WhereError`. */
 function tokenize(expression: string): WhereToken[] {

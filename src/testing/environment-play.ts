@@ -84,7 +84,7 @@ function namesIn(task: Task): readonly string[] {
 
 /** Words of a text that hold a digit. */
 export function idsIn(text: string): string[] {
-  return [...new Set(text.match(/#?[\p{L}\p{N}_-]*\p{N}[\p{L}\p{N}_-]*/gu))];
+  return [...new Set(text.match(/#?[\p{L}\p{N}_-]+/gu))].filter((word) => /\p{N}/u.test(word));
 }
 
 type Choices = { readonly random: Random; readonly known: readonly string[] };

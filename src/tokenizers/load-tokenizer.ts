@@ -1,12 +1,13 @@
 // Tokenizers and model folders from disk: the only file of this module that touches it. Errors say which file was read and what
 // it should hold.
 
-import { readFile, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
 
 import { ConfigurationError, type Tokenizer } from "../core/index.ts";
 import { type JsonObject, type JsonValue, parseJson, toPlain } from "../python-semantics/json/index.ts";
 import { createTokenizer, type TokenizerDefinition } from "./create-tokenizer.ts";
+import { readRegular } from "../system/regular-file.ts";
 
 /** What a folder says about a model, apart from its weights. */
 export type ModelFolder = {
@@ -142,7 +143,7 @@ export async function readModelFile(folder: string, name: string): Promise<strin
         `Cannot read "${path}": it has ${size} bytes, at most ${maxFileBytes} expected; download it again.`,
       );
     }
-    return await readFile(path, "utf8");
+    return await readRegular(path, "utf8");
   } catch (error) {
     if (error instanceof ConfigurationError) throw error;
     const code = errorCode(error);

@@ -15,6 +15,7 @@ import {
 } from "../core/index.ts";
 import { createSemaphore } from "../lib/limits.ts";
 import { type Answer, cancelledFailure, lineFrom, orderedUser, stopMarker, utteranceIn } from "./conversation.ts";
+import { visible, visibleLine } from "../lib/visible-text.ts";
 
 export type HumanUserOptions = {
   /** Where lines come from. Default: stdin, which must then be a terminal. */
@@ -43,7 +44,7 @@ export function humanUser(options: HumanUserOptions = {}): UserSource {
     turns.run(async () => {
       output.write(shown);
       for (;;) {
-        output.write(`you (${task.id})> `);
+        output.write(`you (${visibleLine(task.id)})> `);
         const line = await reader.next(signal);
         if (line === null || line.trim() === "/quit") {
           output.write("\n(hung up)\n");
@@ -53,14 +54,15 @@ export function humanUser(options: HumanUserOptions = {}): UserSource {
       }
     }, signal);
 
-  const agentSays = (task: Task, utterance: string): string => `\nagent (${task.id}): ${utterance}\n`;
+  const agentSays = (task: Task, utterance: string): string =>
+    `\nagent (${visibleLine(task.id)}): ${visible(utterance)}\n`;
 
   const person = (task: Task, spoken: readonly SpokenLine[]): UserSimulator => {
-    const instruction = task.instruction === null ? "" : `\nYour instruction: ${task.instruction}`;
+    const instruction = task.instruction === null ? "" : `\nYour instruction: ${visible(task.instruction)}`;
     // Shown before the first question, with what was said before it, because a person forgets.
-    let earlier = `\nTask ${task.id}${instruction}\n${help}\n`;
+    let earlier = `\nTask ${visibleLine(task.id)}${instruction}\n${help}\n`;
     for (const { heard, line } of spoken) {
-      earlier += `${heard === null ? "" : agentSays(task, heard)}you (${task.id})> ${line.text}\n`;
+      earlier += `${heard === null ? "" : agentSays(task, heard)}you (${visibleLine(task.id)})> ${visible(line.text)}\n`;
     }
     const answer: Answer = async (said, signal) => {
       const heard = utteranceIn(said);

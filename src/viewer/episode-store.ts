@@ -2,7 +2,7 @@
 // process may be writing the folder, may be killed, or may resume the run.
 
 import { existsSync } from "node:fs";
-import { readFile } from "node:fs/promises";
+
 import { basename, join } from "node:path";
 import { toPlain } from "../python-semantics/json/plain.ts";
 import {
@@ -15,6 +15,7 @@ import {
 } from "../store/index.ts";
 import { phrasesOf } from "./summary.ts";
 import type { Hit, PlainJson, PlainObject, Row, RunFacts } from "./wire/index.ts";
+import { readRegular } from "../system/regular-file.ts";
 
 /** What is known of a run, before it has a place among those that are shown. */
 export type StoreFacts = Omit<RunFacts, "index">;
@@ -188,7 +189,7 @@ export function isTrainingFolder(folder: string): boolean {
 
 /** A JSON object of a file; throws what reading or parsing throws. */
 export async function readJsonFile(file: string): Promise<PlainObject | null> {
-  return objectOf(JSON.parse(await readFile(file, "utf8")) as PlainJson);
+  return objectOf(JSON.parse(await readRegular(file, "utf8")) as PlainJson);
 }
 
 export function objectOf(value: PlainJson | undefined): PlainObject | null {

@@ -6,7 +6,7 @@ import { ConfigurationError } from "../core/index.ts";
 import type { EpisodeStore } from "./episode-store.ts";
 import { hasReason, summaryOf, taskRows } from "./summary.ts";
 import { linesOfEpisode, TrainerComparison, type TrainerLogprobs } from "./trainer-logprobs.ts";
-import { decodeEpisode, samplesOf } from "./wire/index.ts";
+import { decodeEpisode, samplesOf, wellFormed } from "./wire/index.ts";
 import type {
   EpisodePage,
   Hit,
@@ -133,7 +133,9 @@ export class RunView {
       found = kept;
     }
     found = found.filter(
-      (row) => (task === undefined || row.taskId === task) && (reason === undefined || hasReason(row, reason)),
+      (row) =>
+        (task === undefined || wellFormed(row.taskId) === wellFormed(task)) &&
+        (reason === undefined || hasReason(row, reason)),
     );
     const rows = sorted([...found], sort).slice(from, from + count);
     return { version, total, unread, matched: found.length, rows, isContinued: false };
@@ -165,7 +167,8 @@ export class RunView {
   /** All rows of a group, in the order of their place in it. */
   async group(groupId: string): Promise<readonly Row[]> {
     await this.readAll();
-    return this.#rows.filter((row) => row.groupId === groupId).sort((a, b) => a.sampleIndex - b.sampleIndex);
+    const found = this.#rows.filter((row) => wellFormed(row.groupId) === wellFormed(groupId));
+    return found.sort((a, b) => a.sampleIndex - b.sampleIndex);
   }
 
   /** Every row, once all are read. */

@@ -7,6 +7,7 @@ import { join, resolve } from "node:path";
 import { makeFolder } from "../system/make-folder.ts";
 import { objectOf, textOf } from "./episode-store.ts";
 import type { PlainJson } from "./wire/index.ts";
+import { wellFormed } from "./wire/index.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
@@ -54,7 +55,9 @@ export async function viewerLink(
       continue;
     }
     const page =
-      episode === null ? "" : `/episode/${encodeURIComponent(episode.name)}${episode.asTokens ? "?t=1" : ""}`;
+      episode === null
+        ? ""
+        : `/episode/${encodeURIComponent(wellFormed(episode.name))}${episode.asTokens ? "?t=1" : ""}`;
     return `${found.url}#/${place}${page}`;
   }
   return null;

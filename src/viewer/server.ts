@@ -5,7 +5,7 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { ConfigurationError } from "../core/index.ts";
 import { type Listener, listen } from "../http/index.ts";
-import { isOwnOrigin } from "../lib/address.ts";
+import { isOwnOrigin, requestAddress } from "../lib/address.ts";
 import { answer, runOf, type ViewerParts } from "./answers.ts";
 import { readPageParts, safeHeaders, servedPage } from "./page.ts";
 
@@ -24,7 +24,9 @@ export async function serveViewer(parts: ViewerParts, { host, port, token }: Vie
   const page = servedPage(await readPageParts());
   const serve = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
     const { method = "GET", url = "/" } = incoming;
-    const { pathname, searchParams } = new URL(url, "http://viewer");
+    const address = requestAddress(url);
+    if (address === null) return refuse(outgoing, 400, "Cannot serve the request: its target is not an address.");
+    const { pathname, search: query, searchParams } = address;
     if (method !== "GET" && method !== "HEAD") return refuse(outgoing, 405, "Cannot do that: the viewer only reads.");
     if (token !== null && !isToken(incoming, searchParams, token)) {
       return refuse(
@@ -36,7 +38,7 @@ export async function serveViewer(parts: ViewerParts, { host, port, token }: Vie
     if (pathname === "/") return void outgoing.writeHead(200, page.headers).end(method === "HEAD" ? "" : page.html);
     if (!pathname.startsWith("/api/")) return refuse(outgoing, 404, "Cannot find the page: there is only one, at /.");
     if (pathname === "/api/search") return search(outgoing, searchParams, parts);
-    const { status, body } = await answer(url, parts);
+    const { status, body } = await answer(`${pathname}${query}`, parts);
     outgoing.writeHead(status, { ...safeHeaders, "content-type": "application/json; charset=utf-8" }).end(body);
   };
   const onRequest = (incoming: IncomingMessage, outgoing: ServerResponse): void => {

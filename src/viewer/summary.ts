@@ -2,6 +2,7 @@
 
 import { isSuccess, rateInterval } from "../statistics/index.ts";
 import type { Course, Reason, Row, Summary, TaskRow } from "./wire/index.ts";
+import { addCount } from "../lib/counts.ts";
 
 /** Parts of a course, and episodes of each at least: fewer jump about. */
 const courseParts = 60;
@@ -14,7 +15,7 @@ export function summaryOf(rows: readonly Row[]): Counted {
   const outcomes: Record<string, number> = {};
   let [graded, passed, rewards] = [0, 0, 0];
   for (const { outcome, reward } of rows) {
-    outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
+    addCount(outcomes, outcome);
     if (reward === null) continue;
     graded++;
     rewards += reward;
@@ -114,12 +115,15 @@ export function taskRows(rows: readonly Row[]): TaskRow[] {
 /** What a grader said, sentence by sentence, without what differs from task to task: names in quotes, ids, numbers, what is listed. */
 export function phrasesOf(log: string): readonly string[] {
   const phrases = log.split(/(?<=[.!?])\s+|\n+/).map((sentence) =>
-    sentence
-      .replaceAll(/"[^"]*"/g, "…")
-      .replaceAll(/[#$]?\w*\d[\w.:%-]*/g, "…")
-      .replace(/: .*….*$/, ": …")
+    withoutList(sentence.replaceAll(/"[^"]*"/g, "…").replaceAll(/(?:[#$]|(?<!\w))\w*\d[\w.:%-]*/g, "…"))
       .replace(/….?$/, "…")
       .trim(),
   );
   return [...new Set(phrases.filter((phrase) => phrase !== "" && phrase !== "…"))];
+}
+
+/** A sentence up to its first colon where something that differs is listed after it. */
+function withoutList(sentence: string): string {
+  const colon = sentence.indexOf(": ");
+  return colon === -1 || !sentence.includes("…", colon + 2) ? sentence : `${sentence.slice(0, colon)}: …`;
 }

@@ -1,12 +1,13 @@
 // A folder of `train --out`: its curves, and one sentence on whether the training is healthy, with the signs that it rests on.
 
-import { readFile, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { ConfigurationError } from "../core/index.ts";
 import { rateInterval } from "../statistics/index.ts";
 import { agreementLimits } from "../learner/index.ts";
 import { type EpisodeStore, objectOf, readJsonFile, type StoreFacts, textOf } from "./episode-store.ts";
 import type { PlainObject, RunFacts, Training, TrainingPoint } from "./wire/index.ts";
+import { readRegular } from "../system/regular-file.ts";
 
 type Sign = Training["signs"][number];
 
@@ -58,7 +59,7 @@ export async function openTrainingStore(folder: string): Promise<EpisodeStore> {
 }
 
 export async function readTraining(folder: string, facts: RunFacts): Promise<Training> {
-  const text = await readFile(join(folder, "metrics.csv"), "utf8").catch(() => "");
+  const text = await readRegular(join(folder, "metrics.csv"), "utf8").catch(() => "");
   const train = await readJsonFile(join(folder, "train.json")).catch(() => null);
   const steps = readMetrics(text).map((step) => withInterval(step, objectOf(train?.["learning"])?.["evalTasks"]));
   const result = await readJsonFile(join(folder, "result.json")).catch(() => null);

@@ -1,6 +1,7 @@
 // Where the reader is, as the part of the address behind #: every state that matters can be linked.
 
 import { computed, signal } from "@preact/signals";
+import { wellFormed } from "../../src/viewer/wire/index.ts";
 
 export type Route = {
   /** Of the path, decoded: `0`, `episode`, `36`. */
@@ -29,15 +30,20 @@ function decoded(part: string): string {
   }
 }
 
+/** As a part of an address. Half a character, which no address can hold, is the replacement character. */
+function encoded(part: string | number): string {
+  return encodeURIComponent(wellFormed(String(part)));
+}
+
 export function linkTo(
   parts: readonly (string | number)[],
   query: Readonly<Record<string, string | number | null>> = {},
 ): string {
   const given = Object.entries(query).flatMap(([key, value]) =>
-    value === null || value === "" ? [] : [`${encodeURIComponent(key)}=${encodeURIComponent(value)}`],
+    value === null || value === "" ? [] : [`${encoded(key)}=${encoded(value)}`],
   );
   const text = given.join("&");
-  return `#/${parts.map((part) => encodeURIComponent(part)).join("/")}${text === "" ? "" : `?${text}`}`;
+  return `#/${parts.map(encoded).join("/")}${text === "" ? "" : `?${text}`}`;
 }
 
 export function go(link: string): void {

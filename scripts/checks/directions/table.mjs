@@ -21,7 +21,7 @@
 /** @type {Readonly<Record<string, Module>>} */
 export const modules = {
   // Domain-free helpers, one function per file: a public entry would only be a list of them.
-  lib: { imports: [], browser: true, open: true, isInternal: true },
+  lib: { imports: [], packages: { zod: "lib/any-names.ts" }, browser: true, open: true, isInternal: true },
   // The same of Node: folders, streams, decoders.
   system: { imports: ["lib"], open: true, isInternal: true },
   // Python's values, text and JSON, where ours must match byte for byte.
@@ -30,7 +30,7 @@ export const modules = {
   core: { imports: ["lib", "python-semantics"], browser: true, open: true },
 
   tokenizers: {
-    imports: ["core", "lib", "python-semantics", "renderers"],
+    imports: ["core", "lib", "system", "python-semantics", "renderers"],
     packages: { "@huggingface/tokenizers": "tokenizers/library-tokenizer.ts", zod: "tokenizers/library-tokenizer.ts" },
   },
   parsers: {
@@ -115,7 +115,7 @@ export const modules = {
   statistics: { imports: ["lib"], browser: true, isInternal: true },
   // Judges are models behind an API.
   graders: {
-    imports: ["core", "lib", "python-semantics", "statistics", "chat-models", "rollout"],
+    imports: ["core", "lib", "system", "python-semantics", "statistics", "chat-models", "rollout"],
     packages: { zod: "*" },
   },
 
@@ -128,7 +128,7 @@ export const modules = {
   // Jobs for workers in other processes. The contract is in its own file.
   queue: { imports: ["core", "lib"], packages: { zod: "*" }, entries: ["job-queue.ts"], isInternal: true },
   // Its client library is an optional peer, so it is named at run time.
-  "queue/nats": { imports: ["core", "lib", "queue"], loads: "queue/nats/nats-library.ts", isInternal: true },
+  "queue/nats": { imports: ["core", "lib", "system", "queue"], loads: "queue/nats/nats-library.ts", isInternal: true },
   rollout: { imports: ["core", "lib", "python-semantics", "trajectories", "store", "queue"] },
   // Files that other tools wrote, read for people and for comparisons.
   foreign: { imports: ["core", "system", "python-semantics"], isInternal: true },
@@ -155,9 +155,9 @@ export const modules = {
     imports: ["core", "lib", "python-semantics", "http", "rollout", "store"],
     packages: { hono: "*", "@hono/node-server": "*", zod: "*" },
   },
-  "learner/model": { imports: ["core", "lib"] },
+  "learner/model": { imports: ["core", "lib", "system"] },
   learner: {
-    imports: ["core", "lib", "trajectories", "rollout", "store", "statistics", "learner/model"],
+    imports: ["core", "lib", "system", "trajectories", "rollout", "store", "statistics", "learner/model"],
     packages: { zod: "*" },
   },
   // Makes the checkpoints that are shipped; composes the learner with the environment they are for.
@@ -203,7 +203,7 @@ export const modules = {
     ],
     isInternal: true,
   },
-  "viewer/wire": { imports: ["core", "statistics", "trajectories"], browser: true, isInternal: true },
+  "viewer/wire": { imports: ["core", "lib", "statistics", "trajectories"], browser: true, isInternal: true },
 
   testing: {
     imports: ["core", "lib", "python-semantics", "http"],

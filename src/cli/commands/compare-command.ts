@@ -7,8 +7,9 @@ import { custom, numberWithin, readFlags, section } from "../../api/setting.ts";
 import { textTable } from "../../lib/text.ts";
 import { type Comparison, type ComparisonPair, comparisonSentence, type TaskInRun } from "../../statistics/index.ts";
 import type { CliContext, RunCommand } from "../cli-context.ts";
-import { type Colours, coloursFor, formatCount, printable, wrapLines } from "../display/terminal-text.ts";
+import { type Colours, coloursFor, formatCount, wrapLines, oneMessage } from "../display/terminal-text.ts";
 import { addSettings, jsonOption, writeJson } from "../flags.ts";
+import { visibleLine } from "../../lib/visible-text.ts";
 
 type CompareFlags = { readonly seed?: string; readonly all?: true; readonly json?: true };
 
@@ -45,7 +46,7 @@ async function compare(runs: readonly string[], flags: CompareFlags, context: Cl
   const { cwd, stdout, stderr, env } = context;
   const comparison = await compareRuns({
     ...{ runs, cwd, seed: readFlags(compareFlags, flags).seed },
-    onNotice: (message) => stderr.write(`${message}\n`),
+    onNotice: (message) => stderr.write(`${oneMessage(message)}\n`),
   });
   if (flags.json === true) return writeJson(comparison, context);
   const lines = comparisonView(comparison, {
@@ -72,16 +73,16 @@ function comparisonView(
 ): string[] {
   const lines = pairs.flatMap((pair) => [
     "",
-    ...wrapLines(printable(comparisonSentence(pair)), columns).map(colours.bold),
+    ...wrapLines(visibleLine(comparisonSentence(pair)), columns).map(colours.bold),
     ...notesOf(pair),
   ]);
   const differing = showsAll ? rows : rows.filter(({ changes }) => changes.some(isDifference));
   const shown = showsAll ? differing : differing.slice(0, mostRows);
   if (shown.length > 0) {
     const [header = "", ...table] = textTable(
-      `task | ${runs.map(({ name }) => `>${printable(name).replaceAll("|", "/")}`).join(" | ")} | change`,
+      `task | ${runs.map(({ name }) => `>${visibleLine(name).replaceAll("|", "/")}`).join(" | ")} | change`,
       shown.map(({ taskId, runs: cells, changes }) => [
-        printable(taskId),
+        visibleLine(taskId),
         ...cells.map(cellText),
         changes.map((change) => change ?? "–").join(", "),
       ]),
@@ -119,5 +120,5 @@ function notesOf({ baseline, other, byId, unmatched, passRate, reward }: Compari
     ...(left.length > 0 ? [`not compared: ${left.join(", ")}`] : []),
     ...(byId > 0 ? [`${formatCount(byId)} tasks are matched by id: a run does not record their content`] : []),
     ...(isApproximate ? ["p is from random signs: there are too many different rewards to enumerate"] : []),
-  ].map((line) => `  ${printable(line)}`);
+  ].map((line) => `  ${visibleLine(line)}`);
 }

@@ -5,7 +5,7 @@ import { Command } from "commander";
 
 import { ConfigurationError } from "../../core/index.ts";
 import { type CliContext, exitCodes, type RunCommand } from "../cli-context.ts";
-import { coloursFor, printable } from "../display/terminal-text.ts";
+import { coloursFor } from "../display/terminal-text.ts";
 import { auditTemplate, type AuditTemplateOptions } from "../../api/audit-template.ts";
 import { auditEngine, type AuditEngineOptions } from "../../api/audit-engine.ts";
 import {
@@ -19,6 +19,7 @@ import { addSettings, jsonOption, writeJson } from "../flags.ts";
 import { rolloutSettings } from "../../api/rollout-settings.ts";
 import { quoted } from "../rollout-display.ts";
 import { meant } from "../../lib/nearest.ts";
+import { visibleLine } from "../../lib/visible-text.ts";
 
 type DoctorFlags = AuditEngineOptions &
   Omit<AuditEnvironmentOptions, "env" | "onFinding"> &
@@ -142,7 +143,7 @@ async function examineEnvironment(
   }
   const { stdout, env: variables, cwd, drain, cancel } = context;
   const colours = coloursFor(stdout, variables);
-  const show = (line: string): void => void (flags.json === true ? null : stdout.write(`${printable(line)}\n`));
+  const show = (line: string): void => void (flags.json === true ? null : stdout.write(`${visibleLine(line)}\n`));
   const { json = false, ...settings } = flags;
   const result = await auditEnvironment({
     ...{ ...settings, env, cwd, variables, signal: AbortSignal.any([drain, cancel]) },
@@ -152,7 +153,7 @@ async function examineEnvironment(
     },
     onFinding: ({ check, result: outcome, text, remedy }) => {
       const paint = { ok: colours.green, warning: colours.yellow, fault: colours.red }[outcome];
-      const line = printable(`${text}${remedy === null ? "" : ` Remedy: ${remedy}.`}`).replaceAll("\n", " ");
+      const line = visibleLine(`${text}${remedy === null ? "" : ` Remedy: ${remedy}.`}`).replaceAll("\n", " ");
       if (!json) stdout.write(`  ${paint(outcome.padEnd(7))}  ${check.padEnd(15)}  ${line}\n`);
     },
   });

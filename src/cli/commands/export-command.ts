@@ -20,7 +20,7 @@ import { turnRewardsChoices } from "../../export/index.ts";
 import { exportGguf } from "../../learner/model/index.ts";
 import { whereFieldKinds } from "../../store/index.ts";
 import { type CliContext, exitCodes, type RunCommand } from "../cli-context.ts";
-import { formatCount } from "../display/terminal-text.ts";
+import { formatCount, oneMessage } from "../display/terminal-text.ts";
 import { jsonOption, writeJson } from "../flags.ts";
 import { quoted } from "../rollout-display.ts";
 
@@ -118,7 +118,7 @@ async function exportRuns(
   try {
     const result = await exportRun({
       ...{ ...options, cwd, drain, signal: cancel },
-      onNotice: (message) => stderr.write(`${message}\n`),
+      onNotice: (message) => stderr.write(`${oneMessage(message)}\n`),
     });
     if (result === null) {
       stderr.write("Interrupted: nothing is written.\n");

@@ -12,7 +12,7 @@ import { worldSettingNames } from "../../api/gateway-worlds.ts";
 import { rolloutSettings } from "../../api/rollout-settings.ts";
 import { subscribeToAbort } from "../../lib/deadline.ts";
 import { type CliContext, exitCodes, type RunCommand, startServing, untilAborted } from "../cli-context.ts";
-import { formatCount } from "../display/terminal-text.ts";
+import { formatCount, oneMessage } from "../display/terminal-text.ts";
 import { addSettings, configOption } from "../flags.ts";
 
 export function gatewayCommand(runCommand: RunCommand): Command {
@@ -47,7 +47,7 @@ Examples:
 
 async function run(flags: GatewayOptions, context: CliContext): Promise<number> {
   const { cwd, env, stdout, stderr, drain, cancel } = context;
-  const onNotice = (message: string): void => void stderr.write(`${message}\n`);
+  const onNotice = (message: string): void => void stderr.write(`${oneMessage(message)}\n`);
   const running = await startServing(context, (signal) => gateway({ ...flags, cwd, variables: env, signal, onNotice }));
   stdout.write(`${running.url}\n`);
   stderr.write(greeting(running));

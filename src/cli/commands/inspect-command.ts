@@ -14,13 +14,14 @@ import {
 import type { CliContext, RunCommand } from "../cli-context.ts";
 import { tokenizerOf } from "../../api/choose-model.ts";
 import { conversationView } from "../display/conversation-view.ts";
-import { coloursFor, formatCount, printable } from "../display/terminal-text.ts";
+import { coloursFor, formatCount } from "../display/terminal-text.ts";
 import { textTable } from "../../lib/text.ts";
 import { tokenView } from "../display/masked-text.ts";
 import { jsonOption, writeJson } from "../flags.ts";
 import { type EpisodeRow, episodeRow } from "../json-results.ts";
 import { quoted, sayLink } from "../rollout-display.ts";
 import { remedyFor } from "../../lib/nearest.ts";
+import { visibleJson, visibleLine } from "../../lib/visible-text.ts";
 
 type InspectFlags = {
   readonly tokens?: boolean;
@@ -125,7 +126,9 @@ async function listEpisodes(
     "># | episode | >reward | outcome | stop reason | >turns | >tokens | >sampled | format errors",
     rows,
   );
-  stdout.write(`${colours.bold(folder)}  ${facts.status ?? "–"}, started ${facts.startedAt ?? "–"}\n\n`);
+  stdout.write(
+    `${colours.bold(visibleLine(folder))}  ${visibleLine(`${facts.status ?? "–"}, started ${facts.startedAt ?? "–"}`)}\n\n`,
+  );
   stdout.write(`${colours.dim(header)}\n`);
   for (const line of lines) stdout.write(`${line}\n`);
   stdout.write(`\n${formatCount(rows.length)} of ${formatCount(number)} episodes\n`);
@@ -148,7 +151,7 @@ function cellsOf({
 }: EpisodeRow): string[] {
   return [
     String(number),
-    printable(id),
+    id,
     reward === null ? "–" : String(Number(reward.toFixed(4))),
     outcome,
     stopReason,
@@ -179,7 +182,7 @@ async function showEpisode(
   const { stdout } = context;
   if (flags.json === true) {
     // The line of episodes.jsonl, without its checksum: the record that docs/reference.md describes.
-    stdout.write(`${episodeLine(episode)}\n`);
+    stdout.write(`${visibleJson(episodeLine(episode))}\n`);
     return;
   }
   const colours = coloursFor(stdout, context.env);
@@ -192,7 +195,7 @@ async function showEpisode(
   const tokenizer = await tokenizerOf(folder, context.cwd);
   if (tokenizer === null) {
     context.stderr.write(
-      `Note: the tokenizer of "${folder}" is not there any more, so tokens are shown without their text.\n`,
+      `Note: the tokenizer of "${visibleLine(folder ?? "")}" is not there any more, so tokens are shown without their text.\n`,
     );
   }
   for (const line of tokenView(episode, {

@@ -5,7 +5,7 @@ import { type RunningService, serve, type ServeOptions, serveSettingNames, serve
 import { rolloutSettings } from "../../api/rollout-settings.ts";
 import { subscribeToAbort } from "../../lib/deadline.ts";
 import { type CliContext, exitCodes, type RunCommand, startServing, untilAborted } from "../cli-context.ts";
-import { formatCount } from "../display/terminal-text.ts";
+import { formatCount, oneMessage } from "../display/terminal-text.ts";
 import { addSettings, configOption } from "../flags.ts";
 
 export function serveCommand(runCommand: RunCommand): Command {
@@ -45,7 +45,7 @@ Examples:
 
 async function run(flags: ServeOptions, context: CliContext): Promise<number> {
   const { cwd, env, stdout, stderr, drain, cancel } = context;
-  const onNotice = (message: string): void => void stderr.write(`${message}\n`);
+  const onNotice = (message: string): void => void stderr.write(`${oneMessage(message)}\n`);
   const service = await startServing(context, (signal) => serve({ ...flags, cwd, variables: env, signal, onNotice }));
   stdout.write(`${service.url}\n`);
   stderr.write(greeting(service, String(flags.out)));

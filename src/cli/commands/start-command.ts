@@ -14,7 +14,7 @@ import { untrainedSamples } from "../../trajectories/index.ts";
 import { type CliContext, exitCodes, type RunCommand, sayWhenInterrupted } from "../cli-context.ts";
 import { conversationHeading, endingLines } from "../display/conversation-view.ts";
 import { maskedText, maskLegend } from "../display/masked-text.ts";
-import { coloursFor } from "../display/terminal-text.ts";
+import { coloursFor, oneMessage } from "../display/terminal-text.ts";
 import { jsonOption, writeJson } from "../flags.ts";
 import { rolloutJson, type StartJson } from "../json-results.ts";
 import { exitCodeOf, quoted, showRollout, showTable } from "../rollout-display.ts";
@@ -65,7 +65,7 @@ async function prepare(benchmark: string, { from, to, json }: PrepareFlags, cont
   const { folder, files, commit } = await prepareBenchmark({
     to: resolve(cwd, to),
     ...(from === undefined ? {} : { from: resolve(cwd, from) }),
-    onProgress: (line) => void stderr.write(`${line}\n`),
+    onProgress: (line) => void stderr.write(`${oneMessage(line)}\n`),
     // There is nothing to finish gently: the first Ctrl-C stops.
     signal: AbortSignal.any([drain, cancel]),
   }).finally(isSaid);

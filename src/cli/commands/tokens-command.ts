@@ -10,6 +10,7 @@ import { ConfigurationError } from "../../core/index.ts";
 import { type AuditTemplateOptions, bundledChatTemplate } from "../../renderers/index.ts";
 import { openRunFolder, runFacts } from "../../store/index.ts";
 import { createReadableTokenizer, loadModelFolder } from "../../tokenizers/index.ts";
+import { visibleJson } from "../../lib/visible-text.ts";
 import type { CliContext, RunCommand } from "../cli-context.ts";
 import { modelPath, readableModel, tokenizerOf } from "../../api/choose-model.ts";
 import { addSettings, jsonOption } from "../flags.ts";
@@ -74,7 +75,7 @@ async function showTokens(request: Request, context: CliContext): Promise<number
   const isFolder = statSync(resolve(cwd, request.conversation), { throwIfNoEntry: false })?.isDirectory() === true;
   const story = isFolder ? await storyOfRun(request, context) : await storyOfFile(request, context);
   if (request.flags.json === true) {
-    stdout.write(`${JSON.stringify(story)}\n`);
+    stdout.write(`${visibleJson(JSON.stringify(story))}\n`);
     return 0;
   }
   const view = { colours: coloursFor(stdout, env), columns: stdout.columns, isFull: request.flags.full === true };

@@ -3,7 +3,7 @@
 import { Command } from "commander";
 import { work, type WorkerProgress, type WorkOptions, workerSettings } from "../../api/work.ts";
 import { type CliContext, exitCodes, type RunCommand, sayWhenInterrupted } from "../cli-context.ts";
-import { formatCount } from "../display/terminal-text.ts";
+import { formatCount, oneMessage } from "../display/terminal-text.ts";
 import { addSettings } from "../flags.ts";
 
 export function workerCommand(runCommand: RunCommand): Command {
@@ -38,7 +38,7 @@ const lineMs = 60_000;
 
 async function run(flags: WorkOptions, context: CliContext): Promise<number> {
   const { cwd, env, stderr, drain, cancel } = context;
-  const onNotice = (message: string): void => void stderr.write(`${message}\n`);
+  const onNotice = (message: string): void => void stderr.write(`${oneMessage(message)}\n`);
   let saidAt = performance.now();
   let said = -1;
   const onProgress = ({ held, capacity, done }: WorkerProgress): void => {

@@ -7,8 +7,9 @@ import type {
   RoundTripFinding,
   TemplateAudit,
 } from "../../renderers/index.ts";
-import { type Colours, labelledRows, printable } from "./terminal-text.ts";
+import { type Colours, labelledRows } from "./terminal-text.ts";
 import { textTable } from "../../lib/text.ts";
+import { visibleLine } from "../../lib/visible-text.ts";
 
 export type AuditViewOptions = {
   /** As the user named the folder. */
@@ -120,7 +121,7 @@ function findingLines(rows: readonly Row[], titles: string, colours: Colours): s
   const body = lines.flatMap((line, at) => {
     const { isFine, difference, error } = rows[at]!;
     const shown = isFine ? line : colours.yellow(line);
-    if (error !== null) return [shown, `    ${colours.dim(printable(error))}`];
+    if (error !== null) return [shown, `    ${colours.dim(visibleLine(error))}`];
     if (difference === null) return [shown];
     return [
       shown,
@@ -133,7 +134,7 @@ function findingLines(rows: readonly Row[], titles: string, colours: Colours): s
 
 function listed(title: string, sentences: readonly string[], colour: (text: string) => string): string[] {
   if (sentences.length === 0) return [];
-  return [colour(title), ...sentences.map((sentence) => `  - ${printable(sentence)}`), ""];
+  return [colour(title), ...sentences.map((sentence) => `  - ${visibleLine(sentence)}`), ""];
 }
 
 function verdict({ renderer, isAppendOnly, problems }: TemplateAudit, colours: Colours): string {
@@ -148,5 +149,5 @@ function verdict({ renderer, isAppendOnly, problems }: TemplateAudit, colours: C
 
 /** As a quoted text in which nothing is invisible. */
 function escaped(text: string): string {
-  return printable(JSON.stringify(text));
+  return visibleLine(JSON.stringify(text));
 }

@@ -11,7 +11,8 @@ import {
   type ToolCall,
 } from "../../core/index.ts";
 import { dumpJson } from "../../python-semantics/json/index.ts";
-import { type Colours, printable, shorten } from "./terminal-text.ts";
+import { type Colours, shorten } from "./terminal-text.ts";
+import { visible, visibleLine } from "../../lib/visible-text.ts";
 
 /** `textLength`: characters of a text that are shown. */
 type View = { readonly colours: Colours; readonly textLength: number };
@@ -23,7 +24,9 @@ export function conversationView(episode: Episode, view: View): string[] {
   const lines =
     episode.events.length > 0
       ? episode.events.flatMap((event) => eventLines(event, view))
-      : episode.messages.slice(1).flatMap(({ role, content }) => labelled(colours.cyan(role), content, view));
+      : episode.messages
+          .slice(1)
+          .flatMap(({ role, content }) => labelled(colours.cyan(visibleLine(role)), content, view));
   return [conversationHeading(episode, colours), "", ...lines, "", ...endingLines(episode, view)];
 }
 
@@ -32,8 +35,8 @@ export function conversationHeading(episode: Episode, colours: Colours): string 
   const replies = episode.events.filter(({ type }) => type === "agent-reply");
   const turns = episode.trajectory.turns.length + replies.length;
   const reward = episode.reward === null ? "not graded" : `reward ${episode.reward}`;
-  const ended = [episode.stopReason, endingOf(episode) ?? []].flat().join(": ");
-  return `${colours.bold(printable(episode.id))}  ${reward}, ${episode.outcome} (${ended}), ${turns} turns, seed ${episode.seed}`;
+  const ended = visibleLine([episode.stopReason, endingOf(episode) ?? []].flat().join(": "));
+  return `${colours.bold(visibleLine(episode.id))}  ${reward}, ${visibleLine(episode.outcome)} (${ended}), ${turns} turns, seed ${episode.seed}`;
 }
 
 function eventLines(event: EpisodeEvent, view: View): string[] {
@@ -63,7 +66,9 @@ function eventLines(event: EpisodeEvent, view: View): string[] {
     case "agent-reply":
       return event.attempts.map(({ failure }) =>
         colours.yellow(
-          indent(`retried: ${failure.boundary}/${failure.code}: ${printable(shorten(failure.message, 200))}`),
+          indent(
+            `retried: ${visibleLine(`${failure.boundary}/${failure.code}`)}: ${visibleLine(shorten(failure.message, 200))}`,
+          ),
         ),
       );
     case "restart":
@@ -71,12 +76,16 @@ function eventLines(event: EpisodeEvent, view: View): string[] {
         colours.yellow(indent(`begins again: the ${event.turns.length} turns of an earlier process are dropped`)),
       ];
     case "close-failure":
-      return [colours.yellow(indent(`not closed: ${printable(shorten(event.failure.message, 200))}`))];
+      return [colours.yellow(indent(`not closed: ${visibleLine(shorten(event.failure.message, 200))}`))];
     case "exchange":
       return exchangeLines(event, view);
     case "judgement": {
       const { grader, model, answer, failure } = event.judgement;
-      return labelled(colours.magenta(`judge ${printable(model)}, ${grader}`), answer ?? failure?.message ?? "", view);
+      return labelled(
+        colours.magenta(`judge ${visibleLine(model)}, ${visibleLine(grader)}`),
+        answer ?? failure?.message ?? "",
+        view,
+      );
     }
     case "session": {
       const told = event.session.get("task_line");
@@ -102,7 +111,7 @@ function exchangeLines(
 ): string[] {
   const { colours } = view;
   const lines = basis === null ? [colours.dim(indent("a conversation begins"))] : [];
-  for (const { role, content } of messages) lines.push(...labelled(colours.cyan(role), content, view));
+  for (const { role, content } of messages) lines.push(...labelled(colours.cyan(visibleLine(role)), content, view));
   if (action.reasoning !== null) lines.push(...labelled(colours.dim("thinks"), action.reasoning.trim(), view));
   if (action.content !== "") lines.push(...labelled(colours.green("agent"), action.content, view));
   for (const { name, argumentsText } of action.toolCalls) {
@@ -146,7 +155,7 @@ function decisionLines(
   const text = isUnread ? action.content.trim() : textBeside(action, decision);
   if (text !== "") lines.push(...labelled(isUnread ? colours.green("agent") : colours.dim("beside"), text, view));
   for (const { code, detail } of decision.problems) {
-    lines.push(colours.yellow(indent(`problem: ${code} (${printable(shorten(detail, 300))})`)));
+    lines.push(colours.yellow(indent(`problem: ${visibleLine(code)} (${visibleLine(shorten(detail, 300))})`)));
   }
   const called = ({ name, argumentsText }: ToolCall): string[] =>
     labelled(colours.green("agent calls"), `${name} ${argumentsText}`, view);
@@ -205,19 +214,19 @@ export function endingLines(episode: Episode, { colours, textLength }: View): st
   if (failure !== null) {
     lines.push(
       colours.red(
-        `failed at boundary ${failure.boundary} (${failure.code}): ${printable(shorten(failure.message, textLength))}`,
+        `failed at boundary ${visibleLine(`${failure.boundary} (${failure.code})`)}: ${visibleLine(shorten(failure.message, textLength))}`,
       ),
     );
   }
-  if (grade !== null && grade.log !== "") lines.push(`grade: ${printable(shorten(grade.log, textLength))}`);
+  if (grade !== null && grade.log !== "") lines.push(...labelled("grade", grade.log, { colours, textLength }));
   const metrics = Object.entries(grade?.metrics ?? {});
   if (metrics.length > 0)
-    lines.push(colours.dim(`metrics: ${metrics.map(([name, value]) => `${name} ${value}`).join(", ")}`));
+    lines.push(colours.dim(`metrics: ${metrics.map(([name, value]) => `${visibleLine(name)} ${value}`).join(", ")}`));
   return lines;
 }
 
 function labelled(label: string, text: string, { textLength }: View): string[] {
-  return `${label}: ${printable(shorten(text, textLength))}`
+  return `${label}: ${visible(shorten(text, textLength))}`
     .split("\n")
     .map((line, at) => (at === 0 ? line : indent(line)));
 }

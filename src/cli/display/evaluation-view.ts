@@ -12,15 +12,8 @@ import {
   type RescoredRun,
 } from "../../graders/index.ts";
 import { textTable } from "../../lib/text.ts";
-import {
-  type Colours,
-  countsText,
-  formatCount,
-  labelledRows,
-  formatDuration,
-  formatNumber,
-  printable,
-} from "./terminal-text.ts";
+import { type Colours, countsText, formatCount, labelledRows, formatDuration, formatNumber } from "./terminal-text.ts";
+import { visibleLine } from "../../lib/visible-text.ts";
 
 /** Kinds of errors that are shown; results.json has all. */
 const shownErrors = 12;
@@ -31,7 +24,7 @@ export function evaluationView(result: EvaluateResult, colours: Colours, columns
   const { source, title, evaluation, scores, rescored, agreement } = result;
   const lines = [
     "",
-    colours.bold(rescored === null ? title : `${source}: ${title}`),
+    colours.bold(visibleLine(rescored === null ? title : `${source}: ${title}`)),
     ...summaryView(evaluation, colours, columns),
   ];
   if (rescored !== null) {
@@ -48,18 +41,18 @@ function domainsView({ evaluation, scores, domains, parts }: EvaluateResult, col
   const table = textTable(
     `environment | >tasks | >episodes | >graded | >reward${ks.map((k) => ` | >pass^${k}`).join("")}`,
     rows.map(({ title, evaluation: { tasks, episodes, graded, meanReward, passRates } }) => [
-      ...[printable(title), formatCount(tasks.length), formatCount(episodes), formatCount(graded), rate(meanReward)],
+      ...[visibleLine(title), formatCount(tasks.length), formatCount(episodes), formatCount(graded), rate(meanReward)],
       ...ks.map((k) => rate(passRates.find((one) => one.k === k)?.passHatK ?? null)),
     ]),
   );
   const lines = ["", colours.bold(`${formatCount(parts.length)} results`), ...indented(table, colours)];
   for (const row of domains) {
     const [missing] = upstreamView(row.evaluation, row.scores, colours);
-    if (missing !== undefined) lines.push(`  ${printable(row.title)}:${missing}`);
+    if (missing !== undefined) lines.push(`  ${visibleLine(row.title)}:${missing}`);
   }
   for (const { source, title, rescored } of parts) {
     if (rescored === null || rescored.every(({ replayedReward }) => replayedReward === null)) continue;
-    lines.push("", `  ${printable(`${source}: ${title}`)}`, ...confirmationView(rescored, colours));
+    lines.push("", `  ${visibleLine(`${source}: ${title}`)}`, ...confirmationView(rescored, colours));
   }
   return lines;
 }
@@ -131,7 +124,7 @@ function taskTable({ tasks }: Evaluation, colours: Colours): string[] {
 function countsTable(title: string, counts: Counts, colours: Colours): string[] {
   const entries = Object.entries(counts);
   if (entries.length === 0) return [];
-  const shown = entries.slice(0, shownErrors).map(([name, number]) => [formatCount(number), printable(name)]);
+  const shown = entries.slice(0, shownErrors).map(([name, number]) => [formatCount(number), visibleLine(name)]);
   const table = textTable(`> | ${title}`, shown);
   const more = entries.length - shown.length;
   return ["", ...indented(table, colours), ...(more > 0 ? [`  … ${more} more kinds`] : [])];

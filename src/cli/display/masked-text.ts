@@ -4,7 +4,8 @@
 import type { Sample, Episode } from "../../core/index.ts";
 import { episodeSamples } from "../../rollout/index.ts";
 import { dumpSample, untrainedSamples } from "../../trajectories/index.ts";
-import { type Colours, formatCount, printable } from "./terminal-text.ts";
+import { type Colours, formatCount } from "./terminal-text.ts";
+import { visible, visibleLine } from "../../lib/visible-text.ts";
 
 type TokenViewOptions = {
   readonly colours: Colours;
@@ -24,7 +25,7 @@ export function* tokenView(episode: Episode, options: TokenViewOptions): Generat
     const sum = (mask: Uint8Array): string => formatCount(mask.reduce((total, bit) => total + bit, 0));
     yield "";
     yield colours.bold(
-      `sample ${printable(sample.id)}: ${formatCount(sample.tokens.length)} tokens, ${sum(sample.sampledMask)} sampled, ` +
+      `sample ${visibleLine(sample.id)}: ${formatCount(sample.tokens.length)} tokens, ${sum(sample.sampledMask)} sampled, ` +
         `${sum(sample.lossMask)} trained, reward ${sample.reward ?? "–"}, ${sample.tokenAccounting}, ${sample.historyPolicy}`,
     );
     yield* sampleLines(sample, options);
@@ -38,7 +39,7 @@ function* sampleLines(sample: Sample, { colours, decode }: TokenViewOptions): Ge
   const dump = dumpSample(sample, decode ?? (() => ""));
   let at = 0;
   for (const line of dump.split("\n")) {
-    const text = printable(decode === null ? line.replace(/ ""$/, "") : line);
+    const text = visibleLine(decode === null ? line.replace(/ ""$/, "") : line);
     if (sample.lossMask[at] === 1) yield colours.green(text);
     else if (sample.sampledMask[at] === 1) yield colours.yellow(text);
     else yield colours.dim(text);
@@ -89,7 +90,7 @@ function markAt({ lossMask, sampledMask }: Sample, at: number): Mark {
 
 /** A line break between two masks is seen anyway, so it makes no empty line. */
 function linesOf(text: string, width: number): readonly string[] {
-  const lines = printable(text).split("\n");
+  const lines = visible(text).split("\n");
   if (lines.length > 1 && lines[0] === "") lines.shift();
   if (lines.length > 1 && lines.at(-1) === "") lines.pop();
   return lines.flatMap((line) => wrapped(line, width));

@@ -5,7 +5,15 @@ import type { createLogUpdate } from "log-update";
 import { ratesOf, type RunTotals } from "../../rollout/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { passText, progressLine } from "./run-table.ts";
-import { type Colours, coloursFor, formatCount, formatDuration, formatNumber } from "./terminal-text.ts";
+import {
+  type Colours,
+  coloursFor,
+  formatCount,
+  formatDuration,
+  formatNumber,
+  oneMessage,
+  terminalText,
+} from "./terminal-text.ts";
 
 export interface ProgressDisplay {
   /** May be called as often as anything happens. */
@@ -33,16 +41,16 @@ export function createProgressDisplay(
 ): ProgressDisplay {
   const { stderr, env } = context;
   if (options.quiet)
-    return { update: () => undefined, note: (line) => stderr.write(`${line}\n`), stop: () => undefined };
+    return { update: () => undefined, note: (line) => stderr.write(`${oneMessage(line)}\n`), stop: () => undefined };
   const { painter } = options;
-  return painter === null ? plainDisplay(stderr) : liveDisplay(coloursFor(stderr, env), painter);
+  return painter === null ? plainDisplay(stderr) : liveDisplay(stderr, coloursFor(stderr, env), painter);
 }
 
 /** Whether what is written there can be repainted. */
 function isLiveTerminal(stderr: CliContext["stderr"], env: CliContext["env"]): boolean {
   // A terminal without a height (a recorded session, some CI) has nothing to repaint.
   const hasHeight = (process.stderr.rows ?? 24) > 0;
-  const isTerminal = stderr === process.stderr && process.stderr.isTTY && hasHeight;
+  const isTerminal = (stderr.below ?? stderr) === process.stderr && process.stderr.isTTY && hasHeight;
   return isTerminal && !isSet(env["CI"]) && env["TERM"] !== "dumb";
 }
 
@@ -61,7 +69,7 @@ function plainDisplay(stderr: CliContext["stderr"]): ProgressDisplay {
     update: (totals) => {
       latest = totals;
     },
-    note: (line) => stderr.write(`${line}\n`),
+    note: (line) => stderr.write(`${oneMessage(line)}\n`),
     stop: () => {
       clearInterval(timer);
       show();
@@ -69,11 +77,12 @@ function plainDisplay(stderr: CliContext["stderr"]): ProgressDisplay {
   };
 }
 
-function liveDisplay(colours: Colours, painter: Painter): ProgressDisplay {
+function liveDisplay(stderr: CliContext["stderr"], colours: Colours, painter: Painter): ProgressDisplay {
   const block = painter(process.stderr, { showCursor: true });
+  const shown = (text: string): string => terminalText(text, colours.isColorSupported);
   let latest: (() => RunTotals) | null = null;
   const paint = (): void => {
-    if (latest !== null) block(progressBlock(latest(), colours, process.stderr.columns));
+    if (latest !== null) block(shown(progressBlock(latest(), colours, process.stderr.columns)));
   };
   const timer = setInterval(paint, repaintMs);
   timer.unref();
@@ -85,7 +94,7 @@ function liveDisplay(colours: Colours, painter: Painter): ProgressDisplay {
     },
     note: (line) => {
       block.clear();
-      process.stderr.write(`${line}\n`);
+      stderr.write(`${oneMessage(line)}\n`);
       paint();
     },
     stop: () => {

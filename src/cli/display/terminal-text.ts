@@ -1,7 +1,8 @@
 // Text for terminals. What models and tools wrote may hold escape sequences; shown as they are they could clear the screen
-// or forge output, so they are made visible.
+// or forge output, so they are made visible: all of it goes through `terminalOutput`, and names and values through `visibleLine` before.
 
 import pc from "picocolors";
+import { visible, visibleLine } from "../../lib/visible-text.ts";
 import type { Output } from "../cli-context.ts";
 
 export type Colours = ReturnType<typeof pc.createColors>;
@@ -13,13 +14,32 @@ export function coloursFor(stream: Output, env: Readonly<Record<string, string |
   return pc.createColors(stream.isTTY === true && env["TERM"] !== "dumb");
 }
 
-/** Control characters become visible escapes; line feeds and tabs stay. */
-export function printable(text: string): string {
-  return text.replace(
-    // oxlint-disable-next-line no-control-regex
-    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g,
-    (unit) => `\\x${unit.charCodeAt(0).toString(16).padStart(2, "0")}`,
-  );
+/** Colours and weights that `Colours` writes; hidden and blinking text are not among them. */
+// oxlint-disable-next-line no-control-regex
+const colourCodes = /(\u001b\[(?:[0123479]|2[234579]|[34][0-79]|(?:9|10)[0-7])m)/;
+
+/** What a terminal is given: control characters become visible; where `hasColours`, colours stay. */
+export function terminalText(text: string, hasColours: boolean): string {
+  if (!hasColours) return visible(text);
+  return text.split(colourCodes).map((part, at) => (at % 2 === 1 ? part : visible(part))).join(""); // prettier-ignore
+}
+
+/** The one way to a terminal: whatever is written is shown and cannot act, wherever it comes from. */
+export function terminalOutput(stream: Output, env: Readonly<Record<string, string | undefined>>): Output {
+  const hasColours = coloursFor(stream, env).isColorSupported;
+  return {
+    ...(stream.isTTY === undefined ? {} : { isTTY: stream.isTTY }),
+    get columns() {
+      return stream.columns;
+    },
+    below: stream,
+    write: (text) => stream.write(terminalText(text, hasColours)),
+  };
+}
+
+/** A message of several lines: those after the first are indented, so that none looks like a line of ours. */
+export function oneMessage(text: string): string {
+  return text.replaceAll("\n", "\n  ");
 }
 
 /** The first `length` characters, and how many are left out. */
@@ -61,7 +81,7 @@ export function labelledRows(
 ): string[] {
   const width = Math.max(...rows.map(([label]) => label.length));
   return rows.flatMap(([label, value]) => {
-    const [first = "", ...more] = wrapLines(value, Math.max(20, columns - width - 2));
+    const [first = "", ...more] = wrapLines(visibleLine(value), Math.max(20, columns - width - 2));
     return [`${colours.dim(label.padEnd(width))}  ${first}`, ...more.map((line) => `${" ".repeat(width)}  ${line}`)];
   });
 }

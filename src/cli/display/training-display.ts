@@ -6,7 +6,15 @@ import type { ComparedKind, PassRateCurve, StepMetrics, TrainingProgress } from 
 import { textTable } from "../../lib/text.ts";
 import type { CliContext } from "../cli-context.ts";
 import type { Painter } from "./progress-display.ts";
-import { type Colours, coloursFor, formatDuration, formatPercent, wrapLines } from "./terminal-text.ts";
+import {
+  type Colours,
+  coloursFor,
+  formatDuration,
+  formatPercent,
+  oneMessage,
+  terminalText,
+  wrapLines,
+} from "./terminal-text.ts";
 
 export interface TrainingDisplay {
   update(progress: TrainingProgress): void;
@@ -21,10 +29,10 @@ export function createTrainingDisplay(
   options: { readonly quiet: boolean; readonly painter: Painter | null },
 ): TrainingDisplay {
   const { stderr, env } = context;
-  const note = (line: string): void => void stderr.write(`${line}\n`);
+  const note = (line: string): void => void stderr.write(`${oneMessage(line)}\n`);
   if (options.quiet) return { update: () => undefined, note, stop: () => undefined };
   const { painter } = options;
-  return painter === null ? plainDisplay(note) : liveDisplay(coloursFor(stderr, env), painter);
+  return painter === null ? plainDisplay(note) : liveDisplay(stderr, coloursFor(stderr, env), painter);
 }
 
 function plainDisplay(note: (line: string) => void): TrainingDisplay {
@@ -41,11 +49,12 @@ function plainDisplay(note: (line: string) => void): TrainingDisplay {
   };
 }
 
-function liveDisplay(colours: Colours, painter: Painter): TrainingDisplay {
+function liveDisplay(stderr: CliContext["stderr"], colours: Colours, painter: Painter): TrainingDisplay {
   const block = painter(process.stderr, { showCursor: true });
+  const shown = (text: string): string => terminalText(text, colours.isColorSupported);
   let latest: TrainingProgress | null = null;
   const paint = (): void => {
-    if (latest !== null) block(trainingBlock(latest, colours, process.stderr.columns));
+    if (latest !== null) block(shown(trainingBlock(latest, colours, process.stderr.columns)));
   };
   return {
     update: (progress) => {
@@ -54,7 +63,7 @@ function liveDisplay(colours: Colours, painter: Painter): TrainingDisplay {
     },
     note: (line) => {
       block.clear();
-      process.stderr.write(`${line}\n`);
+      stderr.write(`${oneMessage(line)}\n`);
       paint();
     },
     stop: () => {

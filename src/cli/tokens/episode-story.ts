@@ -4,7 +4,8 @@
 import type { Episode, Tokenizer, Sample, Trajectory } from "../../core/index.ts";
 import { episodeSamples } from "../../rollout/index.ts";
 import { branchesOf, turnPrompt, untrainedSamples } from "../../trajectories/index.ts";
-import { type Colours, formatCount, printable } from "../display/terminal-text.ts";
+import { type Colours, formatCount } from "../display/terminal-text.ts";
+import { visibleLine } from "../../lib/visible-text.ts";
 
 type StorySources = {
   readonly trajectory: Trajectory;
@@ -174,9 +175,9 @@ function* sampleLines(sample: StorySample, options: LineOptions): Generator<stri
   const { tokens, rewriteReason } = sample;
   const sampled = tokens.filter(({ isSampled }) => isSampled).length;
   const trained = tokens.filter(({ isTrained }) => isTrained).length;
-  const heading = `${printable(sample.id)}: ${formatCount(tokens.length)} tokens, ${formatCount(sampled)} sampled, ${formatCount(trained)} trained`;
+  const heading = `${visibleLine(sample.id)}: ${formatCount(tokens.length)} tokens, ${formatCount(sampled)} sampled, ${formatCount(trained)} trained`;
   yield colours.bold(cut(heading, columns));
-  if (rewriteReason !== null) yield colours.yellow(cut(`a branch: ${printable(rewriteReason)}`, columns));
+  if (rewriteReason !== null) yield colours.yellow(cut(`a branch: ${visibleLine(rewriteReason)}`, columns));
   for (let at = 0; at < tokens.length;) {
     const end = runEnd(tokens, at);
     const isFolded = !isFull && tokens[at]?.isSampled === false && end - at > shownEnds * 2 + 1;
@@ -206,7 +207,7 @@ function tokenLine(token: StoryToken, place: number, { colours, columns, withLog
   const score = token.logprob === null ? "" : token.logprob.toFixed(4);
   const start = `${String(place).padStart(6)} ${String(token.id).padStart(7)} ${mask} ${withLogprobs ? `${score.padStart(9)} ` : ""}`;
   const role = roleNames[token.role].padEnd(9);
-  const text = cut(`${start}${role} ${printable(JSON.stringify(token.text))}`, columns).slice(start.length + role.length); // prettier-ignore
+  const text = cut(`${start}${role} ${visibleLine(JSON.stringify(token.text))}`, columns).slice(start.length + role.length); // prettier-ignore
   const paint = token.isTrained ? colours.green : token.isSampled ? colours.yellow : colours.dim;
   return paint(start) + roleColour(token.role, colours)(role) + paint(text);
 }

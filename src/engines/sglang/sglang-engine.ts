@@ -106,7 +106,7 @@ class Sglang extends SglangControl implements SglangEngine {
   readonly #forwarded = new Set<string>();
 
   constructor(options: SglangEngineOptions) {
-    super(options, { dialect: sglangDialect, defaultPort: 30_000, endpoints: /\/(generate|v1)(\/.*)?$/ });
+    super(options, { dialect: sglangDialect, defaultPort: 30_000, endpoints: /\/(generate|v1)(\/.*)?$/s });
     this.#streams = options.stream ?? false;
   }
 

@@ -161,7 +161,7 @@ class Vllm extends VllmControl implements VllmEngine {
   #search: Promise<Writer> | null = null;
 
   constructor(options: VllmEngineOptions) {
-    super(options, { dialect: vllmDialect, defaultPort: 8000, endpoints: /\/(v1|inference)(\/.*)?$/ });
+    super(options, { dialect: vllmDialect, defaultPort: 8000, endpoints: /\/(v1|inference)(\/.*)?$/s });
     const { endpoint = "auto", model = null, routingHeader = "x-session-id", stream = false } = options;
     const named = endpoint === "generate" ? generateEndpoint : completionsEndpoint;
     this.#writer = endpoint === "auto" ? null : writerOf(named);

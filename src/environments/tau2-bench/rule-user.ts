@@ -32,38 +32,42 @@ const requests: readonly Request[] = [
   { tool: "check_network_mode_preference", heardAs: /check (your|the) (preferred )?network mode/ },
   {
     tool: "set_network_mode_preference",
-    heardAs: new RegExp(`${change}[^.]*(network mode|preferred network)`),
+    heardAs: new RegExp(`${change}[^.]{0,100}(network mode|preferred network)`),
     given: (text) => ({ mode: /(4g_5g_preferred|4g_only|3g_only|2g_only)/.exec(text)?.[1] ?? "4g_5g_preferred" }),
   },
-  { tool: "toggle_airplane_mode", heardAs: new RegExp(`${change}[^.]*airplane mode`) },
-  { tool: "check_sim_status", heardAs: /check[^.]*sim card|sim status/ },
-  { tool: "reseat_sim_card", heardAs: /(re-?seat|re-?insert)[^.]*sim/ },
-  { tool: "toggle_data_saver_mode", heardAs: new RegExp(`${change}[^.]*data saver`) },
-  { tool: "check_data_restriction_status", heardAs: /check[^.]*(data saver|data restriction)/ },
-  { tool: "toggle_roaming", heardAs: new RegExp(`${change}[^.]*roaming`) },
-  { tool: "toggle_data", heardAs: new RegExp(`${change}[^.]*(mobile|cellular) data`) },
-  { tool: "check_apn_settings", heardAs: /check[^.]*apn/ },
-  { tool: "reset_apn_settings", heardAs: /reset[^.]*apn/ },
-  { tool: "check_wifi_calling_status", heardAs: /check[^.]*wi-?fi calling/ },
-  { tool: "toggle_wifi_calling", heardAs: new RegExp(`${change}[^.]*wi-?fi calling`) },
-  { tool: "check_wifi_status", heardAs: /check[^.]*wi-?fi(?! calling)/ },
-  { tool: "toggle_wifi", heardAs: new RegExp(`${change}[^.]*wi-?fi(?! calling)`) },
-  { tool: "check_vpn_status", heardAs: /check[^.]*vpn/ },
-  { tool: "disconnect_vpn", heardAs: /(disconnect|turn off|disable)[^.]*vpn/ },
+  { tool: "toggle_airplane_mode", heardAs: new RegExp(`${change}[^.]{0,100}airplane mode`) },
+  { tool: "check_sim_status", heardAs: /check[^.]{0,100}sim card|sim status/ },
+  { tool: "reseat_sim_card", heardAs: /(re-?seat|re-?insert)[^.]{0,100}sim/ },
+  { tool: "toggle_data_saver_mode", heardAs: new RegExp(`${change}[^.]{0,100}data saver`) },
+  { tool: "check_data_restriction_status", heardAs: /check[^.]{0,100}(data saver|data restriction)/ },
+  { tool: "toggle_roaming", heardAs: new RegExp(`${change}[^.]{0,100}roaming`) },
+  { tool: "toggle_data", heardAs: new RegExp(`${change}[^.]{0,100}(mobile|cellular) data`) },
+  { tool: "check_apn_settings", heardAs: /check[^.]{0,100}apn/ },
+  { tool: "reset_apn_settings", heardAs: /reset[^.]{0,100}apn/ },
+  { tool: "check_wifi_calling_status", heardAs: /check[^.]{0,100}wi-?fi calling/ },
+  { tool: "toggle_wifi_calling", heardAs: new RegExp(`${change}[^.]{0,100}wi-?fi calling`) },
+  { tool: "check_wifi_status", heardAs: /check[^.]{0,100}wi-?fi(?! calling)/ },
+  { tool: "toggle_wifi", heardAs: new RegExp(`${change}[^.]{0,100}wi-?fi(?! calling)`) },
+  { tool: "check_vpn_status", heardAs: /check[^.]{0,100}vpn/ },
+  { tool: "disconnect_vpn", heardAs: /(disconnect|turn off|disable)[^.]{0,100}vpn/ },
   { tool: "check_installed_apps", heardAs: /(which|what|installed) apps/ },
-  { tool: "check_app_permissions", heardAs: /check[^.]*permission/, given: (text) => ({ app_name: appIn(text) }) },
+  {
+    tool: "check_app_permissions",
+    heardAs: /check[^.]{0,100}permission/,
+    given: (text) => ({ app_name: appIn(text) }),
+  },
   {
     tool: "grant_app_permission",
-    heardAs: /(grant|give|allow)[^.]*permission/,
+    heardAs: /(grant|give|allow)[^.]{0,100}permission/,
     given: (text) => {
       const permission = permissions.find((known) => text.includes(known));
       return permission === undefined ? null : { app_name: appIn(text), permission };
     },
   },
-  { tool: "can_send_mms", heardAs: /(send|try)[^.]*(mms|picture message)/ },
+  { tool: "can_send_mms", heardAs: /(send|try)[^.]{0,100}(mms|picture message)/ },
   { tool: "run_speed_test", heardAs: /speed test/ },
-  { tool: "check_payment_request", heardAs: /check[^.]*payment request/ },
-  { tool: "make_payment", heardAs: /(make|accept|complete)[^.]*payment|pay (the|your) bill/ },
+  { tool: "check_payment_request", heardAs: /check[^.]{0,100}payment request/ },
+  { tool: "make_payment", heardAs: /(make|accept|complete)[^.]{0,100}payment|pay (the|your) bill/ },
   { tool: "reboot_device", heardAs: /re-?boot|restart/ },
 ];
 
@@ -183,11 +187,17 @@ function requestsIn(text: string): { readonly name: string; readonly arguments: 
   });
 }
 
-/** The indented lines below a heading of the scenario. */
+/** The indented lines below a heading of the scenario, up to the next heading or the end; `null`: there are none. */
 function sectionOf(scenario: string, heading: string): string | null {
-  const [, found] =
-    new RegExp(`^\\t*${heading}:\\n((?:\\t+.*\\n?)+?)(?=^\\t*[A-Z][a-z ]+:\\n|(?![^]))`, "m").exec(scenario) ?? [];
-  return found?.replaceAll("\t", "").replaceAll(/\s+/g, " ").trim() ?? null;
+  const lines = scenario.split("\n");
+  const isHeading = (at: number): boolean => at < lines.length - 1 && /^\t*[A-Z][a-z ]+:$/.test(lines[at]!);
+  const isEnd = (at: number): boolean => at === lines.length || (at === lines.length - 1 && lines[at] === "");
+  const start = lines.findIndex((line, at) => line.replace(/^\t*/, "") === `${heading}:` && at + 1 < lines.length) + 1;
+  if (start === 0) return null;
+  let end = start;
+  while (end < lines.length && lines[end]!.startsWith("\t") && (end === start || !isHeading(end))) end++;
+  if (end === start || !(isEnd(end) || isHeading(end))) return null;
+  return lines.slice(start, end).join("\n").replaceAll("\t", "").replaceAll(/\s+/g, " ").trim();
 }
 
 function requireTools(side: UserSide | null): void {

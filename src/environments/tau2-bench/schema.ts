@@ -37,7 +37,7 @@ export const integer: FieldType = (value, place) => {
   if (typeof value === "boolean") return Number(value);
   if (value instanceof JsonFloat && Number.isInteger(value.value)) return integral(BigInt(value.value));
   if (typeof value === "string" && integerText.test(value.trim())) {
-    return integral(BigInt(value.trim().replace(/\..*$/, "").replaceAll("_", "").replace(/^\+/, "")));
+    return integral(BigInt(value.trim().replace(/\..*/s, "").replaceAll("_", "").replace(/^\+/, "")));
   }
   throw misfit(value, place, "valid integer");
 };
@@ -46,7 +46,7 @@ function integral(value: bigint): number | bigint {
   return Number.isSafeInteger(Number(value)) ? Number(value) : value;
 }
 
-const floatText = /^[+-]?(\d+(_\d+)*\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
+const floatText = /^[+-]?(\d+(_\d+)*(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;
 
 export const float: FieldType = (value, place) => {
   if (value instanceof JsonFloat) return value;

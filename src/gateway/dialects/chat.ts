@@ -27,10 +27,11 @@ import {
   unknownTool,
 } from "./fields.ts";
 import { checkFields, readBody, unsupported } from "./request-fields.ts";
+import { anyNames } from "../../lib/any-names.ts";
 
 /** Arguments are text; an object is taken for the text of it. */
 const argumentsSchema = optional(
-  z.union([z.string(), z.record(z.string(), z.unknown()).transform((value) => JSON.stringify(value))]),
+  z.union([z.string(), anyNames(z.unknown()).transform((value) => JSON.stringify(value))]),
 );
 const callSchema = z.looseObject({
   id: optional(z.string()),

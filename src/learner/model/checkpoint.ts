@@ -1,13 +1,14 @@
 // A model as a folder in Hugging Face's layout: config.json and model.safetensors. Its tokenizer lies beside them and is
 // `tokenizers/`' to read.
 
-import { readFile, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 import { ConfigurationError } from "../../core/failure.ts";
 import { type ModelConfig, readModelConfig, toHuggingFaceConfig } from "./model-config.ts";
 import { parameterLayout } from "./parameter-layout.ts";
+import { readRegular } from "../../system/regular-file.ts";
 
 export type Checkpoint = {
   readonly config: ModelConfig;
@@ -88,7 +89,7 @@ function toWeights(config: ModelConfig, tensors: ReadonlyMap<string, Tensor>, so
 
 async function read(path: string): Promise<Uint8Array> {
   try {
-    return await readFile(path);
+    return await readRegular(path);
   } catch (cause) {
     throw new ConfigurationError(`Cannot read model file "${path}": ${(cause as Error).message}.`, { cause });
   }

@@ -7,6 +7,7 @@ import { Waiters } from "../../lib/deadline.ts";
 import { readFileSync } from "node:fs";
 import { type NatsAddress, parseNatsAddress } from "./nats-address.ts";
 import { type JetStream, type JetStreamManager, loadNatsLibrary, type NatsConnection } from "./nats-library.ts";
+import { requireRegularSync } from "../../system/regular-file.ts";
 
 /** Where the broker is, and who asks. */
 export type NatsConnectOptions = {
@@ -144,6 +145,7 @@ export async function openLink(
   function authentication(): object {
     const { credentials = null, secret = null } = options;
     if (credentials !== null) {
+      requireRegularSync(credentials);
       const read = (): Uint8Array => readFileSync(credentials);
       // A credentials file has two blocks with headings; a seed is one line that begins with SU.
       const isSeed = /^\s*SU[A-Z2-7]+\s*$/.test(readFileSync(credentials, "utf8"));

@@ -112,7 +112,7 @@ const cues: readonly (readonly [Kind, RegExp])[] = [
   ],
   ["cancel", /\bcancel\b/i],
   ["swap", /\bswap\b|\binstead\b|\banother edition\b/i],
-  ["address", /\baddress of\b|\bnew address\b|\b(send|go|goes)\b.* to \d/i],
+  ["address", /\baddress of\b|\bnew address\b|\b(send|go|goes)\b.{0,200} to \d/i],
   ["return", /\b(return|take back|give back)\b/i],
   ["top_up", /\btop up\b|\bput (\$|some money)/i],
 ];

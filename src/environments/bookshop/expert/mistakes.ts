@@ -70,5 +70,5 @@ function withWrongId(text: string, random: Random): string | null {
 
 /** The end of a wish without what the member wanted to hear. */
 function untold(text: string): string | null {
-  return /(\$\d|\d days).* Anything else\?$/.test(text) ? "Done. Anything else?" : null;
+  return text.endsWith(" Anything else?") && /\$\d|\d days/.test(text) ? "Done. Anything else?" : null;
 }

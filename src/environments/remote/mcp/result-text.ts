@@ -112,7 +112,7 @@ const shown = (value: unknown): string => (typeof value === "string" ? value.sli
 
 /** Of base64. */
 const bytesOf = (data: unknown): number =>
-  typeof data === "string" ? Math.floor((data.replace(/=+$/, "").length * 3) / 4) : 0;
+  typeof data === "string" ? Math.floor((data.replace(/(?<!=)=+$/, "").length * 3) / 4) : 0;
 
 export function asRecord(value: unknown): Part | null {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Part) : null;

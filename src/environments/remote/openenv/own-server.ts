@@ -20,6 +20,7 @@ import {
   type RemoteSession,
 } from "../index.ts";
 import { ask, connectTo, farewell, faultOfFrame, type Place, type StepAnswer, steps } from "./frames.ts";
+import { wellFormed } from "../../../lib/visible-text.ts";
 
 const where = "what a server of ours says";
 
@@ -33,7 +34,7 @@ export async function ownTasks(http: RemoteHttp, headers: Readonly<Record<string
   const about = asObject.read((await http.jsonIfServed({ method: "GET", path: "/tasks", headers })) ?? null);
   if (about === undefined) return null;
   return readOwnTasks(about, ({ split, from, count }) =>
-    get(`/tasks?split=${encodeURIComponent(split)}&from=${from}&count=${count}`),
+    get(`/tasks?split=${encodeURIComponent(wellFormed(split))}&from=${from}&count=${count}`),
   );
 }
 

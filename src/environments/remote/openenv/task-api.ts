@@ -4,6 +4,8 @@
 import { fromPlain } from "../../../python-semantics/json/plain.ts";
 import type { JsonValue } from "../../../python-semantics/json/value.ts";
 import { asCount, asList, asObject, asText, fieldOf, remoteFault, type RemoteHttp } from "../index.ts";
+import { wellFormed } from "../../../lib/visible-text.ts";
+import { setOwn } from "../../../lib/counts.ts";
 
 const where = "an answer of the OpenEnv server's Task API";
 
@@ -23,7 +25,7 @@ export async function servedTasks(
     options.environment,
   );
   if (environment === null) return null;
-  const path = `/${encodeURIComponent(environment)}`;
+  const path = `/${encodeURIComponent(wellFormed(environment))}`;
   const splits = asList.read((await http.jsonIfServed({ method: "GET", path: `${path}/splits`, headers })) ?? null);
   if (splits === undefined) return null;
   const sizes: Record<string, number> = {};
@@ -31,7 +33,7 @@ export async function servedTasks(
     const body = fromPlain({ split });
     const answer = await http.jsonIfServed({ method: "POST", path: `${path}/num_tasks`, body, headers });
     const size = asObject.read(answer ?? null);
-    if (size !== undefined) sizes[split] = fieldOf(size, "num_tasks", asCount, where);
+    if (size !== undefined) setOwn(sizes, split, fieldOf(size, "num_tasks", asCount, where));
   }
   return Object.values(sizes).some((size) => size > 0) ? { environment, sizes } : null;
 }

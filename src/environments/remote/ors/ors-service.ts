@@ -33,6 +33,8 @@ import {
   WorldRewards,
 } from "../index.ts";
 import { callTool, openSession } from "./streams.ts";
+import { wellFormed } from "../../../lib/visible-text.ts";
+import { setOwn } from "../../../lib/counts.ts";
 
 export type OrsOptions = {
   /** `http://` or `https://`, of the server, without the name of an environment. */
@@ -78,14 +80,14 @@ export async function orsService(options: OrsOptions): Promise<RemoteService> {
   try {
     const served = await listOf(http, "/list_environments", headers);
     const environment = chooseEnvironment(served, options.environment);
-    const path = `/${encodeURIComponent(environment)}`;
+    const path = `/${encodeURIComponent(wellFormed(environment))}`;
     const splits = (await listOf(http, `${path}/splits`, headers)).map((split) =>
       fieldOf(split instanceof Map ? split : new Map([["name", split]]), "name", asText, where),
     );
     const sizes: Record<string, number> = {};
     for (const split of splits) {
       const request = { method: "POST", path: `${path}/num_tasks`, body: fromPlain({ split }), headers } as const;
-      sizes[split] = fieldOf(asRecord(await http.json(request)), "num_tasks", asCount, where);
+      setOwn(sizes, split, fieldOf(asRecord(await http.json(request)), "num_tasks", asCount, where));
     }
     const name = `ors/${environment}`;
     const world = {

@@ -1,0 +1,216 @@
+// Does a text match a regular expression that somebody else wrote? JavaScript's own answer may take time exponential in the text. This
+// one follows all ways through the pattern at once, so it takes time linear in the text, and is the same at every run.
+
+import { parsePattern, type PatternNode, UnreadPatternError } from "./parse-pattern.ts";
+
+export type LinearPattern = {
+  /** True for a match anywhere in the text, as `RegExp.test` is; `null`: to know it would take too long. Never throws. */
+  readonly test: (text: string) => boolean | null;
+};
+
+/** Most states of a pattern and its lookarounds; a repetition counts as often as it may be made. */
+const mostStates = 4000;
+/** Most states that are visited for one text: some 50 ms. */
+const mostVisits = 2_000_000;
+
+type State =
+  | { readonly type: "set"; readonly has: (character: string) => boolean; readonly next: number }
+  | { readonly type: "split"; readonly ways: readonly number[] }
+  | { readonly type: "check"; readonly node: CheckNode; readonly next: number }
+  | { readonly type: "accept" };
+
+type CheckNode = Extract<PatternNode, { readonly type: "edge" | "look" }>;
+type Program = { readonly states: readonly State[]; readonly start: number };
+type Look = {
+  readonly node: CheckNode;
+  readonly program: Program;
+  readonly isAhead: boolean;
+  readonly isNegative: boolean;
+};
+
+/**
+ * A pattern of JavaScript with the flags "" or "u". Throws a `SyntaxError` where `new RegExp(source, flags)` does, and an
+ * `UnreadPatternError` for a pattern that cannot be decided in linear time: one that refers to its groups, or is very large.
+ */
+export function linearPattern(source: string, flags: "" | "u"): LinearPattern {
+  const native = new RegExp(source, flags);
+  const node = parsePattern(source, flags);
+  if (isPlain(node)) return { test: (text) => native.test(text) };
+  const budget = { states: mostStates };
+  const looks: Look[] = [];
+  const program = compile(node, { flags, looks, budget, isReversed: false });
+  return { test: (text) => matches(program, looks, flags === "u" ? Array.from(text) : text.split("")) };
+}
+
+/** No ambiguity: one repetition of single characters at most, after the start of the text. */
+function isPlain(node: PatternNode): boolean {
+  const parts = node.type === "sequence" ? node.parts : [node];
+  const isAnchored = parts[0]?.type === "edge" && parts[0].edge === "start";
+  const repeats = parts.filter(({ type }) => type === "repeat");
+  const isFlat = parts.every(
+    (part) => part.type === "set" || part.type === "edge" || (part.type === "repeat" && part.body.type === "set"),
+  );
+  return isFlat && repeats.length <= (isAnchored ? 1 : 0);
+}
+
+type Compiling = {
+  readonly flags: string;
+  /** Filled: those within others first. */
+  readonly looks: Look[];
+  readonly budget: { states: number };
+  /** For lookaheads, which are followed from the end of the text. */
+  readonly isReversed: boolean;
+};
+
+function compile(node: PatternNode, compiling: Compiling): Program {
+  const { flags, looks, budget, isReversed } = compiling;
+  const states: State[] = [];
+  const spend = (): void => {
+    if (budget.states-- <= 0) throw new UnreadPatternError("it is too large");
+  };
+  const add = (state: State): number => {
+    spend();
+    return states.push(state) - 1;
+  };
+  /** The state at which `part` begins when `next` follows. */
+  const build = (part: PatternNode, next: number): number => {
+    switch (part.type) {
+      case "set":
+        return add({ type: "set", has: membership(part.source, flags), next });
+      case "sequence":
+        return (isReversed ? part.parts : part.parts.toReversed()).reduce((after, one) => build(one, after), next);
+      case "choice":
+        return add({ type: "split", ways: part.options.map((option) => build(option, next)) });
+      case "repeat":
+        return buildRepeat(part, next);
+      case "look": {
+        const { isAhead, isNegative, body } = part;
+        // A part that is repeated is built several times.
+        if (!looks.some(({ node: known }) => known === part)) {
+          looks.push({
+            node: part,
+            program: compile(body, { ...compiling, isReversed: isAhead }),
+            isAhead,
+            isNegative,
+          });
+        }
+        return add({ type: "check", node: part, next });
+      }
+      case "edge":
+        return add({ type: "check", node: part, next });
+      default:
+        return part satisfies never;
+    }
+  };
+  const buildRepeat = ({ body, min, max }: Extract<PatternNode, { readonly type: "repeat" }>, next: number): number => {
+    let after = next;
+    if (max === Infinity) {
+      const ways = [next];
+      after = add({ type: "split", ways });
+      ways.push(build(body, after));
+    } else {
+      for (let left = max - min; left > 0; left--) after = add({ type: "split", ways: [next, build(body, after)] });
+    }
+    for (let left = min; left > 0; left--) {
+      // Also for a body without states.
+      spend();
+      after = build(body, after);
+    }
+    return after;
+  };
+  const accept = add({ type: "accept" });
+  return { states, start: build(node, accept) };
+}
+
+/** Whether a character is in a set that is written as in a pattern. Asked again and again of few characters. */
+function membership(source: string, flags: string): (character: string) => boolean {
+  if (source.length === 1 && source !== ".") return (character) => character === source;
+  const pattern = new RegExp(`^(?:${source})$`, flags);
+  const known = new Map<string, boolean>();
+  return (character) => {
+    let isIn = known.get(character);
+    if (isIn === undefined) {
+      isIn = pattern.test(character);
+      if (known.size < 1000) known.set(character, isIn);
+    }
+    return isIn;
+  };
+}
+
+/** `null`: it would take too long. */
+function matches(program: Program, looks: readonly Look[], characters: readonly string[]): boolean | null {
+  const length = characters.length;
+  const budget = { visits: mostVisits };
+  const found = new Map<CheckNode, Uint8Array>();
+  const isWordAt = (at: number): boolean => at >= 0 && at < length && /^\w$/.test(characters[at]!);
+  const holds = (node: CheckNode, at: number): boolean => {
+    if (node.type === "look") return (found.get(node)![at] === 1) !== node.isNegative;
+    switch (node.edge) {
+      case "start":
+        return at === 0;
+      case "end":
+        return at === length;
+      case "word":
+        return isWordAt(at - 1) !== isWordAt(at);
+      case "no-word":
+        return isWordAt(at - 1) === isWordAt(at);
+      default:
+        return node.edge satisfies never;
+    }
+  };
+  for (const { node, program: looked, isAhead } of looks) {
+    const places = new Uint8Array(length + 1);
+    found.set(node, places);
+    const isDone = follow(looked, characters, { isBackward: isAhead, holds, budget, onMatch: (at) => ((places[at] = 1), false) }); // prettier-ignore
+    if (isDone === null) return null;
+  }
+  return follow(program, characters, { isBackward: false, holds, budget, onMatch: () => true });
+}
+
+type Following = {
+  readonly isBackward: boolean;
+  readonly holds: (node: CheckNode, at: number) => boolean;
+  readonly budget: { visits: number };
+  /** Called with each place where a match ends; true ends the search. */
+  readonly onMatch: (at: number) => boolean;
+};
+
+/** All ways through a program at once, begun at every place of the text. True: `onMatch` ended it; `null`: the budget is spent. */
+function follow(
+  { states, start }: Program,
+  characters: readonly string[],
+  { isBackward, holds, budget, onMatch }: Following,
+): boolean | null {
+  const length = characters.length;
+  const seenAt = new Int32Array(states.length).fill(-1);
+  let current: number[] = [];
+  for (let step = 0; step <= length; step++) {
+    const at = isBackward ? length - step : step;
+    const waiting = [...current, start];
+    const reading: number[] = [];
+    while (waiting.length > 0) {
+      const index = waiting.pop()!;
+      if (seenAt[index] === step) continue;
+      seenAt[index] = step;
+      if (--budget.visits < 0) return null;
+      const state = states[index]!;
+      if (state.type === "accept") {
+        if (onMatch(at)) return true;
+      } else if (state.type === "set") {
+        reading.push(index);
+      } else if (state.type === "split") {
+        for (const way of state.ways) waiting.push(way);
+      } else if (holds(state.node, at)) {
+        waiting.push(state.next);
+      }
+    }
+    const character = characters[isBackward ? at - 1 : at];
+    if (character === undefined) break;
+    current = [];
+    for (const index of reading) {
+      const state = states[index]!;
+      if (state.type === "set" && state.has(character)) current.push(state.next);
+    }
+  }
+  return false;
+}

@@ -1,0 +1,112 @@
+// The structure of a regular expression of JavaScript, for those that decide something about it: whether a text matches, in linear
+// time, or which texts make it slow.
+
+/** Nodes with `source` are single characters or classes, as they are written. */
+export type PatternNode =
+  | { readonly type: "set"; readonly source: string }
+  | { readonly type: "sequence"; readonly parts: readonly PatternNode[] }
+  | { readonly type: "choice"; readonly options: readonly PatternNode[] }
+  | { readonly type: "repeat"; readonly body: PatternNode; readonly min: number; readonly max: number }
+  | { readonly type: "edge"; readonly edge: "start" | "end" | "word" | "no-word" }
+  | { readonly type: "look"; readonly isAhead: boolean; readonly isNegative: boolean; readonly body: PatternNode };
+
+/** What `parsePattern` does not read: references to groups, and syntax newer than Node 20. */
+export class UnreadPatternError extends Error {
+  override readonly name = "UnreadPatternError";
+}
+
+/** Most levels of groups within groups. */
+const mostDepth = 200;
+
+/**
+ * Reads a pattern that `new RegExp(source, flags)` accepts; what that refuses is not looked for here. Throws an `UnreadPatternError` for
+ * references to groups and for groups with flags. `flags`: of them "u" counts, with which a surrogate pair is one character.
+ */
+export function parsePattern(source: string, flags: string): PatternNode {
+  return new Reader(source, flags.includes("u") || flags.includes("v")).read();
+}
+
+class Reader {
+  readonly #source: string;
+  readonly #isUnicode: boolean;
+  #at = 0;
+  #depth = 0;
+
+  constructor(source: string, isUnicode: boolean) {
+    this.#source = source;
+    this.#isUnicode = isUnicode;
+  }
+
+  read(): PatternNode {
+    const node = this.#choice();
+    if (this.#at < this.#source.length) throw new UnreadPatternError(`it has a stray "${this.#source[this.#at]}"`);
+    return node;
+  }
+
+  #choice(): PatternNode {
+    if (++this.#depth > mostDepth) throw new UnreadPatternError("its groups are nested too deeply");
+    const options = [this.#sequence()];
+    while (this.#take("|")) options.push(this.#sequence());
+    this.#depth--;
+    return options.length === 1 ? options[0]! : { type: "choice", options };
+  }
+
+  #sequence(): PatternNode {
+    const parts: PatternNode[] = [];
+    while (this.#at < this.#source.length && !"|)".includes(this.#source[this.#at]!)) {
+      parts.push(this.#quantified(this.#term()));
+    }
+    return parts.length === 1 ? parts[0]! : { type: "sequence", parts };
+  }
+
+  #quantified(body: PatternNode): PatternNode {
+    const written = this.#match(/(?:[*+?]|\{\d{1,16}(?:,\d{0,16})?\})\??/y);
+    if (written === null) return body;
+    const [min = "", max = min] = written.replace(/[{}]|(?<=.)\?$/g, "").split(",");
+    if (min === "*") return { type: "repeat", body, min: 0, max: Infinity };
+    if (min === "+") return { type: "repeat", body, min: 1, max: Infinity };
+    if (min === "?") return { type: "repeat", body, min: 0, max: 1 };
+    return { type: "repeat", body, min: Number(min), max: max === "" ? Infinity : Number(max) };
+  }
+
+  #term(): PatternNode {
+    if (this.#take("^")) return { type: "edge", edge: "start" };
+    if (this.#take("$")) return { type: "edge", edge: "end" };
+    if (this.#take("\\b")) return { type: "edge", edge: "word" };
+    if (this.#take("\\B")) return { type: "edge", edge: "no-word" };
+    if (this.#take("(")) return this.#group();
+    return { type: "set", source: this.#set() };
+  }
+
+  #group(): PatternNode {
+    const opening = this.#match(/\?(?:[:=!]|<[=!]|<[^>]*>)/y) ?? "";
+    if (opening === "" && this.#source[this.#at] === "?") throw new UnreadPatternError("it has a group with flags");
+    const body = this.#choice();
+    if (!this.#take(")")) throw new UnreadPatternError("a group does not end");
+    if (!/[=!]$/.test(opening)) return body;
+    return { type: "look", isAhead: !opening.startsWith("?<"), isNegative: opening.endsWith("!"), body };
+  }
+
+  /** One character or class. */
+  #set(): string {
+    if (this.#match(/\\(?:[1-9]|k<|c(?![a-zA-Z]))/y) !== null) throw new UnreadPatternError("it refers to a group");
+    const escape = this.#isUnicode
+      ? /\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u\{[^}]*\}|u[\da-fA-F]{4}|[pP]\{[^}]*\}|x[\da-fA-F]{2}|c[a-zA-Z]|[^])/uy
+      : /\\(?:u[\da-fA-F]{4}|x[\da-fA-F]{2}|c[a-zA-Z]|0[0-7]{0,2}|[^])/y;
+    const single = this.#isUnicode ? /[^]/uy : /[^]/y;
+    return this.#match(/\[(?:\\[^]|[^\]\\])*\]/y) ?? this.#match(escape) ?? this.#match(single)!;
+  }
+
+  #take(text: string): boolean {
+    if (!this.#source.startsWith(text, this.#at)) return false;
+    this.#at += text.length;
+    return true;
+  }
+
+  #match(sticky: RegExp): string | null {
+    sticky.lastIndex = this.#at;
+    const [found = null] = sticky.exec(this.#source) ?? [];
+    this.#at += found?.length ?? 0;
+    return found;
+  }
+}

@@ -1,0 +1,188 @@
+// Every regular expression of the sources is played on texts made to slow it down: each of its repetitions long, what leads up to it
+// repeated, an end that does not fit. One that takes more than linear time on any of them fails, unless it is listed below with what
+// bounds its text.
+
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { createContext, runInContext } from "node:vm";
+
+import { parseSync } from "oxc-parser";
+import { expect, it } from "vitest";
+
+import { parsePattern, type PatternNode } from "../src/lib/parse-pattern.ts";
+
+/** Repetitions of a text: work that is quadratic takes far longer than this, linear work a millisecond. */
+const repetitions = 20_000;
+const mostMs = 250;
+
+/** Files whose expressions meet only short texts of our own, of the command line, or of a checkout that the user names. */
+const ownTexts: Readonly<Record<string, string>> = {
+  "src/environments/tau2-bench/checkout/": "sources of a checkout",
+  "src/environments/bookshop/expert/records.ts": "what our own world answers the scripted expert",
+  "src/environments/tau2-bench/telecom-expert.ts": "what our own world answers the scripted expert",
+  "src/learner/pretraining/": "texts that we generate",
+};
+
+type Expression = { readonly place: string; readonly source: string; readonly flags: string };
+
+function literals(): Expression[] {
+  const files = execFileSync("git", ["ls-files", "src/*.ts", "viewer/src/*.ts*"], { encoding: "utf8" }).split("\n");
+  return files
+    .filter((file) => file !== "" && !/\.test(-helper)?\.tsx?$/.test(file))
+    .flatMap((file) => {
+      const text = readFileSync(file, "utf8");
+      const found: Expression[] = [];
+      const visit = (node: unknown): void => {
+        if (Array.isArray(node)) return node.forEach(visit);
+        if (typeof node !== "object" || node === null) return;
+        const { type, regex, start } = node as { type?: string; regex?: { pattern: string; flags: string } | null; start: number }; // prettier-ignore
+        if (type === "Literal" && regex !== undefined && regex !== null) {
+          const line = text.slice(0, start).split("\n").length;
+          found.push({ place: `${file}:${line}`, source: regex.pattern, flags: regex.flags });
+        }
+        Object.values(node).forEach(visit);
+      };
+      visit(parseSync(file, text).program);
+      return found;
+    });
+}
+
+/** Expressions that modules make of parts when they are loaded, as the build does. */
+function composed(): Expression[] {
+  const files = execFileSync("git", ["grep", "-l", "^[^ ].*new RegExp(\\|^  .*=> new RegExp(", "--", "src/*.ts"], { encoding: "utf8" }).split("\n"); // prettier-ignore
+  const modules = files.filter(
+    (file) => file !== "" && !/\.test(-helper)?\.ts$/.test(file) && !file.includes("testing/"),
+  );
+  const program = `
+    const found = [];
+    let place = "";
+    globalThis.RegExp = new Proxy(RegExp, { construct(target, given) {
+      const made = new target(...given);
+      found.push({ place, source: made.source, flags: made.flags });
+      return made;
+    } });
+    for (place of ${JSON.stringify(modules)}) await import("./" + place.replace(/^src/, "dist").replace(/ts$/, "js"));
+    process.stdout.write(JSON.stringify(found));`;
+  return JSON.parse(execFileSync(process.execPath, ["--input-type=module", "-e", program], { encoding: "utf8" })) as Expression[]; // prettier-ignore
+}
+
+const usual = [
+  "a",
+  "A",
+  "0",
+  " ",
+  "\n",
+  "\t",
+  '"',
+  "'",
+  ".",
+  "-",
+  "_",
+  "#",
+  "$",
+  "/",
+  "\\",
+  ":",
+  "=",
+  "{",
+  "<",
+  "…",
+  "é",
+  "e",
+  "x",
+];
+
+/** Few characters of a set, those first that other sets of the expression may have too. */
+function charactersOf(source: string, flags: string): readonly string[] {
+  const pattern = new RegExp(`^(?:${source})$`, flags.replaceAll(/[gy]/g, ""));
+  const own = [...source, ...source.toLowerCase()];
+  return [...new Set([...usual, ...own])].filter((character) => pattern.test(character));
+}
+
+function exampleOf(node: PatternNode, flags: string): string {
+  switch (node.type) {
+    case "set": {
+      const [first = ""] = node.source.length === 1 ? [node.source] : charactersOf(node.source, flags);
+      return first;
+    }
+    case "sequence":
+      return node.parts.map((part) => exampleOf(part, flags)).join("");
+    case "choice":
+      return exampleOf(node.options[0]!, flags);
+    case "repeat":
+      return exampleOf(node.body, flags).repeat(Math.max(1, Math.min(node.min, 3)));
+    case "edge":
+    case "look":
+      return "";
+    default:
+      return node satisfies never;
+  }
+}
+
+/** Texts that lead up to each long repetition, and texts that it repeats. */
+function attacksOn(node: PatternNode, flags: string, before: string): { before: string; pump: string }[] {
+  switch (node.type) {
+    case "set":
+    case "edge":
+      return [];
+    case "sequence":
+      return node.parts.flatMap((part, at) => {
+        const leading = before + node.parts.slice(0, at).map((one) => exampleOf(one, flags)).join(""); // prettier-ignore
+        return attacksOn(part, flags, leading);
+      });
+    case "choice":
+      return node.options.flatMap((option) => attacksOn(option, flags, before));
+    case "look":
+      return attacksOn(node.body, flags, before);
+    case "repeat": {
+      const inner = attacksOn(node.body, flags, before);
+      if (node.max < 100) return inner;
+      const example = exampleOf(node.body, flags);
+      const pumps = node.body.type === "set" ? charactersOf(node.body.source, flags).slice(0, 8) : [example];
+      const all = [...pumps, ...(before === "" ? [] : [before, before + example])];
+      return [...inner, ...all.map((pump) => ({ before, pump }))];
+    }
+    default:
+      return node satisfies never;
+  }
+}
+
+/** Milliseconds of the slowest of the texts. */
+function slowest({ source, flags }: Expression): { readonly ms: number; readonly text: string } {
+  const attacks = attacksOn(parsePattern(source.replaceAll(/\\[1-9]/g, ""), flags), flags, "");
+  const context = createContext({ pattern: new RegExp(source, flags), text: "" });
+  const time = (text: string): number => {
+    context["text"] = text;
+    const start = performance.now();
+    try {
+      runInContext("pattern.global ? text.match(pattern) : pattern.exec(text)", context, { timeout: mostMs });
+    } catch {
+      return Infinity;
+    }
+    return performance.now() - start;
+  };
+  let worst = { ms: 0, text: "" };
+  for (const { before, pump } of attacks) {
+    for (const end of ["", "\u0001", "\n\u0001"]) {
+      const text = before + pump.repeat(repetitions) + end;
+      // A busy machine makes some measurements long, not all.
+      let ms = time(text);
+      for (let more = 0; ms > mostMs && more < 6; more++) ms = Math.min(ms, time(text));
+      if (ms > worst.ms) worst = { ms, text: JSON.stringify(before + pump) };
+      if (ms > mostMs) return worst;
+    }
+  }
+  return worst;
+}
+
+it("every regular expression takes linear time", () => {
+  const unique = new Map([...literals(), ...composed()].map((one) => [`/${one.source}/${one.flags}`, one]));
+  const slow: string[] = [];
+  for (const [shown, one] of unique) {
+    if (Object.keys(ownTexts).some((path) => one.place.startsWith(path))) continue;
+    const { ms, text } = slowest(one);
+    if (ms > mostMs) slow.push(`${one.place} ${shown.slice(0, 100)} takes ${ms.toFixed(0)} ms on ${text.slice(0, 60)}`);
+  }
+  expect(unique.size).toBeGreaterThan(400);
+  expect(slow.join("\n")).toBe("");
+}, 300_000);
