@@ -180,6 +180,11 @@ export interface Renderer {
     },
   ): ParsedAction;
   /**
+   * What closes the thinking of a text that was cut off inside it, such as "\n</think>\n\n"; "" for any other. History and bridge
+   * need it: the rest of an unclosed thought would be an answer to the template. @default ""
+   */
+  unclosedThought?(text: string): string;
+  /**
    * Of an action that is still sampled: characters at the end of the reasoning or content so far which may yet turn out to be
    * neither, because a call or the end of a thought may begin there. @default not known: a stream is shown late
    */

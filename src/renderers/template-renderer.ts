@@ -19,6 +19,7 @@ import { createActionReader } from "./action-reader.ts";
 import { segmentsText, type TemplateContext, type TemplateSegment } from "./chat-template.ts";
 import { type EncodedSegments, encodeSegments, messageSpans } from "./encode-prompt.ts";
 import { applyPromptEdits, checkPromptEdits, type PromptEdit } from "./prompt-edit.ts";
+import { lostMessage, lostMessageError } from "./lost-messages.ts";
 import type { RendererFamily } from "./renderer-family.ts";
 import { bundledChatTemplate, compiledTemplate, unlessRefused } from "./template-text.ts";
 
@@ -94,7 +95,10 @@ export function createTemplateRenderer(
     return encoded;
   }
 
+  const readsCalls = family.toolCallBasis !== "unread" || options.toolCallParser !== undefined;
+
   function* render(messages: readonly Message[], tools: readonly Tool[]): Steps<readonly TemplateSegment[]> {
+    if (tools.length > 0 && !readsCalls) throw unreadCallsError(family.name);
     const wire = yield* mapInSteps(family.restate(messages), (message) => family.wire(message));
     const segments = yield* template.inSteps({
       messages: wire,
@@ -103,6 +107,8 @@ export function createTemplateRenderer(
       kwargs,
       context,
     });
+    const lost = lostMessage(segments, messages);
+    if (lost !== null) throw lostMessageError(family.name, lost, messages[lost]!);
     return applyPromptEdits(segments, edits);
   }
   // A template that refuses a single question is refused when the renderer is made.
@@ -136,6 +142,17 @@ export function createTemplateRenderer(
   const missingEnd = (lastAction: Uint32Array): string =>
     family.endToken === null || endIds.includes(lastAction.at(-1) ?? null) ? "" : family.endToken;
 
+  /**
+   * What closes the thinking of an action that was cut off inside it; it precedes the end token that is missing, too. An action with
+   * results has ended its thinking: its calls were read.
+   */
+  const missingThoughtEnd = (lastAction: Uint32Array, newMessages: readonly Message[]): string => {
+    const last = lastAction.at(-1);
+    const isEnded = last !== undefined && (stopTokenIds.includes(last) || endIds.includes(last));
+    const isAnswered = newMessages.some(({ role }) => role === "tool");
+    return isEnded || isAnswered ? "" : thoughtEnd(tokenizer.decode(lastAction));
+  };
+
   /** A stop token that the template does not write where the action ends; `next` is what it opens the next message with. */
   const isOtherEnd = (last: number | undefined, next: number | undefined): boolean => {
     if (last === undefined || !stopTokenIds.includes(last)) return false;
@@ -155,7 +172,7 @@ export function createTemplateRenderer(
     const ending: TemplateSegment = {
       message: null,
       source: "template",
-      text: missingEnd(lastAction) + family.closing,
+      text: missingThoughtEnd(lastAction, newMessages) + missingEnd(lastAction) + family.closing,
     };
     const { tokens, spelledTokens } = yield* encode([ending, ...segments.slice(end + 1)], shown);
     // Where an action ends with the token that opens the next message, that token has been sampled already.
@@ -179,7 +196,7 @@ export function createTemplateRenderer(
     const shown = [...messages, ...newMessages];
     const segments = yield* render(shown, tools);
     const after = segmentsText(segments);
-    const ended = seen + missingEnd(lastAction);
+    const ended = seen + missingThoughtEnd(lastAction, newMessages) + missingEnd(lastAction);
     if (after.startsWith(ended)) {
       const { tokens, spelledTokens } = yield* encode(segments, shown, seen.length);
       return { type: "extended", tokens, spelledTokens, deviation: null };
@@ -191,6 +208,7 @@ export function createTemplateRenderer(
   const reasoning = chosenReasoningParser(options.reasoningParser, family.reasoningParser);
   const { parseMode = "tokens", repair = false } = options;
   const bridge = historyPolicy === "branch" ? extendOrRefuse : append;
+  const thoughtEnd = thoughtEndOf(reasoning, actionPrompt);
 
   return {
     family: family.name,
@@ -210,6 +228,7 @@ export function createTemplateRenderer(
       parseMode,
       repair,
     }),
+    unclosedThought: thoughtEnd,
     heldBack: (text) => heldBack(text, calls.hints, reasoning),
     decode: (tokens) => tokenizer.decode(tokens),
     startDecoding: () => tokenizer.startDecoding(),
@@ -244,6 +263,28 @@ export function historyEnd(
 /** What the template writes before an action. */
 function generationPrompt(segments: readonly TemplateSegment[]): string {
   return segmentsText(segments.slice(segments.findLastIndex(({ message }) => message !== null) + 1));
+}
+
+/**
+ * What a text lacks that ends inside its thinking: the closing tag, in lines as templates write it. "" for other texts, and for
+ * families whose thinking has no pair of tags.
+ */
+function thoughtEndOf(parser: ReasoningParser | null, prompt: string): (text: string) => string {
+  const [start, end, ...others] = parser?.markers ?? [];
+  if (start === undefined || end === undefined || others.length > 0) return () => "";
+  const isOpened = prompt.trimEnd().endsWith(start);
+  return (text) => {
+    const opened = Math.max(text.lastIndexOf(start), isOpened ? 0 : -1);
+    if (opened === -1 || text.lastIndexOf(end) >= opened) return "";
+    return `${text.endsWith("\n") ? "" : "\n"}${end}\n\n`;
+  };
+}
+
+function unreadCallsError(family: string): ConfigurationError {
+  return new ConfigurationError(
+    `Cannot give tools to "${family}": no parser is known for the calls that its chat template describes; name one ` +
+      "(--tool-call-parser, toolCallParser), or use the strategy act or react.",
+  );
 }
 
 /** Where the generation prompt opens the thinking, actions begin inside it and hold no opening tag. */

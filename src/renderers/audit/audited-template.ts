@@ -73,6 +73,8 @@ export class AuditedTemplate {
       chatTemplate,
       specialTokens,
       historyPolicy: options.history ?? "keep-reasoning",
+      // Named, so that a format which nothing reads is a finding and no refusal.
+      toolCallParser: this.family.toolCallParser.name,
       now: probeTime,
       ...(thinking === null ? {} : { thinking }),
     });
