@@ -10,7 +10,7 @@ import { createGateway, type Gateway, GatewayError, type GatewayOptions as Libra
 import { episodeSamples } from "../rollout/index.ts";
 import { failedStartMs, Opened } from "../lib/opened.ts";
 import { runFiles } from "../store/index.ts";
-import type { ChosenModel } from "./choose-model.ts";
+import { type ChosenModel, templateKwargsOf } from "./choose-model.ts";
 import { expertNotice, samplingOf } from "./choose-policy.ts";
 import { toolsOfSession } from "./export-run.ts";
 import {
@@ -53,6 +53,7 @@ export const gatewaySettingNames = [
   ...(["agentModel", "agentUrl", "agentApiKeyEnv", "prices", "modelRequestsPerMinute"] as const),
   ...([
     "thinking",
+    "templateKwargs",
     "toolParser",
     "reasoningParser",
     "parserMode",
@@ -310,7 +311,8 @@ function rowsIn({ model }: PreparedRollout): (episode: Episode, format: string |
     const group = { run: null, groupIndex: 0, decision: "kept", reason: null, episodes: [one] } as const;
     const toolsOf: ExportContext["toolsOf"] = (origin) => toolsOfSession(origin.episode);
     try {
-      return exportGroup(group, format, { decode, toolsOf, where: () => true }).rows;
+      const kwargs = templateKwargsOf(model?.renderer);
+      return exportGroup(group, format, { decode, toolsOf, templateKwargsOf: () => kwargs, where: () => true }).rows;
     } catch (error) {
       if (!(error instanceof ConfigurationError)) throw error;
       throw new GatewayError("invalid-request", error.message, { param: "format", cause: error });

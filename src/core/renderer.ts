@@ -2,6 +2,7 @@
 // implementations are in `tokenizers/`, `renderers/` and `parsers/`.
 
 import type { Steps } from "../lib/steps.ts";
+import type { JsonObject } from "../python-semantics/json/value.ts";
 import type { Message, ToolCall, Tool } from "./message.ts";
 
 /**
@@ -156,6 +157,8 @@ export interface Renderer {
    * `AttributedError` at boundary "renderer" with code "token-beyond-vocabulary": real servers die of one.
    */
   readonly vocabularySize: number;
+  /** Variables that the chat template is given beside the conversation, for the records of a run. @default none */
+  readonly templateKwargs?: JsonObject;
   /** How actions are read, for the records of a run. */
   readonly parsers: ParserFacts;
   renderPrompt(messages: readonly Message[], tools: readonly Tool[]): RenderedPrompt;

@@ -70,7 +70,11 @@ export function wireMessage(message: Message): JsonObject {
     ["content", message.content],
   ]);
   if (message.role === "assistant") {
-    if (message.reasoning !== null) wire.set("reasoning_content", message.reasoning);
+    if (message.reasoning !== null) {
+      // Templates read the one name or the other; transformers gives both.
+      wire.set("reasoning_content", message.reasoning);
+      wire.set("thinking", message.reasoning);
+    }
     if (message.toolCalls.length > 0) wire.set("tool_calls", message.toolCalls.map(wireCall));
   }
   if (message.role === "tool") {

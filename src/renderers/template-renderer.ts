@@ -42,6 +42,11 @@ export type RendererOptions = {
   readonly historyPolicy?: "keep-reasoning" | "branch";
   /** Turns thinking on or off, where the family's template knows the switch. Default: as the template has it. */
   readonly thinking?: boolean;
+  /**
+   * Variables of the chat template by name, such as `reasoning_effort`: what servers take as `chat_template_kwargs`. The template must
+   * read each of them. Default none.
+   */
+  readonly templateKwargs?: JsonObject;
   /** Local time for templates that write the date: ISO without a zone. Default: when the renderer is made. */
   readonly now?: string;
   /** Name of the tool-call parser. Default: the family's. */
@@ -73,7 +78,7 @@ export function createTemplateRenderer(
   const specialTokens = new Map([...family.specialTokens, ...(options.specialTokens ?? [])]);
   const context: TemplateContext = { specialTokens, now: options.now ?? localTime(new Date()) };
   const edits = options.promptEdits ?? [];
-  const kwargs = thinkingVariables(family, options.thinking);
+  const kwargs = templateVariables(family, template.variables, options);
   const endId = family.endToken === null ? null : requireToken(family, tokenizer, family.endToken);
   const endIds = [endId, ...family.otherEnds.map((text) => requireToken(family, tokenizer, text))];
   requireToken(family, tokenizer, family.startToken);
@@ -215,6 +220,7 @@ export function createTemplateRenderer(
     historyPolicy,
     stopTokenIds,
     vocabularySize,
+    templateKwargs: kwargs,
     parsers: { toolCalls: calls.name, reasoning: reasoning?.name ?? null, mode: parseMode, repair },
     renderPrompt: (messages, tools) => finish(renderPrompt(messages, tools)),
     bridge: (input) => finish(bridge(input)),
@@ -329,6 +335,30 @@ function checkVocabulary(tokens: Uint32Array, vocabularySize: number, tokenizer:
     retryable: false,
     cause: null,
   });
+}
+
+/** Variables of the options, the switch for thinking among them. */
+function templateVariables(
+  family: RendererFamily,
+  known: readonly string[],
+  { thinking, templateKwargs = new Map() }: RendererOptions,
+): JsonObject {
+  const unread = [...templateKwargs.keys()].filter((name) => !known.includes(name));
+  if (unread.length > 0) {
+    throw new ConfigurationError(
+      `Cannot set ${unread.map((name) => `"${name}"`).join(", ")} for model family "${family.name}": its chat template does not read it; ` +
+        `it reads ${known.map((name) => `"${name}"`).join(", ") || "no variables"}.`,
+    );
+  }
+  const switches = thinkingVariables(family, thinking);
+  for (const [name, value] of switches) {
+    if (templateKwargs.has(name) && templateKwargs.get(name) !== value) {
+      throw new ConfigurationError(
+        `Cannot switch thinking for model family "${family.name}": the variable "${name}" is set to another value; remove one of both.`,
+      );
+    }
+  }
+  return new Map([...templateKwargs, ...switches]);
 }
 
 function thinkingVariables(family: RendererFamily, thinking: boolean | undefined): JsonObject {

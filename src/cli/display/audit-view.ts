@@ -40,6 +40,7 @@ function rendererLines({ renderer }: TemplateAudit, colours: Colours): string[] 
       `${toolCallParser.name === null ? "no parser" : `parser ${toolCallParser.name}`}: ${toolCallParser.because}`,
     ],
     ["thinking", `${reasoningParser === null ? "none" : `parser ${reasoningParser}`}${thinkingVariable === null ? "" : `, switched by ${thinkingVariable}`}`], // prettier-ignore
+    ["variables", renderer.variables.join(", ") || "none"],
     ["stops at", stopTokens.map(({ id, text }) => `${escaped(text)} ${id}`).join(", ") || "nothing"],
     ["answers follow", escaped(renderer.generationPrompt)],
   ];

@@ -85,6 +85,7 @@ function describeRenderer(audited: AuditedTemplate, { options, answers }: Found)
     stopTokens: renderer.stopTokenIds.map((id) => ({ id, text: tokenizer.decode([id]) })),
     generationPrompt: answers.generationPrompt,
     thinkingVariable: family.thinkingVariable,
+    variables: audited.variables,
     toolCallParser: {
       name: family.toolCallBasis === "unread" ? null : toolCallParser.name,
       because: parserReason(audited),

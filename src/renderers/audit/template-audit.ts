@@ -72,6 +72,8 @@ export type AuditedRenderer = {
   readonly generationPrompt: string;
   /** The template's variable that turns thinking on and off; `null`: there is none. */
   readonly thinkingVariable: string | null;
+  /** All variables that the template reads beside the conversation: what `templateKwargs` may set. */
+  readonly variables: readonly string[];
   /** `name` is `null` where no parser is known for the calls that the template writes or describes. */
   readonly toolCallParser: { readonly name: string | null; readonly because: string };
   /** `null`: the model is taken not to think. */
