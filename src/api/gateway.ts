@@ -93,6 +93,9 @@ export const gatewaySettings = {
     clientSampling: choice("<what>", "ignore", "obey", "refuse").help(
       "what is done about sampling parameters that programs set: rows must be the policy's",
     ),
+    clientTemplate: choice("<what>", "ignore", "obey", "refuse").help(
+      "what is done about template variables that programs set (chat_template_kwargs, reasoning_effort): count them, give them to the template, or refuse",
+    ),
     sessionIdle: seconds(3600).help("a session without a call for so long is ended"),
     maxSessions: whole(4096, { max: 1_000_000 }).help("open at once; more are refused with 429"),
     grace: number("<seconds>", 30, { min: 0, max: 2_000_000 }).help(
@@ -229,7 +232,12 @@ async function openGateway(
     },
     {
       ...{ seed: settings.seed, groupSize: settings.groupSize, token, redact, sampling: samplingOf(settings) },
-      ...{ clientSampling: own.clientSampling, idleMs: own.sessionIdle * 1000, maxSessions: own.maxSessions },
+      ...{
+        clientSampling: own.clientSampling,
+        clientTemplate: own.clientTemplate,
+        idleMs: own.sessionIdle * 1000,
+        maxSessions: own.maxSessions,
+      },
       groups: prepared.groups.groups,
       modelName: settings.agentModel ?? settings.model ?? settings.engine ?? "policy",
       episode: episodeOf(settings),

@@ -159,6 +159,11 @@ export interface Renderer {
   readonly vocabularySize: number;
   /** Variables that the chat template is given beside the conversation, for the records of a run. @default none */
   readonly templateKwargs?: JsonObject;
+  /**
+   * The same renderer with further template variables, which replace its own. Those that the template does not read, and those that it
+   * is always given, are left out and named in `unread`. @default variables cannot be changed
+   */
+  withTemplateKwargs?(kwargs: JsonObject): { readonly renderer: Renderer; readonly unread: readonly string[] };
   /** How actions are read, for the records of a run. */
   readonly parsers: ParserFacts;
   renderPrompt(messages: readonly Message[], tools: readonly Tool[]): RenderedPrompt;

@@ -221,6 +221,13 @@ export function createTemplateRenderer(
     stopTokenIds,
     vocabularySize,
     templateKwargs: kwargs,
+    withTemplateKwargs: (further) => {
+      const unread = [...further.keys()].filter((name) => !template.variables.includes(name));
+      const read = [...further].filter(([name]) => !unread.includes(name));
+      const { thinking: _, ...others } = options;
+      const changed = { ...others, templateKwargs: new Map([...kwargs, ...read]), now: context.now! };
+      return { renderer: createTemplateRenderer(family, tokenizer, changed), unread };
+    },
     parsers: { toolCalls: calls.name, reasoning: reasoning?.name ?? null, mode: parseMode, repair },
     renderPrompt: (messages, tools) => finish(renderPrompt(messages, tools)),
     bridge: (input) => finish(bridge(input)),
