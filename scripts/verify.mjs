@@ -33,6 +33,7 @@ const targets = {
   sglang: async () => (await import("./verify/sglang.mjs")).verifySglang(values),
   vllm: async () => (await import("./verify/vllm.mjs")).verifyVllm(values),
   templates: async () => (await import("./verify/templates.mjs")).verifyTemplates(values),
+  tokenizers: async () => (await import("./verify/tokenizers.mjs")).verifyTokenizers(values),
   trainers: async () => (await import("./verify/trainers.mjs")).verifyTrainers(values),
   python: async () => (await import("./verify/python-suite.mjs")).verifyPython(),
   learning: () => runAttached([join(root, "bench", "verify-learning.mjs"), ...positionals.slice(1)]),
@@ -65,8 +66,8 @@ const installs = {
 
 const usage = `Usage: npm run verify -- ${Object.keys(targets).join("|")}|all [options]
   --model <folder>, --prompts <n>, --write   of transformers and llama-cpp: what is read, how much, and whether the outcome is recorded
-                                             (--write: of templates too; of verifiers: its files become golden ones)
-  --newest                                   of servers and trainers: the newest version on PyPI in place of the pinned one
+                                             (--write: of templates and tokenizers too; of verifiers: its files become golden ones)
+  --newest                                   of servers, trainers and tokenizers: the newest version on PyPI in place of the pinned one
   --full                                     of trainers: plain torch trains for 12 minutes; of gateway: coding programs, too; of environments: 50 kills;
                                              of gateway-training: beside the built-in loop as it is by default, too;
                                              of queue: 100,000 leases for ten minutes, 1,000 kills

@@ -1,6 +1,7 @@
 // auditTemplate(): what the loop does with the chat template of a model folder, before anything is trained.
 
 import { ConfigurationError } from "../core/index.ts";
+import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
 import { auditTemplate as audit, type TemplateAudit } from "../renderers/index.ts";
 import { loadModelFolder, type ModelFolder } from "../tokenizers/index.ts";
 import { modelPath } from "./choose-model.ts";
@@ -13,7 +14,10 @@ import { readNamedFile } from "./surroundings.ts";
 export const templateRemedy = "correct --template, which names a Jinja file.";
 
 /** Options of {@link auditTemplate}: the flags of the command `doctor template` in camelCase. */
-export type AuditTemplateOptions = Pick<RolloutSettingOptions, "renderer" | "history" | "thinking"> & {
+export type AuditTemplateOptions = Pick<
+  RolloutSettingOptions,
+  "renderer" | "history" | "thinking" | "templateKwargs"
+> & {
   /** Model folder with tokenizer.json and a chat template; needs no weights. */
   readonly model: string;
   /** Jinja file in place of the folder's chat template. @default the folder's */
@@ -38,7 +42,8 @@ export async function auditTemplate(options: AuditTemplateOptions): Promise<Temp
   const model = await loadModelFolder(modelPath(folder, cwd));
   const { tokenizer, specialTokens } = model;
   const chatTemplate = await templateOf(model, { folder, file, cwd });
-  const switches = { renderer, history, thinking: thinking === null ? null : thinking === "on" };
+  const templateKwargs = fromPlain(readFlag(rolloutSettings.templateKwargs, options.templateKwargs)) as JsonObject;
+  const switches = { renderer, history, thinking: thinking === null ? null : thinking === "on", templateKwargs };
   const found = audit({ tokenizer, chatTemplate, specialTokens, ...switches });
   return { ...found, notes: [...found.notes, ...otherTemplates(model, file)] };
 }

@@ -8,6 +8,7 @@ import { resolve, join } from "node:path";
 import { defaultToolInstruction, toolInstructionEdit } from "../agents/index.ts";
 import { ConfigurationError, type Renderer, type Tokenizer } from "../core/index.ts";
 import { type ShippedCheckpoint, shippedCheckpoint, shippedCheckpoints } from "../learner/model/index.ts";
+import { fromPlain, type JsonObject, toPlain } from "../python-semantics/json/index.ts";
 import { bundledChatTemplate, bundledToolSentence, chooseRenderer, rendererFor } from "../renderers/index.ts";
 import { createReadableTokenizer, loadModelFolder } from "../tokenizers/index.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
@@ -119,6 +120,7 @@ export async function chooseModel(settings: RolloutSettings, cwd: string): Promi
     ...(settings.toolParser === null ? {} : { toolCallParser: settings.toolParser }),
     ...(settings.reasoningParser === null ? {} : { reasoningParser: settings.reasoningParser }),
     ...(settings.thinking === null ? {} : { thinking: settings.thinking === "on" }),
+    templateKwargs: fromPlain(settings.templateKwargs) as JsonObject,
   });
   if (settings.model === null || settings.model === readableModel) {
     const tokenizer = createReadableTokenizer();
@@ -139,6 +141,13 @@ export async function chooseModel(settings: RolloutSettings, cwd: string): Promi
   const renderer =
     settings.renderer === null ? chooseRenderer(options) : rendererFor(settings.renderer, tokenizer, options);
   return { folder, tokenizer, renderer, chatTemplate, specialTokens };
+}
+
+/** Variables that the chat template of a renderer is given, as rows name them. */
+export function templateKwargsOf(
+  renderer: Pick<Renderer, "templateKwargs"> | undefined,
+): Readonly<Record<string, unknown>> {
+  return toPlain(renderer?.templateKwargs ?? new Map()) as Readonly<Record<string, unknown>>;
 }
 
 /** The decoder of a recorded run; `null` when its model folder is gone. */

@@ -70,7 +70,9 @@ function agentModelOptions(
         "and --agent-model <its name there>.",
     );
   }
-  const unread = ofEngines.find((name) => settings[name] !== null);
+  const unread =
+    ofEngines.find((name) => settings[name] !== null) ??
+    (Object.keys(settings.templateKwargs).length > 0 ? ("templateKwargs" as const) : undefined);
   if (unread !== undefined) {
     throw new ConfigurationError(
       `Cannot use --${keyOf(unread)} with --${agentModel === null ? "agent-url" : "agent-model"}: a model behind an API needs no engine; leave one of both out.`,

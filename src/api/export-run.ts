@@ -42,7 +42,7 @@ import {
 import { ExpertsWriter } from "./export-experts.ts";
 import { readExportGroups, type RunToExport } from "./export-groups.ts";
 import type { Tau2Export } from "./export-tau2.ts";
-import { tokenizerOf } from "./choose-model.ts";
+import { templateKwargsOf, tokenizerOf } from "./choose-model.ts";
 import { faultPolicyOf } from "./fault-policy.ts";
 import { environmentNames, loadEnvironment } from "./load-environment.ts";
 import type { CallOptions } from "./options.ts";
@@ -317,6 +317,12 @@ async function contextOf(
   request: ExportRequest,
 ): Promise<ExportContext & { readonly learnTools: (run: string | null, episode: Episode) => Promise<void> }> {
   const { format, onNotice, options } = request;
+  const kwargs = new Map(
+    runs.map(({ name, environment: { facts } }) => [
+      name,
+      templateKwargsOf({ templateKwargs: facts.model?.templateKwargs ?? new Map() }),
+    ]),
+  );
   const decoders = new Map<string | null, (tokens: Uint32Array) => string>();
   const tools = new Map<string | null, RunTools>();
   const showsTools = options.format === "atif" || format.columns.some(({ name }) => name === "tools");
@@ -331,6 +337,7 @@ async function contextOf(
   return {
     decode: (tokens, { run }) => decoders.get(run)?.(tokens) ?? "",
     toolsOf: (origin) => toolsOfSession(origin.episode) ?? tools.get(origin.run)?.of(origin.episode) ?? null,
+    templateKwargsOf: (run) => kwargs.get(run) ?? null,
     learnTools: async (run, episode) => tools.get(run)?.learn(episode),
   };
 }

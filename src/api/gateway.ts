@@ -10,7 +10,7 @@ import { createGateway, type Gateway, GatewayError, type GatewayOptions as Libra
 import { episodeSamples } from "../rollout/index.ts";
 import { failedStartMs, Opened } from "../lib/opened.ts";
 import { runFiles } from "../store/index.ts";
-import type { ChosenModel } from "./choose-model.ts";
+import { type ChosenModel, templateKwargsOf } from "./choose-model.ts";
 import { expertNotice, samplingOf } from "./choose-policy.ts";
 import { toolsOfSession } from "./export-run.ts";
 import {
@@ -53,6 +53,7 @@ export const gatewaySettingNames = [
   ...(["agentModel", "agentUrl", "agentApiKeyEnv", "prices", "modelRequestsPerMinute"] as const),
   ...([
     "thinking",
+    "templateKwargs",
     "toolParser",
     "reasoningParser",
     "parserMode",
@@ -91,6 +92,9 @@ export const gatewaySettings = {
     ),
     clientSampling: choice("<what>", "ignore", "obey", "refuse").help(
       "what is done about sampling parameters that programs set: rows must be the policy's",
+    ),
+    clientTemplate: choice("<what>", "ignore", "obey", "refuse").help(
+      "what is done about template variables that programs set (chat_template_kwargs, reasoning_effort): count them, give them to the template, or refuse",
     ),
     sessionIdle: seconds(3600).help("a session without a call for so long is ended"),
     maxSessions: whole(4096, { max: 1_000_000 }).help("open at once; more are refused with 429"),
@@ -228,7 +232,12 @@ async function openGateway(
     },
     {
       ...{ seed: settings.seed, groupSize: settings.groupSize, token, redact, sampling: samplingOf(settings) },
-      ...{ clientSampling: own.clientSampling, idleMs: own.sessionIdle * 1000, maxSessions: own.maxSessions },
+      ...{
+        clientSampling: own.clientSampling,
+        clientTemplate: own.clientTemplate,
+        idleMs: own.sessionIdle * 1000,
+        maxSessions: own.maxSessions,
+      },
       groups: prepared.groups.groups,
       modelName: settings.agentModel ?? settings.model ?? settings.engine ?? "policy",
       episode: episodeOf(settings),
@@ -310,7 +319,8 @@ function rowsIn({ model }: PreparedRollout): (episode: Episode, format: string |
     const group = { run: null, groupIndex: 0, decision: "kept", reason: null, episodes: [one] } as const;
     const toolsOf: ExportContext["toolsOf"] = (origin) => toolsOfSession(origin.episode);
     try {
-      return exportGroup(group, format, { decode, toolsOf, where: () => true }).rows;
+      const kwargs = templateKwargsOf(model?.renderer);
+      return exportGroup(group, format, { decode, toolsOf, templateKwargsOf: () => kwargs, where: () => true }).rows;
     } catch (error) {
       if (!(error instanceof ConfigurationError)) throw error;
       throw new GatewayError("invalid-request", error.message, { param: "format", cause: error });

@@ -110,6 +110,7 @@ export async function openRun({ place, resume, settings, prepared, ...options }:
                 vocabularySize: model.tokenizer.vocabularySize,
                 renderer: model.renderer.family,
                 historyPolicy: model.renderer.historyPolicy,
+                templateKwargs: model.renderer.templateKwargs ?? new Map(),
                 parsers: fromPlain(model.renderer.parsers) as JsonObject,
               },
         engine: settings.engine === null ? null : { name: settings.engine, address, weightVersion },

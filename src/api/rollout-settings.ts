@@ -240,6 +240,13 @@ export const rolloutSettings = {
       expected: "on or off",
       schema: onOff,
     }).help("for models whose template has the switch"),
+    templateKwargs: custom<Readonly<Record<string, unknown>>>("<json>", {
+      default: {},
+      expected: "a JSON object",
+      schema: jsonObject,
+    }).help(
+      'variables of the chat template, like {"reasoning_effort": "high"}; doctor template lists those that it reads',
+    ),
     toolParser: named("a tool-call parser").help("tool-call parser, by SGLang's names (default: the model family's)"),
     reasoningParser: named('a reasoning parser, or "none"').help(
       "reasoning parser, by SGLang's names, or \"none\" (default: the model family's)",

@@ -10,6 +10,7 @@ import { subscribeToAbort } from "../lib/deadline.ts";
 import { Opened } from "../lib/opened.ts";
 import { type Coordinator, type RolloutParts, rolloutWarnings, runRollout, type RunTotals } from "../rollout/index.ts";
 import { createRoutedExpertsFile, runFiles, cleanShards } from "../store/index.ts";
+import { templateKwargsOf } from "./choose-model.ts";
 import { createBudget } from "./budget.ts";
 import { concurrencyOf } from "./choose-groups.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
@@ -302,7 +303,8 @@ export function exporterFor({ model, preset }: PreparedRollout): NonNullable<Rol
     allowTextDelta: preset?.allowTextDelta ?? false,
   };
   return ({ episode, result }, { index, groupIndex }) => {
-    const origin = { index, groupIndex, episode, sampleCount: result.samples.length };
+    const templateKwargs = templateKwargsOf(model?.renderer);
+    const origin = { index, groupIndex, episode, sampleCount: result.samples.length, templateKwargs };
     return result.samples.map((sample) => slimeRowLine(toSlimeRow(sample, origin, options)));
   };
 }

@@ -10,6 +10,7 @@ import { type ExportContext, exportFormats, exportGroup } from "../export/index.
 import { type Coordinator, type DispatchEpisode, WeightHistory } from "../rollout/index.ts";
 import type { RolloutService, RowFormat } from "../service/index.ts";
 import { type Disk, runFiles } from "../store/index.ts";
+import { templateKwargsOf } from "./choose-model.ts";
 import { type CloseOptions, closeWithGrace } from "./grace.ts";
 import { listenSettings, readListen, withoutListen } from "./listen.ts";
 import { openRun } from "./open-run.ts";
@@ -318,7 +319,14 @@ function formatsOf({ model, environment }: PreparedRollout): ReadonlyMap<string,
       (ended, groupIndex, { turnRewards }) => {
         const episodes = ended.map((one, index) => ({ ...one, index }));
         const group = { run: null, groupIndex, decision: "kept", reason: null, episodes } as const;
-        return exportGroup(group, format, { decode, toolsOf, where: () => true, turnRewards }).rows;
+        const kwargs = templateKwargsOf(model?.renderer);
+        return exportGroup(group, format, {
+          decode,
+          toolsOf,
+          templateKwargsOf: () => kwargs,
+          where: () => true,
+          turnRewards,
+        }).rows;
       },
     ]),
   );

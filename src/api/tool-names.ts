@@ -10,6 +10,7 @@ import {
   type Tool,
 } from "../core/index.ts";
 import { schemaWarnings } from "../agents/index.ts";
+import type { JsonObject } from "../python-semantics/json/index.ts";
 import { unwritableNames } from "../renderers/index.ts";
 import type { ChosenModel } from "./choose-model.ts";
 
@@ -69,8 +70,7 @@ export class ToolNames {
   }
 
   /** The renderer, which examines tools when they are shown for the first time. */
-  watched(): Renderer {
-    const { renderer } = this.#model;
+  watched(renderer: Renderer = this.#model.renderer): Renderer {
     const { inSteps } = renderer;
     return {
       ...renderer,
@@ -78,6 +78,12 @@ export class ToolNames {
         this.examine(tools);
         return renderer.renderPrompt(messages, tools);
       },
+      ...(renderer.withTemplateKwargs !== undefined && {
+        withTemplateKwargs: (kwargs: JsonObject) => {
+          const changed = renderer.withTemplateKwargs!(kwargs);
+          return { ...changed, renderer: this.watched(changed.renderer) };
+        },
+      }),
       ...(inSteps !== undefined && {
         inSteps: {
           bridge: (input) => inSteps.bridge(input),

@@ -2,6 +2,7 @@
 // implementations are in `tokenizers/`, `renderers/` and `parsers/`.
 
 import type { Steps } from "../lib/steps.ts";
+import type { JsonObject } from "../python-semantics/json/value.ts";
 import type { Message, ToolCall, Tool } from "./message.ts";
 
 /**
@@ -156,6 +157,13 @@ export interface Renderer {
    * `AttributedError` at boundary "renderer" with code "token-beyond-vocabulary": real servers die of one.
    */
   readonly vocabularySize: number;
+  /** Variables that the chat template is given beside the conversation, for the records of a run. @default none */
+  readonly templateKwargs?: JsonObject;
+  /**
+   * The same renderer with further template variables, which replace its own. Those that the template does not read, and those that it
+   * is always given, are left out and named in `unread`. @default variables cannot be changed
+   */
+  withTemplateKwargs?(kwargs: JsonObject): { readonly renderer: Renderer; readonly unread: readonly string[] };
   /** How actions are read, for the records of a run. */
   readonly parsers: ParserFacts;
   renderPrompt(messages: readonly Message[], tools: readonly Tool[]): RenderedPrompt;
@@ -179,6 +187,11 @@ export interface Renderer {
       readonly textEnd?: number;
     },
   ): ParsedAction;
+  /**
+   * What closes the thinking of a text that was cut off inside it, such as "\n</think>\n\n"; "" for any other. History and bridge
+   * need it: the rest of an unclosed thought would be an answer to the template. @default ""
+   */
+  unclosedThought?(text: string): string;
   /**
    * Of an action that is still sampled: characters at the end of the reasoning or content so far which may yet turn out to be
    * neither, because a call or the end of a thought may begin there. @default not known: a stream is shown late

@@ -33,6 +33,8 @@ export type ExportContext = {
   readonly decode: (tokens: Uint32Array, origin: ExportOrigin) => string;
   /** JSON text of the tools that the episode's template shows; `null` where none are known. */
   readonly toolsOf: (origin: ExportOrigin) => string | null;
+  /** Variables that the chat template of a run was given. @default none */
+  readonly templateKwargsOf?: (run: string | null) => Readonly<Record<string, unknown>> | null;
   /** Where the experts of a sample stand, for formats with `holdsExperts`; `null`: it has none. @default none has any */
   readonly expertsOf?: (sample: Sample, origin: ExportOrigin) => RoutedExpertsPlace | null;
 };
@@ -261,7 +263,8 @@ export function exportGroup(
   const taken: EpisodeToExport[] = [];
   for (const { episode: graded, result, index } of group.episodes) {
     const episode = options.turnRewards === "ignore" ? withoutTurnRewards(graded) : graded;
-    const origin = { episode, index, groupIndex, run, sampleCount: result.samples.length, groupMean };
+    const templateKwargs = options.templateKwargsOf?.(run) ?? null;
+    const origin = { episode, index, groupIndex, run, sampleCount: result.samples.length, groupMean, templateKwargs };
     const isChosen = (): boolean =>
       options.where(whereFields(summaryOfSamples(episode, result), { decision, groupMean, run }));
     const reason = whyNot(group, format, { origin, result }) ?? (isChosen() ? null : "--where");

@@ -20,7 +20,14 @@ export type ExportOrigin = {
    * that the run took out of the group do not. `null` when none is graded.
    */
   readonly groupMean: number | null;
+  /** Variables that the chat template was given; rows name them where there are any. @default none */
+  readonly templateKwargs?: Readonly<Record<string, unknown>> | null;
 };
+
+/** `template_kwargs` of a row, where the template was given variables. */
+export function templateFacts({ templateKwargs = null }: Pick<ExportOrigin, "templateKwargs">) {
+  return templateKwargs === null || Object.keys(templateKwargs).length === 0 ? {} : { template_kwargs: templateKwargs };
+}
 
 /**
  * Throws a plain error when the sample's arrays are not aligned, when the policy sampled none of its tokens, and for tokens
@@ -84,6 +91,7 @@ export function sampleFacts(sample: Sample, origin: ExportOrigin) {
     /** Engine calls on this branch. */
     turns: branchTurns(sample, origin),
     history_policy: sample.historyPolicy,
+    ...templateFacts(origin),
     token_accounting: sample.tokenAccounting,
     /** Where observations are not what the template writes, beyond what `history_policy` says. */
     deviations: sample.deviations,

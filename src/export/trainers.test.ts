@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { Sample } from "../core/index.ts";
 import { toSamples, TrajectoryRecorder } from "../trajectories/index.ts";
 import { type SlimeRow, slimeRowLine, toSlimeRow } from "./index.ts";
+import { templateFacts } from "./samples.ts";
 
 const decode = (tokens: Uint32Array): string => [...tokens].map((id) => `<${id}>`).join("");
 const origin = {
@@ -138,5 +139,13 @@ describe("toSlimeRow()", () => {
     expect(toSlimeRow(delta, origin, { decode, allowTextDelta: true }).metadata.token_accounting).toBe("text-delta");
     const shifted: Sample = { ...sample!, lossMask: Uint8Array.of(1, 0) };
     expect(() => toSlimeRow(shifted, origin, { decode })).toThrow("token 0 enters the loss and was not sampled");
+  });
+});
+
+it("rows name the variables that the chat template was given, where there are any", () => {
+  expect(templateFacts({})).toEqual({});
+  expect(templateFacts({ templateKwargs: {} })).toEqual({});
+  expect(templateFacts({ templateKwargs: { reasoning_effort: "high" } })).toEqual({
+    template_kwargs: { reasoning_effort: "high" },
   });
 });

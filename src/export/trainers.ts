@@ -23,6 +23,7 @@ import {
   branchTurns,
   checkExportable,
   type ExportOrigin,
+  templateFacts,
   labelsOf,
   sampleFacts,
   type SampleFacts,
@@ -55,7 +56,7 @@ export type SlimeRow = RowOf<typeof slimeColumns>;
 
 export type SlimeMetadata = Readonly<ReturnType<typeof slimeMetadata>>;
 
-export type SlimeOrigin = Pick<ExportOrigin, "index" | "groupIndex" | "sampleCount"> & {
+export type SlimeOrigin = Pick<ExportOrigin, "index" | "groupIndex" | "sampleCount" | "templateKwargs"> & {
   readonly episode: Pick<Episode, "grade" | "outcome" | "problems" | "stopReason" | "task" | "trajectory">;
 };
 
@@ -85,7 +86,7 @@ export function toSlimeRow(sample: Sample, origin: SlimeOrigin, options: SlimeOp
   };
 }
 
-function slimeMetadata(sample: Sample, { episode, sampleCount }: SlimeOrigin) {
+function slimeMetadata(sample: Sample, { episode, sampleCount, templateKwargs = null }: SlimeOrigin) {
   return {
     /** The environment's name; slime's metrics are split by it. */
     source_name: episode.task.environment,
@@ -97,6 +98,7 @@ function slimeMetadata(sample: Sample, { episode, sampleCount }: SlimeOrigin) {
     /** 1/K for an episode with K samples: for trainers that average over rows and not over episodes. */
     weight: 1 / sampleCount,
     history_policy: sample.historyPolicy,
+    ...templateFacts({ templateKwargs }),
     token_accounting: sample.tokenAccounting,
     /** Where observations are not what the template writes, beyond what `history_policy` says. */
     deviations: sample.deviations,

@@ -31,6 +31,7 @@ import { ProgramWorlds } from "./program-worlds.ts";
 import type { SessionWorlds } from "./session-worlds.ts";
 import { makeSession, type ProgramSession, type SessionModel } from "./program-session.ts";
 import type { ClientSampling } from "./session-sampling.ts";
+import type { ClientTemplate } from "./session-template.ts";
 import type { SessionSettings } from "./session-settings.ts";
 
 export type AgentProgramsOptions = {
@@ -59,6 +60,8 @@ export type AgentEpisodeOptions = {
   readonly sampling: SamplingParams;
   /** As of a gateway. @default "ignore" */
   readonly clientSampling?: ClientSampling;
+  /** @default "ignore" */
+  readonly clientTemplate?: ClientTemplate;
   readonly episode: Omit<SessionSettings["episode"], "requestTag">;
 };
 
@@ -127,12 +130,22 @@ export async function openAgentPrograms(options: AgentProgramsOptions): Promise<
     url: listener.url,
     close: () => listener.close(),
     runner:
-      (answers, { sampling, clientSampling = "ignore", episode }) =>
+      (answers, { sampling, clientSampling = "ignore", clientTemplate = "ignore", episode }) =>
       async (task, request) => {
         const { episodeId: id, groupId, sampleIndex, seed, signal, onEvent, resumeFrom = [] } = request;
         const session = makeSession(
           {
-            ...{ id, groupId, sampleIndex, task, seed, clientSampling, maxCalls: 64, unknownTools: "loop" },
+            ...{
+              id,
+              groupId,
+              sampleIndex,
+              task,
+              seed,
+              clientSampling,
+              clientTemplate,
+              maxCalls: 64,
+              unknownTools: "loop",
+            },
             sampling: request.sampling ?? sampling,
             episode: { ...episode, requestTag: request.requestTag ?? "" },
           },

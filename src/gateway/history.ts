@@ -3,7 +3,7 @@
 // them count; ids, white space around an answer, reasoning, null or empty contents do not. Not a record of tokens: see
 // `session.ts`.
 
-import type { AssistantMessage, Message, ParsedAction, Tool, Turn } from "../core/index.ts";
+import type { AssistantMessage, Message, ParsedAction, Renderer, Tool, Turn } from "../core/index.ts";
 import type { TokenBuffer } from "../core/token-buffer.ts";
 import { finish, mapInSteps, type Steps } from "../lib/steps.ts";
 import { dumpJson } from "../python-semantics/json/index.ts";
@@ -11,7 +11,12 @@ import { answerKeys, echoKey, type MessageKey } from "./answer-keys.ts";
 import type { ResponseFacts } from "./request.ts";
 
 /** The tools of a request; equal ones are one object within a session. */
-export type ToolSet = { readonly tools: readonly Tool[]; readonly key: string };
+export type ToolSet = {
+  readonly tools: readonly Tool[];
+  readonly key: string;
+  /** Of calls whose client told the chat template something; `null`: the session's. */
+  readonly renderer: Renderer | null;
+};
 
 /** What histories know of an answered call, wherever its answer came from. */
 export type Answered<T> = {
@@ -81,11 +86,13 @@ export class History<T extends Answered<T> = SampledTurn> {
   readonly #places = new Map<T, Place<T>>();
   readonly #toolSets = new Map<string, ToolSet>();
 
-  toolSet(tools: readonly Tool[]): ToolSet {
-    const key = dumpJson(tools.map(({ definition }) => definition));
+  /** `renderer`: of a call whose client told the template something; such calls show their tools otherwise. @default the session's */
+  toolSet(tools: readonly Tool[], renderer: Renderer | null = null): ToolSet {
+    const variables = renderer?.templateKwargs ?? null;
+    const key = dumpJson(tools.map(({ definition }) => definition)) + (variables === null ? "" : dumpJson(variables));
     const known = this.#toolSets.get(key);
     if (known !== undefined) return known;
-    const made = { tools, key };
+    const made = { tools, key, renderer };
     this.#toolSets.set(key, made);
     return made;
   }

@@ -12,6 +12,7 @@ import type { SessionModel } from "./program-session.ts";
 import type { SessionWorlds, WorldAnswer } from "./session-worlds.ts";
 import type { SessionCounters } from "./session.ts";
 import type { ClientSampling } from "./session-sampling.ts";
+import type { ClientTemplate } from "./session-template.ts";
 import { Sessions } from "./sessions.ts";
 
 export {
@@ -58,6 +59,8 @@ export type GatewayOptions = {
    * policy's. "ignore" counts them, "obey" uses them, "refuse" answers with an error. @default "ignore"
    */
   readonly clientSampling?: ClientSampling;
+  /** What is done about template variables that clients set. @default "ignore" */
+  readonly clientTemplate?: ClientTemplate;
   /** Limits, retries, deadlines and seeds of calls, as of an episode: a session's calls are its turns. */
   readonly episode?: Pick<EpisodeOptions, "limits" | "retry" | "turnTimeoutMs" | "engineAbort" | "seedTurns">;
   /** Sessions of one task or group whose rewards are compared. @default 1 */
@@ -135,6 +138,7 @@ export function createGateway(parts: GatewayParts, options: GatewayOptions = {})
       seed: options.seed ?? 0,
       sampling: { ...defaultSampling, ...options.sampling },
       clientSampling: options.clientSampling ?? "ignore",
+      clientTemplate: options.clientTemplate ?? "ignore",
       episode: options.episode ?? {},
       groupSize: options.groupSize ?? 1,
       policy: { ...keepAllGroups, ...options.groups },

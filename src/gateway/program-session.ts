@@ -28,12 +28,12 @@ type SessionParts = { readonly clock: Clock; readonly record: (event: EpisodeEve
 /** For requests that open none, such as those that count tokens: nothing of it is recorded. */
 export function unopenedSession(
   answers: Extract<SessionModel, { readonly type: "api" }>,
-  given: Pick<SessionSettings, "task" | "sampling" | "clientSampling" | "maxCalls" | "episode"> &
+  given: Pick<SessionSettings, "task" | "sampling" | "clientSampling" | "clientTemplate" | "maxCalls" | "episode"> &
     Pick<SessionParts, "clock">,
 ): ForwardedSession {
-  const { clock, task, sampling, clientSampling, maxCalls, episode } = given;
+  const { clock, task, sampling, clientSampling, clientTemplate, maxCalls, episode } = given;
   const own = { id: "", groupId: "", sampleIndex: 0, seed: 0, unknownTools: "loop" as const };
-  const settings = { ...own, task, sampling, clientSampling, maxCalls, episode };
+  const settings = { ...own, task, sampling, clientSampling, clientTemplate, maxCalls, episode };
   return forwarded(settings, answers, { clock, record: async () => undefined });
 }
 

@@ -101,8 +101,8 @@ export class SessionRecord implements SampledItems {
     return this.#sampledTokens;
   }
 
-  toolSet(tools: ToolSet["tools"]): ToolSet {
-    return this.#history.toolSet(tools);
+  toolSet(tools: ToolSet["tools"], renderer: Renderer | null = null): ToolSet {
+    return this.#history.toolSet(tools, renderer);
   }
 
   ofCall(call: number): SampledTurn | null {
@@ -180,14 +180,13 @@ export class SessionRecord implements SampledItems {
 
   /**
    * The prompt of a request, in steps that change nothing; what they give takes the prompt's place in the record. Throws a
-   * `GatewayError` for one that cannot be sampled.
+   * `GatewayError` for one that cannot be sampled. `renderer`: of this call. Default: the session's.
    */
-  *prompt({
-    messages: sent,
-    tools: definitions,
-    promptTokens,
-  }: Pick<GatewayRequest, "messages" | "tools" | "promptTokens">): Steps<() => Prompt> {
-    const tools = this.toolSet(definitions);
+  *prompt(
+    { messages: sent, tools: definitions, promptTokens }: Pick<GatewayRequest, "messages" | "tools" | "promptTokens">,
+    renderer: Renderer | null = null,
+  ): Steps<() => Prompt> {
+    const tools = this.toolSet(definitions, renderer);
     if (promptTokens !== null) return this.#promptOf(promptTokens, tools);
     if (sent.at(-1)?.role === "assistant") {
       throw new GatewayError(
@@ -286,15 +285,17 @@ export class SessionRecord implements SampledItems {
 
   /** `null`: the template refuses. */
   #bridge(basis: SampledTurn, tools: ToolSet, newMessages: readonly Message[]): Steps<BridgeResult | null> {
-    const { inSteps } = this.#renderer;
+    const renderer = tools.renderer ?? this.#renderer;
+    const { inSteps } = renderer;
     const messages = conversationOf(basis);
     const input = { messages, tools: tools.tools, lastAction: basis.turn.sampledTokens, newMessages };
-    return unlessRefused(inSteps?.bridge(input) ?? oneStep(() => this.#renderer.bridge(input)));
+    return unlessRefused(inSteps?.bridge(input) ?? oneStep(() => renderer.bridge(input)));
   }
 
-  #render(messages: readonly Message[], { tools }: ToolSet): Steps<RenderedPrompt> {
-    const { inSteps } = this.#renderer;
-    return inSteps?.renderPrompt(messages, tools) ?? oneStep(() => this.#renderer.renderPrompt(messages, tools));
+  #render(messages: readonly Message[], { tools, renderer: own }: ToolSet): Steps<RenderedPrompt> {
+    const renderer = own ?? this.#renderer;
+    const { inSteps } = renderer;
+    return inSteps?.renderPrompt(messages, tools) ?? oneStep(() => renderer.renderPrompt(messages, tools));
   }
 
   /** `why`: of a branch; `null`: the session begins. */

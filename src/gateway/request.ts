@@ -29,6 +29,12 @@ export type GatewayRequest = {
   readonly sampling: Partial<SamplingParams>;
   /** Names of those, as the dialect spells them. */
   readonly samplingNames: readonly string[];
+  /** Variables of the chat template that the client set, the fields that held them, and those whose values are none; see `clientTemplate`. */
+  readonly template: {
+    readonly names: readonly string[];
+    readonly misshapen: readonly string[];
+    readonly kwargs: Readonly<Record<string, unknown>>;
+  };
   /** Fields that have no effect here, by name. */
   readonly ignoredFields: readonly string[];
   /** Calls that an answer may have; further ones are not shown. `null`: any number. */

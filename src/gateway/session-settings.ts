@@ -3,6 +3,7 @@
 import type { SamplingParams, Task } from "../core/index.ts";
 import type { EpisodeOptions } from "../rollout/index.ts";
 import type { ClientSampling } from "./session-sampling.ts";
+import type { ClientTemplate } from "./session-template.ts";
 
 export type SessionSettings = {
   readonly id: string;
@@ -12,6 +13,7 @@ export type SessionSettings = {
   readonly seed: number;
   readonly sampling: SamplingParams;
   readonly clientSampling: ClientSampling;
+  readonly clientTemplate: ClientTemplate;
   /** "environment": the session's world answers calls of tools that do not exist, so they are calls like every other. */
   readonly unknownTools: "environment" | "loop";
   /** Calls in flight at once, at least 1. */

@@ -32,6 +32,7 @@ import { spentLimit } from "./session-room.ts";
 import { samplingOfCall } from "./session-sampling.ts";
 import type { SessionSettings } from "./session-settings.ts";
 import { type ReadingOptions, shownAction, shownFinish } from "./shown-action.ts";
+import { ClientTemplates } from "./session-template.ts";
 import { stopStringsOf } from "./stop-strings.ts";
 import { Deltas, answerReader } from "./streaming.ts";
 import { type UnusedCounters, UnusedFields, unusedNames } from "./unused-fields.ts";
@@ -97,6 +98,7 @@ type RunningCall = {
 export class Session {
   readonly settings: SessionSettings;
   readonly #parts: SessionParts;
+  readonly #templates: ClientTemplates;
   readonly #record: SessionRecord;
   readonly #events: EpisodeEvent[] = [];
   readonly #open = new OpenCalls<CallAnswer>();
@@ -124,6 +126,7 @@ export class Session {
   constructor(settings: SessionSettings, parts: SessionParts) {
     this.settings = settings;
     this.#parts = parts;
+    this.#templates = new ClientTemplates(parts.renderer, settings.clientTemplate);
     this.#record = new SessionRecord(parts.renderer, deriveSeed(0, settings.id).toString(16).padStart(8, "0"));
     this.#usedAt = parts.clock.now();
     const { id, groupId, seed, episode } = settings;
@@ -243,18 +246,22 @@ export class Session {
     const before = this.#admit(digest);
     if (before !== null) return before;
     const generation = this.#generation;
-    const claim = await takeTurns(this.#record.prompt(request), this.#controller.signal).catch((error: unknown) => {
-      throw this.#isEnded ? sessionEnded(this.settings.id) : error;
-    });
+    const template = this.#templates.of(request);
+    const claim = await takeTurns(this.#record.prompt(request, template.renderer), this.#controller.signal).catch(
+      (error: unknown) => {
+        throw this.#isEnded ? sessionEnded(this.settings.id) : error;
+      },
+    );
     // Other calls of the session were served meanwhile.
     if (generation !== this.#generation) throw sessionEnded(this.settings.id);
     const known = this.#admit(digest);
     if (known !== null) return known;
     const number = this.#calls;
-    const { sampling, stop, unused } = samplingOfCall(request, this.settings, number);
+    const { sampling, stop, unused: unsampled } = samplingOfCall(request, this.settings, number);
+    const unused = [...unsampled, ...template.unused];
     const prompt = claim();
     this.#calls++;
-    this.#unused.count(request, unused);
+    this.#unused.count({ ...request, ignoredFields: [...request.ignoredFields, ...template.unused] }, unsampled);
     this.#running++;
     const deltas = new Deltas();
     const answer = this.#sample({ request, number, dialect, digest, prompt, sampling, stop, unused, deltas }).finally(
@@ -344,7 +351,8 @@ export class Session {
 
   async #sample(call: RunningCall): Promise<GatewayAnswer> {
     const { number, prompt, sampling, request, stop, deltas } = call;
-    const { renderer, clock } = this.#parts;
+    const { clock } = this.#parts;
+    const renderer = prompt.tools.renderer ?? this.#parts.renderer;
     const generation = this.#generation;
     // A seed that somebody states is used.
     const seedTurns = this.#options.seedTurns && sampling.seed === null;
@@ -406,7 +414,7 @@ export class Session {
     const { number: call, dialect, digest, prompt, stop, unused } = running;
     const { basis, messages, tools, continues } = prompt;
     const { response, maxCalls, ignoredFields } = running.request;
-    const parsed = shownAction(turn.sampledTokens, this.#parts.renderer, {
+    const parsed = shownAction(turn.sampledTokens, tools.renderer ?? this.#parts.renderer, {
       ...{ reading: this.#readingOf(running), stop, maxCalls },
     });
     // At a stop string the server stops without a stop token.

@@ -29,6 +29,7 @@ import { sessionName } from "./session-names.ts";
 import { makeSession, type ProgramSession, type SessionModel, unopenedSession } from "./program-session.ts";
 import type { Session } from "./session.ts";
 import type { ClientSampling } from "./session-sampling.ts";
+import type { ClientTemplate } from "./session-template.ts";
 import type { ForwardedSession } from "./forward/forwarded-session.ts";
 import { answererIn, endWithWorld, openWorld, type SessionWorlds, type WorldAnswer } from "./session-worlds.ts";
 
@@ -46,6 +47,7 @@ export type SessionsOptions = {
   readonly seed: number;
   readonly sampling: SamplingParams;
   readonly clientSampling: ClientSampling;
+  readonly clientTemplate: ClientTemplate;
   readonly episode: Pick<EpisodeOptions, "limits" | "retry" | "turnTimeoutMs" | "engineAbort" | "seedTurns">;
   /** Sessions of a group, unless its first session says otherwise. */
   readonly groupSize: number;
@@ -356,12 +358,20 @@ export class Sessions {
   }
 
   #add(task: Task, facts: SessionFacts, own: { readonly id: string; readonly seed: number }): ProgramSession {
-    const { sampling, clientSampling, maxCalls, episode } = this.#options;
+    const { sampling, clientSampling, clientTemplate, maxCalls, episode } = this.#options;
     const { answers, store, clock } = this.#parts;
     const session = makeSession(
       {
         unknownTools: answererIn(facts.environment_task === undefined ? null : this.#parts.worlds),
-        ...{ ...own, task, clientSampling, maxCalls, groupId: facts.group, sampleIndex: facts.sample_index },
+        ...{
+          ...own,
+          task,
+          clientSampling,
+          clientTemplate,
+          maxCalls,
+          groupId: facts.group,
+          sampleIndex: facts.sample_index,
+        },
         sampling: { ...sampling, ...(facts.sampling as Partial<SamplingParams>) },
         // A server may still execute the last calls of a process that died, and refuses second ones of the same ids.
         episode: { ...episode, requestTag: this.#requestTag },

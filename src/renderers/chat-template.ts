@@ -40,6 +40,11 @@ export type ChatTemplate = {
   (input: TemplateInput): readonly TemplateSegment[];
   /** The same in steps, for a conversation that may be very long. */
   readonly inSteps: (input: TemplateInput) => Steps<readonly TemplateSegment[]>;
+  /**
+   * Variables that the template reads beside the conversation, in order: `enable_thinking`, `reasoning_effort`, ... Without messages,
+   * tools, special tokens, and what every template is given.
+   */
+  readonly variables: readonly string[];
 };
 
 export function segmentsText(segments: readonly TemplateSegment[]): string {

@@ -30,6 +30,12 @@ export type RendererFamily = {
   /** `null`: the family does not think. */
   readonly reasoningParser: ReasoningParser | null;
   readonly toolCallParser: ToolCallParser;
+  /**
+   * Why that parser: "family": the row's; "named": the caller's; "written": it reads the call that the template writes; "marked":
+   * what it looks for occurs in the template; "assumed": the template writes no calls and shows no tools. "unread": no parser is
+   * known for the calls of this template, and nothing reads them.
+   */
+  readonly toolCallBasis: "family" | "named" | "written" | "marked" | "assumed" | "unread";
   /** The template's variable that turns thinking on and off; `null`: there is none. */
   readonly thinkingVariable: "enable_thinking" | "thinking" | null;
   /** `bos_token`, ... as the template reads them, where the model folder gives none. */
@@ -64,7 +70,11 @@ export function wireMessage(message: Message): JsonObject {
     ["content", message.content],
   ]);
   if (message.role === "assistant") {
-    if (message.reasoning !== null) wire.set("reasoning_content", message.reasoning);
+    if (message.reasoning !== null) {
+      // Templates read the one name or the other; transformers gives both.
+      wire.set("reasoning_content", message.reasoning);
+      wire.set("thinking", message.reasoning);
+    }
     if (message.toolCalls.length > 0) wire.set("tool_calls", message.toolCalls.map(wireCall));
   }
   if (message.role === "tool") {
@@ -72,6 +82,15 @@ export function wireMessage(message: Message): JsonObject {
     if (message.callId !== null) wire.set("tool_call_id", message.callId);
   }
   return wire;
+}
+
+/** The same with its content as a list of parts, for templates that write nothing of a text. */
+export function wireMessageInParts(message: Message): JsonObject {
+  const text = new Map<string, JsonValue>([
+    ["type", "text"],
+    ["text", message.content],
+  ]);
+  return new Map<string, JsonValue>([...wireMessage(message), ["content", message.content === "" ? [] : [text]]]);
 }
 
 /** Servers decode the arguments before a template sees them; text that is no JSON stays text. */
@@ -108,6 +127,7 @@ export const familyDefaults = {
   isBundledFormat: false,
   history: "rewrites",
   reasoningParser: null,
+  toolCallBasis: "family",
   thinkingVariable: null,
   specialTokens: new Map(),
   noTools: null,

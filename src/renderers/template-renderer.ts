@@ -19,6 +19,7 @@ import { createActionReader } from "./action-reader.ts";
 import { segmentsText, type TemplateContext, type TemplateSegment } from "./chat-template.ts";
 import { type EncodedSegments, encodeSegments, messageSpans } from "./encode-prompt.ts";
 import { applyPromptEdits, checkPromptEdits, type PromptEdit } from "./prompt-edit.ts";
+import { lostMessage, lostMessageError } from "./lost-messages.ts";
 import type { RendererFamily } from "./renderer-family.ts";
 import { bundledChatTemplate, compiledTemplate, unlessRefused } from "./template-text.ts";
 
@@ -41,6 +42,11 @@ export type RendererOptions = {
   readonly historyPolicy?: "keep-reasoning" | "branch";
   /** Turns thinking on or off, where the family's template knows the switch. Default: as the template has it. */
   readonly thinking?: boolean;
+  /**
+   * Variables of the chat template by name, such as `reasoning_effort`: what servers take as `chat_template_kwargs`. The template must
+   * read each of them. Default none.
+   */
+  readonly templateKwargs?: JsonObject;
   /** Local time for templates that write the date: ISO without a zone. Default: when the renderer is made. */
   readonly now?: string;
   /** Name of the tool-call parser. Default: the family's. */
@@ -72,7 +78,7 @@ export function createTemplateRenderer(
   const specialTokens = new Map([...family.specialTokens, ...(options.specialTokens ?? [])]);
   const context: TemplateContext = { specialTokens, now: options.now ?? localTime(new Date()) };
   const edits = options.promptEdits ?? [];
-  const kwargs = thinkingVariables(family, options.thinking);
+  const kwargs = templateVariables(family, template.variables, options);
   const endId = family.endToken === null ? null : requireToken(family, tokenizer, family.endToken);
   const endIds = [endId, ...family.otherEnds.map((text) => requireToken(family, tokenizer, text))];
   requireToken(family, tokenizer, family.startToken);
@@ -94,7 +100,10 @@ export function createTemplateRenderer(
     return encoded;
   }
 
+  const readsCalls = family.toolCallBasis !== "unread" || options.toolCallParser !== undefined;
+
   function* render(messages: readonly Message[], tools: readonly Tool[]): Steps<readonly TemplateSegment[]> {
+    if (tools.length > 0 && !readsCalls) throw unreadCallsError(family.name);
     const wire = yield* mapInSteps(family.restate(messages), (message) => family.wire(message));
     const segments = yield* template.inSteps({
       messages: wire,
@@ -103,6 +112,8 @@ export function createTemplateRenderer(
       kwargs,
       context,
     });
+    const lost = lostMessage(segments, messages);
+    if (lost !== null) throw lostMessageError(family.name, lost, messages[lost]!);
     return applyPromptEdits(segments, edits);
   }
   // A template that refuses a single question is refused when the renderer is made.
@@ -136,6 +147,17 @@ export function createTemplateRenderer(
   const missingEnd = (lastAction: Uint32Array): string =>
     family.endToken === null || endIds.includes(lastAction.at(-1) ?? null) ? "" : family.endToken;
 
+  /**
+   * What closes the thinking of an action that was cut off inside it; it precedes the end token that is missing, too. An action with
+   * results has ended its thinking: its calls were read.
+   */
+  const missingThoughtEnd = (lastAction: Uint32Array, newMessages: readonly Message[]): string => {
+    const last = lastAction.at(-1);
+    const isEnded = last !== undefined && (stopTokenIds.includes(last) || endIds.includes(last));
+    const isAnswered = newMessages.some(({ role }) => role === "tool");
+    return isEnded || isAnswered ? "" : thoughtEnd(tokenizer.decode(lastAction));
+  };
+
   /** A stop token that the template does not write where the action ends; `next` is what it opens the next message with. */
   const isOtherEnd = (last: number | undefined, next: number | undefined): boolean => {
     if (last === undefined || !stopTokenIds.includes(last)) return false;
@@ -155,7 +177,7 @@ export function createTemplateRenderer(
     const ending: TemplateSegment = {
       message: null,
       source: "template",
-      text: missingEnd(lastAction) + family.closing,
+      text: missingThoughtEnd(lastAction, newMessages) + missingEnd(lastAction) + family.closing,
     };
     const { tokens, spelledTokens } = yield* encode([ending, ...segments.slice(end + 1)], shown);
     // Where an action ends with the token that opens the next message, that token has been sampled already.
@@ -179,7 +201,7 @@ export function createTemplateRenderer(
     const shown = [...messages, ...newMessages];
     const segments = yield* render(shown, tools);
     const after = segmentsText(segments);
-    const ended = seen + missingEnd(lastAction);
+    const ended = seen + missingThoughtEnd(lastAction, newMessages) + missingEnd(lastAction);
     if (after.startsWith(ended)) {
       const { tokens, spelledTokens } = yield* encode(segments, shown, seen.length);
       return { type: "extended", tokens, spelledTokens, deviation: null };
@@ -191,12 +213,21 @@ export function createTemplateRenderer(
   const reasoning = chosenReasoningParser(options.reasoningParser, family.reasoningParser);
   const { parseMode = "tokens", repair = false } = options;
   const bridge = historyPolicy === "branch" ? extendOrRefuse : append;
+  const thoughtEnd = thoughtEndOf(reasoning, actionPrompt);
 
   return {
     family: family.name,
     historyPolicy,
     stopTokenIds,
     vocabularySize,
+    templateKwargs: kwargs,
+    withTemplateKwargs: (further) => {
+      const unread = [...further.keys()].filter((name) => !template.variables.includes(name));
+      const read = [...further].filter(([name]) => !unread.includes(name));
+      const { thinking: _, ...others } = options;
+      const changed = { ...others, templateKwargs: new Map([...kwargs, ...read]), now: context.now! };
+      return { renderer: createTemplateRenderer(family, tokenizer, changed), unread };
+    },
     parsers: { toolCalls: calls.name, reasoning: reasoning?.name ?? null, mode: parseMode, repair },
     renderPrompt: (messages, tools) => finish(renderPrompt(messages, tools)),
     bridge: (input) => finish(bridge(input)),
@@ -210,6 +241,7 @@ export function createTemplateRenderer(
       parseMode,
       repair,
     }),
+    unclosedThought: thoughtEnd,
     heldBack: (text) => heldBack(text, calls.hints, reasoning),
     decode: (tokens) => tokenizer.decode(tokens),
     startDecoding: () => tokenizer.startDecoding(),
@@ -244,6 +276,28 @@ export function historyEnd(
 /** What the template writes before an action. */
 function generationPrompt(segments: readonly TemplateSegment[]): string {
   return segmentsText(segments.slice(segments.findLastIndex(({ message }) => message !== null) + 1));
+}
+
+/**
+ * What a text lacks that ends inside its thinking: the closing tag, in lines as templates write it. "" for other texts, and for
+ * families whose thinking has no pair of tags.
+ */
+function thoughtEndOf(parser: ReasoningParser | null, prompt: string): (text: string) => string {
+  const [start, end, ...others] = parser?.markers ?? [];
+  if (start === undefined || end === undefined || others.length > 0) return () => "";
+  const isOpened = prompt.trimEnd().endsWith(start);
+  return (text) => {
+    const opened = Math.max(text.lastIndexOf(start), isOpened ? 0 : -1);
+    if (opened === -1 || text.lastIndexOf(end) >= opened) return "";
+    return `${text.endsWith("\n") ? "" : "\n"}${end}\n\n`;
+  };
+}
+
+function unreadCallsError(family: string): ConfigurationError {
+  return new ConfigurationError(
+    `Cannot give tools to "${family}": no parser is known for the calls that its chat template describes; name one ` +
+      "(--tool-call-parser, toolCallParser), or use the strategy act or react.",
+  );
 }
 
 /** Where the generation prompt opens the thinking, actions begin inside it and hold no opening tag. */
@@ -288,6 +342,30 @@ function checkVocabulary(tokens: Uint32Array, vocabularySize: number, tokenizer:
     retryable: false,
     cause: null,
   });
+}
+
+/** Variables of the options, the switch for thinking among them. */
+function templateVariables(
+  family: RendererFamily,
+  known: readonly string[],
+  { thinking, templateKwargs = new Map() }: RendererOptions,
+): JsonObject {
+  const unread = [...templateKwargs.keys()].filter((name) => !known.includes(name));
+  if (unread.length > 0) {
+    throw new ConfigurationError(
+      `Cannot set ${unread.map((name) => `"${name}"`).join(", ")} for model family "${family.name}": its chat template does not read it; ` +
+        `it reads ${known.map((name) => `"${name}"`).join(", ") || "no variables"}.`,
+    );
+  }
+  const switches = thinkingVariables(family, thinking);
+  for (const [name, value] of switches) {
+    if (templateKwargs.has(name) && templateKwargs.get(name) !== value) {
+      throw new ConfigurationError(
+        `Cannot switch thinking for model family "${family.name}": the variable "${name}" is set to another value; remove one of both.`,
+      );
+    }
+  }
+  return new Map([...templateKwargs, ...switches]);
 }
 
 function thinkingVariables(family: RendererFamily, thinking: boolean | undefined): JsonObject {

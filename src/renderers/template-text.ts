@@ -1,7 +1,7 @@
 // Chat templates as text: the one that we wrote ourselves, the fingerprint that recognises a published one, and the compiled
 // program of each. Vendors' templates come from the folders of their models and are never part of the package.
 
-import { ConfigurationError } from "../core/index.ts";
+import { AttributedError, ConfigurationError } from "../core/index.ts";
 import { type ChatTemplate, ChatTemplateError } from "./chat-template.ts";
 import { compileChatTemplate } from "./jinja/compile-chat-template.ts";
 
@@ -83,6 +83,9 @@ export function unlessRefused<T>(text: string, run: () => T, state = ""): T {
     return run();
   } catch (error) {
     if (error instanceof ChatTemplateError) throw templateRefusal(text, state + error.message, error);
+    if (error instanceof AttributedError && error.failure.code === "message-not-shown") {
+      throw templateRefusal(text, "it leaves out a question");
+    }
     throw error;
   }
 }

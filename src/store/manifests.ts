@@ -25,6 +25,7 @@ const runModel = record("RunModel", {
   vocabularySize: ours(number),
   renderer: [ours(text), "model family"],
   historyPolicy: ours(text),
+  templateKwargs: [ours(jsonObject), "variables that the chat template is given"],
   parsers: ours(jsonObject),
 });
 

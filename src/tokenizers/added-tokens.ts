@@ -30,6 +30,15 @@ export function isControlToken({ content }: { readonly content: string }): boole
   return /\P{White_Space}/u.test(content);
 }
 
+/** Ids that `skipSpecialTokens` leaves out: not those that decode as normalized text which is no longer the token's content. */
+export function specialTokenIds(
+  tokens: readonly AddedToken[],
+  normalize: (text: string) => string,
+): ReadonlySet<number> {
+  const isKept = ({ normalized, content }: AddedToken): boolean => !normalized || normalize(content) === content;
+  return new Set(tokens.filter((token) => token.special && isKept(token)).map(({ id }) => id));
+}
+
 /** Ranges in which no control token is recognised, in order and without overlaps, and how many were spelled out there. */
 export type LiteralScan = { readonly ranges: readonly TextRange[]; spelledTokens: number };
 

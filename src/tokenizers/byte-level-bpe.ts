@@ -13,63 +13,26 @@ import {
   type LiteralScan,
   normalizedRanges,
   rangesWithin,
+  specialTokenIds,
 } from "./added-tokens.ts";
 import { ByteMerger } from "./byte-merger.ts";
 import type { ByteTable, MergeTable } from "./byte-table.ts";
 import { encodeInSteps } from "./encode-in-steps.ts";
-import { type NormalForm, normalizeText, type SplitStep, splitText } from "./split-pattern.ts";
+import { longestCopied, RecentStrings } from "./recent-strings.ts";
+import { type NormalForm, normalizeText, replaceLoneSurrogates, type SplitStep, splitText } from "./split-pattern.ts";
 import { decodeUtf8, incompleteTail, Utf8Joiner } from "./utf8-decoder.ts";
 
 // What text encodes to, remembered. Words, because a conversation repeats them. And long stretches between added tokens: every
 // episode of a run begins with the same guidelines and tools, and encoding those costs more than all its turns.
 
 /** Lengths of words that are remembered, in UTF-16 units. Longer pieces hardly repeat. */
-const maxWordLength = 64;
+const maxWordLength = longestCopied;
 /** Words per generation. Measured: 5.9 MB of tasks, calls and results of τ-bench retail have 3,600 different ones. */
 const wordGeneration = 16_384;
 /** Shorter stretches are cheap, and hardly any is seen twice; longer texts are documents, not prompts. */
 const sectionLengths = { min: 512, max: 262_144 };
 /** Guidelines and tools of a dozen environments, and what passes by between them. */
 const sectionGeneration = 64;
-
-/** V8 keeps the whole text alive behind a substring of this length or more. */
-const sharedSubstring = 13;
-
-/**
- * What was used recently, bounded by two generations: a full young one becomes the old one, and what is used again moves back,
- * which costs one lookup where an exact LRU costs a list.
- */
-class RecentStrings<Value> {
-  #young = new Map<string, Value>();
-  #old = new Map<string, Value>();
-  readonly #generationSize: number;
-
-  constructor(generationSize: number) {
-    this.#generationSize = generationSize;
-  }
-
-  get(text: string): Value | undefined {
-    const value = this.#young.get(text);
-    if (value !== undefined) return value;
-    const older = this.#old.get(text);
-    if (older !== undefined) this.set(text, older);
-    return older;
-  }
-
-  set(text: string, value: Value): void {
-    if (this.#young.size >= this.#generationSize) {
-      this.#old = this.#young;
-      this.#young = new Map();
-    }
-    const isShared = text.length >= sharedSubstring && text.length <= maxWordLength;
-    this.#young.set(isShared ? copyOf(text) : text, value);
-  }
-}
-
-/** The same text as a string of its own. */
-function copyOf(text: string): string {
-  return String.fromCharCode(...Array.from({ length: text.length }, (_, index) => text.charCodeAt(index)));
-}
 
 /** Everything that decides ids. */
 export type BpeDefinition = {
@@ -118,7 +81,7 @@ export class ByteLevelBpe implements Tokenizer {
         .map((token) => ({ ...token, content: this.#normalize(token.content) })),
     );
     this.#addedIds = new Map(addedTokens.map((token) => [token.content, token.id]));
-    this.#specialIds = new Set(addedTokens.filter((token) => token.special).map((token) => token.id));
+    this.#specialIds = specialTokenIds(addedTokens, (content) => this.#normalize(content));
     this.#isControl = new Uint8Array(tokens.size);
     for (const token of addedTokens) if (isControlToken(token)) this.#isControl[token.id] = 1;
   }
@@ -348,8 +311,4 @@ function writeUtf8(text: string, target: Uint8Array): number {
     target[at] = unit;
   }
   return text.length;
-}
-
-function replaceLoneSurrogates(text: string): string {
-  return /[\ud800-\udfff]/.test(text) ? text.replace(/\p{Surrogate}/gu, "\ufffd") : text;
 }

@@ -32,11 +32,24 @@ export class ByteMerger {
       : finish(this.mergeInSteps(bytes.subarray(0, length), target));
   }
 
+  /** Merges the first `length` of `symbols`, ids of tokens. Writes to `target` as {@link merge} does. */
+  mergeSymbols(symbols: Int32Array, length: number, target: Uint32Array): number {
+    if (length >= longPiece) return finish(this.#mergeWithHeap(symbols.slice(0, length), target));
+    this.#ids.set(symbols.subarray(0, length));
+    return this.#scanIds(length, target);
+  }
+
   #scan(bytes: Uint8Array, length: number, target: Uint32Array): number {
+    const ids = this.#ids;
+    for (let at = 0; at < length; at++) ids[at] = this.#byteIds[bytes[at] ?? 0] ?? 0;
+    return this.#scanIds(length, target);
+  }
+
+  /** Merges the first `length` of `#ids`. */
+  #scanIds(length: number, target: Uint32Array): number {
     const ids = this.#ids;
     const places = this.#places;
     const merges = this.#merges;
-    for (let at = 0; at < length; at++) ids[at] = this.#byteIds[bytes[at] ?? 0] ?? 0;
     for (let at = 0; at + 1 < length; at++) places[at] = merges.find(ids[at] ?? 0, ids[at + 1] ?? 0);
     let count = length;
     for (;;) {
@@ -67,9 +80,14 @@ export class ByteMerger {
 
   /** The same for a long piece, which may be a whole text without a space. */
   *mergeInSteps(bytes: Uint8Array, target: Uint32Array): Steps<number> {
-    const { length } = bytes;
+    const ids = Int32Array.from(bytes, (byte) => this.#byteIds[byte] ?? 0);
+    return yield* this.#mergeWithHeap(ids, target);
+  }
+
+  /** Overwrites `ids`. */
+  *#mergeWithHeap(ids: Int32Array, target: Uint32Array): Steps<number> {
+    const { length } = ids;
     const merges = this.#merges;
-    const ids = new Int32Array(length);
     const next = new Int32Array(length);
     const previous = new Int32Array(length);
     /** Of the pair that begins here; `noRank` when it does not merge, or nothing begins here any more. */
@@ -84,7 +102,6 @@ export class ByteMerger {
       if (place >= 0) heap.push(rank * positions + at);
     };
     for (let at = 0; at < length; at++) {
-      ids[at] = this.#byteIds[bytes[at] ?? 0] ?? 0;
       next[at] = at + 1;
       previous[at] = at - 1;
     }

@@ -88,6 +88,11 @@ function makeCharacterBytes(): Int16Array {
   return bytes;
 }
 
+/** The byte of each stand-in, by character. */
+export function createCharacterBytes(): ReadonlyMap<string, number> {
+  return new Map(byteCharacters.map((character, byte) => [character, byte]));
+}
+
 const missing = 0xffff_ffff;
 
 /** A growing table of tokens. Nothing is ever removed. */

@@ -3,9 +3,9 @@ import { beforeAll, describe, expect, test } from "vitest";
 
 import type { Tokenizer } from "../core/index.ts";
 import { createTokenizer } from "./create-tokenizer.ts";
-import { createLibraryTokenizer } from "./library-tokenizer.ts";
 import { type ChatTokenizerFiles, chatTokens, trainChatTokenizer, trainMerges } from "./chat-tokenizer.ts";
 import { bookshopDialogues } from "./dialogues.test-helper.ts";
+import { createJudge } from "./library-tokenizer.test-helper.ts";
 
 const vocabularySize = 1280;
 let texts: readonly string[];
@@ -32,7 +32,7 @@ describe("trainChatTokenizer()", () => {
   });
 
   test("agrees with the library on every dialogue and on any text, and loses nothing", () => {
-    const library = createLibraryTokenizer("trained", files, { source: "trained", because: "it judges" });
+    const library = createJudge(files.tokenizerJson);
     const expectAgreement = (text: string): void => {
       const ids = tokenizer.encode(text);
       expect(ids).toEqual(library.encode(text));

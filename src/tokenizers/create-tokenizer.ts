@@ -1,5 +1,5 @@
-// Chooses a tokenizer: our own byte-level BPE where it covers the definition, the library for everything else. A file with
-// regular expressions that are not known is bounded by the clock: JavaScript's engine backtracks, `(a+)+b` takes for ever on
+// Chooses a tokenizer: byte-level BPE where the definition is no more than that, else the one for every other kind. Kinds that are
+// not proven against Hugging Face tokenizers are refused by name: wrong ids would train a model silently. A file with regular expressions that are not known is bounded by the clock: JavaScript's engine backtracks, `(a+)+b` takes for ever on
 // some text, and no analysis of patterns is both simple and sound.
 
 import {
@@ -12,19 +12,37 @@ import {
 import { TimeLimitError, runBounded, withinTime } from "../lib/deadline.ts";
 import type { Steps } from "../lib/steps.ts";
 import { ByteLevelBpe } from "./byte-level-bpe.ts";
-import { readBpe, NotByteLevelBpe, type PlainObject } from "./read-bpe.ts";
 import { chatSplitPattern } from "./chat-tokenizer.ts";
+import { readBpe, NotByteLevelBpe } from "./read-bpe.ts";
+import { type PlainObject, UnsupportedPart } from "./tokenizer-json.ts";
 
 export type TokenizerDefinition = {
   /** The parsed tokenizer.json. */
   readonly tokenizerJson: unknown;
-  /** The parsed tokenizer_config.json; `null` when there is none. Only the library looks at it. */
+  /** The parsed tokenizer_config.json; `null` when there is none. Ids and texts follow from tokenizer.json, so it is not read here. */
   readonly tokenizerConfig: unknown;
 };
 
+/** A tokenizer.json with a part that is not proven to give the ids and texts of Hugging Face tokenizers. */
+export class UnsupportedTokenizerError extends ConfigurationError {
+  /** Field of tokenizer.json: "model", "normalizer", "pre_tokenizer", "decoder" or "added_tokens". */
+  readonly part: string;
+
+  constructor(source: string, unsupported: UnsupportedPart) {
+    super(
+      `Cannot use tokenizer "${source}": its ${unsupported.part} has ${unsupported.message}, which is not proven to give the ids ` +
+        "of Hugging Face tokenizers; use a model whose tokenizer has another one. FEATURES.md lists the kinds that are " +
+        "supported.",
+      { cause: unsupported },
+    );
+    this.name = "UnsupportedTokenizerError";
+    this.part = unsupported.part;
+  }
+}
+
 /**
- * Makes a tokenizer from parsed files. Rejects with a `ConfigurationError` that names `source` (default: the name) when
- * they define none. `timeoutMs` bounds every encoding where the file has regular expressions that are not known; default
+ * Makes a tokenizer from parsed files. Rejects with an {@link UnsupportedTokenizerError} for a kind that is not proven, and
+ * with another `ConfigurationError` that names `source` (default: the name) for a file that is broken. `timeoutMs` bounds every encoding where the file has regular expressions that are not known; default
  * 10,000.
  */
 export async function createTokenizer(
@@ -35,7 +53,7 @@ export async function createTokenizer(
   const source = options.source ?? name;
   try {
     const tokenizer = await chooseTokenizer(name, definition, source);
-    const { normalizer, pre_tokenizer: cut, decoder } = asObject(definition.tokenizerJson, source) as PlainObject;
+    const { normalizer, pre_tokenizer: cut, decoder } = definition.tokenizerJson as PlainObject;
     if (hasUnknownPattern([decoder])) {
       throw new ConfigurationError(
         `Cannot read tokenizer "${source}": its decoder has a regular expression, which no published one has; give the ` +
@@ -60,16 +78,13 @@ async function chooseTokenizer(name: string, definition: TokenizerDefinition, so
   } catch (error) {
     if (!(error instanceof NotByteLevelBpe)) throw error;
     // Loaded when needed: most models never need it.
-    const { createLibraryTokenizer } = await import("./library-tokenizer.ts");
-    const tokenizerJson = asObject(definition.tokenizerJson, source);
-    const tokenizerConfig = asObject(definition.tokenizerConfig ?? {}, source);
-    return createLibraryTokenizer(name, { tokenizerJson, tokenizerConfig }, { source, because: error.message });
+    const { readTextTokenizer } = await import("./text-tokenizer.ts");
+    try {
+      return readTextTokenizer(name, definition.tokenizerJson, source);
+    } catch (unsupported) {
+      throw unsupported instanceof UnsupportedPart ? new UnsupportedTokenizerError(source, unsupported) : unsupported;
+    }
   }
-}
-
-function asObject(value: unknown, source: string): object {
-  if (typeof value === "object" && value !== null) return value;
-  throw new ConfigurationError(`Cannot read tokenizer "${source}": its tokenizer_config.json is no object.`);
 }
 
 /** Of GPT-2, Qwen, Llama 3, gpt-4o, DeepSeek, T5 and the models that this package trains. */

@@ -5,7 +5,8 @@ import { readFileSync } from "node:fs";
 
 import { createTokenizer, type TokenizerDefinition } from "./create-tokenizer.ts";
 import type { Tokenizer } from "../core/index.ts";
-import { createLibraryTokenizer } from "./library-tokenizer.ts";
+import { createJudge, type Judge } from "./library-tokenizer.test-helper.ts";
+import { readTextTokenizer } from "./text-tokenizer.ts";
 
 type Json = Record<string, unknown>;
 
@@ -45,10 +46,11 @@ export async function ownTokenizer(name: string, patch: Json = {}): Promise<Toke
 }
 
 /** The same definition read by the library, the independent judge of the property tests. */
-export function libraryTokenizer(name: string, definition: object = tokenizerJson(name)): Tokenizer {
-  return createLibraryTokenizer(
-    name,
-    { tokenizerJson: definition, tokenizerConfig: {} },
-    { source: name, because: "it judges" },
-  );
+export function libraryTokenizer(name: string): Judge {
+  return createJudge(tokenizerJson(name));
+}
+
+/** The same definition read by the code for all kinds, which has nothing of byte-level BPE's speed. */
+export function textTokenizer(name: string): Tokenizer {
+  return readTextTokenizer(name, tokenizerJson(name), name);
 }

@@ -75,7 +75,7 @@ describe("readBpe()", () => {
       split({ type: "Split", pattern: { Regex: "\\w+" }, behavior: "Isolated" }) as Record<string, unknown>,
     ],
     ["a vocabulary without some bytes", { model: { vocab: { a: 0 } } }],
-  ])("leaves %s to the library", (_, patch) => {
+  ])("leaves %s to the code for all kinds", (_, patch) => {
     expect(() => readBpe(tokenizerJson("qwen", patch), "x")).toThrow(NotByteLevelBpe);
   });
 

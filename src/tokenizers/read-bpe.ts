@@ -2,10 +2,10 @@
 // left out on purpose: they would add or lose tokens that nothing counts. Strings are turned to bytes once and looked
 // up as bytes: a file has 150,000 tokens and as many merges.
 
-import { ConfigurationError } from "../core/index.ts";
 import type { AddedToken } from "./added-tokens.ts";
 import type { BpeDefinition } from "./byte-level-bpe.ts";
 import { byteCharacters, writeBytesOf, ByteTable, MergeTable } from "./byte-table.ts";
+import { gpt2Pattern } from "./pre-tokenizers.ts";
 import {
   normalizeText,
   type NormalForm,
@@ -14,68 +14,10 @@ import {
   UnsupportedPattern,
   type SplitStep,
 } from "./split-pattern.ts";
-
-/** Tokens by name. Two arrays, because walking a dictionary of 150,000 names costs 40 ms each time. */
-type Vocabulary = {
-  readonly names: readonly string[];
-  /** Aligned with `names`. */
-  readonly ids: Uint32Array;
-  readonly idOf: (name: string) => number | null;
-};
-
-/** Tables are as long as the largest id, so a file with one absurd id must not take the memory of the machine. */
-export const largestId = 2 ** 24;
+import { readAddedTokens, readVocabulary, type Vocabulary } from "./read-vocabulary.ts";
+import { nameOf, type PlainObject, TokenizerJson } from "./tokenizer-json.ts";
 
 const encoder = new TextEncoder();
-
-/** Checks that `value` maps tokens to ids, and that each byte is a token. */
-function readVocabulary(value: unknown, json: TokenizerJson): Vocabulary {
-  const byName = json.object(value, "model.vocab");
-  const names = Object.keys(byName);
-  const ids = new Uint32Array(names.length);
-  names.forEach((name, index) => {
-    const id = byName[name];
-    if (typeof id !== "number" || !Number.isInteger(id) || id < 0 || id > largestId) {
-      const rule = `an integer from 0 to ${largestId} expected`;
-      throw json.error(`model.vocab has the id ${nameOf(id)} for ${nameOf(name)}, ${rule}`);
-    }
-    ids[index] = id;
-  });
-  const idOf = (name: string): number | null => (Object.hasOwn(byName, name) ? (byName[name] as number) : null);
-  if (byteCharacters.some((character) => idOf(character) === null)) {
-    throw new NotByteLevelBpe("its vocabulary lacks some bytes");
-  }
-  return { names, ids, idOf };
-}
-
-/**
- * The added tokens with the ids Hugging Face gives them: that of the vocabulary, or else the next free one after it. The
- * "id" in the file is ignored there, so it is here.
- */
-function readAddedTokens(value: unknown, vocabulary: Vocabulary, json: TokenizerJson): AddedToken[] {
-  const byContent = new Map<string, AddedToken>();
-  let next = vocabulary.names.length;
-  if (value === undefined || value === null) return [];
-  json.array(value, "added_tokens").forEach((element, index) => {
-    const path = `added_tokens[${index}]`;
-    const entry = json.object(element, path);
-    const flag = (key: string): boolean => json.flag(entry[key], `${path}.${key}`);
-    const content = json.string(entry["content"], `${path}.content`);
-    if (content === "") return;
-    const id = byContent.get(content)?.id ?? vocabulary.idOf(content) ?? next;
-    if (id >= next) next = id + 1;
-    byContent.set(content, {
-      id,
-      content,
-      singleWord: flag("single_word"),
-      lstrip: flag("lstrip"),
-      rstrip: flag("rstrip"),
-      normalized: flag("normalized"),
-      special: flag("special"),
-    });
-  });
-  return [...byContent.values()];
-}
 
 /** The bytes of every token. Added tokens that are looked for in normalized text are decoded as normalized text, too. */
 function buildByteTable(
@@ -142,9 +84,6 @@ function buildMergeTable(value: unknown, tokens: ByteTable, json: TokenizerJson)
   return table;
 }
 
-/** The pattern that GPT-2's byte-level pre-tokenizer splits by when it has no pattern of its own. */
-const gpt2Pattern = String.raw`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`;
-
 const normalFormNames: readonly unknown[] = ["NFC", "NFD", "NFKC", "NFKD"] satisfies readonly NormalForm[];
 
 function readStep(part: PlainObject, isLast: boolean, json: TokenizerJson): SplitStep[] {
@@ -191,68 +130,6 @@ function translate(pattern: string): RegExp {
 /** A tokenizer of another kind than our own code covers. Its message completes "because ...". */
 export class NotByteLevelBpe extends Error {}
 
-export type PlainObject = Readonly<Record<string, unknown>>;
-
-/** Parts of one tokenizer.json, with errors that name the file and the field. */
-export class TokenizerJson {
-  readonly #source: string;
-
-  /** `source` names the file in messages. */
-  constructor(source: string) {
-    this.#source = source;
-  }
-
-  error(problem: string): ConfigurationError {
-    return new ConfigurationError(
-      `Cannot read tokenizer "${this.#source}": ${problem}; give the tokenizer.json that Hugging Face tokenizers wrote for the model.`,
-    );
-  }
-
-  /** `value`, which `isValid` accepts; `expected` says what that is. */
-  #expect<T>(value: unknown, path: string, isValid: (value: unknown) => value is T, expected: string): T {
-    if (isValid(value)) return value;
-    throw this.error(`${path} is ${nameOf(value)}, ${expected} expected`);
-  }
-
-  object(value: unknown, path: string): PlainObject {
-    const isObject = (given: unknown): given is PlainObject =>
-      typeof given === "object" && given !== null && !Array.isArray(given);
-    return this.#expect(value, path, isObject, "an object");
-  }
-
-  array(value: unknown, path: string): readonly unknown[] {
-    return this.#expect(value, path, (given) => Array.isArray(given), "an array");
-  }
-
-  string(value: unknown, path: string): string {
-    return this.#expect(value, path, (given) => typeof given === "string", "a string");
-  }
-
-  /** Absent and null read as false. */
-  flag(value: unknown, path: string): boolean {
-    return this.#expect(value ?? false, path, (given) => typeof given === "boolean", "true or false");
-  }
-
-  /** The parts of a component that may be one or a "Sequence" of several; null has none. */
-  sequence(value: unknown, path: string, listKey: string): PlainObject[] {
-    if (value === null || value === undefined) return [];
-    const component = this.object(value, path);
-    if (component["type"] !== "Sequence") return [component];
-    const list = this.array(component[listKey], `${path}.${listKey}`);
-    return list.flatMap((part, index) => this.sequence(part, `${path}.${listKey}[${index}]`, listKey));
-  }
-}
-
-/** A value in short, for messages. */
-export function nameOf(value: unknown): string {
-  if (value === undefined) return "missing";
-  if (value === null) return "null";
-  if (Array.isArray(value)) return "an array";
-  if (typeof value === "object") return "an object";
-  const text = JSON.stringify(value);
-  return text.length > 40 ? `${text.slice(0, 40)}...` : text;
-}
-
 /**
  * Throws {@link NotByteLevelBpe} for other kinds of tokenizer, and a `ConfigurationError` that names `source` and the
  * field for a file that is none.
@@ -279,6 +156,9 @@ export function readBpe(parsed: unknown, source: string): BpeDefinition {
     throw new NotByteLevelBpe(`its normalizer is ${nameOf(type)}`);
   });
   const vocabulary = readVocabulary(model["vocab"], json);
+  if (byteCharacters.some((character) => vocabulary.idOf(character) === null)) {
+    throw new NotByteLevelBpe("its vocabulary lacks some bytes");
+  }
   const addedTokens = readAddedTokens(root["added_tokens"], vocabulary, json);
   const normalize = (text: string): string => normalizeText(text, normalForms);
   const tokens = buildByteTable(vocabulary, addedTokens, { json, normalize });

@@ -228,3 +228,8 @@ function cutOn(
 function characterLength(text: string, at: number): number {
   return (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1;
 }
+
+/** Encodings have no lone surrogates; each one becomes U+FFFD. */
+export function replaceLoneSurrogates(text: string): string {
+  return /[\ud800-\udfff]/.test(text) ? text.replace(/\p{Surrogate}/gu, "\ufffd") : text;
+}

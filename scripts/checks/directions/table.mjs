@@ -31,7 +31,6 @@ export const modules = {
 
   tokenizers: {
     imports: ["core", "lib", "system", "python-semantics", "renderers"],
-    packages: { "@huggingface/tokenizers": "tokenizers/library-tokenizer.ts", zod: "tokenizers/library-tokenizer.ts" },
   },
   parsers: {
     imports: ["core", "lib", "python-semantics"],

@@ -23,7 +23,7 @@ import { visibleLine } from "../../lib/visible-text.ts";
 
 type DoctorFlags = AuditEngineOptions &
   Omit<AuditEnvironmentOptions, "env" | "onFinding"> &
-  Pick<AuditTemplateOptions, "template" | "renderer" | "history" | "thinking"> & {
+  Pick<AuditTemplateOptions, "template" | "renderer" | "history" | "thinking" | "templateKwargs"> & {
     readonly json?: boolean;
   };
 
@@ -46,7 +46,10 @@ export function doctorCommand(run: RunCommand): Command {
     )
     .optionsGroup("Of a template:")
     .option("--template <file>", "a Jinja file in place of the folder's chat template");
-  addSettings(command, rolloutSettings, { names: ["renderer", "history", "thinking"], heading: "Of a template" });
+  addSettings(command, rolloutSettings, {
+    names: ["renderer", "history", "thinking", "templateKwargs"],
+    heading: "Of a template",
+  });
   command
     .optionsGroup("Of an engine:")
     .option("--url <address>", "SGLang server or router, or vLLM server, like http://router:30000")

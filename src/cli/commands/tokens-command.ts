@@ -16,7 +16,8 @@ import { modelPath, readableModel, tokenizerOf } from "../../api/choose-model.ts
 import { addSettings, jsonOption } from "../flags.ts";
 import { coloursFor } from "../display/terminal-text.ts";
 import { rolloutSettings } from "../../api/rollout-settings.ts";
-import { readFlag, section, whole } from "../../api/setting.ts";
+import { fromPlain, type JsonObject } from "../../python-semantics/json/index.ts";
+import { keyOf, readFlag, section, whole } from "../../api/setting.ts";
 import { episodeStory, type TokenStory, storyView } from "../tokens/episode-story.ts";
 import { playConversation } from "../tokens/play-conversation.ts";
 import { readConversation } from "../tokens/read-conversation.ts";
@@ -30,6 +31,7 @@ type TokensFlags = {
   readonly renderer?: string;
   readonly history?: string;
   readonly thinking?: string;
+  readonly templateKwargs?: string;
   readonly line?: string;
   readonly full?: boolean;
   readonly json?: boolean;
@@ -51,7 +53,10 @@ export function tokensCommand(run: RunCommand): Command {
     .argument("[episode]", "of a run folder: its number in the list of inspect, or its id")
     .option("--model <folder>", `model folder (default: ${readableModel}, the tokenizer of the demonstrations)`)
     .option("--template <file>", "a Jinja file in place of the model's chat template");
-  addSettings(command, rolloutSettings, { names: ["renderer", "history", "thinking"], heading: "Options" });
+  addSettings(command, rolloutSettings, {
+    names: ["renderer", "history", "thinking", "templateKwargs"],
+    heading: "Options",
+  });
   return addSettings(command, ownSettings, { heading: "Options" })
     .option("--full", "do not fold long prompts and observations")
     .addOption(jsonOption())
@@ -100,6 +105,7 @@ async function modelInput(flags: TokensFlags, cwd: string): Promise<AuditTemplat
     renderer: readFlag(rolloutSettings.renderer, flags.renderer),
     history: readFlag(rolloutSettings.history, flags.history),
     thinking: thinking === null ? null : thinking === "on",
+    templateKwargs: fromPlain(readFlag(rolloutSettings.templateKwargs, flags.templateKwargs)) as JsonObject,
   };
   const given = flags.template === undefined ? null : await readNamedFile(flags.template, cwd, templateRemedy);
   const named = flags.model ?? readableModel;
@@ -125,11 +131,11 @@ async function storyOfRun({ conversation, episode, flags }: Request, { cwd, stde
       `Cannot show tokens of the whole run "${conversation}": name an episode, by its number in the list or its id.`,
     );
   }
-  const unused = (["template", "renderer", "history", "thinking", "line"] as const).find(
+  const unused = (["template", "renderer", "history", "thinking", "templateKwargs", "line"] as const).find(
     (name) => flags[name] !== undefined,
   );
   if (unused !== undefined) {
-    throw new ConfigurationError(`Cannot use --${unused} with a run: its tokens are shown as they were recorded; leave it out.`); // prettier-ignore
+    throw new ConfigurationError(`Cannot use --${keyOf(unused)} with a run: its tokens are shown as they were recorded; leave it out.`); // prettier-ignore
   }
   const reader = openRunFolder(resolve(cwd, conversation), {
     onTornLine: () => void stderr.write("Note: the last line of the run was cut off and is left out.\n"),

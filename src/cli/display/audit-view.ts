@@ -36,8 +36,12 @@ function rendererLines({ renderer }: TemplateAudit, colours: Colours): string[] 
   const { toolCallParser, reasoningParser, thinkingVariable, stopTokens } = renderer;
   const rows: [string, string][] = [
     ["renderer", `${renderer.family} (${renderer.kind}): ${renderer.because}`],
-    ["calls", `parser ${toolCallParser.name}: ${toolCallParser.because}`],
+    [
+      "calls",
+      `${toolCallParser.name === null ? "no parser" : `parser ${toolCallParser.name}`}: ${toolCallParser.because}`,
+    ],
     ["thinking", `${reasoningParser === null ? "none" : `parser ${reasoningParser}`}${thinkingVariable === null ? "" : `, switched by ${thinkingVariable}`}`], // prettier-ignore
+    ["variables", renderer.variables.join(", ") || "none"],
     ["stops at", stopTokens.map(({ id, text }) => `${escaped(text)} ${id}`).join(", ") || "nothing"],
     ["answers follow", escaped(renderer.generationPrompt)],
   ];

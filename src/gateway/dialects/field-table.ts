@@ -25,6 +25,11 @@ export type FieldRule =
       readonly neutral: readonly unknown[];
       /** Where it goes if clients set the sampling (`--client-sampling obey`); `null`: it does not sample. */
       readonly sampling: SamplingField | null;
+      /**
+       * How it becomes variables of the chat template if clients set them (`--client-template obey`): an object of them, or how much the
+       * model thinks (`reasoning_effort`); `null`: it does not.
+       */
+      readonly template: "variables" | "effort" | null;
     };
 
 /** A parameter of an engine, or one of those that it has beyond them (`extra`), under the name that engines share. */
@@ -44,15 +49,21 @@ function refused(reason: string, remedy: string, neutral: readonly unknown[] = [
 }
 
 function counted(note: string | null = null, neutral: readonly unknown[] = []): FieldRule {
-  return { status: "counted", note, neutral, sampling: null };
+  return { status: "counted", note, neutral, sampling: null, template: null };
+}
+
+/** The run says what the template is told, unless clients may. */
+function ofTemplate(template: "variables" | "effort", neutral: readonly unknown[] = []): FieldRule {
+  const note = "variables of the chat template; `--client-template` says what is done";
+  return { status: "counted", note, neutral, sampling: null, template };
 }
 
 function sampled(name: Extract<SamplingField, { readonly type: "parameter" }>["name"]): FieldRule {
-  return { status: "counted", note: null, neutral: [], sampling: { type: "parameter", name } };
+  return { status: "counted", note: null, neutral: [], sampling: { type: "parameter", name }, template: null };
 }
 
 function sampledByExtra(name: string): FieldRule {
-  return { status: "counted", note: null, neutral: [], sampling: { type: "extra", name } };
+  return { status: "counted", note: null, neutral: [], sampling: { type: "extra", name }, template: null };
 }
 
 const guided = (neutral: readonly unknown[] = []): FieldRule =>
@@ -143,8 +154,8 @@ const chat: FieldTable = {
   continue_final_message: refused("an answer that the client begins is not the policy's", "leave it out", [false]),
   add_generation_prompt: refused("every answer is a new message", "leave it out", [true]),
   echo: refused("an answer holds what was sampled", "leave it out", [false]),
-  chat_template_kwargs: counted("the run says what its template is told", [{}]),
-  reasoning_effort: counted("the run says how the model thinks"),
+  chat_template_kwargs: ofTemplate("variables", [{}]),
+  reasoning_effort: ofTemplate("effort"),
   verbosity: counted(),
   prediction: counted(),
   store: counted("answers are in the session's record", [false]),

@@ -23,7 +23,7 @@ export function unsupported(what: string, param: string | null): GatewayError {
   return new GatewayError("unsupported", `Cannot serve the request: ${what}.`, { param });
 }
 
-export type CheckedFields = Pick<GatewayRequest, "sampling" | "samplingNames" | "ignoredFields">;
+export type CheckedFields = Pick<GatewayRequest, "sampling" | "samplingNames" | "template" | "ignoredFields">;
 
 /** Throws a `GatewayError` for a field that is refused, and for a sampling parameter out of its range. */
 export function checkFields(dialect: DialectName, body: unknown): CheckedFields {
@@ -32,10 +32,20 @@ export function checkFields(dialect: DialectName, body: unknown): CheckedFields 
   const sampling: Record<string, unknown> = {};
   const extra: Record<string, unknown> = {};
   const samplingNames: string[] = [];
+  const names: string[] = [];
+  const misshapen: string[] = [];
+  let kwargs: Readonly<Record<string, unknown>> = {};
   for (const [field, value] of givenFields(body, dialect)) {
     const rule = Object.hasOwn(table, field) ? table[field]! : null;
     if (rule?.status === "done" || isNeutral(value, rule)) continue;
     if (rule?.status === "refused") throw unsupported(`${field} is refused: ${rule.reason}; ${rule.remedy}`, field);
+    if (rule?.template !== undefined && rule.template !== null) {
+      names.push(field);
+      const variables = variablesIn(value, rule.template);
+      if (variables === null) misshapen.push(field);
+      kwargs = { ...kwargs, ...variables };
+      continue;
+    }
     const target = rule?.sampling ?? null;
     if (target === null) {
       ignoredFields.push(field);
@@ -47,7 +57,13 @@ export function checkFields(dialect: DialectName, body: unknown): CheckedFields 
   }
   if (samplingNames.length > 0) readBody(samplingSchema, body);
   const withExtra = Object.keys(extra).length === 0 ? sampling : { ...sampling, extra };
-  return { sampling: withExtra, samplingNames, ignoredFields };
+  return { sampling: withExtra, samplingNames, template: { names, misshapen, kwargs }, ignoredFields };
+}
+
+/** Variables of the chat template; `null`: the value has another shape. */
+function variablesIn(value: unknown, template: "variables" | "effort"): Readonly<Record<string, unknown>> | null {
+  if (template === "effort") return typeof value === "string" ? { reasoning_effort: value } : null;
+  return z.record(z.string(), z.json()).safeParse(value).data ?? null;
 }
 
 /** Every field that is set, by its name in the table: an object whose fields alone have rows is taken apart. */

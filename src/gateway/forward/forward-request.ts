@@ -227,7 +227,14 @@ async function* passOn(
     const failure = session.failed(isKnown ? error : brokenStream(sent.model, model.redact(messageOf(error))), placed);
     const request = requestOf(
       { model: sent.model, stream: true },
-      { messages: [], maxTokens: null, sampling: {}, samplingNames: [], ignoredFields: [] },
+      {
+        messages: [],
+        maxTokens: null,
+        sampling: {},
+        samplingNames: [],
+        template: { names: [], misshapen: [], kwargs: {} },
+        ignoredFields: [],
+      },
     );
     const head = { call: begun.number, idPrefix: record.idPrefix, createdAt: Math.floor(Date.now() / 1000) };
     yield dialect.stream(head, request).error(failure);

@@ -358,8 +358,9 @@ export class ForwardedSession implements ForwardingSession {
   }): Promise<{ readonly answer: GatewayAnswer; readonly turn: ForwardedTurn }> {
     const { messages, mayCall, tools, model: named } = request;
     const { sampling, unused } = this.#samplingOf(request);
-    this.#unused.count(request, unused);
-    begun.ignored.push(...unused, ...request.ignoredFields);
+    const ignoredFields = [...request.ignoredFields, ...request.template.names];
+    this.#unused.count({ ...request, ignoredFields }, unused);
+    begun.ignored.push(...unused, ...ignoredFields);
     const seed = this.#seedOf(begun.number) ?? request.sampling.seed ?? null;
     let told: CallAnswer;
     try {

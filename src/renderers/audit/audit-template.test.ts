@@ -10,7 +10,7 @@ import { createReadableTokenizer } from "../../tokenizers/index.ts";
 import { toolCallParser } from "../../parsers/index.ts";
 import { auditTemplate } from "./audit-template.ts";
 import { type AuditTemplateOptions, auditTool } from "./audited-template.ts";
-import { spelledCall, spelledParsers } from "./sampled-answers.ts";
+import { spelledOrder, spelledParsers } from "./sampled-answers.ts";
 import type { HistoryChange, HistoryFinding, RoundTripFinding, TemplateAudit } from "./template-audit.ts";
 
 const names =
@@ -185,7 +185,7 @@ describe("auditTemplate()", () => {
 });
 
 test.each(spelledParsers)("a call spelled for parser %s is read by it", (name) => {
-  const parse = toolCallParser(name).parse(framed(name, spelledCall(name, '{"order_id": "#W1"}')), {
+  const parse = toolCallParser(name).parse(framed(name, spelledOrder(name)!), {
     tools: [auditTool],
   });
   expect(parse.calls.map(({ name: tool, parameters }) => [tool, JSON.parse(parameters) as unknown])).toEqual([

@@ -5,7 +5,7 @@
 import { ConfigurationError } from "../../core/index.ts";
 import { AuditedTemplate, type AuditTemplateOptions } from "./audited-template.ts";
 import { probeHistory, scenariosOf, systemInTheMiddle, probeRoundTrip, roundTripsOf } from "./probe-history.ts";
-import { type SampledAnswers, sampledAnswers } from "./sampled-answers.ts";
+import { answerFrame, auditContents, type SampledAnswers, sampledAnswers } from "./sampled-answers.ts";
 import { unwritableNames } from "../tool-names.ts";
 import type { AuditedRenderer, HistoryFinding, RoundTripFinding, TemplateAudit } from "./template-audit.ts";
 
@@ -18,6 +18,8 @@ export function auditTemplate(options: AuditTemplateOptions): TemplateAudit {
     if (!(error instanceof ConfigurationError)) throw error;
     return { renderer: null, isAppendOnly: false, history: [], roundTrips: [], notes: [], problems: [error.message] };
   }
+  const refusal = toolRefusal(audited, options);
+  if (refusal !== null) return refusal;
   const answers = sampledAnswers(audited);
   const probes = scenariosOf(answers).map((scenario) => probeHistory(audited, scenario));
   const history = probes.map(({ finding }) => finding);
@@ -30,7 +32,7 @@ export function auditTemplate(options: AuditTemplateOptions): TemplateAudit {
     renderer.stopTokens.length === 0 &&
       `Nothing stops sampling with "${family}": the tokenizer has none of its stop tokens; give the tokenizer of the model, ` +
         "or name its eos_token in tokenizer_config.json.",
-    ...readingProblems(renderer, { answers, roundTrips }),
+    ...readingProblems(audited, { answers, roundTrips }),
     ...refusalProblems(history),
     audited.mismatch !== null && `The family "${family}" does not describe this template: ${audited.mismatch}.`,
     stray !== undefined &&
@@ -43,7 +45,33 @@ export function auditTemplate(options: AuditTemplateOptions): TemplateAudit {
   return { renderer, isAppendOnly, history, roundTrips, notes, problems };
 }
 
-type Found = { readonly options: AuditTemplateOptions; readonly answers: SampledAnswers };
+/** The audit of a template that refuses every conversation with tools; `null` for others. */
+function toolRefusal(audited: AuditedTemplate, options: AuditTemplateOptions): TemplateAudit | null {
+  const opening = [{ role: "user", content: auditContents.question }] as const;
+  const rendering = audited.render(opening, { addGenerationPrompt: true });
+  if (rendering.type === "text") return null;
+  const bare = new AuditedTemplate(options, []);
+  const { generationPrompt } = answerFrame(bare, opening);
+  const problem =
+    `The template raises as soon as tools are given: ${rendering.error.message}. Use a template that takes tools, or the ` +
+    "strategy act or react, which describe them in the guidelines.";
+  return {
+    renderer: describeRenderer(audited, {
+      options,
+      answers: { generationPrompt, otherCall: null, writesCalls: false },
+    }),
+    isAppendOnly: false,
+    history: [],
+    roundTrips: [],
+    notes: [],
+    problems: [problem],
+  };
+}
+
+type Found = {
+  readonly options: AuditTemplateOptions;
+  readonly answers: Pick<SampledAnswers, "generationPrompt" | "otherCall" | "writesCalls">;
+};
 
 function describeRenderer(audited: AuditedTemplate, { options, answers }: Found): AuditedRenderer {
   const { family, renderer, tokenizer } = audited;
@@ -57,9 +85,10 @@ function describeRenderer(audited: AuditedTemplate, { options, answers }: Found)
     stopTokens: renderer.stopTokenIds.map((id) => ({ id, text: tokenizer.decode([id]) })),
     generationPrompt: answers.generationPrompt,
     thinkingVariable: family.thinkingVariable,
+    variables: audited.variables,
     toolCallParser: {
-      name: toolCallParser.name,
-      because: audited.kind === "family" ? "the family's" : parserReason(audited, { options, answers }),
+      name: family.toolCallBasis === "unread" ? null : toolCallParser.name,
+      because: parserReason(audited),
     },
     reasoningParser: reasoningParser?.name ?? null,
     markers: markers.map((text) => ({ text, isToken: tokenizer.tokenId(text.trim()) !== null })),
@@ -73,24 +102,44 @@ function becauseOf({ kind }: AuditedTemplate, { renderer }: AuditTemplateOptions
     : "the template is not a known one, so its facts are detected";
 }
 
-function parserReason({ family }: AuditedTemplate, { options, answers }: Found): string {
-  if (answers.writesCalls && answers.otherCall === null) return "it reads the call that the template writes";
-  const { markers } = family.toolCallParser;
-  return markers.length > 0 && markers.every((marker) => options.chatTemplate.includes(marker))
-    ? "its markers stand in the template"
-    : "the usual one: no parser reads a call that the template writes";
+function parserReason({ family }: AuditedTemplate): string {
+  switch (family.toolCallBasis) {
+    case "family":
+      return "the family's";
+    case "named":
+      return "it was named";
+    case "written":
+      return "it reads the call that the template writes";
+    case "marked":
+      return "its markers occur in the template";
+    case "assumed":
+      return "assumed, because the template writes no calls and shows no tools";
+    case "unread":
+      return "none is known that reads the calls of this template";
+    default:
+      return family.toolCallBasis satisfies never;
+  }
 }
 
 /** What the template writes must be read back. A row of the table says how its models write, whatever their template does. */
 function readingProblems(
-  { kind, toolCallParser }: AuditedRenderer,
+  { kind, family: { toolCallBasis, toolCallParser } }: AuditedTemplate,
   { answers, roundTrips }: { readonly answers: SampledAnswers; readonly roundTrips: readonly RoundTripFinding[] },
 ): string[] {
   const isUnread = (answer: string): boolean =>
     roundTrips.some((trip) => trip.kind === answer && trip.outcome === "unread");
+  const written = answers.otherCall === null ? "" : ` It writes ${JSON.stringify(answers.otherCall)}.`;
   return [
-    kind === "template" && answers.otherCall !== null && unreadCall(toolCallParser.name, answers.otherCall),
-    isUnread("call") &&
+    toolCallBasis === "unread" &&
+      `No tool-call parser is known for this template.${written} Name one that reads its calls (--tool-call-parser), or use the ` +
+        "strategy act or react.",
+    kind === "template" &&
+      (toolCallBasis === "marked" || toolCallBasis === "assumed") &&
+      answers.otherCall !== null &&
+      unreadCall(toolCallParser.name, answers.otherCall),
+    toolCallBasis !== "unread" &&
+      answers.isCallSpelled &&
+      isUnread("call") &&
       `Parser "${toolCallParser.name}" does not read its own call: ${JSON.stringify(answers.call.body)}.`,
     answers.thought !== null &&
       isUnread("thinking and answer") &&
@@ -133,12 +182,14 @@ function notesOf(audited: AuditedTemplate, { renderer, answers, history }: Exami
       "The template does not show tools: describe them in the guidelines, or use the strategy act or react.",
     spelled.length > 0 && `Not single tokens: ${spelled.join(", ")}. Text that spells them is read as the marker.`,
     unwritable.length > 0 &&
+      renderer.toolCallParser.name !== null &&
       `Tools with names like ${unwritable.join(", ")} cannot be called: parser "${renderer.toolCallParser.name}" does not read such a name back.`,
     !answers.writesCalls &&
+      renderer.toolCallParser.name !== null &&
       "The template does not write a call behind its own prompt, so calls are tried as the parser reads them.",
-    renderer.kind === "family" &&
+    (audited.family.toolCallBasis === "family" || audited.family.toolCallBasis === "written") &&
       answers.otherCall !== null &&
-      `${unreadCall(renderer.toolCallParser.name, answers.otherCall)} Models of this family write it otherwise.`,
+      `${unreadCall(audited.family.toolCallParser.name, answers.otherCall)} Models of this family write it otherwise.`,
     answers.closesThinking && "The prompt closes the thinking, so no thoughts are tried; see --thinking on.",
     history.some(({ kind, template }) => kind === systemInTheMiddle && template === "refuses") &&
       "It refuses a system message in the middle. The loop adds none.",

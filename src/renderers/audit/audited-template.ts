@@ -23,6 +23,8 @@ export type AuditTemplateOptions = {
   readonly history?: "keep-reasoning" | "branch";
   /** Turns thinking on or off. @default as the template has it */
   readonly thinking?: boolean | null;
+  /** Variables of the template by name. @default none */
+  readonly templateKwargs?: JsonObject;
 };
 
 /** The tool that every audited conversation may call. */
@@ -51,6 +53,8 @@ export class AuditedTemplate {
   readonly thinkTags: readonly string[];
   /** How a family that was named differs from what is detected of the template; `null`: it does not. */
   readonly mismatch: string | null;
+  /** Variables that the template reads. */
+  readonly variables: readonly string[];
   readonly #template: ChatTemplate;
   readonly #specialTokens: JsonObject;
   readonly #kwargs: JsonObject;
@@ -73,13 +77,16 @@ export class AuditedTemplate {
       chatTemplate,
       specialTokens,
       historyPolicy: options.history ?? "keep-reasoning",
+      // Named, so that a format which nothing reads is a finding and no refusal.
+      toolCallParser: this.family.toolCallParser.name,
       now: probeTime,
       ...(thinking === null ? {} : { thinking }),
+      templateKwargs: options.templateKwargs ?? new Map(),
     });
-    const { thinkingVariable } = this.family;
     this.#template = compiledTemplate(chatTemplate);
+    this.variables = this.#template.variables;
     this.#specialTokens = new Map([...this.family.specialTokens, ...specialTokens]);
-    this.#kwargs = new Map(thinking === null || thinkingVariable === null ? [] : [[thinkingVariable, thinking]]);
+    this.#kwargs = this.renderer.templateKwargs ?? new Map();
     this.#tools = tools;
   }
 

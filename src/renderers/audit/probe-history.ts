@@ -1,8 +1,15 @@
 // What happens when a message is added: whether the template still writes all that the policy saw and sampled, and what the
 // loop's renderer makes of it. Runs short conversations as the loop runs them, with the answer that a model would sample.
 
-import { type BridgeResult, ConfigurationError, type Message, type ParsedAction } from "../../core/index.ts";
+import {
+  AttributedError,
+  type BridgeResult,
+  ConfigurationError,
+  type Message,
+  type ParsedAction,
+} from "../../core/index.ts";
 import { ChatTemplateError } from "../chat-template.ts";
+import { lostMessage, lostMessageError } from "../lost-messages.ts";
 import { type AuditedTemplate, auditTool } from "./audited-template.ts";
 import { auditContents, openerOf, renderParts, type SampledAnswer, type SampledAnswers } from "./sampled-answers.ts";
 import type { Difference, HistoryChange, HistoryFinding, RoundTripFinding } from "./template-audit.ts";
@@ -208,6 +215,7 @@ function probeStep(audited: AuditedTemplate, place: Place): StepProbe {
   });
   if (before.type === "refused") return refused(before.error);
   if (after.type === "refused") return refused(after.error);
+  const lost = lostMessage(after.segments, [...history, ...newMessages]);
   const { body } = sampled;
   const sampledEnd = isCutOff ? "" : (sampled.end ?? openerOf(after, history.length, audited));
   const end = isCutOff ? (family.endToken ?? "") : sampledEnd;
@@ -217,12 +225,26 @@ function probeStep(audited: AuditedTemplate, place: Place): StepProbe {
     finding: { template: difference === null ? "keeps" : "rewrites", difference, loop, error },
     stray,
   });
+  if (lost !== null) {
+    const message = [...history, ...newMessages][lost]!;
+    const dropped = { change: "drops-message", seen: message.content.slice(0, excerptLength), written: "" } as const;
+    return {
+      finding: {
+        template: "rewrites",
+        difference: dropped,
+        loop: "fails",
+        error: lostMessageError(family.name, lost, message).message,
+      },
+      stray: null,
+    };
+  }
   let bridge: BridgeResult;
   try {
     bridge = renderer.bridge({ messages: history, tools: [auditTool], lastAction, newMessages });
   } catch (error) {
-    if (error instanceof ChatTemplateError || error instanceof ConfigurationError)
-      return found("fails", error.message, null);
+    const isRefusal =
+      error instanceof ChatTemplateError || error instanceof ConfigurationError || error instanceof AttributedError;
+    if (isRefusal) return found("fails", error.message, null);
     throw error;
   }
   if (bridge.type === "refused") return found("branches", null, null);

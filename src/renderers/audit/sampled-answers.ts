@@ -3,6 +3,7 @@
 
 import type { AssistantMessage, ToolCall, Message } from "../../core/index.ts";
 import { dumpJson, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
+import { spelledCall } from "../../parsers/index.ts";
 import type { Rendering } from "../detection/template-prober.ts";
 import { wireMessages } from "../renderer-family.ts";
 import type { AuditedTemplate } from "./audited-template.ts";
@@ -109,6 +110,7 @@ function withArgumentsText(call: JsonValue): JsonValue {
 
 const json = (args: string): string => `<tool_call>\n{"name": "find_order", "arguments": ${args}}\n</tool_call>`;
 
+/** Formats whose calls the parsers' own table does not spell as an action. */
 const spellings: Readonly<Record<string, (args: string) => string>> = {
   qwen25: json,
   hermes: json,
@@ -126,9 +128,11 @@ const spellings: Readonly<Record<string, (args: string) => string>> = {
 /** Parsers whose calls the audit can spell. */
 export const spelledParsers: readonly string[] = Object.keys(spellings);
 
-/** One call with these arguments (JSON text); for other parsers than those of the table, in the spelling of `qwen25`. */
-export function spelledCall(parser: string, args: string): string {
-  return (Object.hasOwn(spellings, parser) ? spellings[parser]! : json)(args);
+/** A call of order 1 as the parser reads it; `null` where nobody knows how its format writes one. */
+export function spelledOrder(parser: string): string | null {
+  if (Object.hasOwn(spellings, parser)) return spellings[parser]!(argumentsOf(0));
+  const known = spelledCall(parser, "find_order");
+  return known?.replaceAll("city", "order_id").replaceAll("Rome", "#W1") ?? null;
 }
 
 export const auditContents = {
@@ -165,6 +169,8 @@ export type SampledAnswers = {
   readonly call: SampledAnswer;
   /** The same without the blanks in its JSON; `null`: there are none. */
   readonly closeCall: SampledAnswer | null;
+  /** False where `call` is in the format of `qwen25` because nobody knows how the parser's own is written. */
+  readonly isCallSpelled: boolean;
   /** `null`: the template does not write two calls in one answer. */
   readonly calls: SampledAnswer | null;
   readonly thoughtCall: SampledAnswer | null;
@@ -182,10 +188,12 @@ export function sampledAnswers(audited: AuditedTemplate): SampledAnswers {
   const { thought } = auditContents;
   const thinks = audited.family.reasoningParser !== null && !closesThinking;
   /** An answer as the template writes it; `null` where it does not. */
-  const write = ({ content = "", reasoning = null, calls = 0 }: Parts, mustHold: string): SampledAnswer | null => {
+  const write = (
+    { content = "", reasoning = null, calls = 0, idOf = callIds[0]! }: Parts,
+    mustHold: string,
+  ): SampledAnswer | null => {
     const toolCalls = Array.from({ length: calls }, (_, index): ToolCall => {
-      // Call ids have nine characters: some templates accept no others.
-      return { id: `call0000${index}`, name: "find_order", argumentsText: argumentsOf(index) };
+      return { id: idOf(index), name: "find_order", argumentsText: argumentsOf(index) };
     });
     const message: AssistantMessage = { role: "assistant", content, reasoning, toolCalls };
     const sampled = writtenAnswer(audited, { frame, message, mustHold });
@@ -197,17 +205,23 @@ export function sampledAnswers(audited: AuditedTemplate): SampledAnswers {
   const answer = write({ content }, content) ?? { end: null, reasoning: null, calls: 0, body: content };
   const saying = (other: string): SampledAnswer => ({ ...answer, body: answer.body.replace(content, other) });
 
-  const ownCall = write({ calls: 1 }, "#W1");
+  const isRead = (sampled: SampledAnswer): boolean =>
+    audited.read(sampled, 0).toolCalls.some(({ name }) => name === "find_order");
+  const ownCalls = callIds.flatMap((idOf) => {
+    const sampled = write({ calls: 1, idOf }, "#W1");
+    return sampled === null ? [] : [{ idOf, sampled }];
+  });
+  const own = ownCalls.find(({ sampled }) => isRead(sampled)) ?? ownCalls[0] ?? null;
+  const ownCall = own?.sampled ?? null;
+  const spelling = spelledOrder(audited.family.toolCallParser.name);
   const spelled = {
     reasoning: null,
     calls: 1,
-    body: (opensThinking ? `${end}\n\n` : "") + spelledCall(audited.family.toolCallParser.name, argumentsOf(0)),
+    body: (opensThinking ? `${end}\n\n` : "") + (spelling ?? json(argumentsOf(0))),
     end: ownCall?.end ?? null,
   };
-  const call =
-    ownCall !== null && audited.read(ownCall, 0).toolCalls.some(({ name }) => name === "find_order")
-      ? ownCall
-      : spelled;
+  const call = ownCall !== null && isRead(ownCall) ? ownCall : spelled;
+  const idOf = own?.idOf ?? callIds[0]!;
   const close = call.body.replaceAll(/(": |, ")/g, (text) => text.replace(" ", ""));
 
   const ownThought = write({ content, reasoning: thought }, thought);
@@ -222,7 +236,7 @@ export function sampledAnswers(audited: AuditedTemplate): SampledAnswers {
     const body = lead === null ? opened + (isClosed ? "" : `${end}\n\n`) + rest : lead + text.body;
     return { ...text, body, reasoning: thought };
   };
-  const ownThoughtCall = write({ calls: 1, reasoning: thought }, thought);
+  const ownThoughtCall = write({ calls: 1, reasoning: thought, idOf }, thought);
   const isWhole = ownThoughtCall !== null && ownThoughtCall.body.includes("#W1") && call === ownCall;
   return {
     generationPrompt: frame.generationPrompt,
@@ -233,14 +247,26 @@ export function sampledAnswers(audited: AuditedTemplate): SampledAnswers {
     thought: thinks ? (ownThought ?? withThought(answer)) : null,
     call,
     closeCall: close === call.body ? null : { ...call, body: close },
-    calls: call === ownCall ? write({ calls: 2 }, "#W2") : null,
+    isCallSpelled: call === ownCall || spelling !== null,
+    calls: call === ownCall ? write({ calls: 2, idOf }, "#W2") : null,
     thoughtCall: !thinks ? null : isWhole ? ownThoughtCall : withThought(call),
     otherCall: ownCall === null || call === ownCall ? null : ownCall.body,
     writesCalls: ownCall !== null,
   };
 }
 
-type Parts = { readonly content?: string; readonly reasoning?: string | null; readonly calls?: number };
+/** Ids of calls: nine characters, because some templates accept no others, then the form that Kimi's models write. */
+const callIds: readonly ((index: number) => string)[] = [
+  (index) => `call0000${index}`,
+  (index) => `functions.find_order:${index}`,
+];
+
+type Parts = {
+  readonly content?: string;
+  readonly reasoning?: string | null;
+  readonly calls?: number;
+  readonly idOf?: (index: number) => string;
+};
 
 function argumentsOf(index: number): string {
   return `{"order_id": "#W${index + 1}"}`;

@@ -25,7 +25,10 @@ export type Difference = {
 /** One kind of message, added after one kind of answer. */
 export type HistoryFinding = {
   readonly kind: string;
-  /** "keeps": everything before is written as it was. "rewrites": it is not. "refuses": the template raises. */
+  /**
+   * "keeps": everything before is written as it was. "rewrites": it is not, or the new message is left out. "refuses": the template
+   * raises.
+   */
   readonly template: "keeps" | "rewrites" | "refuses";
   /** `null` unless the template rewrites. */
   readonly difference: Difference | null;
@@ -69,7 +72,10 @@ export type AuditedRenderer = {
   readonly generationPrompt: string;
   /** The template's variable that turns thinking on and off; `null`: there is none. */
   readonly thinkingVariable: string | null;
-  readonly toolCallParser: { readonly name: string; readonly because: string };
+  /** All variables that the template reads beside the conversation: what `templateKwargs` may set. */
+  readonly variables: readonly string[];
+  /** `name` is `null` where no parser is known for the calls that the template writes or describes. */
+  readonly toolCallParser: { readonly name: string | null; readonly because: string };
   /** `null`: the model is taken not to think. */
   readonly reasoningParser: string | null;
   readonly markers: readonly AuditedMarker[];

@@ -6,10 +6,11 @@ import type { Tokenizer } from "../../core/index.ts";
 import { type ToolCallParser, toolCallParser } from "../../parsers/index.ts";
 import { restateCalls } from "../calls-in-history.ts";
 import { segmentsText, type TemplateSegment } from "../chat-template.ts";
-import { familyDefaults, type RendererFamily } from "../renderer-family.ts";
+import { rendererFamily } from "../families.ts";
+import { familyDefaults, type RendererFamily, wireMessageInParts } from "../renderer-family.ts";
 import { chosenReasoningParser } from "../template-renderer.ts";
 import { compiledTemplate, templateName, templateRefusal, unlessRefused } from "../template-text.ts";
-import { detectReasoningParser, detectToolCallParser, writtenCall } from "./detect-parsers.ts";
+import { detectReasoningParser, detectToolCallParser, readingParser, writtenCall } from "./detect-parsers.ts";
 import {
   answer,
   callMessage,
@@ -28,7 +29,10 @@ export type DetectFamilyOptions = {
   readonly specialTokens?: ReadonlyMap<string, string>;
   /** Tokens that stop sampling beside those that are detected. Default none. */
   readonly stopTokens?: readonly string[];
-  /** Name of the tool-call parser. Default: one that reads back a call as the template writes it, else `qwen25`. */
+  /**
+   * Name of the tool-call parser. Default: one that reads back a call as the template writes it, else by the markers in the
+   * template; `qwen25` only for a template that writes no calls and shows no tools.
+   */
   readonly toolCallParser?: string;
   /** Name of the reasoning parser, or "none". Default: by the tags in the template. */
   readonly reasoningParser?: string;
@@ -53,27 +57,43 @@ export function familyFromTemplate(options: DetectFamilyOptions): RendererFamily
     throw templateRefusal(chatTemplate, state);
   }
   const call = writtenCall(prober, turns);
-  const calls =
+  const { parser: calls, basis } =
     options.toolCallParser === undefined
-      ? detectToolCallParser(call, chatTemplate)
-      : toolCallParser(options.toolCallParser);
+      ? detectToolCallParser(call, { chatTemplate, showsTools: showsTools(prober) })
+      : { parser: toolCallParser(options.toolCallParser), basis: "named" as const };
   // The end of an answer, else what opens the next message; then the tokenizer's own end and what the caller adds.
   const ends = turns.endToken === null ? turns.openers : [turns.endToken];
   const further = [...(eosToken === null ? [] : [eosToken]), ...(options.stopTokens ?? [])];
+  const reasoning = chosenReasoningParser(options.reasoningParser, detectReasoningParser(chatTemplate));
+  const detected = {
+    name: templateName(chatTemplate),
+    fingerprints: [],
+    history: "unproven",
+    specialTokens,
+    noTools: prober.noTools,
+  } as const;
+  if (basis === "unread" && reasoning?.name === "gpt-oss") {
+    // Channels can only be read with what the prompt has opened, and must be shown as structure.
+    const harmony = rendererFamily("gpt-oss");
+    const stopTokens = [...new Set([...harmony.stopTokens, ...further])];
+    return { ...harmony, ...detected, stopTokens, toolCallBasis: "family" };
+  }
+  const callEnd =
+    basis === "written" && turns.endToken !== null ? detectCallEnd(prober, { call, turns, tokenizer }) : null;
   return {
     ...familyDefaults,
-    name: templateName(chatTemplate),
+    ...detected,
     startToken,
     endToken: turns.endToken,
     closing: turns.closing,
-    stopTokens: [...new Set([...ends, ...further])],
-    history: "unproven",
-    reasoningParser: chosenReasoningParser(options.reasoningParser, detectReasoningParser(chatTemplate)),
+    otherEnds: callEnd === null ? [] : [callEnd],
+    stopTokens: [...new Set([...ends, ...(callEnd === null ? [] : [callEnd]), ...further])],
+    reasoningParser: reasoning,
     toolCallParser: calls,
+    toolCallBasis: basis,
     restate: detectRestating(prober, { call, calls }),
     thinkingVariable: detectThinkingVariable(prober),
-    specialTokens,
-    noTools: prober.noTools,
+    wire: prober.contents === "parts" ? wireMessageInParts : familyDefaults.wire,
   };
 }
 
@@ -85,12 +105,53 @@ function detectThinkingVariable(prober: TemplateProber): RendererFamily["thinkin
   return variables.find((variable) => prompt(variable, true) !== prompt(variable, false)) ?? null;
 }
 
-/** Some templates refuse a result, or what follows it, unless the message before it holds its call as structure. */
+/**
+ * The special token right after a call, where the template writes another one there than at the end of an answer: what opens the
+ * results, and what the model stops with. `null`: it is the same one.
+ */
+function detectCallEnd(
+  prober: TemplateProber,
+  { call, turns, tokenizer }: { readonly call: string; readonly turns: DetectedTurns; readonly tokenizer: Tokenizer },
+): string | null {
+  const segments = prober.render([question, callMessage(), resultMessage], { withTool: true }) ?? [];
+  const text = segmentsText(segments);
+  const bare = call.trim();
+  // A call that is written with what opens its result ends with that already.
+  const opener = trailingSpecial(bare, tokenizer);
+  const at = text.lastIndexOf(bare);
+  const after = at === -1 ? "" : text.slice(at + bare.length).trimStart();
+  const next = leadingSpecial(after, tokenizer);
+  if (next !== null && next === turns.endToken) return null;
+  const isOfCall = opener !== null && readsWithout(call, opener);
+  return isOfCall ? opener : at === -1 || next === null ? null : next;
+}
+
+function trailingSpecial(text: string, tokenizer: Tokenizer): string | null {
+  const id = tokenizer.encode(text).at(-1);
+  if (id === undefined || !tokenizer.isSpecial(id)) return null;
+  return tokenizer.decode([id]);
+}
+
+/** Whether a parser reads the call without the token at its end. */
+function readsWithout(call: string, end: string): boolean {
+  return readingParser(call.trim().slice(0, -end.length)) !== undefined;
+}
+
+/** Whether a prompt tells the model of its tools. */
+function showsTools(prober: TemplateProber): boolean {
+  return prober.text([question], { withTool: true, addGenerationPrompt: true }).includes("probe_tool");
+}
+
+/** Some templates refuse or leave out a result, or what follows it, unless the message before it holds its call as structure. */
 function detectRestating(
   prober: TemplateProber,
   { call, calls }: { readonly call: string; readonly calls: ToolCallParser },
 ): RendererFamily["restate"] {
-  const isRefused = (messages: readonly object[]): boolean => prober.render(messages, { withTool: true }) === null;
+  const isRefused = (messages: readonly object[]): boolean => {
+    const text = segmentsText(prober.render(messages, { withTool: true }) ?? []);
+    const expected = messages.includes(resultMessage) ? probeContents.result : "";
+    return text === "" || !text.includes(expected);
+  };
   const asText = { role: "assistant", content: call };
   const results = [resultMessage, answer];
   if (!isRefused([question, asText, ...results]) || isRefused([question, callMessage(), ...results])) {
@@ -115,15 +176,43 @@ function detectTurns(prober: TemplateProber, tokenizer: Tokenizer): DetectedTurn
   const closed = prober.render([question, answer]);
   if (closed === null) return null;
   const tail = textAfter(segmentsText(closed), probeContents.answer);
-  const endToken = leadingSpecial(tail, tokenizer);
   const followed = prober.render([question, answer, nextQuestion]);
   const next = followed === null ? "" : textAfter(segmentsText(followed), probeContents.answer);
+  const end = lastSpecial(commonStart(tail, answerTail(followed) ?? tail), tokenizer) ?? lastSpecial(tail, tokenizer);
   return {
     startToken: openerOfMessages(followed ?? closed, tokenizer),
-    endToken,
-    closing: endToken === null ? "" : tail.slice(endToken.length),
-    openers: endToken === null && tail === "" ? distinct([next, textAfterCall(prober)], tokenizer) : [],
+    endToken: end?.token ?? null,
+    closing: end === null ? "" : tail.slice(end.end),
+    openers: end === null && tail === "" ? distinct([next, textAfterCall(prober)], tokenizer) : [],
   };
+}
+
+/** What the template writes of an answer after its content, where a question follows; `null` where it refuses that. */
+function answerTail(followed: readonly TemplateSegment[] | null): string | null {
+  if (followed === null) return null;
+  const next = followed.findIndex(({ message }) => message === 2);
+  return textAfter(segmentsText(next === -1 ? followed : followed.slice(0, next)), probeContents.answer);
+}
+
+function commonStart(left: string, right: string): string {
+  let length = 0;
+  while (length < left.length && left[length] === right[length]) length++;
+  return left.slice(0, length);
+}
+
+/**
+ * The last of the special tokens that close an answer: some close its text, then the message. Only blanks lie between them, and
+ * none that opens the next message is among them.
+ */
+function lastSpecial(tail: string, tokenizer: Tokenizer): { readonly token: string; readonly end: number } | null {
+  let found: { readonly token: string; readonly end: number } | null = null;
+  for (let at = 0; ;) {
+    at += /^\s*/.exec(tail.slice(at))![0].length;
+    const token = leadingSpecial(tail.slice(at), tokenizer);
+    if (token === null) return found;
+    at += token.length;
+    found = { token, end: at };
+  }
 }
 
 /** The special token that a text begins with. */

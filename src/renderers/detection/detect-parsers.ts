@@ -3,6 +3,7 @@
 
 import { toolFromDefinition } from "../../core/index.ts";
 import { dumpJson, fromPlain, JsonSyntaxError, parseJson } from "../../python-semantics/json/index.ts";
+import type { RendererFamily } from "../renderer-family.ts";
 import { type ReasoningParser, reasoningParser, type ToolCallParser, toolCallParser, toolCallParserNames } from "../../parsers/index.ts"; // prettier-ignore
 import {
   callMessage,
@@ -26,10 +27,20 @@ const common = [
   "mistral",
   "mistral_ids",
 ];
-/** For templates that write no calls, or in a syntax that no parser reads. */
-const usual = "qwen25";
+/** For templates that write no calls and show no tools: the guidelines must show a format, and most models know this one. */
+const assumed = "qwen25";
 
-/** The call of the probe tool as an action: without what the prompt has opened and what closes the turn. "": none is written. */
+/** What only templates of one format write, where they describe calls without writing one. */
+const signs: readonly (readonly [text: string, parser: string])[] = [
+  ["<|tool_list_start|>", "lfm2"],
+  ["<|START_ACTION|>", "cohere_command3"],
+  ["<|tool_call|>", "granite"],
+];
+
+/**
+ * The call of the probe tool as an action, in the first form that a parser reads; two calls where the template closes only those.
+ * Without what the prompt has opened and what closes the turn. "": none is written.
+ */
 export function writtenCall(
   prober: TemplateProber,
   turns: { readonly endToken: string | null; readonly closing: string },
@@ -37,31 +48,71 @@ export function writtenCall(
   const render = (messages: readonly object[], addGenerationPrompt: boolean): string =>
     prober.text(messages, { withTool: true, addGenerationPrompt });
   const prompt = render([question], true);
-  const text = [callMessage(), callMessage(JSON.stringify(probeArguments))]
+  // Some templates close the section of calls only after the second one.
+  const texts = [1, 2]
+    .flatMap((count) => probeIds.map((id) => ({ count, id })))
+    .flatMap(({ count, id }) =>
+      [probeArguments, JSON.stringify(probeArguments)].flatMap((given) =>
+        ["", null].map((content) => callMessage(given, { id, count, content })),
+      ),
+    )
     .map((message) => render([question, message], false))
-    .find((rendered) => rendered.includes("probe_key"));
-  if (text === undefined) return "";
-  const opened = text.startsWith(prompt) ? prompt.length : endOf(text, probeContents.question);
-  const action = text.slice(opened);
+    .filter((rendered) => rendered.includes("probe_key"));
   const closed = (turns.endToken ?? "") + turns.closing;
-  return action.endsWith(closed) ? action.slice(0, action.length - closed.length) : action;
+  const actions = texts.map((text) => {
+    const opened = text.startsWith(prompt) ? prompt.length : endOf(text, probeContents.question);
+    const action = text.slice(opened);
+    return action.endsWith(closed) ? action.slice(0, action.length - closed.length) : action;
+  });
+  return actions.find((action) => readingParser(action) !== undefined) ?? actions[0] ?? "";
 }
 
-export function detectToolCallParser(call: string, chatTemplate: string): ToolCallParser {
+/** Of calls: nine characters as Mistral's templates demand, and the form that Kimi's models write their ids in. */
+const probeIds = ["probe0001", "functions.probe_tool:0"];
+
+/** Also one that reads the call once its section is closed: some templates leave that to the model. */
+export function readingParser(call: string): ToolCallParser | undefined {
+  const parsers = allParsers();
+  return (
+    parsers.find((parser) => readsProbe(parser, call)) ??
+    parsers.find((parser) => call !== "" && parser.markers.some((marker) => readsProbe(parser, call + marker)))
+  );
+}
+
+function allParsers(): readonly ToolCallParser[] {
   const names = [...common, ...toolCallParserNames.filter((name) => !common.includes(name))];
-  const parsers = names.map((name) => toolCallParser(name));
-  const reading = parsers.find((parser) => readsProbe(parser, call));
-  if (reading !== undefined) return reading;
+  return names.map((name) => toolCallParser(name));
+}
+
+export type DetectedToolCallParser = {
+  readonly parser: ToolCallParser;
+  readonly basis: RendererFamily["toolCallBasis"];
+};
+
+/** `call`: as the template writes it, "" where it writes none. */
+export function detectToolCallParser(
+  call: string,
+  { chatTemplate, showsTools }: { readonly chatTemplate: string; readonly showsTools: boolean },
+): DetectedToolCallParser {
+  const parsers = allParsers();
+  const reading = readingParser(call);
+  if (reading !== undefined) return { parser: reading, basis: "written" };
+  const isUnread = call !== "" || showsTools;
   const marked = parsers.filter(
     ({ markers }) => markers.length > 0 && markers.every((marker) => chatTemplate.includes(marker)),
   );
   const weight = ({ markers }: ToolCallParser): number => markers.join("").length;
-  return marked.toSorted((left, right) => weight(right) - weight(left))[0] ?? toolCallParser(usual);
+  const heaviest = marked.toSorted((left, right) => weight(right) - weight(left))[0];
+  // A parser that cannot read the call which the template writes is none for it, whatever its markers.
+  if (heaviest !== undefined && call === "") return { parser: heaviest, basis: "marked" };
+  const sign = signs.find(([text, name]) => chatTemplate.includes(text) && toolCallParserNames.includes(name));
+  if (sign !== undefined && call === "") return { parser: toolCallParser(sign[1]), basis: "marked" };
+  return { parser: heaviest ?? toolCallParser(assumed), basis: isUnread ? "unread" : "assumed" };
 }
 
 function readsProbe(parser: ToolCallParser, text: string): boolean {
   const { calls } = parser.parse(text, { tools: [toolFromDefinition(probeTool)] });
-  return calls.length === 1 && calls[0]!.name === "probe_tool" && isProbe(calls[0]!.parameters);
+  return calls.length > 0 && calls.every(({ name, parameters }) => name === "probe_tool" && isProbe(parameters));
 }
 
 function isProbe(parameters: string): boolean {

@@ -32,9 +32,16 @@ export const answer = { role: "assistant", content: probeContents.answer };
 export const nextQuestion = { role: "user", content: probeContents.next };
 
 /** An answer that calls the probe tool; some templates expect the arguments as JSON text. */
-export function callMessage(given: object | string = probeArguments): object {
-  const call = { id: "probe0001", type: "function", function: { name: "probe_tool", arguments: given } };
-  return { role: "assistant", content: "", tool_calls: [call] };
+export function callMessage(
+  given: object | string = probeArguments,
+  {
+    id = "probe0001",
+    count = 1,
+    content = "",
+  }: { readonly id?: string; readonly count?: number; readonly content?: string | null } = {},
+): object {
+  const call = { id, type: "function", function: { name: "probe_tool", arguments: given } };
+  return { role: "assistant", content, tool_calls: Array.from({ length: count }, () => call) };
 }
 
 export const resultMessage = {
@@ -47,6 +54,7 @@ export const resultMessage = {
 /** Any time, the same for all probes. */
 export const probeTime = "2026-01-31T12:00:00";
 export type ProbeOptions = {
+  readonly contents?: "text" | "parts";
   readonly addGenerationPrompt?: boolean;
   readonly kwargs?: Record<string, boolean>;
   readonly withTool?: boolean;
@@ -67,16 +75,31 @@ export function tryTemplate(template: ChatTemplate, input: TemplateInput): Rende
   }
 }
 
+function inParts(message: object): object {
+  const { content } = message as { readonly content?: unknown };
+  return typeof content === "string"
+    ? { ...message, content: content === "" ? [] : [{ type: "text", text: content }] }
+    : message;
+}
+
 export class TemplateProber {
   readonly #template: ChatTemplate;
   readonly #specialTokens: JsonObject;
   /** What the template is given when there are no tools. */
   readonly noTools: JsonValue;
+  /** Contents that the template writes: texts, or lists of parts, as templates of models that see images may demand. */
+  readonly contents: "text" | "parts";
 
   /** Throws the template's own `ChatTemplateError` when it refuses even a single question. */
   constructor(template: ChatTemplate, specialTokens: JsonObject) {
     this.#template = template;
     this.#specialTokens = specialTokens;
+    const shows = (contents: "text" | "parts"): boolean =>
+      [null, []].some((tools) => {
+        const shown = this.#render([question, answer], tools, { contents });
+        return shown.type === "text" && shown.text.includes(probeContents.question);
+      });
+    this.contents = !shows("text") && shows("parts") ? "parts" : "text";
     const takes = (tools: JsonValue): boolean => this.#render([question], tools, {}).type === "text";
     // Some templates loop over tools without testing whether there are any.
     this.noTools = takes(null) || !takes([]) ? null : [];
@@ -97,7 +120,9 @@ export class TemplateProber {
 
   #render(messages: readonly object[], tools: JsonValue, options: ProbeOptions): Rendering {
     const rendering = tryTemplate(this.#template, {
-      messages: messages.map(fromPlain),
+      messages: messages.map((message) =>
+        fromPlain((options.contents ?? this.contents) === "parts" ? inParts(message) : message),
+      ),
       tools,
       addGenerationPrompt: options.addGenerationPrompt ?? false,
       kwargs: new Map(Object.entries(options.kwargs ?? {})),

@@ -34,7 +34,7 @@ export function compileChatTemplate(
   template: string,
   { timeoutMs = maxTimeMs }: { readonly timeoutMs?: number } = {},
 ): ChatTemplate {
-  const program = guarded(timeoutMs, () =>
+  const { program, variables } = guarded(timeoutMs, () =>
     runBounded(() => {
       if (template.length > maxTemplateLength) throw limitError(`it has more than ${maxTemplateLength} characters`);
       return compileProgram(template);
@@ -45,7 +45,9 @@ export function compileChatTemplate(
     const limitMs = limitOf(input);
     return guarded(limitMs, () => executeBounded(() => finish(program(input).steps), limitMs));
   };
-  return Object.assign(render, { inSteps: (input: TemplateInput) => renderInSteps(program, input, limitOf(input)) });
+  const inSteps = (input: TemplateInput): Steps<readonly TemplateSegment[]> =>
+    renderInSteps(program, input, limitOf(input));
+  return Object.assign(render, { inSteps, variables });
 }
 
 /** What a rendering may take longer for each message and call: ten times what one takes. */
@@ -108,14 +110,21 @@ function renderError(kind: string, reason: string): ChatTemplateError {
 /** One rendering of a template, not begun. */
 type Program = (input: TemplateInput) => { readonly run: Run; readonly steps: Steps<readonly TemplateSegment[]> };
 
-function compileProgram(template: string): Program {
+/** What a template is always given, and so is no variable of the caller's. */
+const conversationVariables: ReadonlySet<string> = new Set(["messages", "tools", "add_generation_prompt"]);
+
+function compileProgram(template: string): { readonly program: Program; readonly variables: readonly string[] } {
   const statements = parseTemplate(template);
   const layout = new Layout(null);
   const symbols = new Symbols(null, layout);
   analyzeBody(statements, symbols);
   const execute = compileBody(statements, { symbols, isSoft: false, isInLoop: false });
   const enter = symbols.compileEntry();
-  return (input) => {
+  const always = templateGlobals(null);
+  const read = [...layout.given]
+    .filter((name) => !always.has(name) && !conversationVariables.has(name) && !name.endsWith("_token"))
+    .sort();
+  const program: Program = (input) => {
     const variables = templateGlobals(input.context.now);
     const run = new Run(variables, template.length);
     const frame = new Frame(layout.size, null, run);
@@ -128,6 +137,7 @@ function compileProgram(template: string): Program {
     }
     return { run, steps: steps() };
   };
+  return { program, variables: read };
 }
 
 /** Adds the variables that transformers gives to a template; later ones replace earlier ones. */

@@ -17,10 +17,13 @@ import type { Evaluate, Frame } from "./run.ts";
 /** The variables of one run of the template or of one of its macros, numbered. */
 export class Layout {
   readonly parent: Layout | null;
+  /** Names that the template takes from its caller. All layouts of a template share them. */
+  readonly given: Set<string>;
   size = 0;
 
   constructor(parent: Layout | null) {
     this.parent = parent;
+    this.given = parent?.given ?? new Set();
   }
 }
 
@@ -86,7 +89,9 @@ export class Symbols {
       this.#stores = new Set([...this.#stores, ...copy.#stores]);
     }
     for (const name of assigned) {
-      this.#loads.set(this.#names.get(name)!, { name, load: this.#findOutside(name) ?? "resolve" });
+      const load = this.#findOutside(name) ?? "resolve";
+      if (load === "resolve") this.layout.given.add(name);
+      this.#loads.set(this.#names.get(name)!, { name, load });
     }
   }
 
@@ -94,6 +99,7 @@ export class Symbols {
     const slot = this.#slots.get(name) ?? { layout: this.layout, index: this.layout.size++ };
     this.#slots.set(name, slot);
     this.#names.set(name, slot);
+    if (load === "resolve") this.layout.given.add(name);
     this.#loads.set(slot, { name, load });
   }
 

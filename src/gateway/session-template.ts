@@ -1,0 +1,57 @@
+// What clients tell the chat template (`chat_template_kwargs`, `reasoning_effort`): as the gateway was told, it is counted, given to the
+// template, or refused. Rows hold the prompt that was sampled from, so all three are exact.
+
+import type { Renderer } from "../core/index.ts";
+import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
+import { GatewayError, type GatewayRequest } from "./request.ts";
+
+/** What is done about template variables that clients set; see `GatewayOptions`. */
+export type ClientTemplate = "ignore" | "obey" | "refuse";
+
+/** Renderers with other variables that a session keeps: clients use a few settings, but may make up more. */
+const maxRenderers = 8;
+
+/** The renderers of one session. */
+export class ClientTemplates {
+  readonly #renderer: Renderer;
+  readonly #choice: ClientTemplate;
+  readonly #changed = new Map<string, { readonly renderer: Renderer; readonly unread: readonly string[] }>();
+
+  constructor(renderer: Renderer, choice: ClientTemplate) {
+    this.#renderer = renderer;
+    this.#choice = choice;
+  }
+
+  /**
+   * The renderer of a call, and the names of what has no effect, fields or variables. `null`: the session's own renderer. Throws a
+   * `GatewayError` where such fields are refused.
+   */
+  of({ template: { names, misshapen, kwargs } }: Pick<GatewayRequest, "template">): {
+    readonly renderer: Renderer | null;
+    readonly unused: readonly string[];
+  } {
+    if (names.length === 0) return { renderer: null, unused: [] };
+    if (this.#choice === "refuse") {
+      throw new GatewayError(
+        "unsupported",
+        `Cannot serve the request: it sets ${names.join(", ")}, and the run says what its chat template is told; leave it out.`,
+        { param: names[0] ?? null },
+      );
+    }
+    if (this.#choice === "ignore" || this.#renderer.withTemplateKwargs === undefined) {
+      return { renderer: null, unused: names };
+    }
+    if (misshapen.length > 0) {
+      const message = `Cannot read the request: ${misshapen[0]} has no variables of a chat template.`;
+      throw new GatewayError("invalid-request", message, { param: misshapen[0]! });
+    }
+    const key = JSON.stringify(kwargs);
+    let changed = this.#changed.get(key);
+    if (changed === undefined) {
+      changed = this.#renderer.withTemplateKwargs(fromPlain(kwargs) as JsonObject);
+      if (this.#changed.size >= maxRenderers) this.#changed.clear();
+      this.#changed.set(key, changed);
+    }
+    return { renderer: changed.renderer, unused: changed.unread };
+  }
+}

@@ -1,0 +1,48 @@
+// Messages that a chat template leaves out. A tool result or a question that is not in the prompt never reaches the model, and
+// nothing else in an episode would tell.
+
+import { AttributedError, type Message } from "../core/index.ts";
+import type { TemplateSegment } from "./chat-template.ts";
+
+/**
+ * Place of the first user or tool message with text of which the rendering has nothing; `null` if there is none. A message counts
+ * as shown where a part of its content is written, where something computed from it is, or where its whole text occurs.
+ */
+export function lostMessage(segments: readonly TemplateSegment[], messages: readonly Message[]): number | null {
+  const shown = new Set<number>();
+  for (const { message, source, text } of segments) {
+    if (message === null || source === "template" || shown.has(message)) continue;
+    const origin = messages[message];
+    if (origin !== undefined && (source === "unknown" || isContent(text, origin))) shown.add(message);
+  }
+  let whole: string | null = null;
+  for (const [place, { role, content }] of messages.entries()) {
+    if ((role !== "user" && role !== "tool") || shown.has(place)) continue;
+    const text = content.trim();
+    if (text === "") continue;
+    whole ??= segments.map((segment) => segment.text).join("");
+    if (!whole.includes(text)) return place;
+  }
+  return null;
+}
+
+/** Whether a text that was taken from a message is of its content, perhaps as JSON, and not its role, its name or its call's id. */
+function isContent(text: string, message: Message): boolean {
+  const part = text.trim();
+  const others: readonly (string | null)[] =
+    message.role === "tool" ? ["tool", message.name, message.callId] : [message.role];
+  return part !== "" && (!others.includes(part) || message.content.trim() === part);
+}
+
+/** The failure of a rollout whose template leaves out message `place`. */
+export function lostMessageError(family: string, place: number, { role }: Message): AttributedError {
+  return new AttributedError({
+    boundary: "renderer",
+    code: "message-not-shown",
+    message:
+      `Cannot render with the chat template of "${family}": it leaves out message ${place} (${role}), so the model would never ` +
+      "read it; use a template that shows the messages of users and tools, and examine it with doctor template.",
+    retryable: false,
+    cause: null,
+  });
+}

@@ -1,0 +1,43 @@
+// A memory of what strings were turned into, bounded in size.
+
+/** V8 keeps the whole text alive behind a substring of this length or more. */
+const sharedSubstring = 13;
+
+/** Longer strings are kept as they are given. */
+export const longestCopied = 64;
+
+/**
+ * What was used recently, bounded by two generations: a full young one becomes the old one, and what is used again moves back,
+ * which costs one lookup where an exact LRU costs a list.
+ */
+export class RecentStrings<Value> {
+  #young = new Map<string, Value>();
+  #old = new Map<string, Value>();
+  readonly #generationSize: number;
+
+  constructor(generationSize: number) {
+    this.#generationSize = generationSize;
+  }
+
+  get(text: string): Value | undefined {
+    const value = this.#young.get(text);
+    if (value !== undefined) return value;
+    const older = this.#old.get(text);
+    if (older !== undefined) this.set(text, older);
+    return older;
+  }
+
+  set(text: string, value: Value): void {
+    if (this.#young.size >= this.#generationSize) {
+      this.#old = this.#young;
+      this.#young = new Map();
+    }
+    const isShared = text.length >= sharedSubstring && text.length <= longestCopied;
+    this.#young.set(isShared ? copyOf(text) : text, value);
+  }
+}
+
+/** The same text as a string of its own. */
+function copyOf(text: string): string {
+  return String.fromCharCode(...Array.from({ length: text.length }, (_, index) => text.charCodeAt(index)));
+}
