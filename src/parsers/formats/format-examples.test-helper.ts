@@ -14,6 +14,7 @@ export const formatExamples: Readonly<Record<string, readonly [whole: string, cu
   deepseekv31: ['<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{"city": "Rome"}<｜tool▁call▁end｜>', '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{"ci'],
   deepseekv32: ['<｜DSML｜function_calls><｜DSML｜invoke name="get_weather"><｜DSML｜parameter name="city" string="true">Rome</｜DSML｜parameter></｜DSML｜invoke></｜DSML｜function_calls>', '<｜DSML｜function_calls><｜DSML｜invoke name="get_wea'],
   deepseekv4: ['<｜DSML｜tool_calls><｜DSML｜invoke name="get_weather">{"city": "Rome"}</｜DSML｜invoke></｜DSML｜tool_calls>', '<｜DSML｜tool_calls><｜DSML｜invoke'],
+  deepseekv41: ['<｜DSML｜ calls><｜DSML｜ invoke name="get_weather">{"city": "Rome"}</｜DSML｜ invoke></｜DSML｜ calls>', '<｜DSML｜ calls><｜DSML｜ invoke'],
   gigachat3: ['function call<|role_sep|>\n{"name": "get_weather", "arguments": {"city": "Rome"}}', 'function call<|role_sep|>\n{"name": "get_wea'],
   glm45: ["<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Rome</arg_value>\n</tool_call>", "<tool_call>get_weather\n<arg_key>ci"],
   glm47: ["<tool_call>get_weather<arg_key>city</arg_key><arg_value>Rome</arg_value></tool_call>", "<tool_call>get_weather<arg_key>ci"],
