@@ -4,9 +4,12 @@
 import { ConfigurationError } from "../core/index.ts";
 import { deepseekv32, deepseekv4, deepseekv41 } from "./formats/dsml.ts";
 import { mimo, qwen3Coder, seedOss } from "./formats/function-tags.ts";
+import { gemma4 } from "./formats/gemma4.ts";
+import { gigachat35 } from "./formats/gigachat35.ts";
 import { gigachat3 } from "./formats/gigachat3.ts";
-import { glm45, glm47 } from "./formats/glm.ts";
+import { glm45, glm47, iquestQ1, ling3 } from "./formats/glm.ts";
 import { gptOss } from "./formats/gpt-oss.ts";
+import { hunyuan } from "./formats/hunyuan.ts";
 import { deepseekv3, deepseekv31, hermes, interns1, qwen25, trinity } from "./formats/json-blocks.ts";
 import { kimiK2 } from "./formats/kimi-k2.ts";
 import { llama3 } from "./formats/llama3.ts";
@@ -24,14 +27,19 @@ const allParsers: readonly ToolCallParser[] = [
   deepseekv32,
   deepseekv4,
   deepseekv41,
+  gemma4,
   gigachat3,
+  gigachat35,
   glm45,
   glm47,
   gptOss,
   hermes,
+  hunyuan,
   interns1,
+  iquestQ1,
   kimiK2,
   lfm2,
+  ling3,
   llama3,
   mimo,
   minimaxM2,

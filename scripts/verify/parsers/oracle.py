@@ -185,13 +185,15 @@ def names():
 
 def main():
     enter(sys.argv[1])
+    # Everything is imported before any text is timed.
+    known = names()
     signal.signal(signal.SIGVTALRM, out_of_time)
     out = sys.stdout
     sys.stdout = sys.stderr
     for line in sys.stdin:
         request = json.loads(line)
         if "names" in request:
-            answer = names()
+            answer = known
         else:
             # Of processor time, so that a busy machine changes nothing.
             signal.setitimer(signal.ITIMER_VIRTUAL, 0.5)

@@ -67,6 +67,14 @@ const m3 = (value) => {
     .join("");
 };
 
+/** @type {(value: unknown) => string} */
+const gemma = (value) => {
+  if (typeof value === "string") return `<|"|>${value}<|"|>`;
+  if (Array.isArray(value)) return `[${value.map(gemma).join(",")}]`;
+  if (typeof value !== "object" || value === null) return json(value);
+  return `{${entries(value).map(([key, item]) => `${key}:${gemma(item)}`).join(",")}}`; // prettier-ignore
+};
+
 /** @type {Readonly<Record<string, readonly Spelling[]>>} */
 const spellings = {
   deepseekv3: [(tool, values) => `<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>${tool}\n\`\`\`json\n${json(values)}\n\`\`\`<｜tool▁call▁end｜><｜tool▁calls▁end｜>`],
@@ -74,6 +82,14 @@ const spellings = {
   deepseekv32: [dsml("function_calls"), dsml("tool_calls"), (tool, values) => `<｜DSML｜function_calls>\n<｜DSML｜invoke name="${tool}">\n${json(values)}\n</｜DSML｜invoke>\n</｜DSML｜function_calls>`],
   deepseekv4: [dsml("tool_calls"), dsml("function_calls"), (tool, values) => `<｜DSML｜invoke name="${tool}">${json(values)}</｜DSML｜invoke><｜DSML｜invoke name="${tool}"/>`],
   deepseekv41: [dsml("calls", " "), dsml("tool_calls")],
+  gemma4: [(tool, values) => `<|tool_call>call:${tool}${gemma(values)}<tool_call|>`],
+  gigachat35: [(tool, values) => dsml("tool_calls")(tool, values).replaceAll("DSML", "GCML"), (tool, values) => `${dsml("tool_calls")(tool, values).replaceAll("DSML", "GCML")}<|message_sep|></s>\n`],
+  hunyuan: [
+    (tool, values) => `<tool_calls>\n${keyTags("\n")(tool, values).replace("\n", "<tool_sep>\n")}\n</tool_calls>`,
+    (tool, values) => `<tool_calls>${keyTags("")(tool, values)}</tool_calls>`,
+  ],
+  iquest_q1: [(tool, values) => keyTags("")(tool, values).replaceAll("tool_call>", "iquest_tool_call>")],
+  ling3: [keyTags("\n"), keyTags(""), keyTags("\\n"), (tool, values) => keyTags("\n ")(`\n ${tool}`, values)],
   gigachat3: [jsonBetween("function call<|role_sep|>\n", "<|message_sep|>")],
   glm45: [keyTags("\n"), keyTags("\\n")],
   glm47: [keyTags(""), keyTags("\n")],
@@ -88,6 +104,8 @@ const spellings = {
     (tool, values) => `<|tool_call_start|>[${tool}(${entries(values).map(([key, value]) => `${key}=${python(value)}`).join(", ")})]<|tool_call_end|>`,
     (tool, values) => `<|tool_call_start|>[${tool}(${entries(values).map(([key, value]) => `${key}=${json(value)}`).join(", ")})]<|tool_call_end|>`,
     jsonBetween("<|tool_call_start|>[", "]<|tool_call_end|>"),
+    (tool) => `<|tool_call_start|>[${tool}(city='sed -n '3,4p' f', days=07), ${tool}(from=1, in = 2)]<|tool_call_end|>`,
+    (tool) => `<|tool_call_start|>[${tool}(city='a'), ${tool}(days=1 2), get_weather(city=f'x', **{"days": 3})]<|tool_call_end|>`,
     (tool, values) => `<|tool_call_start|>[Calendar.create(title="a\nb", at='x'), ${tool}(${entries(values).map(([key, value]) => `${key}=${python(value)}`).join(", ")})]<|tool_call_end|>`,
   ],
   llama3: [jsonBetween("<|python_tag|>", "", "parameters"), jsonBetween("", "", "parameters"), jsonBetween("", "; ", "arguments")],

@@ -13,13 +13,15 @@ import {
   pythonFloat,
   pythonInt,
   pythonLower,
+  pythonLstrip,
+  pythonRstrip,
   pythonStrip,
   pythonStr,
   type PythonValue,
-  space,
   unlessRaised,
 } from "../../python-semantics/index.ts";
 import type { Tool } from "../../core/index.ts";
+import { argumentPairs, withoutPairs, keyClosing, keyOpening, valueClosing, valueOpening } from "./argument-tags.ts";
 import { argumentTypes, jsonType, needsContext, onlyType } from "./glm-types.ts";
 import { inferSchemaType } from "../typed-text.ts";
 import { createToolCallParser } from "../tool-call-format.ts";
@@ -28,10 +30,8 @@ import { declaredParameters, toolProperties, type ToolCallScan } from "../tool-c
 
 const opening = "<tool_call>";
 const closing = "</tool_call>";
-const keyOpening = "<arg_key>";
-const keyClosing = "</arg_key>";
-const valueOpening = "<arg_value>";
-const valueClosing = "</arg_value>";
+/** A line feed as its escape, which some models write between tags. */
+const newlineText = "\\\\n";
 
 type Call = { readonly name: string; readonly rest: string };
 
@@ -76,11 +76,61 @@ export const glm47 = createGlmParser("glm47", { withTextOutside: true, readArgum
   return start === -1 ? { name: body, rest: "" } : { name: body.slice(0, start), rest: body.slice(start) };
 });
 
+/** Ling 3: GLM-4.5's calls, where a line feed behind the name may be missing and white space around it does not count. */
+export const ling3 = createGlmParser("ling3", { withTextOutside: false, readArguments: readArguments45 }, (body) => {
+  const bare = pythonLstrip(body);
+  const at = bare.indexOf(keyOpening);
+  const end = at === -1 ? bare.length : at;
+  const name = pythonRstrip(bare.slice(0, end));
+  const newline = bare.slice(name.length, end).indexOf("\n");
+  const nameEnd = name.endsWith("\\n") ? name.length - 2 : newline === -1 ? end : name.length + newline;
+  return { name: bare.slice(0, nameEnd), rest: bare.slice(end) };
+});
+
+const iquestOpening = "<iquest_tool_call>";
+const iquestClosing = "</iquest_tool_call>";
+
+/** IQuest Q1: GLM-4.7's arguments in tags of its own. A block that holds anything else stays in the text; calls are numbered. */
+export const iquestQ1 = createToolCallParser({
+  name: "iquest_q1",
+  markers: [iquestOpening, iquestClosing, keyOpening, keyClosing, valueOpening, valueClosing],
+  hints: { contentEnd: [iquestOpening], nesting: { [iquestOpening]: iquestClosing, [valueOpening]: valueClosing } },
+  opening: null,
+  hasToolCall: (text) => text.includes(iquestOpening),
+  detect: (text, scan) => {
+    let normalText = "";
+    let rest = 0;
+    for (const { start, body, end } of scan.blocks(text, iquestOpening, iquestClosing)) {
+      const at = body.indexOf(keyOpening);
+      const name = pythonStrip(at === -1 ? body : body.slice(0, at));
+      const source = at === -1 ? "" : body.slice(at);
+      const found = [...argumentPairs(source, newlineText)];
+      if (
+        name === "" ||
+        pythonStrip(withoutPairs(source, newlineText)) !== "" ||
+        found.some(([key]) => pythonStrip(key) === "")
+      ) {
+        scan.report("unterminated-call", body, "The call holds something beside its name and its arguments.");
+        continue;
+      }
+      const parameters = new Map(readArguments47(source, name, scan));
+      for (const [key, value] of found.map(([raw, text47]) => [pythonStrip(raw), text47] as const)) {
+        const types = argumentTypes([name, key], scan.tools, { known: parameters });
+        if (onlyType(types) === "string") parameters.set(key, value);
+      }
+      for (const call of scan.named(name, parameters, body)) scan.add([{ ...call, toolIndex: scan.calls.length }]);
+      normalText += text.slice(rest, start);
+      rest = end;
+    }
+    return normalText + text.slice(rest);
+  },
+});
+
 /** GLM-4.5: the declared type decides; what is no text becomes one where the schema declares a string. */
 function readArguments45(text: string, name: string, scan: ToolCallScan): ReadonlyMap<string, PythonValue> {
   const properties = toolProperties(scan.tool(name));
   const result = new Map<string, PythonValue>();
-  for (const [rawKey, rawValue] of pairs(text)) {
+  for (const [rawKey, rawValue] of argumentPairs(text, newlineText)) {
     const key = pythonStrip(rawKey);
     const type = inferSchemaType(properties.get(key));
     const value = readValue(rawValue, type, type === "number" ? numberOr : String);
@@ -91,7 +141,10 @@ function readArguments45(text: string, name: string, scan: ToolCallScan): Readon
 
 /** GLM-4.7: a value keeps its text where the schema allows a string and not what the text reads as. */
 function readArguments47(text: string, name: string, scan: ToolCallScan): ReadonlyMap<string, PythonValue> {
-  const found = [...pairs(text)].map(([key, value]): readonly [string, string] => [pythonStrip(key), value]);
+  const found = [...argumentPairs(text, newlineText)].map(([key, value]): readonly [string, string] => [
+    pythonStrip(key),
+    value,
+  ]);
   const known = new Map<string, PythonValue>();
   const isOpen =
     found.length > 1 && scan.tools.some((tool) => tool.name === name && needsContext(declaredParameters(tool)));
@@ -126,20 +179,6 @@ function readDeclared(
   const written = argumentTypes(argument, tools, { known, value: raw });
   const isRefused = allowed !== null && !allowed.has(jsonType(value)) && written?.has("string") === true;
   return isRefused ? raw : value;
-}
-
-/** A key reaches to the first closing tag that a value follows. */
-function* pairs(text: string): Generator<readonly [key: string, value: string]> {
-  const middle = new RegExp(`${keyClosing}(?:\\\\n|${space})*${valueOpening}`, "gu");
-  for (let start = text.indexOf(keyOpening); start !== -1;) {
-    const keyStart = start + keyOpening.length;
-    middle.lastIndex = keyStart;
-    const match = middle.exec(text);
-    const end = match === null ? -1 : text.indexOf(valueClosing, middle.lastIndex);
-    if (match === null || end === -1) return;
-    yield [text.slice(keyStart, match.index), text.slice(middle.lastIndex, end)];
-    start = text.indexOf(keyOpening, end + valueClosing.length);
-  }
 }
 
 /** What to read a value as, in turn; what Python refuses in one of these classes goes to the next. */
