@@ -62,6 +62,32 @@ const syntaxes = {
   },
   deepseekv32: dsml("function_calls"),
   deepseekv4: dsml("tool_calls"),
+  deepseekv41: {
+    open: '<｜DSML｜ calls><｜DSML｜ invoke name="f"><｜DSML｜ parameter name="city" string="false">',
+    parts: ["<｜DSML｜ invoke", '<｜DSML｜ invoke name="', '<｜DSML｜ parameter name="a', '" string="', "</｜DSML｜ parameter>"],
+    call: '<｜DSML｜ calls><｜DSML｜ invoke name="f">{"city": "R"}</｜DSML｜ invoke></｜DSML｜ calls>',
+  },
+  gemma4: {
+    open: "<|tool_call>call:f{city:",
+    parts: ['<|"|>', "a:", "a:{", "a:[", "call:f{"],
+    call: '<|tool_call>call:f{city:<|"|>R<|"|>}<tool_call|>',
+  },
+  gigachat35: {
+    open: '<｜GCML｜tool_calls><｜GCML｜invoke name="f"><｜GCML｜parameter name="city" string="false">',
+    parts: ["<｜GCML｜invoke", '<｜GCML｜invoke name="', '<｜GCML｜parameter name="a', '" string="', "</｜GCML｜parameter>", "</s>"],
+    call: '<｜GCML｜tool_calls><｜GCML｜invoke name="f"><｜GCML｜parameter name="city" string="true">R</｜GCML｜parameter></｜GCML｜invoke></｜GCML｜tool_calls>',
+  },
+  hunyuan: {
+    open: "<tool_calls><tool_call>f<tool_sep><arg_key>city",
+    parts: [...glm.parts, "<tool_call>f", "<tool_sep>"],
+    call: "<tool_calls><tool_call>f<tool_sep><arg_key>city</arg_key><arg_value>R</arg_value></tool_call></tool_calls>",
+  },
+  iquest_q1: {
+    open: "<iquest_tool_call>f<arg_key>city",
+    parts: glm.parts,
+    call: "<iquest_tool_call>f<arg_key>city</arg_key><arg_value>R</arg_value></iquest_tool_call>",
+  },
+  ling3: glm,
   gigachat3: { open: "function call<|role_sep|>\n", parts: [], call: `function call<|role_sep|>\n${json}` },
   glm45: glm,
   glm47: glm,

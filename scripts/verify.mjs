@@ -48,6 +48,7 @@ const targets = {
   viewer: async () => (await import("./verify/viewer/index.mjs")).verifyViewer(values),
   verifiers: async () => (await import("./verify/verifiers.mjs")).verifyVerifiers(values),
   benches: async () => (await import("./verify/benches.mjs")).verifyBenches(),
+  parsers: async () => (await import("./verify/parsers.mjs")).verifyParsers(values),
   commands: async () => (await import("./verify/commands.mjs")).verifyCommands(),
 };
 
@@ -62,6 +63,7 @@ const installs = {
   python: async () => (await import("./verify/python-suite.mjs")).installPython(),
   viewer: async () => (await import("./verify/viewer/browser.mjs")).installChromium(),
   queue: async () => (await import("./verify/queue.mjs")).installQueue(),
+  parsers: async () => (await import("./verify/parsers.mjs")).installParsers(values),
 };
 
 const usage = `Usage: npm run verify -- ${Object.keys(targets).join("|")}|all [options]
@@ -71,7 +73,8 @@ const usage = `Usage: npm run verify -- ${Object.keys(targets).join("|")}|all [o
   --full                                     of trainers: plain torch trains for 12 minutes; of gateway: coding programs, too; of environments: 50 kills;
                                              of gateway-training: beside the built-in loop as it is by default, too;
                                              of queue: 100,000 leases for ten minutes, 1,000 kills
-  --quick                                    of queue: Debian's nats-server alone, few leases, 15 kills; of viewer: three pages
+  --quick                                    of queue: Debian's nats-server alone, few leases, 15 kills; of viewer: three pages;
+                                             of parsers: 100 random texts a name
   --install                                  of ${Object.keys(installs).join(", ")}: installs what it needs and ends
 `;
 const [name = ""] = positionals;

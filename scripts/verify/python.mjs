@@ -46,6 +46,23 @@ export function makeEnvironment({ name, packages, overrides = [], hashed = "", o
 }
 
 /**
+ * A package alone in a folder of its own, without what it requires.
+ *
+ * @param {string} folder
+ * @param {string} wanted As uv is given it.
+ * @param {boolean} isNew Whether it is installed again where it is there.
+ * @returns {string} The folder.
+ */
+export function installInto(folder, wanted, isNew = false) {
+  const stamp = join(folder, "installed.txt");
+  if (!isNew && existsSync(stamp) && readFileSync(stamp, "utf8") === wanted) return folder;
+  rmSync(folder, { recursive: true, force: true });
+  run(findUv(), ["pip", "install", "--quiet", "--no-deps", "--target", folder, "--python", findPython(10), wanted]);
+  writeFileSync(stamp, wanted);
+  return folder;
+}
+
+/**
  * The version of an installed package, as its metadata says.
  *
  * @param {string} python

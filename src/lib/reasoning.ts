@@ -33,7 +33,7 @@ const families: readonly ReasoningTags[] = [
   tags("<\\|begin_of_thought\\|>", "<\\|end_of_thought\\|>"),
   // Kimi K3, Gemma 4, Inkling, Muse.
   tags("<\\|open\\|>think<\\|sep\\|>", "<\\|close\\|>think<\\|sep\\|>"),
-  tags("<\\|channel>thought\\b", "<channel\\|>"),
+  tags("<\\|channel>(?:thought\\b)?", "<channel\\|>"),
   tags("<\\|content_thinking\\|>", "<\\|end_message\\|>|(?=<\\|content_text\\|>)", null),
   tags("(?:<\\|start\\|>assistant)?\\s{0,8}to=self<\\|message\\|>", "<\\|eom\\|>"),
   // gpt-oss, and the same without its special tokens.

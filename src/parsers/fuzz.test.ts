@@ -87,8 +87,8 @@ function readWith(name: string, text: string, random: Random): void {
   const parser = toolCallParser(name);
   const forwardUnknownTools = random.integer(4) === 0;
   parser.hasToolCall(text);
-  const { calls, normalText, raised } = parser.parse(text, { tools, forwardUnknownTools });
-  if (calls.length === 0 && normalText !== text) expect.fail(`${name} drops words: ${JSON.stringify(text)}`);
+  const { calls, content, raised } = parser.parse(text, { tools, forwardUnknownTools });
+  if (calls.length === 0 && content !== text) expect.fail(`${name} drops words: ${JSON.stringify(text)}`);
   if (raised !== null && calls.length > 0) expect.fail(`${name} gives calls and an exception: ${JSON.stringify(text)}`);
   parser.parse(text, { tools, repair: true });
   if (random.integer(8) > 0) return;

@@ -1,11 +1,11 @@
 // Splits sampled text into reasoning and the rest, exactly as SGLang's reasoning parser of the same name does; `seed_oss` is ours.
-// Runs before the tool-call parser: a call inside reasoning is a thought, not a call. A table: most differ in their tags and in
+// Runs before the tool-call parser: a call inside closed reasoning is a thought, not a call. A table: most differ in their tags and in
 // who may force reasoning. Streaming splits a text as `split` does with the whole, as far as that can be known on the way.
 
 import { ConfigurationError } from "../core/index.ts";
-import { pythonLstrip, pythonStrip } from "../python-semantics/index.ts";
+import { pythonLstrip } from "../python-semantics/index.ts";
 import { harmonyMarkers, readHarmony } from "./harmony.ts";
-import { beginningOfOne, stripping } from "./text-pieces.ts";
+import { beginningOfOne } from "./text-pieces.ts";
 import { remedyFor } from "../lib/nearest.ts";
 
 export type ReasoningSplit = { readonly reasoning: string; readonly normalText: string };
@@ -21,6 +21,8 @@ export interface ReasoningParser {
   readonly name: string;
   /** Texts that open and close reasoning; a tokenizer may have them as single tokens. */
   readonly markers: readonly string[];
+  /** True where reasoning stands between two tags, the first two of `markers`. */
+  readonly hasTags: boolean;
   split(text: string, options?: ReasoningOptions): ReasoningSplit;
   /** Splits a text on its way, as far as that can be known before its end. */
   startSplitting(options?: ReasoningOptions): ReasoningStep;
@@ -32,54 +34,127 @@ export type TagReasoningFormat = {
   readonly end: string;
   /** "always": the model never writes the opening tag. "never": the caller cannot force it either. */
   readonly forced: "always" | "on-request" | "never";
+  /** Goes with an opening tag that is dropped. Default "". */
+  readonly label?: string;
+  /** Opens a call: ends reasoning that is never closed. Default: unclosed reasoning reaches to the end. */
+  readonly callStart?: string;
+  /** A closing tag that begins the text, white space aside, is dropped unless reasoning is forced. Default false. */
+  readonly dropsStrayEnd?: boolean;
+  /** Line feeds behind the closing tag are dropped. Default false. */
+  readonly dropsLineFeeds?: boolean;
+  /** Reasoning with nothing behind it, where no call opens, is content instead. Default false. */
+  readonly speaksReasoning?: boolean;
 };
 
 /**
- * Reasoning between two tags. All opening tags are deleted, the whole is stripped, and the first closing tag splits it, so
- * text before the opening tag counts as reasoning and unclosed reasoning swallows everything.
+ * Reasoning between two tags. Opening tags that begin the text are dropped, and the first closing tag splits the rest, so text before a
+ * later opening tag counts as reasoning. Reasoning that is never closed ends where a call opens, if the format knows how calls
+ * open, and reaches to the end of the text otherwise. White space stays.
  */
 export function createTagReasoningParser(format: TagReasoningFormat): ReasoningParser {
-  const { name, start, end, forced } = format;
+  const { name, start, end, forced, callStart = "", dropsStrayEnd, dropsLineFeeds, speaksReasoning } = format;
+  const opening = start + (format.label ?? "");
   const isForcedBy = (options: ReasoningOptions): boolean =>
     forced === "always" || (forced === "on-request" && options.forceReasoning === true);
+  const splitTags = (text: string, isForced: boolean): ReasoningSplit => {
+    if (!isForced && !text.includes(start)) return { reasoning: "", normalText: text };
+    let at = 0;
+    while (text.startsWith(opening, at)) at += opening.length;
+    const inside = text.slice(at);
+    const closing = inside.indexOf(end);
+    if (closing !== -1) {
+      return { reasoning: inside.slice(0, closing), normalText: inside.slice(closing + end.length) };
+    }
+    const call = callStart === "" ? -1 : inside.indexOf(callStart);
+    return call === -1
+      ? { reasoning: inside, normalText: "" }
+      : { reasoning: inside.slice(0, call), normalText: inside.slice(call) };
+  };
   return {
     name,
     markers: [start, end],
-    startSplitting: (options = {}) => tagStage(start, end, isForcedBy(options)),
+    hasTags: true,
+    startSplitting: (options = {}) => {
+      const isForced = isForcedBy(options);
+      const stage = tagStage({
+        start,
+        opening,
+        end,
+        callStart,
+        isForced,
+        straysEnd: dropsStrayEnd === true && !isForced,
+      });
+      return speaksReasoning === true ? reasoningWithRest(stage) : stage;
+    },
     split: (text, options = {}) => {
-      if (!isForcedBy(options) && !text.includes(start)) return { reasoning: "", normalText: text };
-      const stripped = pythonStrip(text.replaceAll(start, ""));
-      const at = stripped.indexOf(end);
-      if (at === -1) return { reasoning: stripped, normalText: "" };
-      return { reasoning: stripped.slice(0, at), normalText: pythonStrip(stripped.slice(at + end.length)) };
+      const isForced = isForcedBy(options);
+      const bare = dropsStrayEnd === true && !isForced ? pythonLstrip(text) : "";
+      const split = splitTags(bare.startsWith(end) ? bare.slice(end.length) : text, isForced);
+      if (speaksReasoning === true && split.normalText === "" && !text.includes(callStart)) {
+        return { reasoning: "", normalText: split.reasoning };
+      }
+      if (dropsLineFeeds !== true || !text.includes(end)) return split;
+      return { ...split, normalText: split.normalText.replace(/^\n+/, "") };
     },
   };
 }
 
 const think = { start: "<think>", end: "</think>" };
+const toolCall = { ...think, callStart: "<tool_call>" };
 
 const formats: readonly TagReasoningFormat[] = [
   { name: "deepseek-r1", ...think, forced: "always" },
-  { name: "deepseek-v3", ...think, forced: "on-request" },
+  { name: "deepseek-v3", ...toolCall, forced: "on-request" },
   { name: "deepseek-v4", ...think, forced: "on-request" },
-  { name: "glm45", ...think, forced: "on-request" },
-  { name: "interns1", ...think, forced: "on-request" },
+  { name: "gemma4", start: "<|channel>", end: "<channel|>", label: "thought\n", forced: "on-request" },
+  { name: "glm45", ...toolCall, forced: "on-request" },
+  { name: "granite_thinking_parser", ...toolCall, forced: "on-request", dropsLineFeeds: true },
+  { name: "hunyuan", ...think, callStart: "<tool_calls>", forced: "on-request" },
+  { name: "iquest_q1", ...think, forced: "always" },
+  {
+    name: "k2_horizon",
+    start: "<ifm|think>",
+    end: "</ifm|think>",
+    callStart: "<ifm|tool_call",
+    forced: "always",
+  },
   { name: "kimi", start: "◁think▷", end: "◁/think▷", forced: "never" },
-  { name: "kimi_k2", ...think, forced: "on-request" },
-  { name: "minimax", ...think, forced: "always" },
-  { name: "minimax-m3", start: "<mm:think>", end: "</mm:think>", forced: "on-request" },
-  { name: "nano_v3", ...think, forced: "on-request" },
-  { name: "qwen3", ...think, forced: "on-request" },
-  { name: "qwen3-thinking", ...think, forced: "always" },
-  { name: "seed_oss", start: "<seed:think>", end: "</seed:think>", forced: "on-request" },
-  { name: "step3", ...think, forced: "always" },
-  { name: "step3p5", ...think, forced: "always" },
+  { name: "kimi_k2", ...think, callStart: "<|tool_calls_section_begin|>", forced: "on-request" },
+  { name: "ling3", ...toolCall, forced: "on-request", speaksReasoning: true },
+  { name: "minimax", ...toolCall, forced: "always" },
+  { name: "minimax-m3", start: "<mm:think>", end: "</mm:think>", forced: "on-request", dropsStrayEnd: true },
+  { name: "mistral", start: "[THINK]", end: "[/THINK]", forced: "on-request" },
+  { name: "nemotron_3", ...toolCall, forced: "on-request" },
+  { name: "qwen3", ...toolCall, forced: "on-request" },
+  { name: "qwen3-thinking", ...toolCall, forced: "always" },
+  {
+    name: "seed_oss",
+    start: "<seed:think>",
+    end: "</seed:think>",
+    callStart: "<seed:tool_call>",
+    forced: "on-request",
+  },
 ];
+
+/** Other names of the same, those of earlier versions of SGLang too. */
+const aliases: ReadonlyMap<string, string> = new Map([
+  ["deepseek-v41", "deepseek-v4"],
+  ["dots", "qwen3"],
+  ["gigachat35", "deepseek-r1"],
+  ["interns1", "qwen3"],
+  ["mimo", "qwen3"],
+  ["nano_v3", "nemotron_3"],
+  ["nanbeige", "qwen3"],
+  ["poolside_v1", "qwen3"],
+  ["step3", "deepseek-r1"],
+  ["step3p5", "deepseek-r1"],
+]);
 
 /** Marks everything as thought in the text itself, and splits nothing. */
 const minimaxAppendThink: ReasoningParser = {
   name: "minimax-append-think",
   markers: [think.start, think.end],
+  hasTags: false,
   split: (text) => ({ reasoning: "", normalText: think.start + text }),
   startSplitting: () => restStage(think.start),
 };
@@ -87,6 +162,7 @@ const minimaxAppendThink: ReasoningParser = {
 const gptOss: ReasoningParser = {
   name: "gpt-oss",
   markers: harmonyMarkers,
+  hasTags: false,
   // What a block is shows at its end only.
   startSplitting: () => silentStage,
   split: (text) => {
@@ -103,10 +179,21 @@ const gptOss: ReasoningParser = {
 };
 
 const parsers: ReadonlyMap<string, ReasoningParser> = new Map(
-  [...formats.map(createTagReasoningParser), minimaxAppendThink, gptOss].map((parser) => [parser.name, parser]),
+  [...formats, ...aliasFormats()]
+    .map(createTagReasoningParser)
+    .concat(minimaxAppendThink, gptOss)
+    .map((parser) => [parser.name, parser]),
 );
 
-export const reasoningParserNames: readonly string[] = [...parsers.keys()];
+function aliasFormats(): readonly TagReasoningFormat[] {
+  return formats.flatMap((format) =>
+    Array.from(aliases, ([alias, name]) => (name === format.name ? { ...format, name: alias } : null)).filter(
+      (found) => found !== null,
+    ),
+  );
+}
+
+export const reasoningParserNames: readonly string[] = [...parsers.keys()].sort();
 
 /** The reasoning parser of a name. Throws a `ConfigurationError` that lists the names there are. */
 export function reasoningParser(name: string): ReasoningParser {
@@ -119,7 +206,7 @@ export function reasoningParser(name: string): ReasoningParser {
 
 type ReasoningPiece = { readonly reasoning: string; readonly rest: string };
 
-/** One text on its way through; both kinds of pieces join to what `split` gives, white space at the ends aside. */
+/** One text on its way through; both kinds of pieces join to beginnings of what `split` gives. */
 export interface ReasoningStep {
   push(piece: string): ReasoningPiece;
 }
@@ -141,81 +228,118 @@ function restStage(prefix: string): ReasoningStep {
   };
 }
 
-/**
- * Reasoning between two tags. Unless it is forced, text that does not begin with the opening tag is taken for the rest; if
- * the tag comes later, nothing more is known, because then all before it was reasoning.
- */
-function tagStage(start: string, end: string, isForced: boolean): ReasoningStep {
-  let mode: "unknown" | "reasoning" | "rest" | "lost" = isForced ? "reasoning" : "unknown";
-  const starts = deleting(start);
-  const untilStart = until(start);
-  const closing = until(end);
-  const blanks = stripping();
-  let hasRest = false;
-  /** White space at the very beginning, held apart so that a long run is not searched again with every piece. */
-  const indent: string[] = [];
-  let opening = "";
-
-  const reason = (piece: string): ReasoningPiece => {
-    const { before, after } = closing(starts(piece));
-    const reasoning = blanks(before, after !== null);
-    if (after === null) return { reasoning, rest: "" };
-    mode = "rest";
-    return { reasoning, rest: beginning(after) };
-  };
-  /** The rest is stripped after reasoning. */
-  const beginning = (piece: string): string => {
-    const rest = hasRest ? piece : pythonLstrip(piece);
-    hasRest ||= rest !== "";
-    return rest;
-  };
-
-  let isTagged = isForced;
+/** Shows reasoning only once something stands behind it. */
+function reasoningWithRest(stage: ReasoningStep): ReasoningStep {
+  let held: string[] | null = [];
   return {
     push: (piece) => {
-      if (mode === "unknown") {
-        const text = opening === "" ? pythonLstrip(piece) : piece;
-        indent.push(piece.slice(0, piece.length - text.length));
-        opening += text;
-        if (opening.length < start.length && start.startsWith(opening)) return nothing;
-        isTagged = opening.startsWith(start);
-        mode = isTagged ? "reasoning" : "rest";
-        return isTagged ? reason(opening) : restUntilStart(indent.join("") + opening);
-      }
-      if (mode === "reasoning") return reason(piece);
-      if (mode === "lost") return nothing;
-      return isTagged ? { reasoning: "", rest: beginning(starts(piece)) } : restUntilStart(piece);
+      const { reasoning, rest } = stage.push(piece);
+      if (held === null) return { reasoning, rest };
+      held.push(reasoning);
+      if (rest === "") return nothing;
+      const all = held.join("");
+      held = null;
+      return { reasoning: all, rest };
     },
   };
-
-  function restUntilStart(piece: string): ReasoningPiece {
-    const { before, after } = untilStart(piece);
-    if (after !== null) mode = "lost";
-    return { reasoning: "", rest: before };
-  }
 }
 
-/** Deletes a text from a stream. */
-function deleting(deleted: string): (piece: string) => string {
+type Tags = {
+  readonly start: string;
+  /** The opening tag with its label. */
+  readonly opening: string;
+  readonly end: string;
+  readonly callStart: string;
+  readonly isForced: boolean;
+  readonly straysEnd: boolean;
+};
+
+/**
+ * Reasoning between two tags. Unless it is forced, text that does not begin with the opening tag is taken for the rest; if the tag comes
+ * later, nothing more is known, because then all before it was reasoning. From where a call opens nothing is known until the closing
+ * tag comes: it decides whether reasoning ended there.
+ */
+function tagStage({ start, opening, end, callStart, isForced, straysEnd }: Tags): ReasoningStep {
+  let mode: "beginning" | "reasoning" | "open-call" | "rest" | "rest-until-start" | "lost" = "beginning";
+  let isTagged = isForced;
+  let mayStray = straysEnd;
   let held = "";
-  return (piece) => {
-    const pieces = (held + piece).split(deleted);
-    const last = pieces.pop()!;
-    const length = beginningOfOne(last, last.length, [deleted]);
-    held = last.slice(last.length - length);
-    return pieces.join("") + last.slice(0, last.length - length);
+  const starts = [start];
+  const stops = callStart === "" ? [end] : [end, callStart];
+
+  const begin = (): ReasoningPiece => {
+    if (mayStray) {
+      const bare = pythonLstrip(held);
+      if (end.startsWith(bare) && bare.length < end.length) return nothing;
+      mayStray = false;
+      if (bare.startsWith(end)) held = bare.slice(end.length);
+    }
+    while (held.startsWith(opening)) {
+      held = held.slice(opening.length);
+      isTagged = true;
+    }
+    if (opening.startsWith(held)) return nothing;
+    isTagged ||= held.startsWith(start);
+    mode = isTagged ? "reasoning" : "rest-until-start";
+    return isTagged ? reason() : restUntilStart();
   };
-}
 
-/** Cuts a stream at a text; `after` is `null` before it has come. */
-function until(end: string): (piece: string) => { readonly before: string; readonly after: string | null } {
-  let held = "";
-  return (piece) => {
-    const text = held + piece;
-    const at = text.indexOf(end);
-    if (at !== -1) return { before: text.slice(0, at), after: text.slice(at + end.length) };
-    const length = beginningOfOne(text, text.length, [end]);
-    held = text.slice(text.length - length);
-    return { before: text.slice(0, text.length - length), after: null };
+  /** Gives what is sure of `held` before the first of the stops; what may become one stays. */
+  const sure = (markers: readonly string[]): { readonly before: string; readonly found: boolean } => {
+    const places = markers.map((marker) => held.indexOf(marker)).filter((at) => at !== -1);
+    const found = places.length > 0;
+    const at = found ? Math.min(...places) : held.length - beginningOfOne(held, held.length, markers);
+    const before = held.slice(0, at);
+    held = held.slice(at);
+    return { before, found };
+  };
+
+  const reason = (): ReasoningPiece => {
+    const { before, found } = sure(stops);
+    if (!found) return { reasoning: before, rest: "" };
+    if (!held.startsWith(end)) {
+      mode = "open-call";
+      const { reasoning, rest } = inCall();
+      return { reasoning: before + reasoning, rest };
+    }
+    mode = "rest";
+    const rest = held.slice(end.length);
+    held = "";
+    return { reasoning: before, rest };
+  };
+
+  /** Pieces since the call opened; a long call is not searched again with every piece. */
+  let call: string[] = [];
+  const inCall = (): ReasoningPiece => {
+    const at = held.indexOf(end);
+    if (at === -1) {
+      const kept = beginningOfOne(held, held.length, [end]);
+      call.push(held.slice(0, held.length - kept));
+      held = held.slice(held.length - kept);
+      return nothing;
+    }
+    const reasoning = call.join("") + held.slice(0, at);
+    const rest = held.slice(at + end.length);
+    call = [];
+    held = "";
+    mode = "rest";
+    return { reasoning, rest };
+  };
+
+  const restUntilStart = (): ReasoningPiece => {
+    const { before, found } = sure(starts);
+    if (found) mode = "lost";
+    return { reasoning: "", rest: before };
+  };
+
+  return {
+    push: (piece) => {
+      if (mode === "lost") return nothing;
+      if (mode === "rest") return { reasoning: "", rest: piece };
+      held += piece;
+      if (mode === "beginning") return begin();
+      if (mode === "reasoning") return reason();
+      return mode === "open-call" ? inCall() : restUntilStart();
+    },
   };
 }

@@ -19,6 +19,15 @@ const spellings: Readonly<Record<string, (name: string) => string>> = {
     `<｜DSML｜function_calls>\n<｜DSML｜invoke name="${name}">\n<｜DSML｜parameter name="city" string="true">Rome</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>`,
   deepseekv4: (name) =>
     `<｜DSML｜tool_calls>\n<｜DSML｜invoke name="${name}">\n<｜DSML｜parameter name="city" string="true">Rome</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>`,
+  deepseekv41: (name) =>
+    `<｜DSML｜ calls>\n<｜DSML｜ invoke name="${name}">\n<｜DSML｜ parameter name="city" string="true">Rome</｜DSML｜ parameter>\n</｜DSML｜ invoke>\n</｜DSML｜ calls>`,
+  gemma4: (name) => `<|tool_call>call:${name}{city:<|"|>Rome<|"|>}<tool_call|>`,
+  gigachat35: (name) =>
+    `<｜GCML｜tool_calls>\n<｜GCML｜invoke name="${name}">\n<｜GCML｜parameter name="city" string="true">Rome</｜GCML｜parameter>\n</｜GCML｜invoke>\n</｜GCML｜tool_calls>`,
+  hunyuan: (name) =>
+    `<tool_calls>\n<tool_call>${name}<tool_sep>\n<arg_key>city</arg_key>\n<arg_value>Rome</arg_value>\n</tool_call>\n</tool_calls>`,
+  iquest_q1: (name) => `<iquest_tool_call>${name}<arg_key>city</arg_key><arg_value>Rome</arg_value></iquest_tool_call>`,
+  ling3: (name) => `<tool_call>${name}\n<arg_key>city</arg_key>\n<arg_value>Rome</arg_value>\n</tool_call>`,
   gigachat3: (name) => `function call<|role_sep|>\n${json(name)}`,
   glm45: (name) => `<tool_call>${name}\n<arg_key>city</arg_key>\n<arg_value>Rome</arg_value>\n</tool_call>`,
   glm47: (name) => `<tool_call>${name}<arg_key>city</arg_key><arg_value>Rome</arg_value></tool_call>`,

@@ -34,7 +34,7 @@ export type StreamedParse = {
  * One text on its way through the parsers.
  *
  * Promised: whatever the pieces, `finish` gives what the parsers give for the whole text, and the deltas, joined by kind,
- * are the same. If `isAsShown`, they join to the result: reasoning, `normalText` without white space at its beginning, and
+ * are the same. If `isAsShown`, they join to the result: reasoning, `content` without white space at its beginning, and
  * every call's name and arguments. No delta of `push` holds a marker of the format or a beginning of one.
  * Not promised: when deltas come. A call comes once it is complete, its arguments in one piece; calls of formats that
  * mark no end, and calls close behind others, come with `finish`. Problems come with `finish` only.
@@ -80,7 +80,7 @@ export function startParsing(options: StreamingOptions): StreamingParser {
       const whole = pieces.join("");
       const { reasoning, normalText } = reasoningParser?.split(whole, options) ?? { reasoning: "", normalText: whole };
       const parse = toolCallParser.parse(normalText, options);
-      const text = pythonLstrip(parse.normalText);
+      const text = pythonLstrip(parse.content);
       const [shownReasoning, shownText] = [shown.reasoning.join(""), shown.text.join("")];
       const isAsShown =
         reasoning.startsWith(shownReasoning) &&

@@ -3,7 +3,7 @@
 import { pythonExceptionType } from "../python-semantics/index.ts";
 import { repairCalls } from "./repair.ts";
 import type { FormatHints, ToolCallParse, ToolCallParseOptions, ToolCallParser } from "./tool-call-parser.ts";
-import { ToolCallScan } from "./tool-call-scan.ts";
+import { guessName, ToolCallScan } from "./tool-call-scan.ts";
 
 /** One syntax of tool calls: what a new format has to say. */
 export type ToolCallFormat = {
@@ -15,6 +15,8 @@ export type ToolCallFormat = {
   readonly opening: string | null;
   /** Default: whether the text includes `opening`. */
   hasToolCall?(text: string): boolean;
+  /** Calls are read where no tools are declared, too. Default false: such text is content, calls or not. */
+  readonly readsWithoutTools?: boolean;
   /** Anything raised drops all calls and gives the whole text. Default false: the exception escapes, as the reference's. */
   readonly isAllOrNothing?: boolean;
   /**
@@ -37,7 +39,7 @@ export function createToolCallParser(format: ToolCallFormat): ToolCallParser {
     name,
     markers,
     hints,
-    hasToolCall: (text) => format.hasToolCall?.(text) ?? text.includes(opening!),
+    hasToolCall: (text) => hasToolCall(format, text),
     parse: (text, options) => {
       const read = (candidate: string): ToolCallParse => parseStrictly(format, candidate, options);
       return options.repair === true ? repairCalls(text, hints, read) : read(text);
@@ -53,12 +55,33 @@ function parseStrictly(format: ToolCallFormat, text: string, options: ToolCallPa
   } catch (error) {
     const raised = pythonExceptionType(error);
     if (raised === null) throw error;
-    return { normalText: text, calls: [], raised, detectorNormalText: null, problems: scan.problems };
+    return {
+      normalText: text,
+      content: text,
+      calls: [],
+      raised,
+      detectorNormalText: null,
+      problems: scan.problems,
+    };
   }
-  // Without tools the reference does not look for calls at all.
-  const calls = options.tools.length === 0 ? [] : scan.calls;
-  const normalText = calls.length === 0 ? text : detectorNormalText;
-  return { normalText, calls, raised: null, detectorNormalText, problems: scan.problems };
+  // Without tools the reference does not look for calls, in most formats.
+  const hasTools = options.tools.length > 0 || format.readsWithoutTools === true;
+  const calls = hasTools ? scan.calls : [];
+  const isCut = hasTools && (calls.length > 0 || hasToolCall(format, text));
+  const normalText = isCut ? detectorNormalText : text;
+  const content = calls.length === 0 ? text : detectorNormalText;
+  if (isCut && calls.length === 0 && scan.problems.length === 0) reportLostCall(format, text, scan);
+  return { normalText, content, calls, raised: null, detectorNormalText, problems: scan.problems };
+}
+
+const hasToolCall = (format: ToolCallFormat, text: string): boolean =>
+  format.hasToolCall?.(text) ?? text.includes(format.opening!);
+
+/** A text that announces a call and yields none, for a reason that the format itself did not report. */
+function reportLostCall({ opening }: ToolCallFormat, text: string, scan: ToolCallScan): void {
+  const start = opening === null ? 0 : Math.max(0, text.indexOf(opening));
+  const source = text.slice(start);
+  scan.report("unterminated-call", source, "The text opens a call and holds none that can be read.", guessName(source));
 }
 
 function detect(format: ToolCallFormat, text: string, scan: ToolCallScan): string {

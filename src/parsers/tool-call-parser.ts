@@ -6,8 +6,10 @@ import type { ParseProblem, Tool } from "../core/index.ts";
 import type { DetectedCall } from "./tool-call-scan.ts";
 
 export type ToolCallParse = {
-  /** Text beside the calls as the format cuts it; the whole text, untrimmed, when no call came out. */
+  /** What SGLang gives as content: its cut as soon as the text announces a call, even where no call came out. */
   readonly normalText: string;
+  /** Text beside the calls as the format cuts it; the whole text, untrimmed, when no call came out. Nothing is lost in it. */
+  readonly content: string;
   readonly calls: readonly DetectedCall[];
   /** Class of the Python exception that SGLang lets out; then there are no calls. `null`: none. */
   readonly raised: string | null;

@@ -1,7 +1,7 @@
 // What a format collects while it reads one text: calls and problems, and the rules that all formats with JSON share: which
 // key holds the name, which the arguments, what is dropped, what raises.
 
-import { type ParseProblem, type Tool, toolParameters } from "../core/index.ts";
+import type { ParseProblem, Tool } from "../core/index.ts";
 import {
   dumpJson,
   type JsonObject,
@@ -219,10 +219,25 @@ export function guessName(text: string): string | null {
 
 /** The declared properties of a tool's arguments; empty when there are none to read. */
 export function toolProperties(tool: Tool | undefined): ReadonlyMap<string, JsonValue> {
-  const parameters = tool === undefined ? null : toolParameters(tool);
-  const properties = parameters instanceof Map ? parameters.get("properties") : null;
-  return properties instanceof Map ? properties : new Map();
+  return schemaProperties(declaredParameters(tool));
 }
+
+/**
+ * The properties that a schema declares: its own, else those of the alternatives and parts it is made of, where the first
+ * declaration of a name counts. Empty for anything but a schema.
+ */
+export function schemaProperties(schema: JsonValue | undefined): ReadonlyMap<string, JsonValue> {
+  if (!(schema instanceof Map)) return new Map();
+  const properties = schema.get("properties");
+  if (properties instanceof Map) return properties;
+  const merged = new Map<string, JsonValue>();
+  for (const branch of ["anyOf", "oneOf", "allOf"].flatMap((keyword) => listOf(schema.get(keyword)))) {
+    for (const [name, declared] of schemaProperties(branch)) if (!merged.has(name)) merged.set(name, declared);
+  }
+  return merged;
+}
+
+const listOf = (value: JsonValue | undefined): readonly JsonValue[] => (Array.isArray(value) ? value : []);
 
 /** `parameters` as a tool's definition has them, whatever they are; `undefined` when it has none. */
 export function declaredParameters(tool: Tool | undefined): JsonValue | undefined {
@@ -232,15 +247,7 @@ export function declaredParameters(tool: Tool | undefined): JsonValue | undefine
 
 /** What the parameters of a tool declare of one of them; `undefined`: nothing. Raises for declarations that are no objects. */
 export function declaredSchema(parameters: JsonValue | undefined, name: string): JsonObject | undefined {
-  if (!(parameters instanceof Map)) throw new PythonError("AttributeError", "the parameters are no object");
-  const schema = parameters.has("properties") ? lookUp(parameters.get("properties")!, name) : undefined;
+  const schema = schemaProperties(parameters).get(name);
   if (schema === undefined || schema instanceof Map) return schema;
   throw new PythonError("AttributeError", "the schema is no object");
-}
-
-/** Python's `container[key] if key in container`; `undefined`: it is not in there. Raises for what has no keys. */
-export function lookUp(container: JsonValue, key: string): JsonValue | undefined {
-  if (container instanceof Map) return container.get(key);
-  if ((typeof container === "string" || Array.isArray(container)) && !container.includes(key)) return undefined;
-  throw new PythonError("TypeError", "the declared properties are no object");
 }

@@ -89,7 +89,8 @@ function writtenType(type: JsonValue | undefined): string | null {
 }
 
 function choicesType(choices: JsonValue | undefined): string | null {
-  const types = Array.isArray(choices) ? typesOf(choices) : [];
+  const types = [...new Set(Array.isArray(choices) ? typesOf(choices) : [])];
+  if (types.length === 2 && types.includes("null")) return types.find((type) => type !== "null")!;
   return types.includes("string") ? "string" : (types[0] ?? null);
 }
 

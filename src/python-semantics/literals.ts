@@ -43,6 +43,8 @@ function evaluate(node: PythonNode): PythonValue {
       return isSum ? calculate(node.operator, left, right) : malformed();
     }
     case "name":
+    case "attribute":
+    case "joined":
     case "other":
       return malformed();
     default:
@@ -76,24 +78,17 @@ function makeSet(items: readonly PythonValue[]): PythonOpaque {
   );
 }
 
-/** Constants, lists and dicts of constants; with `isLenient` also tuples and negative numbers. Throws a "ValueError". */
-export function argumentValue(node: PythonNode, isLenient: boolean): PythonValue {
-  const read = (inner: PythonNode): PythonValue => argumentValue(inner, isLenient);
+/** Constants, lists and dicts of constants. Throws a "ValueError", for keys that are no constants an "AttributeError". */
+export function argumentValue(node: PythonNode): PythonValue {
   if (node.type === "constant") return node.value;
-  if (node.type === "list") return node.items.map(read);
+  if (node.type === "list") return node.items.map(argumentValue);
   if (node.type === "dict") {
-    const entries = node.entries.filter(([key]) => key !== null || !isLenient);
-    return makeDict(entries.map(([key, value]) => [dictKey(key, isLenient), read(value)]));
-  }
-  if (isLenient && node.type === "tuple") return new PythonTuple(node.items.map(read));
-  if (isLenient && node.type === "unary" && node.operator === "-") {
-    const operand = read(node.operand);
-    if (numberOf(operand) !== null) return applySign("-", operand);
+    return makeDict(node.entries.map(([key, value]) => [constantKey(key), argumentValue(value)]));
   }
   throw new PythonError("ValueError", "an argument that is no literal");
 }
 
-function dictKey(node: PythonNode | null, isLenient: boolean): PythonValue {
-  if (node !== null && (isLenient || node.type === "constant")) return argumentValue(node, isLenient);
+function constantKey(node: PythonNode | null): PythonValue {
+  if (node?.type === "constant") return node.value;
   throw new PythonError("AttributeError", "a key that is no constant");
 }

@@ -10,6 +10,9 @@ import { PythonOpaque, type PythonValue } from "./values.ts";
 export type PythonNode =
   | { readonly type: "constant"; readonly value: PythonValue }
   | { readonly type: "name"; readonly name: string }
+  | { readonly type: "attribute"; readonly object: PythonNode; readonly name: string }
+  /** A formatted string without anything to fill in. */
+  | { readonly type: "joined"; readonly text: string }
   | { readonly type: "list" | "tuple" | "set"; readonly items: readonly PythonNode[] }
   /** A `null` key unpacks another mapping. */
   | { readonly type: "dict"; readonly entries: readonly (readonly [PythonNode | null, PythonNode])[] }
@@ -216,8 +219,7 @@ class Parser {
       } else if (this.#takes("[")) {
         node = this.#subscript();
       } else if (this.#takes(".")) {
-        this.#expectName();
-        node = other;
+        node = { type: "attribute", object: node, name: this.#expectName() };
       } else {
         return isAwaited ? other : node;
       }
@@ -288,12 +290,15 @@ class Parser {
 
   #strings(type: "string" | "bytes"): PythonNode {
     let joined: string | null = "";
+    let isFormatted = false;
     for (let token = this.#peek(); token.type === "string" || token.type === "bytes"; token = this.#peek()) {
       if (token.type !== type) throw syntaxError("bytes beside text");
       joined = joined === null || token.value === null ? null : joined + token.value;
+      isFormatted ||= token.type === "string" && token.isFormatted;
       this.#at++;
     }
     if (joined === null) return other;
+    if (isFormatted) return { type: "joined", text: joined };
     return { type: "constant", value: type === "bytes" ? new PythonOpaque("bytes", bytesRepr(joined)) : joined };
   }
 

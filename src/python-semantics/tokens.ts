@@ -12,8 +12,8 @@ export type PythonToken =
   /** An operator, a bracket or a keyword. */
   | { readonly type: "symbol"; readonly text: string }
   | { readonly type: "constant"; readonly value: PythonValue }
-  /** Neighbouring strings join; `null` value: an f-string. */
-  | { readonly type: "string"; readonly value: string | null }
+  /** Neighbouring strings join. `isFormatted`: an f-string; `null` value: one with something to fill in. */
+  | { readonly type: "string"; readonly value: string | null; readonly isFormatted: boolean }
   | { readonly type: "bytes"; readonly value: string }
   /** Ends a logical line. `isIndented`: the next line begins with white space. */
   | { readonly type: "newline"; readonly isIndented: boolean }
@@ -127,9 +127,12 @@ export function tokenize(text: string): readonly PythonToken[] {
 function stringToken(prefix: string, body: string): PythonToken {
   const isBytes = prefix.includes("b");
   if (isBytes && /[^\0-\x7f]/.test(body)) throw syntaxError("bytes beyond ASCII");
-  if (prefix.includes("f")) return { type: "string", value: null };
-  const value = prefix.includes("r") ? body : unescapeString(body, isBytes ? "bytes" : "text");
-  return { type: isBytes ? "bytes" : "string", value };
+  const isFormatted = prefix.includes("f");
+  if (isFormatted && /[{}]/.test(body.replaceAll(/\{\{|\}\}/g, "")))
+    return { type: "string", value: null, isFormatted };
+  const written = isFormatted ? body.replaceAll("{{", "{").replaceAll("}}", "}") : body;
+  const value = prefix.includes("r") ? written : unescapeString(written, isBytes ? "bytes" : "text");
+  return isBytes ? { type: "bytes", value } : { type: "string", value, isFormatted };
 }
 
 function findQuote(source: string, start: number, quote: string): number {

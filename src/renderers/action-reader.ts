@@ -3,7 +3,8 @@
 // see that, so spelled-out markers are disguised before parsing and come back in the result.
 
 import type { ParsedAction, ParseProblem, Renderer, Tokenizer } from "../core/index.ts";
-import { parseAnyCalls, type ReasoningParser, type ToolCallParser } from "../parsers/index.ts";
+import { pythonLstrip, pythonStrip } from "../python-semantics/index.ts";
+import { parseAnyCalls, type ReasoningParser, type ReasoningSplit, type ToolCallParser } from "../parsers/index.ts";
 
 export type ActionReaderOptions = {
   readonly tokenizer: Tokenizer;
@@ -39,14 +40,15 @@ export function createActionReader(options: ActionReaderOptions): ActionReader {
     { tools, turn, unknownTools = "loop", stop, repair }: ActionContext & Ending,
   ): Reading => {
     const text = frame === null ? action : frame + action + stop;
-    const { reasoning, normalText } = reasoningParser?.split(text) ?? { reasoning: "", normalText: text };
+    const { reasoning, normalText } =
+      reasoningParser === null ? { reasoning: "", normalText: text } : splitAction(reasoningParser, text);
     const parse =
       unknownTools === "environment"
         ? parseAnyCalls(toolCallParser, normalText, { tools, repair })
         : toolCallParser.parse(normalText, { tools, repair });
     return {
       reasoning: reasoning === "" ? null : reasoning,
-      content: parse.normalText,
+      content: parse.content,
       toolCalls: parse.calls.map(({ name, parameters }, index) => ({
         id: `call_${turn}_${index}`,
         name: name ?? "",
@@ -81,6 +83,18 @@ export function createActionReader(options: ActionReaderOptions): ActionReader {
     }));
     return { text, ...asTokens, problems: [...spoofed, ...asTokens.problems], isTerminated };
   };
+}
+
+/**
+ * Reasoning of an action. White space beside tags is layout that templates write and servers pass on: it belongs neither to the
+ * reasoning nor to what is said, and an opening tag behind it still opens the reasoning.
+ */
+function splitAction(parser: ReasoningParser, text: string): ReasoningSplit {
+  if (!parser.hasTags) return parser.split(text);
+  const bare = pythonLstrip(text);
+  const split = parser.split(bare.startsWith(parser.markers[0]!) ? bare : text);
+  if (split.normalText.length === text.length) return split;
+  return { reasoning: pythonLstrip(split.reasoning), normalText: pythonStrip(split.normalText) };
 }
 
 /** The same record with every string in it changed. */

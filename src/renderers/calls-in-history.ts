@@ -16,9 +16,9 @@ function readCalls(
   text: string,
   { parser, idOf }: { readonly parser: ToolCallParser; readonly idOf: (place: number) => string },
 ): ReadBack {
-  const { calls, normalText } = parser.parse(text, { tools: anyTool, forwardUnknownTools: true });
+  const { calls, content } = parser.parse(text, { tools: anyTool, forwardUnknownTools: true });
   return {
-    rest: normalText,
+    rest: content,
     calls: calls.map(({ name, parameters }, place) => ({
       id: idOf(place),
       name: name ?? "",

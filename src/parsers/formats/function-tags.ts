@@ -13,16 +13,16 @@ import {
   pythonFloat,
   pythonInt,
   pythonLower,
-  pythonStr,
   pythonStrip,
   type PythonValue,
   unlessRaised,
 } from "../../python-semantics/index.ts";
 import { dumpJson, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
+import { inferSchemaType } from "../typed-text.ts";
 import { blocksBetween, dollar, openBlocks } from "../text-pieces.ts";
 import { createToolCallParser } from "../tool-call-format.ts";
 import type { ToolCallParser } from "../tool-call-parser.ts";
-import { declaredParameters, declaredSchema, lookUp, type ToolCallScan } from "../tool-call-scan.ts";
+import { declaredParameters, declaredSchema, schemaProperties, type ToolCallScan } from "../tool-call-scan.ts";
 
 const functionOpening = "<function=";
 const functionClosing = "</function>";
@@ -61,7 +61,7 @@ function createFunctionTagParser(name: string, opening: string, closing: string)
   });
 }
 
-function readParameters(text: string, declared: JsonValue): ReadonlyMap<string, PythonValue> {
+function readParameters(text: string, declared: ReadonlyMap<string, JsonValue>): ReadonlyMap<string, PythonValue> {
   const result = new Map<string, PythonValue>();
   const stop = new RegExp(`${parameterClosing}|(?=${parameterOpening})|(?=${functionClosing})`, "g");
   for (let start = text.indexOf(parameterOpening); start !== -1;) {
@@ -84,12 +84,11 @@ function readParameters(text: string, declared: JsonValue): ReadonlyMap<string, 
   return result;
 }
 
-function readValue(text: string, name: string, declared: JsonValue): PythonValue {
+function readValue(text: string, name: string, declared: ReadonlyMap<string, JsonValue>): PythonValue {
   if (pythonLower(text) === "null") return null;
-  const schema = lookUp(declared, name);
-  if (!(declared instanceof Map)) return text;
-  const type = schema instanceof Map && schema.has("type") ? schema.get("type")! : "string";
-  return readTyped(text, pythonLower(pythonStrip(pythonStr(type))), floatUnlessWhole, null);
+  if (!declared.has(name)) return text;
+  const type = inferSchemaType(declared.get(name)) ?? "string";
+  return readTyped(text, pythonLower(pythonStrip(type)), floatUnlessWhole, null);
 }
 
 function floatUnlessWhole(text: string): PythonValue {
@@ -99,12 +98,12 @@ function floatUnlessWhole(text: string): PythonValue {
 }
 
 /** The properties of the first tool of that name; the parameters themselves when they declare none. */
-function propertiesOf(name: string, scan: ToolCallScan): JsonValue {
+function propertiesOf(name: string, scan: ToolCallScan): ReadonlyMap<string, JsonValue> {
   const isFunction = (type: JsonValue | undefined): boolean => type === undefined || type === "function";
   const tool = scan.tools.find((candidate) => candidate.name === name && isFunction(candidate.definition.get("type")));
   const parameters = declaredParameters(tool);
-  if (!(parameters instanceof Map)) return new Map();
-  return parameters.has("properties") ? parameters.get("properties")! : parameters;
+  const properties = schemaProperties(parameters);
+  return properties.size > 0 || !(parameters instanceof Map) || parameters.has("properties") ? properties : parameters;
 }
 
 const opening = "<tool_call>";

@@ -16,6 +16,7 @@ const good = '<tool_call>\n{"name": "get_order", "arguments": {"id": 1.0}}\n</to
 test("qwen25 reads a call, and the words before it", () => {
   expect(parse(`One moment.\n${good}`)).toEqual({
     normalText: "One moment.",
+    content: "One moment.",
     calls: [{ name: "get_order", parameters: '{"id": 1.0}', toolIndex: 0 }],
     raised: null,
     detectorNormalText: "One moment.",
@@ -76,8 +77,8 @@ test("qwen25 never throws, and its strict result does not depend on the problems
   fc.assert(
     fc.property(fc.array(fc.oneof(piece, fc.string()), { maxLength: 24 }), (pieces) => {
       const text = pieces.join("");
-      const { normalText, calls, raised } = parse(text);
-      if (calls.length === 0 || raised !== null) expect(normalText).toBe(text);
+      const { content, calls, raised } = parse(text);
+      if (calls.length === 0 || raised !== null) expect(content).toBe(text);
       expect(calls.length === 0 || qwen25.hasToolCall(text)).toBe(true);
     }),
     { seed: 7, numRuns: 2000 },

@@ -1,9 +1,10 @@
-// Tool calls of Kimi K2: an id that names the tool, then arguments in braces, unchecked. Names are not checked
-// against the tools either, and hold no hyphen.
+// Tool calls of Kimi K2: an id that names the tool, then arguments in braces, unchecked. Names are not checked against the tools
+// either. An id that is only a counter names no tool: the one whose parameters fit the arguments best is called.
 
-import { PythonError, pythonInt, spaced, verbatim, wordCharacters } from "../../python-semantics/index.ts";
+import { parseJson } from "../../python-semantics/json/index.ts";
+import { pythonInt, space, spaced, unlessRaised, verbatim, wordCharacters } from "../../python-semantics/index.ts";
 import { createToolCallParser } from "../tool-call-format.ts";
-import type { ToolCallScan } from "../tool-call-scan.ts";
+import { schemaProperties, declaredParameters, type ToolCallScan } from "../tool-call-scan.ts";
 
 const section = "<|tool_calls_section_begin|>";
 const opening = "<|tool_call_begin|>";
@@ -23,18 +24,24 @@ export const kimiK2 = createToolCallParser({
 });
 
 function readCalls(text: string, scan: ToolCallScan): void {
-  const id = `([${wordCharacters}.]+:\\p{Nd}+)`;
+  const id = `([^${space.slice(1, -1)}<|]+)`;
   const header = new RegExp(spaced(verbatim(opening), id, verbatim(argumentsMarker), "(?=\\{)"), "gu");
   const ends = argumentEnds(text);
   let reached = 0;
+  let count = 0;
   for (let match = header.exec(text); match !== null; match = header.exec(text)) {
     const brace = header.lastIndex;
     while (reached < ends.length && ends[reached]!.brace <= brace) reached++;
     const end = ends[reached];
     if (end === undefined) break;
-    const { name, index } = splitId(match[1]!);
-    scan.reportUnknown(name, match[0]);
-    scan.add([{ name, parameters: text.slice(brace, end.brace + 1), toolIndex: index }]);
+    const parameters = text.slice(brace, end.brace + 1);
+    const name = toolName(match[1]!, parameters, scan);
+    if (name === null) {
+      scan.report("no-name", text.slice(match.index, end.end), `The id of the call, "${match[1]!}", names no tool.`);
+    } else {
+      scan.reportUnknown(name, match[0]);
+      scan.add([{ name, parameters, toolIndex: count++ }]);
+    }
     header.lastIndex = end.end;
   }
   const lastOpening = text.lastIndexOf(opening);
@@ -52,11 +59,35 @@ function argumentEnds(text: string): { readonly brace: number; readonly end: num
   }));
 }
 
-function splitId(id: string): { readonly name: string; readonly index: number } {
-  const colon = id.indexOf(":");
-  const full = id.slice(0, colon);
-  const name = full.startsWith("functions.") && full !== "functions." ? full.slice("functions.".length) : full;
-  const index = Number(pythonInt(id.slice(colon + 1)));
-  if (!Number.isFinite(index)) throw new PythonError("ValueError", "an index beyond all numbers");
-  return { name, index };
+const namingId = new RegExp(`^(?:functions\\.)?([${wordCharacters}.-]+):(\\p{Nd}+)$`, "u");
+
+/** The tool that an id stands for; `null`: none. Counters beyond what Python reads as an integer raise. */
+function toolName(id: string, parameters: string, scan: ToolCallScan): string | null {
+  const named = namingId.exec(id);
+  if (named !== null) {
+    pythonInt(named[2]!);
+    return named[1]!;
+  }
+  if (!/^\p{Nd}+$/u.test(id)) return null;
+  pythonInt(id);
+  return inferTool(parameters, scan);
+}
+
+/** The only tool; of several the first of those with the most arguments declared and the fewest undeclared. */
+function inferTool(parameters: string, { tools }: ToolCallScan): string | null {
+  if (tools.length === 1) return tools[0]!.name;
+  const given = tools.length === 0 ? undefined : unlessRaised(["JSONDecodeError"], () => parseJson(parameters));
+  if (!(given instanceof Map)) return null;
+  let best: string | null = null;
+  let bestScore = -1;
+  for (const tool of tools) {
+    const declared = schemaProperties(declaredParameters(tool));
+    if (declared.size === 0) continue;
+    const overlap = Array.from(given.keys()).filter((key) => declared.has(key)).length;
+    const score = overlap - (given.size - overlap);
+    if (score <= bestScore) continue;
+    bestScore = score;
+    best = tool.name;
+  }
+  return best;
 }

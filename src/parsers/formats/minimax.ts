@@ -2,7 +2,7 @@
 // becomes what the first fitting one of its declared types makes of it. M3: every tag carries a prefix, parameters are tags named
 // after themselves, and tags nest for objects and lists; one tag out of place spoils all.
 
-import type { JsonObject, JsonValue } from "../../python-semantics/json/index.ts";
+import { dumpJson, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
 import {
   isList,
   PythonError,
@@ -15,7 +15,7 @@ import {
 } from "../../python-semantics/index.ts";
 import { createToolCallParser } from "../tool-call-format.ts";
 import { blocksBetween, dollar, openBlocks } from "../text-pieces.ts";
-import { declaredParameters, lookUp, type ToolCallScan } from "../tool-call-scan.ts";
+import { declaredParameters, schemaProperties, type ToolCallScan } from "../tool-call-scan.ts";
 import { kindNames, readJson, scalarReadings, valueType } from "../typed-text.ts";
 
 const opening = "<minimax:tool_call>";
@@ -61,8 +61,7 @@ function readInvokes(block: string, scan: ToolCallScan): void {
 function declaredTypes(tool: string, parameter: string, scan: ToolCallScan): readonly string[] {
   for (const candidate of scan.tools) {
     const parameters = candidate.name === tool ? declaredParameters(candidate) : undefined;
-    if (!(parameters instanceof Map) || !parameters.has("properties")) continue;
-    return schemaTypes(lookUp(parameters.get("properties")!, parameter) ?? null);
+    if (parameters instanceof Map) return schemaTypes(schemaProperties(parameters).get(parameter) ?? null);
   }
   return ["string"];
 }
@@ -114,6 +113,7 @@ export const minimaxM3 = createToolCallParser({
   },
   opening: null,
   hasToolCall: (text) => withoutTagSpace(text).includes(prefixedOpening),
+  readsWithoutTools: true,
   isAllOrNothing: true,
   detect: (text, scan) =>
     scan.outside(withoutTagSpace(text), [prefixedOpening, prefixedClosing], (body) => readNested(body, scan)),
@@ -135,7 +135,9 @@ function readNested(block: string, scan: ToolCallScan): void {
     const calls = unlessRaised(null, () => {
       if (!isList(toolArguments) && !(toolArguments instanceof Map))
         throw new PythonError("TypeError", "arguments are no container");
-      return scan.named(name, toolArguments, invoke);
+      return scan.tools.length === 0
+        ? [scan.call(name, dumpJson(toolArguments))]
+        : scan.named(name, toolArguments, invoke);
     });
     for (const call of calls ?? []) scan.add([{ ...call, toolIndex: count++ }]);
   }
@@ -151,7 +153,9 @@ type Growing =
 type OpenTag = {
   readonly name: string;
   readonly shape: Shape;
-  readonly value: Growing;
+  value: Growing;
+  /** A list only because its first tag is `<item>`; another tag makes it an object after all. */
+  isGuessedList: boolean;
   readonly around: OpenTag | null;
 };
 
@@ -161,10 +165,10 @@ const piecePattern = /^<(?<slash>\/?)(?<name>[^>]*)(?<end>>?)(?<text>[^]*)$/;
 /** The nested tags as a value: objects, lists of `<item>`, leaves by their declared type. Throws for tags that do not nest. */
 function readTree(body: string, parameters: JsonValue | undefined): PythonValue {
   const pieces = body.split(tagPrefix).map((piece) => pythonStrip(piece)).filter((piece) => piece !== ""); // prettier-ignore
-  const shape = new Shape(parameters);
+  const shape = new Shape(parameters instanceof Map ? parameters : undefined);
   const isRootList = shape.isList && pieces[0]?.startsWith("<item>") === true;
-  const root: Growing = isRootList ? [] : new Map();
-  let inner: OpenTag = { name: "", shape, value: root, around: null };
+  const root: OpenTag = { name: "", shape, value: isRootList ? [] : new Map(), isGuessedList: false, around: null };
+  let inner = root;
   for (const piece of pieces) {
     const parts = piecePattern.exec(piece)?.groups;
     if (parts === undefined) continue;
@@ -176,14 +180,28 @@ function readTree(body: string, parameters: JsonValue | undefined): PythonValue 
       inner = opened(inner, name, parts["text"]!);
     }
   }
-  return root;
+  return root.value;
 }
 
 function opened(around: OpenTag, name: string, text: string): OpenTag {
+  if (around.shape.isUntyped) guessContainer(around, name);
   const place = Array.isArray(around.value) ? around.value.length : 0;
   const shape = around.shape.inside(name, place);
   const isLeaf = text !== "" || shape.isScalar;
-  return { name, shape, around, value: isLeaf ? readLeaf(text, shape) : shape.isList ? [] : new Map() };
+  const value = isLeaf ? readLeaf(text, shape) : shape.isList ? [] : new Map<string, Growing>();
+  return { name, shape, around, value, isGuessedList: false };
+}
+
+/** Without a schema a leading `<item>` makes a list; another tag behind it makes `item` one of an object's members. */
+function guessContainer(tag: OpenTag, inside: string): void {
+  if (inside === "item") {
+    if (!(tag.value instanceof Map) || tag.value.size > 0) return;
+    tag.value = [];
+    tag.isGuessedList = true;
+  } else if (tag.isGuessedList && Array.isArray(tag.value)) {
+    tag.value = new Map([["item", tag.value.length === 1 ? tag.value[0]! : tag.value]]);
+    tag.isGuessedList = false;
+  }
 }
 
 /** Puts what the tag holds into the one around it, which is the inner one again. */
@@ -203,7 +221,17 @@ function closed({ name, value, around }: OpenTag, closingName: string): OpenTag 
   return around;
 }
 
+const words: ReadonlyMap<string, boolean | null> = new Map<string, boolean | null>([
+  ["true", true],
+  ["false", false],
+  ["null", null],
+]);
+
 function readLeaf(text: string, shape: Shape): Growing {
+  if (shape.isUntyped) {
+    const word = words.get(pythonStrip(text));
+    return word === undefined ? text : word;
+  }
   const isNullable = shape.allows(["null"]);
   if (shape.allows(kindNames.text) && !isNullable) return text;
   if (isNullable && ["null", "Null", "NULL", ""].includes(text)) return null;
@@ -215,16 +243,15 @@ function readLeaf(text: string, shape: Shape): Growing {
 }
 
 const scalarNames: readonly string[] = ["null", ...Object.values(kindNames).flat()];
-const silent: JsonObject = new Map();
 
 /** What a JSON Schema says of nested tags: the types of a value, and what stands inside it. One that is no object says nothing. */
 class Shape {
-  readonly #schema: JsonObject;
+  readonly #schema: JsonObject | null;
   readonly #types: readonly string[];
 
   constructor(schema: JsonValue | undefined) {
-    this.#schema = schema instanceof Map ? schema : silent;
-    this.#types = [this.#schema.get("type")].flat().filter((type) => typeof type === "string").map(pythonLower); // prettier-ignore
+    this.#schema = schema instanceof Map ? schema : null;
+    this.#types = [this.#schema?.get("type")].flat().filter((type) => typeof type === "string").map(pythonLower); // prettier-ignore
   }
 
   allows(types: readonly string[]): boolean {
@@ -239,20 +266,26 @@ class Shape {
     return this.allows(scalarNames) && !this.allows(["object", "array"]);
   }
 
+  /** Nothing declares what is inside. */
+  get isUntyped(): boolean {
+    if (this.#schema === null) return true;
+    return this.#types.length === 0 && !["properties", "items", "prefixItems"].some((key) => this.#schema!.has(key));
+  }
+
   /** The shape of a tag inside; `place` counts the items of a list that stand before it. */
   inside(tag: string, place: number): Shape {
+    if (this.#schema === null) return new Shape(undefined);
     if (this.isList && tag === "item") return new Shape(this.#itemSchema(place));
-    const properties = this.#schema.get("properties");
-    const isDeclared = properties instanceof Map && properties.has(tag);
-    return new Shape(isDeclared ? properties.get(tag) : this.#schema.get("additionalProperties"));
+    const properties = schemaProperties(this.#schema);
+    return new Shape(properties.has(tag) ? properties.get(tag) : this.#schema.get("additionalProperties"));
   }
 
   /** Items with a schema of their own, then what is said of all others, then the last one of their own again. */
   #itemSchema(place: number): JsonValue | undefined {
-    const prefix = this.#schema.get("prefixItems");
+    const prefix = this.#schema?.get("prefixItems");
     const own = Array.isArray(prefix) ? prefix : [];
     if (place < own.length) return own[place];
-    const others = ["additionalItems", "items"].map((key) => this.#schema.get(key));
+    const others = ["additionalItems", "items"].map((key) => this.#schema?.get(key));
     return others.find((schema) => schema instanceof Map) ?? own.at(-1);
   }
 }

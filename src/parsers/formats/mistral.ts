@@ -1,4 +1,4 @@
-// Tool calls of Mistral: a JSON array after `[TOOL_CALLS] `, or one call in the compact form `[TOOL_CALLS]name[ARGS]{...}`.
+// Tool calls of Mistral: a JSON array after `[TOOL_CALLS] `, or calls in the compact form `[TOOL_CALLS]name[ARGS]{...}`.
 // Brackets are counted outside of strings; only the first array counts. Text after the calls joins the text before them.
 
 import { JsonFloat, type JsonValue, parseJson, parseJsonPrefix } from "../../python-semantics/json/index.ts";
@@ -18,22 +18,36 @@ export const mistral = createToolCallParser({
   },
   opening: marker,
   detect: (text, scan, start) => {
-    const content = [pythonStrip(text.slice(0, start))];
+    const before = pythonStrip(text.slice(0, start));
     const behind = text.slice(start);
-    const found = behind.includes(arrayMarker) ? findArray(behind, scan) : findCompact(behind);
-    if (found === null) {
-      scan.report(
-        "unterminated-call",
-        behind,
-        "The list of calls must end; a single call needs a name, [ARGS] and JSON.",
-      );
-    } else {
-      if (found.value !== undefined) scan.add(scan.callsIn(found.value, found.source));
-      content.push(pythonStrip(behind.slice(found.end)));
-    }
-    return content.filter((part) => part !== "").join(" ");
+    const rest = behind.includes(arrayMarker) ? readArrayCalls(behind, scan) : readCompactCalls(behind, scan);
+    return [before, rest].filter((part) => part !== "").join(" ");
   },
 });
+
+const incomplete = "The list of calls must end; a single call needs a name, [ARGS] and JSON.";
+
+/** Takes the calls of the first array; the text behind it. */
+function readArrayCalls(text: string, scan: ToolCallScan): string {
+  const found = findArray(text, scan);
+  if (found === null) {
+    scan.report("unterminated-call", text, incomplete);
+    return "";
+  }
+  if (found.value !== undefined) scan.add(scan.callsIn(found.value, found.source));
+  return pythonStrip(text.slice(found.end));
+}
+
+/** Takes calls one after the other, each with a marker; the text behind the last one, or nothing where none came out. */
+function readCompactCalls(text: string, scan: ToolCallScan): string {
+  let rest = text;
+  for (let found = findCompact(rest); found !== null; found = findCompact(rest)) {
+    scan.add(scan.callsIn(found.value!, found.source));
+    rest = pythonStrip(rest.slice(found.end));
+  }
+  if (rest.includes(marker)) scan.report("unterminated-call", rest, incomplete);
+  return scan.calls.length === 0 ? "" : rest;
+}
 
 /** `value` is `undefined` where the JSON cannot be read. */
 type Found = { readonly value: JsonValue | undefined; readonly source: string; readonly end: number };
@@ -46,9 +60,10 @@ function findArray(text: string, scan: ToolCallScan): Found | null {
 }
 
 function findCompact(text: string): Found | null {
-  const markerStart = text.indexOf(argumentsMarker);
+  const start = text.indexOf(marker);
+  const markerStart = start === -1 ? -1 : text.indexOf(argumentsMarker, start + marker.length);
   if (markerStart === -1) return null;
-  const name = pythonStrip(text.slice(marker.length, markerStart).replace(/^\]/, ""));
+  const name = pythonStrip(text.slice(start + marker.length, markerStart).replace(/^\]/, ""));
   beforeJson.lastIndex = markerStart + argumentsMarker.length;
   const json = name !== "" && beforeJson.test(text) ? bracketed(text, beforeJson.lastIndex) : null;
   const value = json === null ? undefined : readStrictJson(json);

@@ -1,7 +1,7 @@
-// Tool calls written as Python calls with keyword arguments: Llama 4 (`pythonic`) and LFM2. Calls are numbered by their place in
-// the list.
+// Tool calls written as a list of Python calls with keyword arguments, as Llama 4 writes them (`pythonic`). Calls are numbered by
+// their place in the list.
 
-import { dumpJson, JsonSyntaxError } from "../../python-semantics/json/index.ts";
+import { dumpJson } from "../../python-semantics/json/index.ts";
 import {
   argumentValue,
   isSpace,
@@ -10,7 +10,6 @@ import {
   PythonError,
   pythonExceptionType,
   pythonStrip,
-  type PythonValue,
 } from "../../python-semantics/index.ts";
 import { compile, findPattern, literal, many, maybe, one, type Piece, sequence } from "../pattern-matcher.ts";
 import { createToolCallParser } from "../tool-call-format.ts";
@@ -33,7 +32,7 @@ export const pythonic = createToolCallParser({
     const [start, end] = place;
     const source = text.slice(start, end);
     try {
-      scan.add(readCalls(source, scan, false));
+      scan.add(readCalls(source, scan));
     } catch (error) {
       if (pythonExceptionType(error) === null) throw error;
       scan.report("not-json", source, "The calls are not a Python list of calls with literal arguments.");
@@ -44,59 +43,15 @@ export const pythonic = createToolCallParser({
 
 const withoutMarkers = (text: string): string => text.replaceAll(startMarker, "").replaceAll(endMarker, "");
 
-const opening = "<|tool_call_start|>";
-const closing = "<|tool_call_end|>";
-
-/** JSON or Python calls between markers. A block that is neither is skipped. */
-export const lfm2 = createToolCallParser({
-  name: "lfm2",
-  markers: [opening, closing],
-  hints: { nesting: { [opening]: closing } },
-  opening,
-  detect: (text, scan, start) => {
-    for (const { body } of scan.blocks(text, opening, closing)) scan.add(readBlock(pythonStrip(body), scan));
-    return pythonStrip(text.slice(0, start));
-  },
-});
-
-function readBlock(content: string, scan: ToolCallScan): readonly DetectedCall[] {
-  const isJson = content.startsWith("[{") || content.startsWith("{");
-  if (isJson) {
-    const value = scan.tryJson(content);
-    const calls = value === undefined ? [] : scan.callsIn(value, content);
-    if (calls.length > 0) return calls;
-  }
-  try {
-    return readCalls(content, scan, true);
-  } catch (error) {
-    if (pythonExceptionType(error) === null || error instanceof JsonSyntaxError) throw error;
-    if (!isJson) {
-      scan.report("not-json", content, "The call is neither JSON nor a Python call with literal arguments.");
-    }
-    return [];
-  }
-}
-
-/** Lenient: a single call outside of a list, negative numbers, tuples; an argument that is no literal costs its call only. */
-function readCalls(source: string, scan: ToolCallScan, isLenient: boolean): readonly DetectedCall[] {
+function readCalls(source: string, scan: ToolCallScan): readonly DetectedCall[] {
   const node = parseFirstStatementValue(source);
-  const nodes = node?.type === "list" ? node.items : isLenient && node !== null ? [node] : null;
+  const nodes = node?.type === "list" ? node.items : null;
   const calls = nodes?.flatMap((call) => (call.type === "call" ? [call] : []));
   if (calls === undefined || calls.length !== nodes?.length) throw new PythonError("ValueError", "not a list of calls");
   return calls.flatMap(({ callee, keywords }, index) => {
     const name = callee.type === "name" ? callee.name : null;
     if (name === null || !scan.isCallable(name, source)) return [];
-    const entries: [PythonValue, PythonValue][] = [];
-    for (const keyword of keywords) {
-      if (isLenient && keyword.name === null) continue;
-      try {
-        entries.push([keyword.name, argumentValue(keyword.value, isLenient)]);
-      } catch (error) {
-        if (!isLenient || !(error instanceof PythonError) || error.pythonType !== "ValueError") throw error;
-        scan.report("not-json", source, `The argument "${keyword.name}" is not a literal.`, name);
-        return [];
-      }
-    }
+    const entries = keywords.map(({ name: key, value }) => [key, argumentValue(value)] as const);
     return [scan.call(name, dumpJson(makeDict(entries)), index)];
   });
 }

@@ -87,7 +87,5 @@ function readValue(text: string, tool: string, parameter: string, scan: ToolCall
 
 /** What the last tool of that name declares; schemas of another shape raise. */
 function declaredType(tool: string, parameter: string, scan: ToolCallScan): JsonValue {
-  const parameters = declaredParameters(scan.tool(tool)) ?? null;
-  if (!isTruthy(parameters)) return null;
-  return declaredSchema(parameters, parameter)?.get("type") ?? null;
+  return declaredSchema(declaredParameters(scan.tool(tool)), parameter)?.get("type") ?? null;
 }

@@ -1,0 +1,255 @@
+// `npm run verify -- parsers`: SGLang's own detectors and reasoning parsers, out of its wheel, against ours: every golden vector,
+// and random texts for each name. Streamed in pieces, our readings must be those of the whole text.
+
+import { spawn } from "node:child_process";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+
+import { toolFromDefinition } from "../../dist/core/index.js";
+import {
+  reasoningParser,
+  reasoningParserNames,
+  startParsing,
+  toolCallParser,
+  toolCallParserNames,
+} from "../../dist/parsers/index.js";
+import { parseJson } from "../../dist/python-semantics/json/index.js";
+import { root } from "../run-command.mjs";
+import { randomOf, randomPieces, randomText } from "./parsers/random-texts.mjs";
+import { reasoningSeeds, seeds } from "./parsers/seeds.mjs";
+import { toolsets } from "./parsers/tools.mjs";
+import { installInto, makeEnvironment, versionOf } from "./python.mjs";
+
+const version = "0.5.23";
+/** What the detectors import; everything else of the server is replaced by stand-ins. */
+const needed = ["transformers==5.23.0", "pybase64", "msgspec", "regex", "requests", "partial-json-parser", "orjson", "openai", "pydantic", "numpy"]; // prettier-ignore
+const oracle = join(root, "scripts", "verify", "parsers", "oracle.py");
+
+/** @typedef {{ readonly newest: boolean, readonly quick: boolean }} Options */
+/** @typedef {Readonly<Record<string, unknown>> & { readonly text: string, readonly random?: import("./parsers/random-texts.mjs").Random }} Request */
+/** @typedef {Readonly<Record<string, unknown>>} Answer */
+/** @typedef {{ readonly tools: Readonly<Record<string, string>>, readonly reasoning: Readonly<Record<string, string>> }} Names The first name of each. */
+
+/** @param {Pick<Options, "newest">} options */
+export function installParsers({ newest }) {
+  const name = newest ? "parsers-newest" : "parsers";
+  const environment = makeEnvironment({ name, packages: needed });
+  const wheel = installInto(join(environment.folder, "wheel"), newest ? "sglang" : `sglang==${version}`, newest);
+  return { python: environment.bin("python"), wheel };
+}
+
+/**
+ * @param {Options} options
+ * @returns {Promise<number>} The exit code.
+ */
+export async function verifyParsers({ newest, quick }) {
+  const { python, wheel } = installParsers({ newest });
+  const started = performance.now();
+  process.stdout.write(`sglang ${wheelVersion(wheel)}, transformers ${versionOf(python, "transformers")}\n`);
+  const server = startOracle(python, wheel);
+  const there = /** @type {Names} */ (await server.ask({ names: true }));
+  const rows = [...playVectors(), ...playRandom(there, quick ? 100 : 2_000, quick ? 5 : 200)];
+  const results = await Promise.all(rows.map(async (row) => ({ ...row, answers: await askAll(server, row.requests) })));
+  server.end();
+  let different = 0;
+  let unread = 0;
+  for (const { name, requests, answers } of results) {
+    const failures = requests.flatMap((request, index) => compare(request, answers[index] ?? {}) ?? []);
+    unread += answers.filter((answer) => answer.out_of_time === true).length;
+    different += failures.length;
+    process.stdout.write(
+      `  ${name.padEnd(36)} ${String(requests.length - failures.length).padStart(6)} equal ${String(failures.length).padStart(6)} different\n`,
+    );
+    for (const failure of failures.slice(0, 3)) process.stdout.write(`${failure}\n`);
+  }
+  const missing = missingNames(there);
+  process.stdout.write(`  names without a parser here: ${missing.length === 0 ? "none" : missing.join(", ")}\n`);
+  const seconds = ((performance.now() - started) / 1000).toFixed(0);
+  process.stdout.write(
+    `${results.reduce((sum, { requests }) => sum + requests.length, 0)} texts, ${different} different, ${unread} that the server does not finish, in ${seconds} s\n`,
+  );
+  return different === 0 ? 0 : 1;
+}
+
+/** @param {string} wheel */
+function wheelVersion(wheel) {
+  return readdirSync(wheel)
+    .find((name) => /^sglang-.*\.dist-info$/.test(name))
+    ?.slice("sglang-".length, -".dist-info".length);
+}
+
+/** The vectors of every clone, and those of ../shared where there are any. */
+function playVectors() {
+  const folders = [join(root, "tests", "goldens", "parsers"), join(root, "..", "shared", `parsers-${version}`)];
+  return folders
+    .filter((folder) => existsSync(folder))
+    .map((folder) => ({
+      name: `vectors (${folder === folders[0] ? "tests/goldens" : "../shared"})`,
+      requests: readdirSync(folder)
+        .filter((file) => file.endsWith(".jsonl"))
+        .flatMap((file) => readVectors(join(folder, file))),
+    }));
+}
+
+/** @param {string} file @returns {readonly Request[]} */
+function readVectors(file) {
+  return readFileSync(file, "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => {
+      const { parser, reasoning_parser, options, tools, text } = /** @type {Request} */ (JSON.parse(line));
+      return parser === undefined ? { reasoning_parser, options, text } : { parser, tools, text };
+    });
+}
+
+/**
+ * @param {Names} there
+ * @param {number} count Texts a name.
+ * @param {number} streamed So many of them are read in pieces, too.
+ */
+function playRandom(there, count, streamed) {
+  const allTools = Object.values(toolsets);
+  const sets = [allTools.flat().slice(0, 7), ...allTools];
+  const foreign = Object.values(seeds).flat();
+  const names = toolCallParserNames.filter(
+    (name) => there.tools[name] !== undefined && toolCallParser(name).name === name,
+  );
+  const tools = names.map((name) => {
+    const random = randomOf(seedOf(name));
+    const good = seeds[name] ?? [];
+    const requests = Array.from({ length: good.length === 0 ? 0 : count }, (_, index) => ({
+      parser: name,
+      tools: random.pick(sets),
+      text: index % 4 === 0 ? random.pick(good) : randomText(good, foreign, random),
+      ...(index < streamed ? { random: randomOf(index) } : {}),
+    }));
+    return { name, requests };
+  });
+  const reasoning = reasoningParserNames
+    .filter((name) => there.reasoning[name] !== undefined)
+    .map((name) => {
+      const random = randomOf(seedOf(name));
+      const good = reasoningSeeds(reasoningParser(name).markers);
+      const requests = Array.from({ length: count }, (_, index) => ({
+        reasoning_parser: name,
+        options: random.integer(2) === 0 ? {} : { force_reasoning: true },
+        text: randomText(good, foreign, random),
+        ...(index < streamed ? { random: randomOf(index) } : {}),
+      }));
+      return { name: `reasoning ${name}`, requests };
+    });
+  return [...tools, ...reasoning];
+}
+
+/** @param {string} name */
+const seedOf = (name) =>
+  Array.from(name).reduce((sum, character) => (sum * 31 + (character.codePointAt(0) ?? 0)) >>> 0, 7);
+
+/** @param {Names} there */
+function missingNames(there) {
+  return [
+    ...Object.keys(there.tools).filter((name) => !toolCallParserNames.includes(name)),
+    ...Object.keys(there.reasoning)
+      .filter((name) => !reasoningParserNames.includes(name))
+      .map((name) => `reasoning ${name}`),
+  ];
+}
+
+/** What differs, as text; `null`: nothing, or the server did not finish. @param {Request} request @param {Answer} answer */
+function compare(request, answer) {
+  if (answer.out_of_time === true) return null;
+  const own = read(request);
+  const [ours, theirs] = [sorted(own.reading), sorted(answer)];
+  if (ours !== theirs) return `    ${JSON.stringify(request.text)}\n      server ${theirs}\n      ours   ${ours}`;
+  if (request.random === undefined || own.stream === null) return null;
+  const streamed = own.stream(randomPieces(request.text, request.random));
+  return streamed === null ? null : `    ${JSON.stringify(request.text)} in pieces: ${streamed}`;
+}
+
+/** @param {Request} request */
+function read(request) {
+  if (typeof request.reasoning_parser === "string") {
+    const parser = reasoningParser(request.reasoning_parser);
+    const options = {
+      forceReasoning: /** @type {{ force_reasoning?: boolean }} */ (request.options)?.force_reasoning === true,
+    };
+    const split = parser.split(request.text, options);
+    return {
+      reading: { expected: { reasoning_text: split.reasoning, normal_text: split.normalText } },
+      /** @param {readonly string[]} pieces */
+      stream: (pieces) => {
+        const stage = parser.startSplitting(options);
+        const shown = { reasoning: "", rest: "" };
+        for (const piece of pieces) {
+          const { reasoning, rest } = stage.push(piece);
+          shown.reasoning += reasoning;
+          shown.rest += rest;
+        }
+        const isSure = split.reasoning.startsWith(shown.reasoning);
+        return isSure ? null : `${JSON.stringify(shown)} is not the beginning of ${JSON.stringify(split)}`;
+      },
+    };
+  }
+  const parser = toolCallParser(String(request.parser));
+  const tools = /** @type {import("../../dist/python-semantics/json/index.js").JsonObject[]} */ (
+    parseJson(JSON.stringify(request.tools))
+  ).map(toolFromDefinition);
+  const parse = parser.parse(request.text, { tools });
+  return {
+    reading: {
+      expected:
+        parse.raised === null
+          ? { normal_text: parse.normalText, calls: parse.calls.map((call) => ({ name: call.name, parameters: call.parameters, tool_index: call.toolIndex })) }
+          : { error: parse.raised },
+      has_tool_call: parser.hasToolCall(request.text),
+      detector_normal_text: parse.detectorNormalText,
+    },
+    /** @param {readonly string[]} pieces */
+    stream: (pieces) => {
+      const streaming = startParsing({ toolCallParser: parser, reasoningParser: null, tools });
+      for (const piece of pieces) streaming.push(piece);
+      const finished = sorted(streaming.finish().parse);
+      return finished === sorted(parse) ? null : `${finished} is not ${sorted(parse)}`;
+    },
+  }; // prettier-ignore
+}
+
+/** JSON with the keys of objects in order. @param {unknown} value */
+const sorted = (value) => JSON.stringify(value, inOrder);
+
+/** @param {string} _ @param {unknown} value @returns {unknown} */
+function inOrder(_, value) {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+  /** @type {[string, unknown][]} */
+  const entries = Object.entries(value);
+  return Object.fromEntries(entries.toSorted(([left], [right]) => (left < right ? -1 : 1)));
+}
+
+/** @param {ReturnType<typeof startOracle>} server @param {readonly Request[]} requests */
+const askAll = (server, requests) =>
+  Promise.all(requests.map((request) => server.ask({ ...request, random: undefined })));
+
+/** @param {string} python @param {string} wheel */
+function startOracle(python, wheel) {
+  const child = spawn(python, [oracle, wheel], { stdio: ["pipe", "pipe", "inherit"] });
+  /** @type {((answer: Answer) => void)[]} */
+  const waiting = [];
+  /** @type {(error: Error) => void} */
+  let fail = () => {};
+  /** @type {Promise<never>} */
+  const ended = new Promise((_, reject) => (fail = reject));
+  ended.catch(() => {});
+  createInterface({ input: child.stdout }).on("line", (line) =>
+    waiting.shift()?.(/** @type {Answer} */ (JSON.parse(line))),
+  );
+  child.on("exit", (code) => fail(new Error(`The detectors ended with ${code} before their last answer.`)));
+  return {
+    /** @param {object} request @returns {Promise<Answer>} */
+    ask: (request) => {
+      child.stdin.write(`${JSON.stringify(request)}\n`);
+      return Promise.race([ended, new Promise((resolve) => waiting.push(resolve))]);
+    },
+    end: () => child.stdin.end(),
+  };
+}

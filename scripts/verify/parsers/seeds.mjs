@@ -1,0 +1,153 @@
+// Good texts of each format, from which random texts are made: calls of the tools of tools.mjs with many kinds of values, and inputs
+// that field reports name.
+
+/** Arguments as a model writes them: texts, or JSON where a format wants JSON. @type {readonly (readonly [tool: string, values: Readonly<Record<string, unknown>>])[]} */
+const calls = [
+  ["get_weather", { city: "Rome" }],
+  ["get_weather", { city: " Rome\n", days: 3, units: "metric" }],
+  ["search", { query: 'a "b" <c>', top_k: 2.5, filters: { a: null, b: [true] }, tags: ["x", "y"] }],
+  ["my-tool", { text: null, count: 42, ratio: 1.5, flag: true }],
+  ["my-tool", { text: "null", count: null, either: [1, 2], mixed: "7" }],
+  ["my-tool", { text: "5", mixed: 8, all: "1", none: null, open: { a: 1 }, from: 1 }],
+  ["my-tool", { text: "true", either: "x", open: "1.50", ratio: "2", flag: "False" }],
+  ["ns.lookup", { items: [{ id: 1, label: "a" }, { id: 2, label: "b" }], nested: { deep: { x: 1.5 } }, kind: "exact", pair: [1, "a"] }],
+  ["union", { kind: "b", value: "12" }],
+  ["union", { kind: "a", value: 12 }],
+  ["no_parameters", { a: 1 }],
+  ["noop", {}],
+  ["missing_tool", { a: "b" }],
+]; // prettier-ignore
+
+const json = JSON.stringify;
+const raw = (/** @type {unknown} */ value) => (typeof value === "string" ? value : json(value));
+const entries = Object.entries;
+
+/** Python's way to write a value. @param {unknown} value @returns {string} */
+const python = (value) => {
+  if (value === null) return "None";
+  if (typeof value === "boolean") return value ? "True" : "False";
+  if (Array.isArray(value)) return `[${value.map(python).join(", ")}]`;
+  if (typeof value === "object") return `{${entries(value).map(([key, item]) => `${json(key)}: ${python(item)}`).join(", ")}}`; // prettier-ignore
+  return json(value);
+};
+
+/** @typedef {(tool: string, values: Readonly<Record<string, unknown>>) => string} Spelling */
+
+/** @param {string} opening @param {string} closing @returns {Spelling} */
+const jsonBetween = (opening, closing, key = "arguments") => (tool, values) =>
+  `${opening}{"name": ${json(tool)}, "${key}": ${json(values)}}${closing}`; // prettier-ignore
+
+/** @type {Spelling} */
+const tags = (tool, values) =>
+  `<tool_call>\n<function=${tool}>\n${entries(values)
+    .map(([key, value]) => `<parameter=${key}>\n${raw(value)}\n</parameter>\n`)
+    .join("")}</function>\n</tool_call>`;
+
+/** @param {string} section @param {string} [blank] @returns {Spelling} */
+const dsml =
+  (section, blank = "") =>
+  (tool, values) =>
+    `<｜DSML｜${blank}${section}>\n<｜DSML｜${blank}invoke name="${tool}">\n${entries(values)
+      .map(([key, value]) => `<｜DSML｜${blank}parameter name="${key}" string="${typeof value === "string"}">${raw(value)}</｜DSML｜${blank}parameter>\n`)
+      .join("")}</｜DSML｜${blank}invoke>\n</｜DSML｜${blank}${section}>`; // prettier-ignore
+
+/** @param {string} line @returns {Spelling} */
+const keyTags = (line) => (tool, values) =>
+  `<tool_call>${tool}${line}${entries(values)
+    .map(([key, value]) => `<arg_key>${key}</arg_key>${line}<arg_value>${raw(value)}</arg_value>${line}`)
+    .join("")}</tool_call>`; // prettier-ignore
+
+/** @type {(value: unknown) => string} */
+const m3 = (value) => {
+  const tag = "]<]minimax[>[";
+  if (Array.isArray(value)) return value.map((item) => `${tag}<item>${m3(item)}${tag}</item>`).join("");
+  if (typeof value !== "object" || value === null) return raw(value);
+  return entries(value)
+    .map(([key, item]) => `${tag}<${key}>${m3(item)}${tag}</${key}>`)
+    .join("");
+};
+
+/** @type {(value: unknown) => string} */
+const gemma = (value) => {
+  if (typeof value === "string") return `<|"|>${value}<|"|>`;
+  if (Array.isArray(value)) return `[${value.map(gemma).join(",")}]`;
+  if (typeof value !== "object" || value === null) return json(value);
+  return `{${entries(value).map(([key, item]) => `${key}:${gemma(item)}`).join(",")}}`; // prettier-ignore
+};
+
+/** @type {Readonly<Record<string, readonly Spelling[]>>} */
+const spellings = {
+  deepseekv3: [(tool, values) => `<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>${tool}\n\`\`\`json\n${json(values)}\n\`\`\`<｜tool▁call▁end｜><｜tool▁calls▁end｜>`],
+  deepseekv31: [(tool, values) => `<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>${tool}<｜tool▁sep｜>${json(values)}<｜tool▁call▁end｜><｜tool▁calls▁end｜>`],
+  deepseekv32: [dsml("function_calls"), dsml("tool_calls"), (tool, values) => `<｜DSML｜function_calls>\n<｜DSML｜invoke name="${tool}">\n${json(values)}\n</｜DSML｜invoke>\n</｜DSML｜function_calls>`],
+  deepseekv4: [dsml("tool_calls"), dsml("function_calls"), (tool, values) => `<｜DSML｜invoke name="${tool}">${json(values)}</｜DSML｜invoke><｜DSML｜invoke name="${tool}"/>`],
+  deepseekv41: [dsml("calls", " "), dsml("tool_calls")],
+  gemma4: [(tool, values) => `<|tool_call>call:${tool}${gemma(values)}<tool_call|>`],
+  gigachat35: [(tool, values) => dsml("tool_calls")(tool, values).replaceAll("DSML", "GCML"), (tool, values) => `${dsml("tool_calls")(tool, values).replaceAll("DSML", "GCML")}<|message_sep|></s>\n`],
+  hunyuan: [
+    (tool, values) => `<tool_calls>\n${keyTags("\n")(tool, values).replace("\n", "<tool_sep>\n")}\n</tool_calls>`,
+    (tool, values) => `<tool_calls>${keyTags("")(tool, values)}</tool_calls>`,
+  ],
+  iquest_q1: [(tool, values) => keyTags("")(tool, values).replaceAll("tool_call>", "iquest_tool_call>")],
+  ling3: [keyTags("\n"), keyTags(""), keyTags("\\n"), (tool, values) => keyTags("\n ")(`\n ${tool}`, values)],
+  gigachat3: [jsonBetween("function call<|role_sep|>\n", "<|message_sep|>")],
+  glm45: [keyTags("\n"), keyTags("\\n")],
+  glm47: [keyTags(""), keyTags("\n")],
+  "gpt-oss": [(tool, values) => `<|start|>assistant<|channel|>commentary to=functions.${tool} <|constrain|>json<|message|>${json(values)}<|call|>`, (tool, values) => `<|channel|>analysis<|message|>Well.<|end|><|start|>assistant<|channel|>commentary to=functions.${tool}<|constrain|>json<|message|>${json(values)}<|call|>`],
+  hermes: [jsonBetween("<tool_call>\n", "\n</tool_call>"), jsonBetween("<tool_call>", "</tool_call>")],
+  interns1: [jsonBetween("<|action_start|> <|plugin|>\n", "<|action_end|>", "parameters")],
+  kimi_k2: [
+    (tool, values) => `<|tool_calls_section_begin|><|tool_call_begin|>functions.${tool}:0<|tool_call_argument_begin|>${json(values)}<|tool_call_end|><|tool_calls_section_end|>`,
+    (_tool, values) => `<|tool_calls_section_begin|><|tool_call_begin|>3<|tool_call_argument_begin|>${json(values)}<|tool_call_end|><|tool_calls_section_end|>`,
+  ],
+  lfm2: [
+    (tool, values) => `<|tool_call_start|>[${tool}(${entries(values).map(([key, value]) => `${key}=${python(value)}`).join(", ")})]<|tool_call_end|>`,
+    (tool, values) => `<|tool_call_start|>[${tool}(${entries(values).map(([key, value]) => `${key}=${json(value)}`).join(", ")})]<|tool_call_end|>`,
+    jsonBetween("<|tool_call_start|>[", "]<|tool_call_end|>"),
+    (tool) => `<|tool_call_start|>[${tool}(city='sed -n '3,4p' f', days=07), ${tool}(from=1, in = 2)]<|tool_call_end|>`,
+    (tool) => `<|tool_call_start|>[${tool}(city='a'), ${tool}(days=1 2), get_weather(city=f'x', **{"days": 3})]<|tool_call_end|>`,
+    (tool, values) => `<|tool_call_start|>[Calendar.create(title="a\nb", at='x'), ${tool}(${entries(values).map(([key, value]) => `${key}=${python(value)}`).join(", ")})]<|tool_call_end|>`,
+  ],
+  llama3: [jsonBetween("<|python_tag|>", "", "parameters"), jsonBetween("", "", "parameters"), jsonBetween("", "; ", "arguments")],
+  mimo: [tags],
+  "minimax-m2": [(tool, values) => `<minimax:tool_call>\n<invoke name="${tool}">\n${entries(values).map(([key, value]) => `<parameter name="${key}">${raw(value)}</parameter>\n`).join("")}</invoke>\n</minimax:tool_call>`],
+  "minimax-m3": [(tool, values) => `]<]minimax[>[<tool_call>]<]minimax[>[<invoke name="${tool}">${m3(values)}]<]minimax[>[</invoke>]<]minimax[>[</tool_call>`],
+  mistral: [jsonBetween("[TOOL_CALLS] [", "]"), (tool, values) => `[TOOL_CALLS]${tool}[ARGS]${json(values)}`],
+  pythonic: [(tool, values) => `[${tool}(${entries(values).map(([key, value]) => `${key}=${python(value)}`).join(", ")})]`],
+  qwen25: [jsonBetween("<tool_call>\n", "\n</tool_call>")],
+  qwen3_coder: [tags],
+  step3: [(tool, values) => `<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="${tool}">${entries(values).map(([key, value]) => `<steptml:parameter name="${key}">${raw(value)}</steptml:parameter>`).join("")}</steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>`],
+  trinity: [jsonBetween("<tool_call>\n", "\n</tool_call>")],
+}; // prettier-ignore
+
+/** Good texts by the name of a tool-call parser. @type {Readonly<Record<string, readonly string[]>>} */
+export const seeds = Object.fromEntries(
+  entries(spellings).map(([name, ways]) => [
+    name,
+    ways.flatMap((spell) => calls.map(([tool, values]) => spell(tool, values))),
+  ]),
+);
+
+/** Good texts of a reasoning parser, by the strings that open and close reasoning. @param {readonly string[]} markers */
+export function reasoningSeeds(markers) {
+  const [open = "<think>", close = "</think>"] = markers;
+  const thoughts = ["Well.", "\nI should look.\n", " a < b ", "thought\nWell.", ""];
+  const said = [
+    "Hello.",
+    "\n\nHello.",
+    "",
+    '<tool_call>\n{"name": "f"}\n</tool_call>',
+    "<|tool_calls_section_begin|>",
+    "<tool_calls>",
+  ];
+  return thoughts.flatMap((thought) =>
+    said.flatMap((words) => [
+      `${open}${thought}${close}${words}`,
+      `${thought}${close}${words}`,
+      `${open}${thought}${words}`,
+      `${open}${open}${thought}${close}`,
+      `${close}${words}`,
+      `${words}${open}${thought}`,
+    ]),
+  );
+}
