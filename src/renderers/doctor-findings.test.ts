@@ -71,6 +71,14 @@ describe("messages that a template leaves out", () => {
     expect(() => renderer.renderPrompt(shown, [])).toThrow(/leaves out message 2 \(tool\)/);
   });
 
+  test("a message of white space is none that is lost, Python's separators included", () => {
+    const stripping = template(plain.replace("m.content", "(m.content | trim)"));
+    const renderer = chooseRenderer({ tokenizer, chatTemplate: stripping, toolCallParser: "qwen25" });
+    for (const content of [" ", "\u0085", "\x1c\x1f", "\u3000\n"]) {
+      expect(() => renderer.renderPrompt([{ role: "user", content }], [])).not.toThrow();
+    }
+  });
+
   test("a question that is never shown is refused, and one that is written as JSON or trimmed is shown", () => {
     const last = template(`{% if loop.last or m.role != 'user' %}${plain}{% endif %}`);
     const next: Message = { role: "user", content: "And now?" };

@@ -4,6 +4,10 @@
 import { AttributedError, type Message } from "../core/index.ts";
 import type { TemplateSegment } from "./chat-template.ts";
 
+/** A character that Python does not strip: its white space has U+0085 and four separators that JavaScript's lacks. */
+// oxlint-disable-next-line no-control-regex -- separators of files, groups, records and units
+const visible = /[^\s\x1c-\x1f\x85]/;
+
 /**
  * Place of the first user or tool message with text of which the rendering has nothing; `null` if there is none. A message counts
  * as shown where a part of its content is written, where something computed from it is, or where its whole text occurs.
@@ -18,8 +22,8 @@ export function lostMessage(segments: readonly TemplateSegment[], messages: read
   let whole: string | null = null;
   for (const [place, { role, content }] of messages.entries()) {
     if ((role !== "user" && role !== "tool") || shown.has(place)) continue;
+    if (!visible.test(content)) continue;
     const text = content.trim();
-    if (text === "") continue;
     whole ??= segments.map((segment) => segment.text).join("");
     if (!whole.includes(text)) return place;
   }

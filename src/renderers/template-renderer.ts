@@ -296,7 +296,7 @@ function thoughtEndOf(parser: ReasoningParser | null, prompt: string): (text: st
 function unreadCallsError(family: string): ConfigurationError {
   return new ConfigurationError(
     `Cannot give tools to "${family}": no parser is known for the calls that its chat template describes; name one ` +
-      "(--tool-call-parser, toolCallParser), or use the strategy act or react.",
+      "(--tool-parser, toolCallParser), or use the strategy act or react.",
   );
 }
 

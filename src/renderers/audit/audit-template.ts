@@ -131,7 +131,7 @@ function readingProblems(
   const written = answers.otherCall === null ? "" : ` It writes ${JSON.stringify(answers.otherCall)}.`;
   return [
     toolCallBasis === "unread" &&
-      `No tool-call parser is known for this template.${written} Name one that reads its calls (--tool-call-parser), or use the ` +
+      `No tool-call parser is known for this template.${written} Name one that reads its calls (--tool-parser), or use the ` +
         "strategy act or react.",
     kind === "template" &&
       (toolCallBasis === "marked" || toolCallBasis === "assumed") &&
