@@ -17,8 +17,8 @@ const closing = "<tool_call|>";
 const delimiter = '<|"|>';
 const prefix = "call:";
 
-/** Nesting beyond which Python's recursion ends. */
-const maxDepth = 900;
+/** Deepest nesting that is read, because every level is searched for its end: Python's recursion ends later, the one departure. */
+const maxDepth = 100;
 
 export const gemma4 = createToolCallParser({
   name: "gemma4",
@@ -46,22 +46,28 @@ export const gemma4 = createToolCallParser({
   },
 });
 
-type Brackets = { readonly open: string; readonly close: string; readonly skipsStrings: boolean };
+type Brackets = { readonly open: "{" | "["; readonly close: string; readonly skipsStrings: boolean };
 const braces: Brackets = { open: "{", close: "}", skipsStrings: true };
 const brackets: Brackets = { open: "[", close: "]", skipsStrings: true };
 /** Of a list in a list: a bracket in a string counts, too. */
 const innerBrackets: Brackets = { ...brackets, skipsStrings: false };
 
+const bracketMarks = { "{": /<\|"\|>|[{}]/g, "[": /<\|"\|>|[[\]]/g } as const;
+
 /** The place of the bracket that closes one in front of `from`; -1: there is none. */
 function closingAt(text: string, from: number, { open, close, skipsStrings }: Brackets): number {
+  const stop = bracketMarks[open];
   let depth = 1;
-  for (let at = from; at < text.length; at++) {
-    if (skipsStrings && text.startsWith(delimiter, at)) {
-      const end = text.indexOf(delimiter, at + delimiter.length);
+  stop.lastIndex = from;
+  for (let match = stop.exec(text); match !== null; match = stop.exec(text)) {
+    if (match[0] === open) depth++;
+    else if (match[0] === close) {
+      if (--depth === 0) return match.index;
+    } else if (skipsStrings) {
+      const end = text.indexOf(delimiter, stop.lastIndex);
       if (end === -1) return -1;
-      at = end + delimiter.length - 1;
-    } else if (text[at] === open) depth++;
-    else if (text[at] === close && --depth === 0) return at;
+      stop.lastIndex = end + delimiter.length;
+    }
   }
   return -1;
 }

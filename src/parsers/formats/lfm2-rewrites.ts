@@ -15,7 +15,7 @@ import {
  * Attempts to parse texts with another reading of their quotes, together this many characters: each attempt may be as long as the text,
  * and there may be as many as it has quotes. A text that needs more stays unread, which is the one departure from SGLang.
  */
-const maxAttemptedCharacters = 2_000_000;
+const maxAttemptedCharacters = 500_000;
 const maxRereads = 64;
 
 export class ParseBudget {
