@@ -17,7 +17,7 @@ const many = Number(process.argv[2] ?? 600);
 const few = Math.round(many / 3);
 const wantedTokens = 8000;
 const target = 200_000;
-const { tokenizer, environment, renderer, tasks, strategy, taskset, lookUp } = await loadWorld();
+const { tokenizer, environment, renderer, strategy, taskset, lookUp } = await loadWorld();
 const task = taskset.task(0);
 
 const reply = cannedReply(callText(lookUp.name, lookUp.args), tokenizer);

@@ -67,7 +67,7 @@ async function note(ended) {
 }
 await ours((ended) => void note(ended));
 const script = join(folder, "script.json");
-const { guidelines, tools } = await environment.open(taskset.task(0), {
+const { guidelines, tools } = environment.open(taskset.task(0), {
   seed: 0,
   signal: new AbortController().signal,
 });

@@ -16,7 +16,7 @@ const compared = [
   [2, 3, 4],
   [28, 29, 30],
 ];
-const { tokenizer, environment, renderer, tasks, strategy, taskset, lookUp } = await loadWorld();
+const { tokenizer, environment, renderer, strategy, taskset, lookUp } = await loadWorld();
 const task = taskset.task(0);
 const reply = cannedReply(callText(lookUp.name, lookUp.args), tokenizer);
 const replies = {};

@@ -95,7 +95,7 @@ const usual = [
 /** Few characters of a set, those first that other sets of the expression may have too. */
 function charactersOf(source: string, flags: string): readonly string[] {
   const pattern = new RegExp(`^(?:${source})$`, flags.replaceAll(/[gy]/g, ""));
-  const own = [...source, ...source.toLowerCase()];
+  const own = Array.from(source + source.toLowerCase());
   return [...new Set([...usual, ...own])].filter((character) => pattern.test(character));
 }
 

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 
 import { type Tool, toolFromDefinition } from "../core/index.ts";
 import { fromPlain, type JsonObject, parseJson } from "../python-semantics/json/index.ts";
+import { systemClock } from "../lib/clock.ts";
 import { findViolation, schemaWarnings } from "./argument-validator.ts";
 
 const toolWith = (parameters: unknown): Tool =>
@@ -128,9 +129,9 @@ test.each([
   const tool = toolWith({ properties: { a: { type: "string", pattern } } });
   expect(schemaWarnings([tool])).toEqual([]);
   for (const length of [28, 5000]) {
-    const start = performance.now();
+    const start = systemClock.now();
     expect(findViolation(tool, object(`{"a": "${"a".repeat(length)}!"}`))?.detail).toContain("must match pattern");
-    expect(performance.now() - start).toBeLessThan(500);
+    expect(systemClock.now() - start).toBeLessThan(500);
   }
 });
 

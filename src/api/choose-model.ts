@@ -3,7 +3,7 @@
 
 import { existsSync } from "node:fs";
 
-import { resolve, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 
 import { defaultToolInstruction, toolInstructionEdit } from "../agents/index.ts";
 import { ConfigurationError, type Renderer, type Tokenizer } from "../core/index.ts";
@@ -150,15 +150,26 @@ export function templateKwargsOf(
   return toPlain(renderer?.templateKwargs ?? new Map()) as Readonly<Record<string, unknown>>;
 }
 
-/** The decoder of a recorded run; `null` when its model folder is gone. */
-export async function tokenizerOf(folder: string | null, cwd: string): Promise<Tokenizer | null> {
+/**
+ * The decoder of a recorded run; `null` when its model folder is gone. A run names the folder as it was given, from where it was begun: it
+ * is looked for from `cwd`, then from `run`, the run's own folder, and those above it. @default `run`: the run is not looked at
+ */
+export async function tokenizerOf(folder: string | null, cwd: string, run?: string): Promise<Tokenizer | null> {
   if (folder === null) return createReadableTokenizer();
-  try {
-    return (await loadModelFolder(modelPath(folder, cwd))).tokenizer;
-  } catch (error) {
-    if (error instanceof ConfigurationError) return null;
-    throw error;
+  for (const place of [cwd, ...(run === undefined ? [] : foldersAbove(run))]) {
+    try {
+      return (await loadModelFolder(modelPath(folder, place))).tokenizer;
+    } catch (error) {
+      if (!(error instanceof ConfigurationError)) throw error;
+    }
   }
+  return null;
+}
+
+/** A folder and all those above it. */
+function foldersAbove(folder: string): string[] {
+  const above = dirname(folder);
+  return above === folder ? [folder] : [folder, ...foldersAbove(above)];
 }
 
 /** `null`: the template's own wording stays. */

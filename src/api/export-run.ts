@@ -354,7 +354,7 @@ async function decoderOf(
   { options, cwd }: ExportRequest,
 ): Promise<(tokens: Uint32Array) => string> {
   const folder = options.model ?? run.facts.model?.folder ?? null;
-  const tokenizer = await tokenizerOf(folder, cwd);
+  const tokenizer = await tokenizerOf(folder, cwd, resolve(cwd, run.folder));
   if (tokenizer !== null) return (tokens) => tokenizer.decode(tokens);
   throw new ConfigurationError(
     `Cannot export "${run.folder}" to ${options.format}: its rows hold text, and the tokenizer in "${folder}" is not there; name its folder with --model.`,

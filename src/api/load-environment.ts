@@ -149,6 +149,7 @@ function checkTools(source: EnvironmentSource): void {
 /** Throws for names that code of the user's has given to every object: what reads data would take them for data. */
 function checkPrototypes(): void {
   for (const name in {}) throw new TypeError(`it adds "${name}" to Object.prototype, so that all objects have it`);
+  // oxlint-disable-next-line no-for-in-array
   for (const name in []) throw new TypeError(`it adds "${name}" to Array.prototype, so that all lists have it`);
 }
 

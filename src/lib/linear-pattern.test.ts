@@ -49,7 +49,7 @@ describe("linearPattern()", () => {
       fc.property(
         pattern,
         fc.array(text, { minLength: 1, maxLength: 8 }),
-        fc.constantFrom("", "u") as fc.Arbitrary<"" | "u">,
+        fc.constantFrom<"" | "u">("", "u"),
         (source, texts, flags) => {
           fc.pre(source.split("(?<name>").length <= 2);
           const linear = linearPattern(source, flags);

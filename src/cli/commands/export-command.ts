@@ -72,7 +72,8 @@ export function exportCommand(run: RunCommand): Command {
         .choices(exportNames)
         .makeOptionMandatory(),
     )
-    .requiredOption("--output <file>", "the file to be written")
+    .option("--output <file>", "the file to be written; also --out")
+    .addOption(new Option("--out <file>").hideHelp())
     .addOption(
       new Option("--to <kind>", "kind of file (default: parquet for a file named so, else jsonl)").choices(
         exportFileKinds,
@@ -90,9 +91,28 @@ export function exportCommand(run: RunCommand): Command {
     .option("--force", "replace the file if it exists")
     .addOption(jsonOption())
     .addHelpText("after", afterHelp)
-    .action(async (folders: string[], flags: Omit<ExportRunOptions, "runs"> & { readonly json?: true }) =>
-      run((context) => exportRuns({ ...flags, runs: folders }, { ...context, json: flags.json === true })),
+    .action(async (folders: string[], { out, ...flags }: ExportFlags) =>
+      run((context) =>
+        exportRuns(
+          { ...flags, output: outputOf(flags.output, out), runs: folders },
+          { ...context, json: flags.json === true },
+        ),
+      ),
     );
+}
+
+type ExportFlags = Omit<ExportRunOptions, "runs" | "output"> & {
+  readonly output?: string;
+  readonly out?: string;
+  readonly json?: true;
+};
+
+/** Other commands call it --out. */
+function outputOf(output: string | undefined, out: string | undefined): string {
+  if (output !== undefined && out !== undefined) throw new ConfigurationError("Cannot use --out with --output: both name the file; give one."); // prettier-ignore
+  const file = output ?? out;
+  if (file === undefined) throw new ConfigurationError("Cannot export: no file is named; give --output <file>.");
+  return file;
 }
 
 const afterHelp = `

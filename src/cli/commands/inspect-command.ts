@@ -1,6 +1,7 @@
 // `inspect`: a run as a list of episodes, or one episode as a conversation, or as tokens. Reads one episode at a time.
 
-import { resolve } from "node:path";
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { Command } from "commander";
 import { ConfigurationError, type Episode } from "../../core/index.ts";
 import {
@@ -9,8 +10,10 @@ import {
   openRunFolder,
   type RunFacts,
   runFacts,
+  runFiles,
   type RunFolder,
 } from "../../store/index.ts";
+import type { ForeignEpisode } from "../../foreign/index.ts";
 import type { CliContext, RunCommand } from "../cli-context.ts";
 import { tokenizerOf } from "../../api/choose-model.ts";
 import { conversationView } from "../display/conversation-view.ts";
@@ -34,7 +37,7 @@ export function inspectCommand(run: RunCommand): Command {
   return new Command("inspect")
     .summary("read a run: its episodes, a conversation, its tokens")
     .description("Lists the episodes of a run, or shows one as a conversation, or as tokens with masks and logprobs.")
-    .argument("<run>", "run folder")
+    .argument("<run>", "run folder, or file of another tool")
     .argument("[episode]", "its number in the list, or its id")
     .option("--tokens", "show the training rows token by token")
     .option("--full", "show long content whole")
@@ -59,6 +62,7 @@ async function inspect(
   context: CliContext,
 ): Promise<number> {
   const { folder, episode, flags } = request;
+  if (await inspectForeign(request, context)) return 0;
   const reader = openRunFolder(resolve(context.cwd, folder), {
     onTornLine: ({ bytes }) =>
       context.stderr.write(
@@ -78,10 +82,68 @@ async function inspect(
     await sayLink(folder, null, context);
     return 0;
   }
-  await showEpisode(await findEpisode(reader, episode, folder), { facts, flags, context });
+  await showEpisode(await findEpisode(reader, episode, folder), {
+    ...{ run: resolve(context.cwd, folder), facts, flags, context },
+  });
   await sayLink(folder, { name: episode, asTokens: flags.tokens === true }, context);
   return 0;
 }
+
+/** Shows a file of another tool, as `view` opens it. False: it is none, or a run. */
+async function inspectForeign(
+  { folder, episode, flags }: Parameters<typeof inspect>[0],
+  { cwd, stdout, env, program }: CliContext,
+): Promise<boolean> {
+  const path = resolve(cwd, folder);
+  if (!existsSync(path) || existsSync(join(path, runFiles.manifest))) return false;
+  const [{ openForeignFile }, { foreignConversation, foreignJson, foreignTable }] = await Promise.all([
+    import("../../foreign/index.ts"),
+    import("../display/foreign-view.ts"),
+  ]);
+  const file = await openForeignFile(path, folder);
+  if (file === null) return false;
+  if (flags.tokens === true) {
+    throw new ConfigurationError(`Cannot show tokens of "${folder}": a file of ${file.format} names no tokenizer; leave --tokens out.`); // prettier-ignore
+  }
+  const keep = flags.outcome === undefined ? () => true : foreignFilters[flags.outcome];
+  if (keep === undefined) {
+    throw new ConfigurationError(`Cannot list episodes of "${folder}" with outcome "${flags.outcome}": other tools record none; use passed or failing.`); // prettier-ignore
+  }
+  const rows: [number, ForeignEpisode][] = [];
+  let number = 0;
+  for await (const one of file.episodes()) {
+    number++;
+    if (episode !== null ? one.id === episode || String(number) === episode : keep(one)) rows.push([number, one]);
+  }
+  const colours = coloursFor(stdout, env);
+  if (episode !== null) {
+    const [found] = rows;
+    if (found === undefined) {
+      throw new ConfigurationError(`Cannot find episode "${episode}" in "${folder}": the file has ${formatCount(number)} episodes; give a number from 1 on, or an id of the list.`); // prettier-ignore
+    }
+    if (flags.json === true) writeJson(foreignJson(found[1]), { stdout });
+    else stdout.write(`${foreignConversation(found[1], { colours, textLength: flags.full === true ? Infinity : 600 }).join("\n")}\n`); // prettier-ignore
+    return true;
+  }
+  if (flags.json === true) {
+    writeJson({ run: folder, format: file.format, episodes: number, rows: rows.map(([at, one]) => ({ number: at, ...foreignJson(one) })) }, { stdout }); // prettier-ignore
+    return true;
+  }
+  const [header = "", ...lines] = foreignTable(rows);
+  stdout.write(`${colours.bold(visibleLine(folder))}  ${file.format}\n\n${colours.dim(header)}\n`);
+  for (const line of lines) stdout.write(`${line}\n`);
+  stdout.write(`\n${formatCount(rows.length)} of ${formatCount(number)} episodes\n`);
+  if (rows.length > 0) stdout.write(`Next: ${program} inspect ${quoted(folder)} ${rows[0]![0]}\n`);
+  return true;
+}
+
+const foreignFilters: Readonly<Record<string, (episode: ForeignEpisode) => boolean>> = Object.assign(
+  Object.create(null) as object,
+  {
+    passed: ({ reward }: ForeignEpisode) => reward !== null && Math.abs(reward - 1) <= 1e-6,
+    failing: ({ reward }: ForeignEpisode) => reward !== null && Math.abs(reward - 1) > 1e-6,
+  },
+);
 
 const listFilters: Readonly<Record<string, (episode: EpisodeSummary) => boolean>> = {
   completed: ({ outcome }) => outcome === "completed",
@@ -176,7 +238,7 @@ export async function findEpisode(reader: RunFolder, nameOrNumber: string, folde
 
 async function showEpisode(
   episode: Episode,
-  shown: { readonly facts: RunFacts; readonly flags: InspectFlags; readonly context: CliContext },
+  shown: { readonly run: string; readonly facts: RunFacts; readonly flags: InspectFlags; readonly context: CliContext },
 ): Promise<void> {
   const { facts, flags, context } = shown;
   const { stdout } = context;
@@ -192,7 +254,7 @@ async function showEpisode(
     return;
   }
   const folder = facts.model?.folder ?? null;
-  const tokenizer = await tokenizerOf(folder, context.cwd);
+  const tokenizer = await tokenizerOf(folder, context.cwd, shown.run);
   if (tokenizer === null) {
     context.stderr.write(
       `Note: the tokenizer of "${visibleLine(folder ?? "")}" is not there any more, so tokens are shown without their text.\n`,

@@ -142,7 +142,7 @@ async function storyOfRun({ conversation, episode, flags }: Request, { cwd, stde
   });
   const { model } = runFacts(await reader.manifest());
   const folder = flags.model ?? model?.folder ?? null;
-  const tokenizer = await tokenizerOf(folder === readableModel ? null : folder, cwd);
+  const tokenizer = await tokenizerOf(folder === readableModel ? null : folder, cwd, resolve(cwd, conversation));
   const found = await findEpisode(reader, episode, conversation);
   return episodeStory(found, { tokenizer, renderer: model?.renderer ?? "unknown" });
 }

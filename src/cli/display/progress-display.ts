@@ -11,6 +11,7 @@ import {
   formatCount,
   formatDuration,
   formatNumber,
+  formatRate,
   oneMessage,
   terminalText,
 } from "./terminal-text.ts";
@@ -134,7 +135,7 @@ export function progressBlock(totals: RunTotals, colours: Colours, columns = 80)
       ? `${bar} ${formatCount(episodesFinished)}/${formatCount(episodesPlanned)} episodes`
       : `${bar} ${formatCount(totals.groupsKept)}/${formatCount(totals.groupsTarget)} groups kept, ${formatCount(episodesFinished)} episodes`,
     `${colours.bold(`pass ${passText(totals)}`)}  mean reward ${totals.meanReward?.toFixed(3) ?? "–"}  ${failed}`,
-    `${formatNumber(turnsPerSecond)} turns/s  ${formatCount(sampledTokensPerSecond)} tokens/s  ${formatCount(episodesStarted - episodesFinished)} running  ${formatDuration(elapsedMs)}${remaining}`,
+    `${formatNumber(turnsPerSecond)} turns/s  ${formatRate(sampledTokensPerSecond)} tokens/s  ${formatCount(episodesStarted - episodesFinished)} running  ${formatDuration(elapsedMs)}${remaining}`,
   ];
   if (problems.length > 0) {
     lines.push(colours.dim(`problems: ${problems.map(([code, count]) => `${code} ${formatCount(count)}`).join(", ")}`));

@@ -10,6 +10,7 @@ import {
   formatDuration,
   formatNumber,
   formatPercent,
+  formatRate,
 } from "./terminal-text.ts";
 
 /** One line: how far, how good, how fast, what went wrong. */
@@ -22,7 +23,7 @@ export function progressLine(totals: RunTotals): string {
       : `${formatCount(totals.groupsKept)}/${formatCount(totals.groupsTarget)} groups kept, ${formatCount(episodesFinished)} episodes`,
     `pass ${passText(totals)}`,
     `${formatNumber(turnsPerSecond)} turns/s`,
-    `${formatCount(sampledTokensPerSecond)} tokens/s`,
+    `${formatRate(sampledTokensPerSecond)} tokens/s`,
     `${outcomes.failed} failed`,
   ];
   if (totals.retries > 0) parts.push(`${formatCount(totals.retries)} retries`);

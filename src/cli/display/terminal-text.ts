@@ -60,6 +60,11 @@ export function formatNumber(value: number): string {
   return value.toFixed(Math.abs(value) >= 10 ? 1 : 2);
 }
 
+/** A speed: a decimal below ten, where the next whole number says little. */
+export function formatRate(value: number): string {
+  return value < 9.95 ? value.toFixed(1) : formatCount(value);
+}
+
 export function formatPercent(share: number | null): string {
   return share === null ? "–" : `${(share * 100).toFixed(1)} %`;
 }
