@@ -66,7 +66,9 @@ describe("--resume", () => {
     const { code, stderr } = await cli.run("rollout", "--resume", "r", "--temperature", "0.5", "--max-steps", "7");
     expect(code).toBe(2);
     expect(stderr).toContain('Cannot resume "r": its episodes would not be alike');
-    expect(stderr).toMatch(/ {2}setting {6}the run {2}now\n {2}temperature {2}1 {8}0\.5\n {2}max-turns {4}30 {7}7\n/);
+    expect(stderr).toMatch(
+      /\n\n {4}setting {6}the run {2}now\n {4}temperature {2}1 {8}0\.5\n {4}max-turns {4}30 {7}7\n\n/,
+    );
     for (const flag of ["--config", "--out"]) {
       const named = await cli.run("rollout", "--resume", "r", flag, "x");
       expect([named.code, named.stderr]).toEqual([2, expect.stringContaining(`Cannot use ${flag} with --resume`)]);

@@ -39,7 +39,7 @@ export function terminalOutput(stream: Output, env: Readonly<Record<string, stri
 
 /** A message of several lines: those after the first are indented, so that none looks like a line of ours. */
 export function oneMessage(text: string): string {
-  return text.replaceAll("\n", "\n  ");
+  return text.replaceAll(/\n(?=[^\n])/g, "\n  ");
 }
 
 /** The first `length` characters, and how many are left out. */

@@ -37,7 +37,7 @@ export const gigachat35 = createToolCallParser({
       scan.add(scan.callsIn(new Map<string, JsonValue>([["name", captured[0]!], ["arguments", parameters]]), body)); // prettier-ignore
     }
     if (found === 0) return withoutEndMarks(text);
-    return withoutEndMarks(text.slice(0, start)).replace(/\n+$/, "");
+    return pythonRstrip(withoutEndMarks(text.slice(0, start)), "\n");
   },
 });
 
