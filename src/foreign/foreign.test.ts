@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { deflateRawSync } from "node:zlib";
 import { describe, expect, it, test } from "vitest";
 import { type ForeignEpisode, openForeignFile } from "./index.ts";
+import { openZip } from "./zip.ts";
 import { type Member, zipOf } from "./zip-file.test-helper.ts";
 
 const folder = await mkdtemp(join(tmpdir(), "trainable-agents-foreign-"));
@@ -314,6 +315,21 @@ describe("inspect", () => {
     expect(await readAll(await fileOf("z.eval", zipOf(members)))).toMatchObject([
       { taskId: "z", trial: 1, reward: 0.25, messages: [] },
     ]);
+  });
+
+  it("unpacks several members in zstd at once", async () => {
+    const packed = (text: string): Buffer => {
+      // A frame of one raw block.
+      const head = Buffer.from("28b52ffd0058000000", "hex");
+      head.writeUIntLE((text.length << 3) | 1, 6, 3);
+      return Buffer.concat([head, Buffer.from(text)]);
+    };
+    const texts = Array.from({ length: 6 }, (_, at) => `text ${at}`);
+    const members = texts.map((text, at) => ({ name: `m${at}`, text: Buffer.from(text), packed: packed(text), method: 93 })); // prettier-ignore
+    const zip = await openZip(await fileOf("several.zip", zipOf(members)), { memberBytes: 1000, members: 10 });
+    const read = await Promise.all(zip.members.map((member) => zip.read(member)));
+    expect(read.map(String)).toEqual(texts);
+    await zip.close();
   });
 
   it(

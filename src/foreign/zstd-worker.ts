@@ -14,21 +14,28 @@ const program = `
 
 export class ZstdWorker {
   #worker: Worker | null = null;
+  /** The call before; never rejects. */
+  #last: Promise<unknown> = Promise.resolve();
 
-  /** The first `size` bytes that one body unpacks to; one call at a time. Rejects with a plain error for what is no such body. */
-  async unpack(packed: Uint8Array, size: number): Promise<Uint8Array> {
-    this.#worker ??= new Worker(program, { eval: true, workerData: import.meta.resolve("fzstd") });
-    const worker = this.#worker;
+  /** The first `size` bytes that one body unpacks to; calls wait for one another. Rejects with a plain error for what is no such body. */
+  unpack(packed: Uint8Array, size: number): Promise<Uint8Array> {
+    const result = this.#last.then(() => this.#unpackNext(packed, size));
+    this.#last = result.catch(() => undefined);
+    return result;
+  }
+
+  async #unpackNext(packed: Uint8Array, size: number): Promise<Uint8Array> {
+    const worker = (this.#worker ??= startWorker());
     const deadlineMs = 5000 + size / 5000;
     let timer: NodeJS.Timeout | undefined;
+    let settle: (() => void) | undefined;
     try {
       return await new Promise<Uint8Array>((resolve, reject) => {
-        timer = setTimeout(
-          () => reject(new Error(`it takes more than ${Math.round(deadlineMs)} ms to unpack`)),
-          deadlineMs,
-        );
+        const late = (): void => reject(new Error(`it takes more than ${Math.round(deadlineMs)} ms to unpack`));
+        timer = setTimeout(late, deadlineMs);
         worker.once("message", resolve);
         worker.once("error", reject);
+        settle = () => worker.off("message", resolve).off("error", reject);
         // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, no window
         worker.postMessage({ packed, size });
       });
@@ -37,7 +44,7 @@ export class ZstdWorker {
       throw error;
     } finally {
       clearTimeout(timer);
-      worker.removeAllListeners();
+      settle?.();
     }
   }
 
@@ -46,4 +53,11 @@ export class ZstdWorker {
     this.#worker = null;
     await worker?.terminate();
   }
+}
+
+function startWorker(): Worker {
+  const worker = new Worker(program, { eval: true, workerData: import.meta.resolve("fzstd") });
+  // A thread that waits keeps nobody from ending.
+  worker.unref();
+  return worker;
 }
