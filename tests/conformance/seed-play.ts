@@ -120,7 +120,9 @@ export async function playSeedRecord(record: JsonObject, set: SeedSet): Promise<
             turn.set("parsed", "failed");
             throw new PythonError("RuntimeError", "the adapter was made to raise");
           }
-          const result = parser.parse(text, { tools: data.tools, forwardUnknownTools });
+          const read = parser.parse(text, { tools: data.tools, forwardUnknownTools });
+          // As SGLang read before 0.5.23, with which these were recorded: where no call comes out, nothing of the text is dropped.
+          const result = { ...read, normalText: read.content };
           turn.set("parsed", result.raised === null ? parsedRecord(result) : "failed");
           return result;
         },
