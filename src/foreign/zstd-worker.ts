@@ -1,4 +1,4 @@
-// zstd for Node before 22.15, which has none: the decoder in JavaScript is held in an endless loop by some 48 bytes, so it works in a thread
+// zstd for Node before 22.15, which has none: the decoder in JavaScript can be held in an endless loop by 22 bytes, so it works in a thread
 // that can be ended. The newer Node unpacks by itself (`system/zstd.ts`).
 
 import { Worker } from "node:worker_threads";
