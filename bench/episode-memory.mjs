@@ -1,4 +1,4 @@
-// What one more episode in flight costs in memory at 8 thousand tokens: episodes walk until their prompt has 8,000 tokens
+// The memory that one more episode in flight takes at 8,000 tokens: episodes are played until their prompt has 8,000 tokens
 // and then wait for a reply that never comes, with the real tokenizer, environment, HTTP client and journal. The difference
 // between many and few of them, garbage collected, is what one costs. Run: npm run bench -- episode-memory [episodes]
 

@@ -55,7 +55,7 @@ async function note(ended) {
   const words = episode.messages.filter(({ role }) => role !== "assistant").map(({ content }) => content);
   const turns = episode.trajectory.turns.length;
   episodes.push({
-    // By it the server knows which reply is wanted.
+    // The server chooses the reply by this key.
     key: requestIdOf(episode.id, { turn: 0, call: 0 }).split("_")[0],
     first: words[1],
     steps: Array.from({ length: turns }, (_, turn) => ({

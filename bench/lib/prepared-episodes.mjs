@@ -18,7 +18,7 @@ import { scriptedUser } from "../../dist/users/index.js";
 const shared = fileURLToPath(new URL("../../../shared/", import.meta.url));
 const models = fileURLToPath(new URL("../../models/", import.meta.url));
 const stop = "###STOP###";
-/** As many as retail has test tasks. */
+/** The number of retail's test tasks. */
 const bookshopTasks = 115;
 
 /** "tau-bench/retail" or "bookshop". */

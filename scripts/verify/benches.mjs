@@ -1,5 +1,5 @@
 // `npm run verify -- benches`: every benchmark is started once, briefly, as an outsider starts it: on our own world, without ../shared.
-// What it measures in so short a time says nothing; that it runs to its end and prints figures is what is checked. A benchmark that
+// The check is that it runs to its end and prints figures; figures of so short a run mean nothing. A benchmark that
 // misses its target on a busy machine has run, too.
 
 import { spawnSync } from "node:child_process";

@@ -22,7 +22,7 @@ import { toolsets } from "./parsers/tools.mjs";
 import { installInto, makeEnvironment, versionOf } from "./python.mjs";
 
 const version = "0.5.23";
-/** What the detectors import; everything else of the server is replaced by stand-ins. */
+/** Packages that the detectors import; stand-ins take the place of all other parts of the server. */
 const needed = ["transformers==5.23.0", "pybase64", "msgspec", "regex", "requests", "partial-json-parser", "orjson", "openai", "pydantic", "numpy"]; // prettier-ignore
 const oracle = join(root, "scripts", "verify", "parsers", "oracle.py");
 
@@ -156,7 +156,7 @@ function missingNames(there) {
   ];
 }
 
-/** What differs, as text; `null`: nothing, or the server did not finish. @param {Request} request @param {Answer} answer */
+/** The difference between the two readings, as text; `null`: they are equal, or the server did not finish. @param {Request} request @param {Answer} answer */
 function compare(request, answer) {
   if (answer.out_of_time === true) return null;
   const own = read(request);
