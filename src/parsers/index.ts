@@ -20,6 +20,14 @@ export {
 export { writtenCallIds } from "./formats/mistral.ts";
 export { parseAnyCalls } from "./parse-any-calls.ts";
 export { calledTool, formatsWithout, spelledCall } from "./spelled-calls.ts";
+export { ResponseParseError, ResponseTemplateError } from "./response-template/errors.ts";
+export { loadResponseTemplate, type ResponseTemplate } from "./response-template/load-template.ts";
+export {
+  parseResponse,
+  type ResponseEvent,
+  type ResponseOptions,
+  ResponseParser,
+} from "./response-template/response-parser.ts";
 export type { FormatHints, ToolCallParse, ToolCallParseOptions, ToolCallParser } from "./tool-call-parser.ts";
 export { toolCallParser, toolCallParserNames } from "./tool-call-parsers.ts";
 export type { DetectedCall } from "./tool-call-scan.ts";
