@@ -49,8 +49,7 @@ const targets = {
   verifiers: async () => (await import("./verify/verifiers.mjs")).verifyVerifiers(values),
   benches: async () => (await import("./verify/benches.mjs")).verifyBenches(),
   parsers: async () => (await import("./verify/parsers.mjs")).verifyParsers(values),
-  "response-templates": async () =>
-    (await import("./verify/response-templates.mjs")).verifyResponseTemplates(values),
+  "response-templates": async () => (await import("./verify/response-templates.mjs")).verifyResponseTemplates(values),
   commands: async () => (await import("./verify/commands.mjs")).verifyCommands(),
 };
 

@@ -66,7 +66,9 @@ const handlers: Readonly<Record<string, Handler>> = {
   text: async (query, parts) => {
     const run = runOf(query, parts);
     const { episode } = await run.episode(query.get("id") ?? "");
-    const tokenizer = run.store.hasTokenizer ? await parts.tokenizerOf(run.store.modelFolder, run.facts.location) : null;
+    const tokenizer = run.store.hasTokenizer
+      ? await parts.tokenizerOf(run.store.modelFolder, run.facts.location)
+      : null;
     if (tokenizer === null) return null;
     return packedText(decodeEpisode(JSON.parse(episode.toString("utf8")) as StoredEpisode), tokenizer);
   },
