@@ -18,6 +18,13 @@ export {
   type StreamingParser,
 } from "./streaming.ts";
 export { writtenCallIds } from "./formats/mistral.ts";
+export {
+  mayBeOtherFormat,
+  type OtherFormat,
+  otherFormatNames,
+  type OtherFormatOptions,
+  readOtherFormat,
+} from "./other-formats.ts";
 export { parseAnyCalls } from "./parse-any-calls.ts";
 export { calledTool, formatsWithout, spelledCall } from "./spelled-calls.ts";
 export type { FormatHints, ToolCallParse, ToolCallParseOptions, ToolCallParser } from "./tool-call-parser.ts";

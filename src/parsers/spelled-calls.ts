@@ -55,6 +55,9 @@ const spellings: Readonly<Record<string, (name: string) => string>> = {
   trinity: (name) => `<tool_call>\n${json(name)}\n</tool_call>`,
 };
 
+/** Names of the formats of which it is known how a call is written. */
+export const spelledFormats: readonly string[] = Object.keys(spellings);
+
 /** A call of `name` with the argument "city"; `null`: it is not known how the format writes one. `parser`: as `toolCallParser` takes it. */
 export function spelledCall(parser: string, name: string): string | null {
   const format = toolCallParser(parser).name;

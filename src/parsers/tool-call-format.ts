@@ -39,7 +39,11 @@ export function createToolCallParser(format: ToolCallFormat): ToolCallParser {
     .slice(0, 1)
     .filter((closing) => closing !== "");
   const hints = { contentEnd, contentEndAtStart: [], callEnds, nesting, straighten: null, ...format.hints };
-  const signs = [...(opening === null ? [] : [opening]), ...(format.signs ?? []), ...Object.keys(nesting).filter(isTag)];
+  const signs = [
+    ...(opening === null ? [] : [opening]),
+    ...(format.signs ?? []),
+    ...Object.keys(nesting).filter(isTag),
+  ];
   return {
     name,
     markers,
