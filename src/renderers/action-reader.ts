@@ -55,11 +55,14 @@ export function createActionReader(options: ActionReaderOptions): ActionReader {
       unknownTools === "environment"
         ? parseAnyCalls(toolCallParser, normalText, { tools, repair })
         : toolCallParser.parse(normalText, { tools, repair });
+    const isEmpty = parse.calls.length + parse.problems.length === 0 && pythonStrip(parse.content) === "";
+    // A block that its format leaves out where it has no end is neither thought nor answer, and may have been a call.
+    const isLost = isEmpty && stop !== "" && (frame !== null || reasoning === "");
     return {
       reasoning: reasoning === "" ? null : reasoning,
       content: parse.content,
       toolCalls: numbered(parse.calls, turn),
-      problems: parse.problems,
+      problems: isLost ? toolCallParser.parse(text, { tools }).problems : parse.problems,
     };
   };
 
