@@ -49,6 +49,7 @@ const targets = {
   verifiers: async () => (await import("./verify/verifiers.mjs")).verifyVerifiers(values),
   benches: async () => (await import("./verify/benches.mjs")).verifyBenches(),
   parsers: async () => (await import("./verify/parsers.mjs")).verifyParsers(values),
+  values: async () => (await import("./verify/values.mjs")).verifyValues(),
   commands: async () => (await import("./verify/commands.mjs")).verifyCommands(),
 };
 
