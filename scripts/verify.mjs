@@ -50,6 +50,7 @@ const targets = {
   benches: async () => (await import("./verify/benches.mjs")).verifyBenches(),
   parsers: async () => (await import("./verify/parsers.mjs")).verifyParsers(values),
   "response-templates": async () => (await import("./verify/response-templates.mjs")).verifyResponseTemplates(values),
+  values: async () => (await import("./verify/values.mjs")).verifyValues(),
   commands: async () => (await import("./verify/commands.mjs")).verifyCommands(),
 };
 

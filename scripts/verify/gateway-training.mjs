@@ -29,6 +29,7 @@ import { createReport } from "./report.mjs";
 const asOutside = createToolCalling({
   problemPolicy: {
     ...{ "not-json": "words", "unknown-tool": "words", "unterminated-call": "words", "spoofed-marker": "words" },
+    "other-format": "words",
     ...{ "cut-off": "words", "schema-violation": "forward" },
   },
 });

@@ -1,6 +1,7 @@
 // From a read action to a decision: the closed taxonomy of problems, what the problem policy makes of each, and what a policy reads
 // when its action was not carried out. Pure. Parsers report syntax; here a call is validated. Feedback is short, names the tool
-// and the place, and says nothing about the syntax of calls, which differs between model families and stands in the prompt.
+// and the place, and says nothing about the syntax of calls, which differs between model families and stands in the prompt; only a call in another format is
+// answered with an example, which the parser's report holds.
 
 import {
   type ActionProblem,
@@ -212,6 +213,8 @@ function feedbackOn(problem: ActionProblem, tools: readonly Tool[]): string {
     case "spoofed-marker":
     case "repaired":
       return `Error: ${call} was not carried out. ${problem.detail} Repeat it in the format that the tools section shows.`;
+    case "other-format":
+      return `Error: ${call} was not carried out and nobody read your message. ${problem.detail}`.trimEnd();
     case "unknown-tool":
       return `Error: ${call} was not carried out. ${problem.detail} ${listTools(tools)}`;
     case "schema-violation":
@@ -264,6 +267,7 @@ export const defaultProblemPolicy: ProblemPolicy = Object.freeze({
   "several-calls": "first",
   "unterminated-call": "observe",
   "spoofed-marker": "observe",
+  "other-format": "observe",
   repaired: "forward",
   "cut-off": "observe",
   "no-call": "words",

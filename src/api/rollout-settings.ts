@@ -257,7 +257,9 @@ export const rolloutSettings = {
     controlTokens: choice("<mode>", "text", "parse").help(
       "control tokens that users and tools spell out: text, or parse them as servers do",
     ),
-    repair: flag.help("read calls that are nearly right, each reported as a format error"),
+    repair: flag.help(
+      "carry out calls that are nearly right, or written in another format, each reported as a format error",
+    ),
     agentModel: named("a model").help(
       "model behind an API that is the agent, or answers the calls of outside programs, to be evaluated and not trained: provider/model, or its name on the server of --agent-url",
     ),

@@ -15,6 +15,7 @@ export const actionProblemCodes = [
   "several-calls",
   "unterminated-call",
   "spoofed-marker",
+  "other-format",
   "repaired",
   "cut-off",
   "no-call",

@@ -66,6 +66,8 @@ export const parseProblemCodes = [
   "unknown-tool",
   "unterminated-call",
   "spoofed-marker",
+  /** The text is a call, or holds one, in a format that is not the model's: bare JSON, a code block, other tags, another family's. */
+  "other-format",
   /** A near-miss was read as the call it nearly is; `detail` says what was done. Only in repair mode, which is opt-in. */
   "repaired",
 ] as const;

@@ -12,6 +12,13 @@ export {
   type StreamingParser,
 } from "./streaming.ts";
 export { writtenCallIds } from "./mistral-blocks.ts";
+export {
+  mayBeOtherFormat,
+  type OtherFormat,
+  otherFormatNames,
+  type OtherFormatOptions,
+  readOtherFormat,
+} from "./other-formats.ts";
 export { parseAnyCalls } from "./parse-any-calls.ts";
 export { calledTool, spelledCall } from "./spelled-calls.ts";
 export type { FormatHints, ToolCallParse, ToolCallParseOptions, ToolCallParser } from "./tool-call-parser.ts";

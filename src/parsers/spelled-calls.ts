@@ -7,7 +7,8 @@ import { firstToolCallParserName, toolCallParser, toolCallParserNames } from "./
 
 const json = (name: string, key = "arguments"): string =>
   `{"name": ${JSON.stringify(name)}, "${key}": {"city": "Rome"}}`;
-const tags = (name: string): string => `<function=${name}>\n<parameter=city>\nRome\n</parameter>\n</function>`;
+const tags = (name: string, value = "\nRome\n"): string =>
+  `<function=${name}>\n<parameter=city>${value}</parameter>\n</function>`;
 const given = '{"city": "Rome"}';
 
 const spellings: Readonly<Record<string, (name: string) => string>> = {
@@ -49,11 +50,14 @@ const spellings: Readonly<Record<string, (name: string) => string>> = {
   pythonic: (name) => `[${name}(city="Rome")]`,
   qwen25: (name) => `<tool_call>\n${json(name)}\n</tool_call>`,
   qwen3_coder: (name) => `<tool_call>\n${tags(name)}\n</tool_call>`,
-  seed_oss: (name) => `<seed:tool_call>\n${tags(name)}\n</seed:tool_call>`,
+  seed_oss: (name) => `<seed:tool_call>\n${tags(name, "Rome")}\n</seed:tool_call>`,
   step3: (name) =>
     `<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="${name}"><steptml:parameter name="city">Rome</steptml:parameter></steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>`,
   trinity: (name) => `<tool_call>\n${json(name)}\n</tool_call>`,
 };
+
+/** Names of the formats of which it is known how a call is written. */
+export const spelledFormats: readonly string[] = Object.keys(spellings);
 
 /** A call of `name` with the argument "city"; `null`: it is not known how the format writes one. `parser`: as `toolCallParser` takes it. */
 export function spelledCall(parser: string, name: string): string | null {

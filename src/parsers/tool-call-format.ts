@@ -13,6 +13,10 @@ export type ToolCallFormat = {
   readonly hints?: Partial<FormatHints>;
   /** Text without it holds no call, and `detect` is not called. `null`: `detect` is called for every text. */
   readonly opening: string | null;
+  /**
+   * Further strings that only a call has: text that holds one, or an opening of `nesting`, and yields no call is reported. Default: none.
+   */
+  readonly signs?: readonly string[];
   /** Default: whether the text includes `opening`. */
   hasToolCall?(text: string): boolean;
   /** Calls are read where no tools are declared, too. Default false: such text is content, calls or not. */
@@ -35,17 +39,25 @@ export function createToolCallParser(format: ToolCallFormat): ToolCallParser {
     .slice(0, 1)
     .filter((closing) => closing !== "");
   const hints = { contentEnd, contentEndAtStart: [], callEnds, nesting, straighten: null, ...format.hints };
+  const signs = [
+    ...(opening === null ? [] : [opening]),
+    ...(format.signs ?? []),
+    ...Object.keys(nesting).filter(isTag),
+  ];
   return {
     name,
     markers,
     hints,
     hasToolCall: (text) => hasToolCall(format, text),
     parse: (text, options) => {
-      const read = (candidate: string): ToolCallParse => parseStrictly(format, candidate, options);
+      const read = (candidate: string): ToolCallParse => parseStrictly({ ...format, signs }, candidate, options);
       return options.repair === true ? repairCalls(text, hints, read) : read(text);
     },
   };
 }
+
+/** Others, such as the fence of JSON, stand in texts that hold no call, too. */
+const isTag = (opening: string): boolean => /^[<\][]/.test(opening);
 
 function parseStrictly(format: ToolCallFormat, text: string, options: ToolCallParseOptions): ToolCallParse {
   const scan = new ToolCallScan(options.tools, options.forwardUnknownTools ?? false);
@@ -70,17 +82,20 @@ function parseStrictly(format: ToolCallFormat, text: string, options: ToolCallPa
   const isCut = hasTools && (calls.length > 0 || hasToolCall(format, text));
   const normalText = isCut ? detectorNormalText : text;
   const content = calls.length === 0 ? text : detectorNormalText;
-  if (isCut && calls.length === 0 && scan.problems.length === 0) reportLostCall(format, text, scan);
+  if (hasTools && calls.length === 0 && scan.problems.length === 0) reportLostCall(format, { text, isCut, scan });
   return { normalText, content, calls, raised: null, detectorNormalText, problems: scan.problems };
 }
 
 const hasToolCall = (format: ToolCallFormat, text: string): boolean =>
   format.hasToolCall?.(text) ?? text.includes(format.opening!);
 
-/** A text that announces a call and yields none, for a reason that the format itself did not report. */
-function reportLostCall({ opening }: ToolCallFormat, text: string, scan: ToolCallScan): void {
-  const start = opening === null ? 0 : Math.max(0, text.indexOf(opening));
-  const source = text.slice(start);
+type LostCall = { readonly text: string; readonly isCut: boolean; readonly scan: ToolCallScan };
+
+/** A text that announces a call, or opens a part of one, and yields none, for a reason that the format itself did not report. */
+function reportLostCall({ signs = [] }: ToolCallFormat, { text, isCut, scan }: LostCall): void {
+  const places = signs.map((sign) => text.indexOf(sign)).filter((at) => at !== -1);
+  if (places.length === 0 && !isCut) return;
+  const source = places.length === 0 ? text : text.slice(Math.min(...places));
   scan.report("unterminated-call", source, "The text opens a call and holds none that can be read.", guessName(source));
 }
 

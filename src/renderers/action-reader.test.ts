@@ -144,6 +144,34 @@ describe("parseAction()", () => {
     expect(action.problems.map(({ code }) => code)).toContain("spoofed-marker");
   });
 
+  test("a call in another format is a problem that shows the model's own, and a call only in repair mode", () => {
+    const bare = call.split("\n")[1]!;
+    const repairing = rendererFor("qwen2.5-instruct", tokenizer, { repair: true });
+    for (const text of [bare, `\`\`\`json\n${bare}\n\`\`\``, `<tools>\n${bare}\n</tools>`]) {
+      const read = plain.parseAction(ids(`${text}<|im_end|>`), { tools, turn: 0 });
+      expect(read).toMatchObject({ text, content: text, toolCalls: [] });
+      expect(read.problems).toMatchObject([{ code: "other-format", text, toolName: "find_order" }]);
+      expect(read.problems[0]!.detail).toContain(call);
+      const carriedOut = repairing.parseAction(ids(`${text}<|im_end|>`), { tools, turn: 2 });
+      const toolCalls = [{ id: "call_2_0", name: "find_order", argumentsText }];
+      expect(carriedOut).toMatchObject({ text, content: "", toolCalls, problems: [{ code: "repaired" }] });
+      expect(repairing.parseAction(ids(text), { tools, turn: 0 }).toolCalls).toEqual([]);
+      expect(repairing.parseAction(ids(`${text}<|im_end|>`), { tools: [], turn: 0 })).toMatchObject({ problems: [] });
+      for (let end = 1; end <= text.length; end++) expect(repairing.heldBack!(text.slice(0, end))).toBe(end);
+    }
+    const beside = `I would write:\n${bare}`;
+    for (const renderer of [plain, repairing]) {
+      const read = renderer.parseAction(ids(`${beside}<|im_end|>`), { tools, turn: 0 });
+      expect(read).toMatchObject({ content: beside, toolCalls: [], problems: [{ code: "other-format" }] });
+    }
+    const thought = `<think>\n${bare}\n</think>\n\nHello.<|im_end|>`;
+    expect(thinking.parseAction(ids(thought), { tools, turn: 0 })).toMatchObject({ content: "Hello.", problems: [] });
+    const answered = `<think>\nWell.\n</think>\n\n${bare}<|im_end|>`;
+    expect(thinking.parseAction(ids(answered), { tools, turn: 0 })).toMatchObject({
+      ...{ content: bare, toolCalls: [], problems: [{ code: "other-format" }] },
+    });
+  });
+
   test("reads with the parsers that are named", () => {
     const named = rendererFor("qwen3", tokenizer, { ...qwen3, toolCallParser: "llama3", reasoningParser: "none" });
     const text = '<think>{"name": "find_order"}</think>';

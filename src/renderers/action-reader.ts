@@ -4,7 +4,14 @@
 
 import type { ParsedAction, ParseProblem, Renderer, Tokenizer } from "../core/index.ts";
 import { pythonLstrip, pythonStrip } from "../python-semantics/index.ts";
-import { parseAnyCalls, type ReasoningParser, type ReasoningSplit, type ToolCallParser } from "../parsers/on-demand.ts";
+import {
+  type DetectedCall,
+  parseAnyCalls,
+  readOtherFormat,
+  type ReasoningParser,
+  type ReasoningSplit,
+  type ToolCallParser,
+} from "../parsers/on-demand.ts";
 
 export type ActionReaderOptions = {
   readonly tokenizer: Tokenizer;
@@ -17,6 +24,8 @@ export type ActionReaderOptions = {
   readonly frame: string | null;
   /** Recover calls from near-misses, reported as "repaired"; never in an incomplete action. Default false. */
   readonly repair?: boolean;
+  /** Parsers of other formats: calls that repair mode carries out where a whole answer is written in one of them. Default: none. */
+  readonly otherParsers?: readonly ToolCallParser[];
 };
 
 export type ActionReader = (sampledTokens: Uint32Array, context: ActionContext) => ParsedAction;
@@ -46,19 +55,40 @@ export function createActionReader(options: ActionReaderOptions): ActionReader {
       unknownTools === "environment"
         ? parseAnyCalls(toolCallParser, normalText, { tools, repair })
         : toolCallParser.parse(normalText, { tools, repair });
+    const isEmpty = parse.calls.length + parse.problems.length === 0 && pythonStrip(parse.content) === "";
+    // A block that its format leaves out where it has no end is neither thought nor answer, and may have been a call.
+    const isLost = isEmpty && stop !== "" && (frame !== null || reasoning === "");
     return {
       reasoning: reasoning === "" ? null : reasoning,
       content: parse.content,
-      toolCalls: parse.calls.map(({ name, parameters }, index) => ({
-        id: `call_${turn}_${index}`,
-        name: name ?? "",
-        argumentsText: parameters,
-      })),
-      problems: parse.problems,
+      toolCalls: numbered(parse.calls, turn),
+      problems: isLost ? toolCallParser.parse(text, { tools }).problems : parse.problems,
     };
   };
 
+  /** A call in another format, where nothing was read: a problem, or, in repair mode and with one reading only, the call. */
+  const withOtherFormat = (action: ParsedAction, { tools, turn }: ActionContext, repair: boolean): ParsedAction => {
+    const isSpoofed = action.problems.some(({ code }) => code === "spoofed-marker");
+    if (action.toolCalls.length > 0 || isSpoofed || (action.problems.length > 0 && !repair)) return action;
+    const otherParsers = repair ? (options.otherParsers ?? []) : [];
+    const { isTerminated: isWhole } = action;
+    const other = readOtherFormat(action.content, { tools, parser: toolCallParser.name, isWhole, otherParsers });
+    if (other === null) return action;
+    const { problem, form, calls } = other;
+    if (repair && calls.length > 0) {
+      const repaired: ParseProblem = { ...problem, code: "repaired", detail: `The call was written as ${form}.` };
+      return { ...action, content: "", toolCalls: numbered(calls, turn), problems: [repaired, ...action.problems] };
+    }
+    return action.problems.length > 0 ? action : { ...action, problems: [problem] };
+  };
+
   return (sampledTokens, context) => {
+    const action = readTokens(sampledTokens, context);
+    const repair = options.repair === true && action.isTerminated;
+    return withOtherFormat(action, context, repair);
+  };
+
+  function readTokens(sampledTokens: Uint32Array, context: ActionContext): ParsedAction {
     const last = sampledTokens.at(-1);
     const isTerminated = last !== undefined && stopTokenIds.includes(last);
     const ids = isTerminated ? sampledTokens.subarray(0, -1) : sampledTokens;
@@ -82,7 +112,15 @@ export function createActionReader(options: ActionReaderOptions): ActionReader {
       detail: `"${marker}" is spelled out by several tokens; only the one token of that text counts.`,
     }));
     return { text, ...asTokens, problems: [...spoofed, ...asTokens.problems], isTerminated };
-  };
+  }
+}
+
+function numbered(calls: readonly DetectedCall[], turn: number): ParsedAction["toolCalls"] {
+  return calls.map(({ name, parameters }, index) => ({
+    id: `call_${turn}_${index}`,
+    name: name ?? "",
+    argumentsText: parameters,
+  }));
 }
 
 /**

@@ -30,7 +30,8 @@ export function chooseRenderer(options: ChooseRendererOptions): Renderer {
  */
 export async function loadRenderer(family: string | null, options: ChooseRendererOptions): Promise<Renderer> {
   const known = family === null ? knownFamily(options.chatTemplate) : rendererFamily(family);
-  if (known === null) (await import("../parsers/all-formats.ts")).addAllFormats();
+  // Repair carries out calls in the formats of other families, too.
+  if (known === null || options.repair === true) (await import("../parsers/all-formats.ts")).addAllFormats();
   const { toolCallParser, reasoningParser } = options;
   const chosenReasoning = reasoningParser === "none" ? null : reasoningParser;
   // The family's own parsers read its history, whichever read its actions.

@@ -9,6 +9,7 @@ export type {
   HistoryFinding,
   RoundTripFinding,
   TemplateAudit,
+  ValuesFound,
 } from "./audit/template-audit.ts";
 export { answerFrame, openerOf, type WrittenAnswer, writtenAnswer } from "./audit/sampled-answers.ts";
 export {

@@ -14,7 +14,14 @@ import type {
 import { AttributedError, ConfigurationError } from "../core/index.ts";
 import { finish, mapInSteps, type Steps } from "../lib/steps.ts";
 import type { JsonObject } from "../python-semantics/json/index.ts";
-import { heldBack, type ReasoningParser, reasoningParser, toolCallParser } from "../parsers/on-demand.ts";
+import {
+  heldBack,
+  mayBeOtherFormat,
+  otherFormatNames,
+  type ReasoningParser,
+  reasoningParser,
+  toolCallParser,
+} from "../parsers/on-demand.ts";
 import { createActionReader } from "./action-reader.ts";
 import { segmentsText, type TemplateContext, type TemplateSegment } from "./chat-template.ts";
 import { type EncodedSegments, encodeSegments, messageSpans } from "./encode-prompt.ts";
@@ -241,9 +248,12 @@ export function createTemplateRenderer(
       frame: family.actionFrame,
       parseMode,
       repair,
+      // All formats are known where calls in other formats are carried out, and only there.
+      otherParsers: repair ? otherFormatNames.map(toolCallParser) : [],
     }),
     unclosedThought: thoughtEnd,
-    heldBack: (text) => heldBack(text, calls.hints, reasoning),
+    // What is carried out as a call cannot have been shown as text.
+    heldBack: (text) => (repair && mayBeOtherFormat(text) ? text.length : heldBack(text, calls.hints, reasoning)),
     decode: (tokens) => tokenizer.decode(tokens),
     startDecoding: () => tokenizer.startDecoding(),
   };

@@ -29,11 +29,21 @@ const functionClosing = "</function>";
 const parameterOpening = "<parameter=";
 const parameterClosing = "</parameter>";
 
-export const qwen3Coder = createFunctionTagParser("qwen3_coder", "<tool_call>", "</tool_call>");
-export const seedOss = createFunctionTagParser("seed_oss", "<seed:tool_call>", "</seed:tool_call>");
+export const qwen3Coder = createFunctionTagParser(
+  "qwen3_coder",
+  ["<tool_call>", "</tool_call>"],
+  (text, name, declared) => readValue(text.replace(/^\n/, "").replace(/\n$/, ""), name, declared),
+);
+export const seedOss = createFunctionTagParser("seed_oss", ["<seed:tool_call>", "</seed:tool_call>"], readPrinted);
+
+type ReadValue = (text: string, name: string, declared: ReadonlyMap<string, JsonValue>) => PythonValue;
 
 /** Closing tags may be missing. Names are not checked against the tools; calls are numbered. */
-function createFunctionTagParser(name: string, opening: string, closing: string): ToolCallParser {
+function createFunctionTagParser(
+  name: string,
+  [opening, closing]: readonly [string, string],
+  read: ReadValue,
+): ToolCallParser {
   return createToolCallParser({
     name,
     markers: [opening, closing],
@@ -52,7 +62,7 @@ function createFunctionTagParser(name: string, opening: string, closing: string)
         }
         const tool = source.slice(0, nameEnd);
         scan.reportUnknown(tool, source);
-        const parameters = readParameters(source.slice(nameEnd + 1), propertiesOf(tool, scan));
+        const parameters = readParameters(source.slice(nameEnd + 1), propertiesOf(tool, scan), read);
         scan.add([{ name: tool, parameters: dumpJson(parameters), toolIndex: count++ }]);
       }
       if (count === 0) scan.report("unterminated-call", text.slice(start), "The tags hold no function.");
@@ -61,7 +71,11 @@ function createFunctionTagParser(name: string, opening: string, closing: string)
   });
 }
 
-function readParameters(text: string, declared: ReadonlyMap<string, JsonValue>): ReadonlyMap<string, PythonValue> {
+function readParameters(
+  text: string,
+  declared: ReadonlyMap<string, JsonValue>,
+  read: ReadValue,
+): ReadonlyMap<string, PythonValue> {
   const result = new Map<string, PythonValue>();
   const stop = new RegExp(`${parameterClosing}|(?=${parameterOpening})|(?=${functionClosing})`, "g");
   for (let start = text.indexOf(parameterOpening); start !== -1;) {
@@ -73,11 +87,7 @@ function readParameters(text: string, declared: ReadonlyMap<string, JsonValue>):
     const nameEnd = source.indexOf(">");
     if (nameEnd !== -1) {
       const name = source.slice(0, nameEnd);
-      const value = source
-        .slice(nameEnd + 1)
-        .replace(/^\n/, "")
-        .replace(/\n$/, "");
-      result.set(name, readValue(value, name, declared));
+      result.set(name, read(source.slice(nameEnd + 1), name, declared));
     }
     start = text.indexOf(parameterOpening, match === null ? text.length : end + match[0].length);
   }
@@ -89,6 +99,31 @@ function readValue(text: string, name: string, declared: ReadonlyMap<string, Jso
   if (!declared.has(name)) return text;
   const type = inferSchemaType(declared.get(name)) ?? "string";
   return readTyped(text, pythonLower(pythonStrip(type)), floatUnlessWhole, null);
+}
+
+/**
+ * A value as Python prints it, which is what Seed's template writes and its models learned: a string verbatim, "None" for null where null
+ * may stand. JSON's null is read, too, where no string may stand.
+ */
+function readPrinted(text: string, name: string, declared: ReadonlyMap<string, JsonValue>): PythonValue {
+  const schema = declared.get(name);
+  if (schema === undefined) return text;
+  const type = pythonLower(pythonStrip(inferSchemaType(schema) ?? "any"));
+  const isText = textTypes.test(type);
+  const bare = pythonStrip(text);
+  if ((bare === "None" && (!isText || mayBeNull(schema))) || (bare === "null" && !isText)) return null;
+  return readTyped(text, type, floatUnlessWhole, null);
+}
+
+/** Whether a schema lists null beside other types. */
+function mayBeNull(schema: JsonValue): boolean {
+  if (!(schema instanceof Map)) return false;
+  const type = schema.get("type") ?? null;
+  if (type === "null" || (Array.isArray(type) && type.includes("null")) || schema.get("nullable") === true) return true;
+  const choices = ["anyOf", "oneOf"].map((keyword) => schema.get(keyword) ?? null);
+  return choices.some(
+    (list) => Array.isArray(list) && list.some((one) => one instanceof Map && one.get("type") === "null"),
+  );
 }
 
 function floatUnlessWhole(text: string): PythonValue {
@@ -179,6 +214,8 @@ function declaredType(tool: string, parameter: string, scan: ToolCallScan): stri
   return "string";
 }
 
+const textTypes = /^(?:string|str|text|varchar|char|enum)$/;
+
 /**
  * A value by its declared type. `readNumber` is `float(text)`, made an integer where the format requires one; Python exceptions of
  * `ignored` classes (`null`: of any) out of reading a literal leave the text as it is.
@@ -191,7 +228,7 @@ function readTyped(
 ): PythonValue {
   const orText = (value: PythonValue | undefined): PythonValue => (value === undefined ? text : value);
   const readLiteral = (): PythonValue => orText(unlessRaised(ignored, () => evaluateLiteral(text)));
-  if (/^(?:string|str|text|varchar|char|enum)$/.test(type)) return text;
+  if (textTypes.test(type)) return text;
   if (/^(?:int|uint|long|short|unsigned)/.test(type))
     return orText(unlessRaised(["ValueError"], () => pythonInt(text)));
   if (/^(?:num|float)/.test(type)) return orText(unlessRaised(["ValueError"], () => readNumber(text)));

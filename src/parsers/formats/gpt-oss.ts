@@ -18,6 +18,7 @@ export const gptOss = createToolCallParser({
   markers: harmonyMarkers,
   hints: { contentEnd: ["<|"], nesting: { "<|channel|>commentary to=": ending } },
   opening,
+  signs: ["to=functions.", ending],
   detect: (text, scan) => {
     const normal: string[] = [];
     let count = 0;

@@ -24,6 +24,7 @@ export const pythonic = createToolCallParser({
   markers: [startMarker, endMarker],
   hints: { contentEnd: ["[", startMarker, endMarker] },
   opening: null,
+  signs: [startMarker],
   hasToolCall: (text) => findPattern(withoutMarkers(pythonStrip(text)), callList) !== null,
   detect: (original, scan) => {
     const text = withoutMarkers(pythonStrip(original));

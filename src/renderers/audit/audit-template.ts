@@ -8,7 +8,14 @@ import { AuditedTemplate, type AuditTemplateOptions } from "./audited-template.t
 import { probeHistory, scenariosOf, systemInTheMiddle, probeRoundTrip, roundTripsOf } from "./probe-history.ts";
 import { answerFrame, auditContents, type SampledAnswers, sampledAnswers } from "./sampled-answers.ts";
 import { unwritableNames } from "../tool-names.ts";
-import type { AuditedRenderer, HistoryFinding, RoundTripFinding, TemplateAudit } from "./template-audit.ts";
+import { findLostValues } from "./argument-values.ts";
+import type {
+  AuditedRenderer,
+  HistoryFinding,
+  RoundTripFinding,
+  TemplateAudit,
+  ValuesFound,
+} from "./template-audit.ts";
 
 /** Examines a chat template. Never throws on one: a template that no renderer can be made of is an audit with a problem. */
 export function auditTemplate(options: AuditTemplateOptions): TemplateAudit {
@@ -17,7 +24,15 @@ export function auditTemplate(options: AuditTemplateOptions): TemplateAudit {
     audited = new AuditedTemplate(options);
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;
-    return { renderer: null, isAppendOnly: false, history: [], roundTrips: [], notes: [], problems: [error.message] };
+    return {
+      renderer: null,
+      isAppendOnly: false,
+      history: [],
+      roundTrips: [],
+      values: null,
+      notes: [],
+      problems: [error.message],
+    };
   }
   const refusal = toolRefusal(audited, options);
   if (refusal !== null) return refusal;
@@ -42,8 +57,9 @@ export function auditTemplate(options: AuditTemplateOptions): TemplateAudit {
       !isAppendOnly &&
       `The renderer "${family}" takes the template for append-only, which it is not.`,
   ].filter((problem) => problem !== false);
-  const notes = notesOf(audited, { renderer, answers, history });
-  return { renderer, isAppendOnly, history, roundTrips, notes, problems };
+  const values = renderer.toolCallParser.name === null ? null : findLostValues(options);
+  const notes = notesOf(audited, { renderer, answers, history, values });
+  return { renderer, isAppendOnly, history, roundTrips, values, notes, problems };
 }
 
 /** The audit of a template that refuses every conversation with tools; `null` for others. */
@@ -64,6 +80,7 @@ function toolRefusal(audited: AuditedTemplate, options: AuditTemplateOptions): T
     isAppendOnly: false,
     history: [],
     roundTrips: [],
+    values: null,
     notes: [],
     problems: [problem],
   };
@@ -166,12 +183,13 @@ type Examined = {
   readonly renderer: AuditedRenderer;
   readonly answers: SampledAnswers;
   readonly history: readonly HistoryFinding[];
+  readonly values: ValuesFound | null;
 };
 
 /** Names with characters and beginnings that formats differ in. */
 const probedNames = ["my-tool", "my.tool", "my/tool", "my:tool", "my tool", "2nd_tool", "_tool", "größe"];
 
-function notesOf(audited: AuditedTemplate, { renderer, answers, history }: Examined): string[] {
+function notesOf(audited: AuditedTemplate, { renderer, answers, history, values }: Examined): string[] {
   const prompt = audited.render([{ role: "user", content: "?" }], { addGenerationPrompt: true });
   const unwritable = unwritableNames(audited.renderer, audited.tokenizer, probedNames).map((name) =>
     JSON.stringify(name),
@@ -185,6 +203,12 @@ function notesOf(audited: AuditedTemplate, { renderer, answers, history }: Exami
     unwritable.length > 0 &&
       renderer.toolCallParser.name !== null &&
       `Tools with names like ${unwritable.join(", ")} cannot be called: parser "${renderer.toolCallParser.name}" does not read such a name back.`,
+    values !== null &&
+      values.lost.length > 0 &&
+      `Of ${values.written} kinds of arguments, parser "${renderer.toolCallParser.name}" does not read back as they were: ${values.lost.join(", ")}.`,
+    values !== null &&
+      values.refused.length > 0 &&
+      `The template raises where a tool declares: ${values.refused.join(", ")}.`,
     !answers.writesCalls &&
       renderer.toolCallParser.name !== null &&
       "The template does not write a call behind its own prompt, so calls are tried as the parser reads them.",

@@ -9,7 +9,7 @@ import { wireMessages } from "../renderer-family.ts";
 import type { AuditedTemplate } from "./audited-template.ts";
 
 /** What stands around an answer. */
-type AnswerFrame = {
+export type AnswerFrame = {
   readonly history: readonly Message[];
   /** All that stands before it. */
   readonly prompt: string;
@@ -84,11 +84,13 @@ export function renderParts(
   { history, message, mustHold }: AnswerParts & { readonly history: readonly Message[] },
 ): Rendering {
   const wires = wireMessages(audited.family, [...history, message]);
-  const renderings = shapesOf(wires.at(-1)!).map((shape) =>
-    audited.renderWire([...wires.slice(0, -1), shape], { addGenerationPrompt: false }),
-  );
-  const texts = renderings.filter((rendering) => rendering.type === "text");
-  return texts.find(({ text }) => text.includes(mustHold)) ?? texts[0] ?? renderings[0]!;
+  let best: Rendering | null = null;
+  for (const shape of shapesOf(wires.at(-1)!)) {
+    const rendering = audited.renderWire([...wires.slice(0, -1), shape], { addGenerationPrompt: false });
+    if (rendering.type === "text" && rendering.text.includes(mustHold)) return rendering;
+    if (best === null || (best.type === "refused" && rendering.type === "text")) best = rendering;
+  }
+  return best!;
 }
 
 /** Arguments as an object or as JSON text, and missing content as an empty text or as null. */

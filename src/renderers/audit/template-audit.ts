@@ -81,6 +81,16 @@ export type AuditedRenderer = {
   readonly markers: readonly AuditedMarker[];
 };
 
+/** Whether the arguments of calls come back: written by the template, and read by the parser. */
+export type ValuesFound = {
+  /** How many kinds of values the template writes. */
+  readonly written: number;
+  /** Names of the kinds that are not read as they were given. */
+  readonly lost: readonly string[];
+  /** Names of the kinds that no tool may declare: the template raises. */
+  readonly refused: readonly string[];
+};
+
 export type TemplateAudit = {
   /** `null`: no renderer can be made of it; the first problem says why. */
   readonly renderer: AuditedRenderer | null;
@@ -88,6 +98,8 @@ export type TemplateAudit = {
   readonly isAppendOnly: boolean;
   readonly history: readonly HistoryFinding[];
   readonly roundTrips: readonly RoundTripFinding[];
+  /** `null`: the template writes no calls behind its own prompt, or not those that its parser reads. */
+  readonly values: ValuesFound | null;
   /** What to know; nothing is wrong with it. */
   readonly notes: readonly string[];
   /** What must be corrected before training. None: the template can be trained with. */

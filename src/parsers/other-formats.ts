@@ -1,0 +1,291 @@
+// Calls that a model writes in another format than its own: bare JSON, a code fence, other tags, the format of another family. The
+// model's parser reads none of it, as its server reads none, so the call would be told to the user as text. Here it is found, so that
+// the model can be told; repair mode carries out what has only one reading. Data that only looks like a call is none: a declared tool is named and its
+// arguments are an object.
+
+import type { ParseProblem, Tool } from "../core/index.ts";
+import {
+  dumpJson,
+  type JsonObject,
+  type JsonValue,
+  parseJson,
+  parseJsonPrefix,
+} from "../python-semantics/json/index.ts";
+import { pythonStrip, unlessRaised } from "../python-semantics/index.ts";
+import { spelledCall, spelledFormats } from "./spelled-calls.ts";
+import { type DetectedCall, toolProperties } from "./tool-call-scan.ts";
+import type { ToolCallParser } from "./tool-call-parser.ts";
+import { readTolerantJson } from "./tolerant-json.ts";
+
+export type OtherFormatOptions = {
+  readonly tools: readonly Tool[];
+  /** Name of the parser that read no call; the example is in its format. */
+  readonly parser: string;
+  /** Whether the text is whole. JSON that lacks brackets is looked into only then. */
+  readonly isWhole: boolean;
+  /** Parsers of other formats for what repair mode carries out; empty: calls in the formats of other families are found and not read. */
+  readonly otherParsers: readonly ToolCallParser[];
+};
+
+export type OtherFormat = {
+  /** Code "other-format"; its detail ends with an example in the model's own format. */
+  readonly problem: ParseProblem;
+  /** How it is written, phrased to follow "as". */
+  readonly form: string;
+  /** What may be carried out: all calls of a text that is nothing else. Empty where there is more than one reading. */
+  readonly calls: readonly DetectedCall[];
+};
+
+/**
+ * What a text calls in another format; `null` where it is no call at all. Meant for text in which the model's own parser found no call.
+ * Never throws; time is linear in the text.
+ */
+export function readOtherFormat(text: string, options: OtherFormatOptions): OtherFormat | null {
+  const { tools, parser } = options;
+  if (tools.length === 0) return null;
+  const stripped = pythonStrip(text);
+  if (stripped === "") return null;
+  const found = readWhole(stripped, options) ?? findForeign(stripped, options) ?? findInProse(stripped, tools);
+  if (found === null) return null;
+  const { form, toolName } = found;
+  const detail = `It was written as ${form}, which is not read here. ${exampleOf(parser, found, tools)}`;
+  return { problem: { code: "other-format", text: stripped, toolName, detail }, form, calls: found.calls };
+}
+
+type Found = {
+  /** How it is written, phrased to follow "as". */
+  readonly form: string;
+  readonly toolName: string;
+  readonly arguments: JsonObject | null;
+  readonly calls: readonly DetectedCall[];
+};
+
+// Texts that are nothing but calls as JSON, in whatever wrapping.
+
+type JsonCall = { readonly name: string; readonly arguments: JsonObject };
+
+/** Wrapping that may stand around JSON: fences with a word, tags, separators. None has an end that is searched for, so a scan is linear. */
+const wrapping =
+  /\s+|[,;]|```[\w-]{0,20}|<\/?[A-Za-z_][\w:.-]{0,40}>|<\|\/?[A-Za-z_][\w:.-]{0,40}\|>|\[\/?[A-Z_]{1,20}\]/y;
+
+/** Tags that hold calls. What stands in others (a thought, an example) may not be meant as one. */
+const callTags = /tool|func|call|response|answer|action|output|json|plugin|python/i;
+
+function readWhole(text: string, { tools, isWhole }: OtherFormatOptions): Found | null {
+  let form = "";
+  let isPlain = true;
+  const calls: JsonCall[] = [];
+  for (let at = 0; at < text.length;) {
+    wrapping.lastIndex = at;
+    const piece = wrapping.exec(text)?.[0];
+    if (piece !== undefined) {
+      at += piece.length;
+      if (piece.startsWith("```")) form ||= "a code block";
+      else if (piece.length > 2 && !/^\s/.test(piece)) {
+        form ||= `JSON in ${piece}`;
+        isPlain &&= callTags.test(piece);
+      }
+      continue;
+    }
+    if (text[at] !== "{" && text[at] !== "[") return null;
+    const json = parseJsonPrefix(text, at);
+    const rest = json.type === "error" && isWhole ? nearJson(text.slice(at)) : null;
+    const value = json.type === "value" ? json.value : rest;
+    const read = value === null ? null : callsIn(value);
+    if (read === null) return null;
+    calls.push(...read);
+    form ||= "bare JSON";
+    at = json.type === "value" ? json.end : text.length;
+  }
+  const isDeclared = declaredIn(tools);
+  const first = calls.find(({ name }) => isDeclared(name));
+  if (first === undefined) return null;
+  const isClear = isPlain && calls.every(({ name }) => isDeclared(name));
+  return { form, toolName: first.name, arguments: first.arguments, calls: isClear ? calls.map(detected) : [] };
+}
+
+/** JSON that is nearly right, without the wrapping behind it. */
+function nearJson(text: string): JsonValue {
+  const end = Math.max(text.lastIndexOf("}"), text.lastIndexOf("]")) + 1;
+  if (end === 0 || !isWrapping(text.slice(end))) return null;
+  return readTolerantJson(text.slice(0, end))?.value ?? null;
+}
+
+function isWrapping(text: string): boolean {
+  for (let at = 0; at < text.length;) {
+    wrapping.lastIndex = at;
+    const piece = wrapping.exec(text)?.[0];
+    if (piece === undefined) return false;
+    at += piece.length;
+  }
+  return true;
+}
+
+const detected = (call: JsonCall): DetectedCall => ({
+  name: call.name,
+  parameters: dumpJson(call.arguments),
+  toolIndex: -1,
+});
+
+const declaredIn = (tools: readonly Tool[]): ((name: string) => boolean) => {
+  const names = new Set(tools.map(({ name }) => name));
+  return (name) => names.has(name);
+};
+
+/** Nesting of lists and wrappers around a call. */
+const mostWrappers = 4;
+const nameKeys = ["name", "function", "tool", "tool_name"];
+const argumentKeys = ["arguments", "parameters", "input", "args"];
+const wrapperKeys = ["tool_calls", "tool_call", "function_call", "function_calls", "function"];
+const idleKeys = new Set(["id", "call_id", "type", "index", "role"]);
+
+/** All calls of a value that is nothing else; `null` for any other value. */
+function callsIn(value: JsonValue, depth = 0): JsonCall[] | null {
+  if (depth > mostWrappers) return null;
+  if (Array.isArray(value)) {
+    const calls = value.map((item) => callsIn(item, depth + 1));
+    return calls.length > 0 && calls.every((one) => one !== null) ? calls.flat() : null;
+  }
+  if (!(value instanceof Map)) return null;
+  const keys = [...value.keys()].filter((key) => !idleKeys.has(key) && !isEmptyContent(key, value.get(key)));
+  const [only] = keys;
+  if (keys.length === 1 && wrapperKeys.includes(only!)) return callsIn(value.get(only!)!, depth + 1);
+  const nameKey = keys.find((key) => nameKeys.includes(key));
+  const argumentKey = keys.find((key) => argumentKeys.includes(key));
+  if (keys.length !== 2 || nameKey === undefined || argumentKey === undefined) return null;
+  const name = value.get(nameKey);
+  const given = value.get(argumentKey);
+  const toolArguments = typeof given === "string" ? unlessRaised(null, () => parseJson(given)) : given;
+  if (typeof name !== "string" || !(toolArguments instanceof Map) || isSchema(toolArguments)) return null;
+  return [{ name, arguments: toolArguments }];
+}
+
+/** A message beside whose calls nothing is said. */
+const isEmptyContent = (key: string, value: JsonValue | undefined): boolean =>
+  key === "content" && (value === null || value === "");
+
+/** Parameters that declare, as those of a tool's definition do. */
+const isSchema = (value: JsonObject): boolean =>
+  value.get("type") === "object" && value.get("properties") instanceof Map;
+
+// Calls in the format of another family: what its calls begin with is known without its parser.
+
+const calledName = "called_tool";
+
+/** Formats whose calls begin as those of a format of more models, and are read otherwise. */
+const twins: ReadonlySet<string> = new Set(["ling3", "mimo", "trinity"]);
+
+/** The formats that are known here by how their calls begin. */
+export const otherFormatNames: readonly string[] = spelledFormats.filter((format) => !twins.has(format));
+
+type Opening = { readonly format: string; readonly before: string; readonly after: string };
+
+/** What stands before and after the name in each format, without white space, in which models and templates differ. */
+const openings: readonly Opening[] = otherFormatNames.map((format) => {
+  const [before = "", after = ""] = withoutBlanks(spelledCall(format, calledName)!).split(calledName);
+  return { format, before, after: after[0] ?? "" };
+});
+
+/** Shorter openings, such as the bracket of `pythonic`, stand in many texts. */
+const shortestMarker = 6;
+/** Places of one opening that are looked at: each may cost as much as the whole text. */
+const mostPlaces = 32;
+
+function findForeign(whole: string, { tools, otherParsers }: OtherFormatOptions): Found | null {
+  const text = withoutFence(whole);
+  const bare = withoutBlanks(text);
+  const called = tools.find(({ name }) => name !== "" && bare.startsWith(`${name}(`));
+  if (called !== undefined && bare.endsWith(")")) {
+    const calls = readForeign(`[${text}]`, tools, otherParsers);
+    return { form: "a call in Python", toolName: called.name, arguments: null, calls };
+  }
+  for (const { format, before, after } of openings) {
+    let at = bare.startsWith(before) ? 0 : before.length < shortestMarker ? -1 : bare.indexOf(before);
+    for (let places = 0; at !== -1 && places < mostPlaces; places++) {
+      const start = at + before.length;
+      const tool = tools.find(({ name }) => name !== "" && bare.startsWith(name + after, start));
+      if (tool !== undefined) {
+        const form = `a call of another model family (${format})`;
+        return { form, toolName: tool.name, arguments: null, calls: readForeign(text, tools, otherParsers) };
+      }
+      at = before.length < shortestMarker ? -1 : bare.indexOf(before, start);
+    }
+  }
+  return null;
+}
+
+/** The calls of a text that a parser reads to its end, without a problem. */
+function readForeign(
+  text: string,
+  tools: readonly Tool[],
+  parsers: readonly ToolCallParser[],
+): readonly DetectedCall[] {
+  for (const parser of parsers) {
+    if (!parser.hasToolCall(text)) continue;
+    const { calls, problems, content, raised } = parser.parse(text, { tools });
+    const isDeclared = declaredIn(tools);
+    const areCalls = calls.every(
+      ({ name, parameters }) =>
+        name !== null && isDeclared(name) && unlessRaised(null, () => parseJson(parameters)) instanceof Map,
+    );
+    const isAll = pythonStrip(content) === "" && problems.length === 0 && raised === null;
+    if (calls.length > 0 && areCalls && isAll) return calls;
+  }
+  return [];
+}
+
+/** What stands in the one code block that a text is. */
+function withoutFence(text: string): string {
+  const opening = /^```[\w-]{0,20}/.exec(text)?.[0];
+  if (opening === undefined || !text.endsWith("```") || text.length < opening.length + 3) return text;
+  return pythonStrip(text.slice(opening.length, -3));
+}
+
+function withoutBlanks(text: string): string {
+  return text.replace(/\s/g, "");
+}
+
+/** Whether a text that is still sampled may become nothing but a call in another format. */
+export function mayBeOtherFormat(text: string): boolean {
+  return /^\s*(?:[{[<\]`]|[A-Za-z_][\w.-]*(?:\(|$)|$)/.test(text);
+}
+
+// Calls beside other text: the model meant one, or explains one. It is told, and nothing is carried out.
+
+function findInProse(text: string, tools: readonly Tool[]): Found | null {
+  const isDeclared = declaredIn(tools);
+  for (let [places, at] = [0, firstBracket(text, 0)]; at < text.length && places < mostPlaces; places++) {
+    const json = parseJsonPrefix(text, at);
+    const calls = json.type === "value" ? callsIn(json.value) : null;
+    const call = calls?.find(({ name }) => isDeclared(name));
+    if (call !== undefined) {
+      return { form: "JSON beside other text", toolName: call.name, arguments: call.arguments, calls: [] };
+    }
+    // What is inside of other data is data.
+    at = firstBracket(text, json.type === "value" ? json.end : at + 1);
+  }
+  return null;
+}
+
+function firstBracket(text: string, from: number): number {
+  const [brace, bracket] = [text.indexOf("{", from), text.indexOf("[", from)];
+  return Math.min(brace === -1 ? Infinity : brace, bracket === -1 ? Infinity : bracket);
+}
+
+// The example that the model reads.
+
+/** Values that stand the same way in every format. */
+const plainValue = /^[\w #.,@+-]{1,60}$/;
+
+/** A call in the model's own format: of the tool that it called, with one of the arguments that it gave. */
+function exampleOf(parser: string, { toolName, arguments: given }: Found, tools: readonly Tool[]): string {
+  const spelled = spelledCall(parser, calledName);
+  if (spelled === null) return "Write it in the format that the tools section shows.";
+  const declared = [...toolProperties(tools.find(({ name }) => name === toolName)).keys()];
+  const plain = [...(given ?? [])].find(
+    (entry): entry is [string, string] => typeof entry[1] === "string" && plainValue.test(entry[1]),
+  );
+  const [parameter, value] = plain ?? [declared[0] ?? "argument", "..."];
+  const parts: Readonly<Record<string, string>> = { [calledName]: toolName, city: parameter, Rome: value };
+  return `Write a call like this:\n${spelled.replace(/called_tool|city|Rome/g, (part) => parts[part]!)}`;
+}
