@@ -49,6 +49,7 @@ const targets = {
   verifiers: async () => (await import("./verify/verifiers.mjs")).verifyVerifiers(values),
   benches: async () => (await import("./verify/benches.mjs")).verifyBenches(),
   parsers: async () => (await import("./verify/parsers.mjs")).verifyParsers(values),
+  encoders: async () => (await import("./verify/encoders.mjs")).verifyEncoders(values),
   commands: async () => (await import("./verify/commands.mjs")).verifyCommands(),
 };
 
@@ -64,6 +65,7 @@ const installs = {
   viewer: async () => (await import("./verify/viewer/browser.mjs")).installChromium(),
   queue: async () => (await import("./verify/queue.mjs")).installQueue(),
   parsers: async () => (await import("./verify/parsers.mjs")).installParsers(values),
+  encoders: async () => (await import("./verify/encoders.mjs")).installEncoders(),
 };
 
 const usage = `Usage: npm run verify -- ${Object.keys(targets).join("|")}|all [options]
@@ -74,7 +76,7 @@ const usage = `Usage: npm run verify -- ${Object.keys(targets).join("|")}|all [o
                                              of gateway-training: beside the built-in loop as it is by default, too;
                                              of queue: 100,000 leases for ten minutes, 1,000 kills
   --quick                                    of queue: Debian's nats-server alone, few leases, 15 kills; of viewer: three pages;
-                                             of parsers: 100 random texts a name
+                                             of parsers: 100 random texts a name; of encoders: 100 conversations each
   --install                                  of ${Object.keys(installs).join(", ")}: installs what it needs and ends
 `;
 const [name = ""] = positionals;

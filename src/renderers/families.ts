@@ -12,6 +12,7 @@ import {
   restateCalls,
   standInAfterResults,
 } from "./calls-in-history.ts";
+import type { TemplateSource } from "./chat-template.ts";
 import { familyDefaults, type RendererFamily, shortestHistory } from "./renderer-family.ts";
 import { templateFingerprint } from "./template-text.ts";
 import { remedyFor } from "../lib/nearest.ts";
@@ -208,8 +209,12 @@ export function rendererFamily(name: string): RendererFamily {
   );
 }
 
-/** The family of a published chat template; `null` for any other: one that differs in a character may render differently. */
-export function knownFamily(chatTemplate: string): RendererFamily | null {
+/**
+ * The family of a published chat template or of an encoder; `null` for any other: a template that differs in a character may
+ * render differently.
+ */
+export function knownFamily(chatTemplate: TemplateSource): RendererFamily | null {
+  if (typeof chatTemplate !== "string") return chatTemplate.family;
   return byFingerprint.get(templateFingerprint(chatTemplate)) ?? null;
 }
 

@@ -3,7 +3,7 @@
 import type { Message, ParsedAction, Renderer, Tokenizer, Tool } from "../../core/index.ts";
 import { toolFromDefinition } from "../../core/index.ts";
 import { fromPlain, type JsonObject } from "../../python-semantics/json/index.ts";
-import type { ChatTemplate } from "../chat-template.ts";
+import type { ChatTemplate, TemplateSource } from "../chat-template.ts";
 import { familyFromTemplate } from "../detection/detect-family.ts";
 import { probeTime, type Rendering, tryTemplate } from "../detection/template-prober.ts";
 import { knownFamily, rendererFamily } from "../families.ts";
@@ -13,8 +13,8 @@ import { compiledTemplate } from "../template-text.ts";
 
 export type AuditTemplateOptions = {
   readonly tokenizer: Tokenizer;
-  /** The Jinja program. */
-  readonly chatTemplate: string;
+  /** The Jinja program, or an encoder. */
+  readonly chatTemplate: TemplateSource;
   /** `bos_token`, ... of the model folder. @default none */
   readonly specialTokens?: ReadonlyMap<string, string>;
   /** The family to render with, by name. @default the one that the loop chooses */
