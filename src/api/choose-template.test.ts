@@ -46,7 +46,9 @@ it("renders with the encoder, its parsers and the sentences of the folder", asyn
   expect(renderer.renderPrompt([{ role: "user", content: "Hi" }], [tool]).text).toBe(
     '<｜begin▁of▁sentence｜>\n\nOurs: {"name": "add"}<｜User｜>Hi<｜Assistant｜><think>',
   );
-  const { renderer: audited, problems } = await auditTemplate({ model });
+  const named = await chooseModel({ ...settings, model, renderer: "deepseek-v3.2" }, ".");
+  expect(named.renderer.family).toBe("deepseek-v3.2");
+  const { renderer: audited, problems } = await auditTemplate({ model, renderer: "deepseek-v3.2" });
   expect([audited?.family, problems]).toEqual(["deepseek-v3.2", []]);
 });
 
@@ -59,6 +61,13 @@ it("renders without the sentences what needs none, and names the file for the re
   );
   const { problems } = await auditTemplate({ model });
   expect(problems).toEqual([expect.stringContaining("encoding/encoding_dsv32.py")]);
+});
+
+it("refuses a file with sentences that is far too long", async () => {
+  const model = await folderOf({ model_type: "deepseek_v32" }, "#".repeat(2 ** 20 + 1));
+  await expect(chooseModel({ ...settings, model }, ".")).rejects.toThrow(
+    'encoding_dsv32.py": it has 1048577 characters',
+  );
 });
 
 it("refuses a kind of model that there is no encoder for, by name, and others as before", async () => {

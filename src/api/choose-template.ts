@@ -1,6 +1,9 @@
 // What writes the prompts of a model folder: its chat template, else the encoder for models of its kind, with the vendor's sentences
 // out of the folder's own files.
 
+import { join } from "node:path";
+
+import { ConfigurationError } from "../core/index.ts";
 import { encoderOf, type TemplateSource } from "../renderers/index.ts";
 import { type ModelFolder, readModelFile } from "../tokenizers/index.ts";
 
@@ -12,6 +15,17 @@ export async function templateSourceOf(model: ModelFolder, folder: string): Prom
   if (model.chatTemplate !== null) return model.chatTemplate;
   const encoder = encoderOf(model.config);
   if (encoder === null) return null;
-  const contents = await Promise.all(encoder.files.map((file) => readModelFile(folder, file)));
+  const contents = await Promise.all(
+    encoder.files.map(async (file) => {
+      const content = await readModelFile(folder, file);
+      if (content === null || content.length <= maxModuleLength) return content;
+      throw new ConfigurationError(
+        `Cannot read "${join(folder, file)}": it has ${content.length} characters, at most ${maxModuleLength} expected; download it again.`,
+      );
+    }),
+  );
   return encoder.load(contents.filter((content) => content !== null));
 }
+
+/** Forty times the longest of these modules. */
+const maxModuleLength = 2 ** 20;

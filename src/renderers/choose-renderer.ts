@@ -3,7 +3,7 @@
 
 import { ConfigurationError, type Renderer, type Tokenizer } from "../core/index.ts";
 import { type DetectFamilyOptions, familyFromTemplate } from "./detection/detect-family.ts";
-import { knownFamily, rendererFamily, rendererFamilyNames } from "./families.ts";
+import { familyNamed, knownFamily, rendererFamilyNames } from "./families.ts";
 import { createTemplateRenderer, type RendererOptions } from "./template-renderer.ts";
 import { remedyFor } from "../lib/nearest.ts";
 
@@ -12,7 +12,7 @@ import { remedyFor } from "../lib/nearest.ts";
  * option that does not fit, or a missing template.
  */
 export function rendererFor(family: string, tokenizer: Tokenizer, options: RendererOptions = {}): Renderer {
-  return createTemplateRenderer(rendererFamily(family), tokenizer, options);
+  return createTemplateRenderer(familyNamed(family, options.chatTemplate), tokenizer, options);
 }
 
 export type ChooseRendererOptions = RendererOptions & DetectFamilyOptions;

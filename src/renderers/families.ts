@@ -209,6 +209,12 @@ export function rendererFamily(name: string): RendererFamily {
   );
 }
 
+/** The family of a name, an encoder's own included. Throws a `ConfigurationError` that lists the names there are. */
+export function familyNamed(name: string, chatTemplate: TemplateSource | undefined): RendererFamily {
+  const isOwn = typeof chatTemplate === "function" && chatTemplate.family.name === name;
+  return isOwn ? chatTemplate.family : rendererFamily(name);
+}
+
 /**
  * The family of a published chat template or of an encoder; `null` for any other: a template that differs in a character may
  * render differently.

@@ -6,7 +6,7 @@ import { fromPlain, type JsonObject } from "../../python-semantics/json/index.ts
 import type { ChatTemplate, TemplateSource } from "../chat-template.ts";
 import { familyFromTemplate } from "../detection/detect-family.ts";
 import { probeTime, type Rendering, tryTemplate } from "../detection/template-prober.ts";
-import { knownFamily, rendererFamily } from "../families.ts";
+import { familyNamed, knownFamily } from "../families.ts";
 import { type RendererFamily, wireMessages } from "../renderer-family.ts";
 import { createTemplateRenderer } from "../template-renderer.ts";
 import { compiledTemplate } from "../template-text.ts";
@@ -65,7 +65,7 @@ export class AuditedTemplate {
     const { tokenizer, chatTemplate, specialTokens = new Map<string, string>() } = options;
     const [renderer, thinking] = [options.renderer ?? null, options.thinking ?? null];
     const known = knownFamily(chatTemplate);
-    const named = renderer === null ? known : rendererFamily(renderer);
+    const named = renderer === null ? known : familyNamed(renderer, chatTemplate);
     const detect = (): RendererFamily => familyFromTemplate({ tokenizer, chatTemplate, specialTokens });
     this.kind = named === null ? "template" : "family";
     this.family = named ?? detect();

@@ -56,13 +56,17 @@ function* encode(input: TemplateInput, writer: PromptWriter, sentences: VendorSe
   const lastUser = lastQuestion(messages);
   const functions = functionsOf(input.tools);
   const opening = (isOpen: boolean): string => (isThinking && isOpen ? thinkStart : thinkEnd);
-  /** The assistant message that results answer, as a place in `messages`. */
+  /** The message that results answer, as a place in `messages`, and its calls. */
   let answered = -1;
+  let callCount = 0;
   writer.write(bos, null);
   for (const [index, message] of messages.entries()) {
     if (index % stepItems === stepItems - 1) yield;
     const { role, place, wire } = message;
-    if (role !== "tool") answered = index;
+    if (role !== "tool") {
+      answered = index;
+      callCount = role === "assistant" ? callsOf(wire).length : 0;
+    }
     if (role === "system") {
       writer.quote(textOf(wire, "content"), place);
       if (index > 0 || functions.length === 0) continue;
@@ -75,15 +79,13 @@ function* encode(input: TemplateInput, writer: PromptWriter, sentences: VendorSe
       const text = assistantToken + opening(index === lastUser);
       writeOpening(writer, text, { messages, index, isPrompt });
     } else if (role === "tool") {
-      const caller = messages[answered];
-      const calls = caller?.role === "assistant" ? callsOf(caller.wire).length : 0;
       const order = index - answered;
-      if (calls < order) refuse("DS32EncodingError", "a tool result answers no call of the message before it");
+      if (callCount < order) refuse("DS32EncodingError", "a tool result answers no call of the message before it");
       if (order === 1) writer.write("\n\n<function_results>", place);
       writer.write("\n<result>", place);
       writer.quote(contentOf(message), place);
       writer.write("</result>", place);
-      if (order < calls) continue;
+      if (order < callCount) continue;
       writer.write("\n</function_results>", place);
       writeOpening(writer, `\n\n${opening(index >= lastUser)}`, { messages, index, isPrompt });
     } else if (role === "assistant") {
