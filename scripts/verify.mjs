@@ -51,6 +51,7 @@ const targets = {
   parsers: async () => (await import("./verify/parsers.mjs")).verifyParsers(values),
   "response-templates": async () => (await import("./verify/response-templates.mjs")).verifyResponseTemplates(values),
   values: async () => (await import("./verify/values.mjs")).verifyValues(),
+  encoders: async () => (await import("./verify/encoders.mjs")).verifyEncoders(values),
   commands: async () => (await import("./verify/commands.mjs")).verifyCommands(),
 };
 
@@ -67,6 +68,7 @@ const installs = {
   queue: async () => (await import("./verify/queue.mjs")).installQueue(),
   parsers: async () => (await import("./verify/parsers.mjs")).installParsers(values),
   "response-templates": async () => (await import("./verify/response-templates.mjs")).installResponseTemplates(),
+  encoders: async () => (await import("./verify/encoders.mjs")).installEncoders(),
 };
 
 const usage = `Usage: npm run verify -- ${Object.keys(targets).join("|")}|all [options]
@@ -77,7 +79,8 @@ const usage = `Usage: npm run verify -- ${Object.keys(targets).join("|")}|all [o
                                              of gateway-training: beside the built-in loop as it is by default, too;
                                              of queue: 100,000 leases for ten minutes, 1,000 kills
   --quick                                    of queue: Debian's nats-server alone, few leases, 15 kills; of viewer: three pages;
-                                             of parsers: 100 random texts a name; of response-templates: 60 answers each
+                                             of parsers: 100 random texts a name; of response-templates: 60 answers each;
+                                             of encoders: 100 conversations each
   --install                                  of ${Object.keys(installs).join(", ")}: installs what it needs and ends
 `;
 const [name = ""] = positionals;

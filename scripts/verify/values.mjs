@@ -22,7 +22,7 @@ export async function verifyValues() {
     if (family.endToken !== null) markers.push(family.endToken);
     const tokenizer = await byteTokenizer(markers);
     const { values } = auditTemplate({ tokenizer, chatTemplate, specialTokens });
-    process.stdout.write(`${name.padEnd(28)} ${family.toolCallParser.name.padEnd(12)} ${described(values)}\n`);
+    process.stdout.write(`${name.padEnd(28)} ${family.toolCallParser.padEnd(12)} ${described(values)}\n`);
   }
   return 0;
 }

@@ -2,9 +2,10 @@
 
 import { ConfigurationError } from "../core/index.ts";
 import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
-import { auditTemplate as audit, type TemplateAudit } from "../renderers/index.ts";
+import { auditTemplate as audit, type TemplateAudit, type TemplateSource } from "../renderers/index.ts";
 import { loadModelFolder, type ModelFolder } from "../tokenizers/index.ts";
 import { modelPath } from "./choose-model.ts";
+import { templateSourceOf } from "./choose-template.ts";
 import type { RolloutSettingOptions } from "./options.ts";
 import { rolloutSettings } from "./rollout-settings.ts";
 import { readFlag } from "./setting.ts";
@@ -49,10 +50,11 @@ export async function auditTemplate(options: AuditTemplateOptions): Promise<Temp
 }
 
 async function templateOf(
-  { chatTemplate }: ModelFolder,
+  model: ModelFolder,
   { folder, file, cwd }: { readonly folder: string; readonly file: string | null; readonly cwd: string },
-): Promise<string> {
+): Promise<TemplateSource> {
   if (file !== null) return readNamedFile(file, cwd, templateRemedy);
+  const chatTemplate = await templateSourceOf(model, modelPath(folder, cwd));
   if (chatTemplate !== null) return chatTemplate;
   throw new ConfigurationError(
     `Cannot examine the template of "${folder}": the folder has none (chat_template.jinja, or chat_template in ` +

@@ -9,8 +9,9 @@ import { defaultToolInstruction, toolInstructionEdit } from "../agents/index.ts"
 import { ConfigurationError, type Renderer, type Tokenizer } from "../core/index.ts";
 import { type ShippedCheckpoint, shippedCheckpoint, shippedCheckpoints } from "../learner/model/index.ts";
 import { fromPlain, type JsonObject, toPlain } from "../python-semantics/json/index.ts";
-import { bundledChatTemplate, bundledToolSentence, loadRenderer } from "../renderers/on-demand.ts";
+import { bundledChatTemplate, bundledToolSentence, loadRenderer, type TemplateSource } from "../renderers/on-demand.ts";
 import { createReadableTokenizer, loadModelFolder } from "../tokenizers/index.ts";
+import { templateSourceOf } from "./choose-template.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import { readNamedFile } from "./surroundings.ts";
 import { jsonOf } from "../lib/text.ts";
@@ -55,7 +56,8 @@ export type ChosenModel = {
   readonly folder: string | null;
   readonly tokenizer: Tokenizer;
   readonly renderer: Renderer;
-  readonly chatTemplate: string;
+  /** The Jinja program of the folder, or the encoder of a model that has none. */
+  readonly chatTemplate: TemplateSource;
   /** `bos_token`, ... of tokenizer_config.json. */
   readonly specialTokens: ReadonlyMap<string, string>;
 };
@@ -98,7 +100,7 @@ export async function chooseModel(settings: RolloutSettings, cwd: string): Promi
   // Ours asks for one call a turn.
   const isOwn = settings.toolInstruction === null && settings.calls === "several";
   const instruction = isOwn ? null : await readToolInstruction(settings.toolInstruction, cwd);
-  const optionsFor = (template: string | null) => ({
+  const optionsFor = (template: TemplateSource | null) => ({
     historyPolicy: settings.history,
     // Our own wording goes where a template has the sentence it replaces; requested wording must find its place.
     // The models that this package trains are too small for other wording than they were trained with.
@@ -130,7 +132,9 @@ export async function chooseModel(settings: RolloutSettings, cwd: string): Promi
     return { folder: null, tokenizer, renderer, chatTemplate, specialTokens: new Map() };
   }
   const folder = settings.model;
-  const { tokenizer, vocabularySize, chatTemplate, specialTokens } = await loadModelFolder(modelPath(folder, cwd));
+  const model = await loadModelFolder(modelPath(folder, cwd));
+  const { tokenizer, vocabularySize, specialTokens } = model;
+  const chatTemplate = await templateSourceOf(model, modelPath(folder, cwd));
   if (chatTemplate === null) {
     throw new ConfigurationError(
       `Cannot render prompts for "${folder}": the folder has no chat template (chat_template.jinja, or chat_template in ` +

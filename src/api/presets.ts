@@ -72,7 +72,8 @@ export const slimeTauPreset: Preset = {
     }
     const post = postTo(parts);
     const toolInstruction = await readToolInstruction(parts);
-    const template = compileChatTemplate(parts.model.chatTemplate);
+    const source = parts.model.chatTemplate;
+    const template = typeof source === "string" ? compileChatTemplate(source) : source;
     return (task, place) => runPresetEpisode(parts, { task, place, post, toolInstruction, template });
   },
 };

@@ -3,6 +3,7 @@
 
 import type { Steps } from "../lib/steps.ts";
 import type { JsonObject, JsonValue } from "../python-semantics/json/index.ts";
+import type { RendererFamily } from "./renderer-family.ts";
 
 export type TemplateInput = {
   /** OpenAI wire shape; the template refuses odd shapes itself. */
@@ -46,6 +47,15 @@ export type ChatTemplate = {
    */
   readonly variables: readonly string[];
 };
+
+/**
+ * A chat template that is code of ours in place of a Jinja program: for models that have none, because their servers make the
+ * prompt with a Python module. It brings its own row of facts.
+ */
+export type PromptEncoder = ChatTemplate & { readonly family: RendererFamily };
+
+/** What writes a model's prompts: the text of a Jinja program, or an encoder. */
+export type TemplateSource = string | PromptEncoder;
 
 export function segmentsText(segments: readonly TemplateSegment[]): string {
   return segments.map((segment) => segment.text).join("");

@@ -4,7 +4,7 @@
 import { ConfigurationError, type Renderer, type Tokenizer } from "../core/index.ts";
 import { loadReasoningParser, loadToolCallParser } from "../parsers/on-demand.ts";
 import { type DetectFamilyOptions, familyFromTemplate } from "./detection/detect-family.ts";
-import { knownFamily, rendererFamily, rendererFamilyNames } from "./families.ts";
+import { familyNamed, knownFamily, rendererFamilyNames } from "./families.ts";
 import { createTemplateRenderer, type RendererOptions } from "./template-renderer.ts";
 import { remedyFor } from "../lib/nearest.ts";
 
@@ -13,7 +13,7 @@ import { remedyFor } from "../lib/nearest.ts";
  * option that does not fit, or a missing template.
  */
 export function rendererFor(family: string, tokenizer: Tokenizer, options: RendererOptions = {}): Renderer {
-  return createTemplateRenderer(rendererFamily(family), tokenizer, options);
+  return createTemplateRenderer(familyNamed(family, options.chatTemplate), tokenizer, options);
 }
 
 export type ChooseRendererOptions = RendererOptions & DetectFamilyOptions;
@@ -29,7 +29,7 @@ export function chooseRenderer(options: ChooseRendererOptions): Renderer {
  * known chat template, all for another one, which is detected with them. Rejects with a `ConfigurationError` as these two throw.
  */
 export async function loadRenderer(family: string | null, options: ChooseRendererOptions): Promise<Renderer> {
-  const known = family === null ? knownFamily(options.chatTemplate) : rendererFamily(family);
+  const known = family === null ? knownFamily(options.chatTemplate) : familyNamed(family, options.chatTemplate);
   // Repair carries out calls in the formats of other families, too.
   if (known === null || options.repair === true) (await import("../parsers/all-formats.ts")).addAllFormats();
   const { toolCallParser, reasoningParser } = options;

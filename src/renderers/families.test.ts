@@ -7,7 +7,8 @@ import { describe, expect, test } from "vitest";
 import { addAllFormats } from "../parsers/all-formats.ts";
 import type { BridgeInput, Message, Renderer, Tokenizer } from "../core/index.ts";
 import type { JsonObject } from "../python-semantics/json/index.ts";
-import { segmentsText, type TemplateSegment } from "./chat-template.ts";
+import { segmentsText, type TemplateSegment, type TemplateSource } from "./chat-template.ts";
+import { encoderSamples, encoderTypes, testEncoder } from "./encoders/encoders.test-helper.ts";
 import { rendererFamily, rendererFamilyNames } from "./families.ts";
 import { familySamples } from "./family-samples.test-helper.ts";
 import { byteTokenizer, mergingTokenizer } from "./marker-tokenizer.test-helper.ts";
@@ -32,10 +33,15 @@ test("every family has its samples here", () => {
 
 type Setting = { readonly options: RendererOptions; readonly kwargs: JsonObject };
 
-describe.each(testedFamilies)("%s", async (name) => {
-  const sample = familySamples[name]!;
-  const family = rendererFamily(name);
-  const chatTemplate = publishedTemplate(name);
+/** Families whose prompts are made by code, with sentences of our own. */
+const encoders = new Map(
+  (await Promise.all(encoderTypes.map((type) => testEncoder(type)))).map((encoder) => [encoder.family.name, encoder]),
+);
+
+describe.each([...testedFamilies, ...encoders.keys()])("%s", async (name) => {
+  const sample = familySamples[name] ?? encoderSamples[name]!;
+  const chatTemplate = encoders.get(name) ?? publishedTemplate(name);
+  const family = encoders.get(name)?.family ?? rendererFamily(name);
   const markers = [
     ...[family.startToken, ...family.stopTokens, ...sample.markers],
     ...[...family.specialTokens.values()].map(String),
@@ -57,7 +63,9 @@ describe.each(testedFamilies)("%s", async (name) => {
       ...step,
       action: sample.leavesBlankOpen === true && step.action.trim() === "" ? "Hello!" : step.action,
       answers:
-        sample.needsCallBeforeResults === true && step.action !== sample.call ? asWords(step.answers) : step.answers,
+        sample.needsCallBeforeResults === true && step.action !== sample.call
+          ? asWords(step.answers)
+          : step.answers.slice(0, sample.countsResults === true ? 1 : undefined),
     })),
   }));
   const settings: readonly Setting[] = [
@@ -84,7 +92,7 @@ describe.each(testedFamilies)("%s", async (name) => {
           fc.property(generated, ({ opening, tools, steps }) => {
             const messages = [...opening, assistant(steps[0]!.action), ...steps[0]!.answers];
             const prompt = renderer.renderPrompt(messages, tools);
-            const segments = templateSegments(family, messages, { tools, kwargs });
+            const segments = templateSegments(family, messages, { tools, kwargs, chatTemplate });
             expect(prompt.text).toBe(segmentsText(segments));
             expect([...prompt.tokens]).toEqual([...tokenizer.encode(prompt.text)]);
             expect(prompt.spans.map(({ message }) => message)).toEqual(messages.map((_, index) => index));
@@ -99,7 +107,7 @@ describe.each(testedFamilies)("%s", async (name) => {
         const renderer = create({ ...options, controlTokens: "parse" });
         fc.assert(
           fc.property(generated, (conversation) => {
-            const checked = checkedBridge(renderer, { family, tokenizer, kwargs });
+            const checked = checkedBridge(renderer, { family, tokenizer, kwargs, chatTemplate });
             const extending: Renderer = {
               ...checked,
               bridge: (input) => {
@@ -121,7 +129,9 @@ describe.each(testedFamilies)("%s", async (name) => {
         fc.assert(
           fc.property(generated, (conversation) => {
             play(renderer, conversation, { tokenizer, stop }, ({ tokens, messages }) => {
-              const text = segmentsText(templateSegments(family, messages, { tools: conversation.tools, kwargs }));
+              const text = segmentsText(
+                templateSegments(family, messages, { tools: conversation.tools, kwargs, chatTemplate }),
+              );
               expect(tokenizer.decode(tokens).normalize()).toBe(asDecoded(text).normalize());
             });
           }),
@@ -140,7 +150,9 @@ describe.each(testedFamilies)("%s", async (name) => {
         lastAction,
         newMessages: [{ role: "system", content: "rule" }],
       };
-      const outcome = outcomeOf(() => checkedBridge(renderer, { family, tokenizer, kwargs: new Map() }).bridge(input));
+      const outcome = outcomeOf(() =>
+        checkedBridge(renderer, { family, tokenizer, kwargs: new Map(), chatTemplate }).bridge(input),
+      );
       expect(outcome).toMatch(systemOutcome[name] ?? /^extended$/);
     });
 
@@ -198,10 +210,15 @@ function afterThought(thought: string | null, call: string): string {
   return thought === null ? call : thought.replace("Hello!", () => call);
 }
 
-type Check = { readonly family: RendererFamily; readonly tokenizer: Tokenizer; readonly kwargs: JsonObject };
+type Check = {
+  readonly family: RendererFamily;
+  readonly tokenizer: Tokenizer;
+  readonly kwargs: JsonObject;
+  readonly chatTemplate: TemplateSource;
+};
 
 /** Compares what a bridge appends with the end of the family's own rendering of everything. */
-function checkedBridge(renderer: Renderer, { family, tokenizer, kwargs }: Check): Renderer {
+function checkedBridge(renderer: Renderer, { family, tokenizer, kwargs, chatTemplate }: Check): Renderer {
   const { endToken, otherEnds, closing } = family;
   const ends = [endToken ?? "", ...otherEnds];
   return {
@@ -214,7 +231,7 @@ function checkedBridge(renderer: Renderer, { family, tokenizer, kwargs }: Check)
       const isMoved = familySamples[family.name]?.movesTools === true;
       const first = isMoved && messages[0]?.role === "system" ? 1 : 0;
       const whole = [...messages.slice(first), ...newMessages];
-      const segments = templateSegments(family, whole, { tools: isMoved ? [] : tools, kwargs });
+      const segments = templateSegments(family, whole, { tools: isMoved ? [] : tools, kwargs, chatTemplate });
       const { end: lastSegment } = historyEnd(segments, messages.length - first);
       const history = segmentsText(segments.slice(0, lastSegment + 1));
       expect(ends.some((end) => history.endsWith(end + closing))).toBe(true);

@@ -11,6 +11,7 @@ import {
   restateCalls,
   standInAfterResults,
 } from "./calls-in-history.ts";
+import type { TemplateSource } from "./chat-template.ts";
 import { familyDefaults, type RendererFamily, shortestHistory } from "./renderer-family.ts";
 import { templateFingerprint } from "./template-text.ts";
 import { remedyFor } from "../lib/nearest.ts";
@@ -207,8 +208,18 @@ export function rendererFamily(name: string): RendererFamily {
   );
 }
 
-/** The family of a published chat template; `null` for any other: one that differs in a character may render differently. */
-export function knownFamily(chatTemplate: string): RendererFamily | null {
+/** The family of a name, an encoder's own included. Throws a `ConfigurationError` that lists the names there are. */
+export function familyNamed(name: string, chatTemplate: TemplateSource | undefined): RendererFamily {
+  const isOwn = typeof chatTemplate === "function" && chatTemplate.family.name === name;
+  return isOwn ? chatTemplate.family : rendererFamily(name);
+}
+
+/**
+ * The family of a published chat template or of an encoder; `null` for any other: a template that differs in a character may
+ * render differently.
+ */
+export function knownFamily(chatTemplate: TemplateSource): RendererFamily | null {
+  if (typeof chatTemplate !== "string") return chatTemplate.family;
   return byFingerprint.get(templateFingerprint(chatTemplate)) ?? null;
 }
 

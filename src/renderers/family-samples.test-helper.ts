@@ -11,6 +11,8 @@ export type FamilySample = {
   readonly callEnd?: string;
   /** True when the template refuses tool results that follow no call. Default false. */
   readonly needsCallBeforeResults?: boolean;
+  /** True when the template refuses more tool results than calls. Default false. */
+  readonly countsResults?: boolean;
   /** True when the template moves the tools and the system's words to the newest question, which a stream leaves where they are. */
   readonly movesTools?: boolean;
   /** True when the template does not close an answer of blanks only. */

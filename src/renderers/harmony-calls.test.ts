@@ -4,15 +4,18 @@ import { expect, test } from "vitest";
 
 import { toolFromDefinition } from "../core/index.ts";
 import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
+import { reasoningParser, toolCallParser } from "../parsers/index.ts";
 import { createActionReader } from "./action-reader.ts";
 import { rendererFamily } from "./families.ts";
 import { byteTokenizer } from "./marker-tokenizer.test-helper.ts";
 
-const { toolCallParser, reasoningParser, actionFrame } = rendererFamily("gpt-oss");
+const family = rendererFamily("gpt-oss");
 const markers = ["<|start|>", "<|channel|>", "<|message|>", "<|constrain|>", "<|end|>", "<|call|>", "<|return|>"];
 const tokenizer = await byteTokenizer(markers);
 const read = createActionReader({
-  ...{ tokenizer, toolCallParser, reasoningParser, frame: actionFrame, parseMode: "tokens" },
+  ...{ tokenizer, frame: family.actionFrame, parseMode: "tokens" as const },
+  toolCallParser: toolCallParser(family.toolCallParser),
+  ...{ reasoningParser: family.reasoningParser === null ? null : reasoningParser(family.reasoningParser) },
   stopTokenIds: ["<|call|>", "<|return|>"].map((marker) => tokenizer.tokenId(marker)!),
 });
 const tools = [toolFromDefinition(fromPlain({ type: "function", function: { name: "find_order" } }) as JsonObject)];

@@ -15,10 +15,12 @@ export { answerFrame, openerOf, type WrittenAnswer, writtenAnswer } from "./audi
 export {
   type ChatTemplate,
   ChatTemplateError,
+  type PromptEncoder,
   segmentsText,
   type TemplateContext,
   type TemplateInput,
   type TemplateSegment,
+  type TemplateSource,
 } from "./chat-template.ts";
 export {
   chooseRenderer,
@@ -29,6 +31,7 @@ export {
   rendererFor,
 } from "./choose-renderer.ts";
 export { type DetectFamilyOptions, familyFromTemplate } from "./detection/detect-family.ts";
+export { type EncoderRow, encoderOf } from "./encoders/encoder-table.ts";
 export { familyOfChatTemplate, rendererFamily, rendererFamilyNames } from "./families.ts";
 export { compileChatTemplate } from "./jinja/compile-chat-template.ts";
 export type { PromptEdit } from "./prompt-edit.ts";

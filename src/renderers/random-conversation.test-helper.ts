@@ -6,7 +6,7 @@ import fc from "fast-check";
 import type { Message, Renderer, Tokenizer, Tool } from "../core/index.ts";
 import { toolFromDefinition } from "../core/index.ts";
 import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
-import { segmentsText, type TemplateSegment } from "./chat-template.ts";
+import { segmentsText, type TemplateSegment, type TemplateSource } from "./chat-template.ts";
 import { rendererFamily } from "./families.ts";
 import { publishedTemplate } from "./published-templates.test-helper.ts";
 import { type RendererFamily, wireMessages } from "./renderer-family.ts";
@@ -95,7 +95,7 @@ export function templateSegments(
     readonly tools: readonly Tool[];
     readonly kwargs: JsonObject;
     /** Default: the published one of the family. */
-    readonly chatTemplate?: string;
+    readonly chatTemplate?: TemplateSource;
   },
 ): readonly TemplateSegment[] {
   const known = typeof family === "string" ? rendererFamily(family) : family;

@@ -23,7 +23,7 @@ import {
   toolCallParser,
 } from "../parsers/on-demand.ts";
 import { createActionReader } from "./action-reader.ts";
-import { segmentsText, type TemplateContext, type TemplateSegment } from "./chat-template.ts";
+import { segmentsText, type TemplateContext, type TemplateSegment, type TemplateSource } from "./chat-template.ts";
 import { type EncodedSegments, encodeSegments, messageSpans } from "./encode-prompt.ts";
 import { applyPromptEdits, checkPromptEdits, type PromptEdit } from "./prompt-edit.ts";
 import { lostMessage, lostMessageError } from "./lost-messages.ts";
@@ -32,10 +32,10 @@ import { bundledChatTemplate, compiledTemplate, unlessRefused } from "./template
 
 export type RendererOptions = {
   /**
-   * The model's chat template, a Jinja program. Default: the bundled one, for families in its format; the others have to be
+   * The model's chat template, a Jinja program or an encoder. Default: the bundled one, for families in its format; the others have to be
    * given theirs.
    */
-  readonly chatTemplate?: string;
+  readonly chatTemplate?: TemplateSource;
   /** `bos_token`, `eos_token`, ... of the model's tokenizer_config.json. Default: the family's. */
   readonly specialTokens?: ReadonlyMap<string, string>;
   /** Changes to the text of the template itself, never to that of a message. Default none. */
@@ -259,7 +259,7 @@ export function createTemplateRenderer(
   };
 }
 
-function templateTextOf(family: RendererFamily, chatTemplate: string | undefined): string {
+function templateTextOf(family: RendererFamily, chatTemplate: TemplateSource | undefined): TemplateSource {
   if (chatTemplate !== undefined) return chatTemplate;
   if (family.isBundledFormat) return bundledChatTemplate;
   throw new ConfigurationError(

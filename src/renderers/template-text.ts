@@ -2,7 +2,7 @@
 // program of each. Vendors' templates come from the folders of their models and are never part of the package.
 
 import { AttributedError, ConfigurationError } from "../core/index.ts";
-import { type ChatTemplate, ChatTemplateError } from "./chat-template.ts";
+import { type ChatTemplate, ChatTemplateError, type TemplateSource } from "./chat-template.ts";
 import { compileChatTemplate } from "./jinja/compile-chat-template.ts";
 
 /** The sentence of the bundled template in whose place an instruction on tools goes. */
@@ -69,7 +69,8 @@ const compiled = new Map<string, ChatTemplate>();
 const maxCompiled = 8;
 
 /** The program of a chat template. Throws a `ConfigurationError` with the reason where it cannot be compiled. */
-export function compiledTemplate(text: string): ChatTemplate {
+export function compiledTemplate(text: TemplateSource): ChatTemplate {
+  if (typeof text !== "string") return text;
   const template = compiled.get(text) ?? unlessRefused(text, () => compileChatTemplate(text));
   compiled.delete(text);
   compiled.set(text, template);
@@ -78,7 +79,7 @@ export function compiledTemplate(text: string): ChatTemplate {
 }
 
 /** What `run` returns. A template's own error, after `state`, is why no renderer can be made of it. */
-export function unlessRefused<T>(text: string, run: () => T, state = ""): T {
+export function unlessRefused<T>(text: TemplateSource, run: () => T, state = ""): T {
   try {
     return run();
   } catch (error) {
@@ -91,12 +92,12 @@ export function unlessRefused<T>(text: string, run: () => T, state = ""): T {
 }
 
 /** The error for a template that no renderer can be made from. */
-export function templateRefusal(text: string, state: string, cause?: ChatTemplateError): ConfigurationError {
+export function templateRefusal(text: TemplateSource, state: string, cause?: ChatTemplateError): ConfigurationError {
   const message = `Cannot make a renderer from chat template "${templateName(text)}": ${state.replace(/\.$/, "")}.`;
   return new ConfigurationError(message, cause === undefined ? undefined : { cause });
 }
 
-/** What an unknown chat template is called. */
-export function templateName(text: string): string {
-  return `template-${templateFingerprint(text)}`;
+/** What an unknown chat template is called; an encoder is called by its family. */
+export function templateName(text: TemplateSource): string {
+  return typeof text !== "string" ? text.family.name : `template-${templateFingerprint(text)}`;
 }

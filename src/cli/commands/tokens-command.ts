@@ -13,6 +13,7 @@ import { createReadableTokenizer, loadModelFolder } from "../../tokenizers/index
 import { visibleJson } from "../../lib/visible-text.ts";
 import type { CliContext, RunCommand } from "../cli-context.ts";
 import { modelPath, readableModel, tokenizerOf } from "../../api/choose-model.ts";
+import { templateSourceOf } from "../../api/choose-template.ts";
 import { addSettings, jsonOption } from "../flags.ts";
 import { coloursFor } from "../display/terminal-text.ts";
 import { rolloutSettings } from "../../api/rollout-settings.ts";
@@ -115,7 +116,7 @@ async function modelInput(flags: TokensFlags, cwd: string): Promise<AuditTemplat
   }
   const model = await loadModelFolder(modelPath(named, cwd));
   const { tokenizer, specialTokens } = model;
-  const chatTemplate = given ?? model.chatTemplate;
+  const chatTemplate = given ?? (await templateSourceOf(model, modelPath(named, cwd)));
   if (chatTemplate === null) {
     throw new ConfigurationError(
       `Cannot render with "${named}": the folder has no chat template (chat_template.jinja, or chat_template in ` +

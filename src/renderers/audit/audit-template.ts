@@ -42,7 +42,7 @@ export function auditTemplate(options: AuditTemplateOptions): TemplateAudit {
   const roundTrips = roundTripsOf(answers).map(([kind, text]) => probeRoundTrip(audited, kind, text));
   const renderer = describeRenderer(audited, { options, answers });
   const isAppendOnly = history.every(({ template, kind }) => template === "keeps" || kind === systemInTheMiddle);
-  const stray = probes.find((probe) => probe.stray !== null);
+  const stray = probes.find((probe) => probe.stray !== null && !takesToolsAlong(probe.finding));
   const { family } = renderer;
   const problems = [
     renderer.stopTokens.length === 0 &&
@@ -170,6 +170,11 @@ function unreadCall(parser: string, call: string): string {
 }
 
 /** One problem for each reason. A system message in the middle may be refused: loops add none. */
+/** The template writes the tools beside the first system message, wherever that is. */
+function takesToolsAlong({ kind, difference }: HistoryFinding): boolean {
+  return kind === systemInTheMiddle && difference?.change === "moves-tools";
+}
+
 function refusalProblems(history: readonly HistoryFinding[]): string[] {
   const kinds = new Map<string, string[]>();
   for (const { kind, loop, error } of history) {
@@ -218,6 +223,8 @@ function notesOf(audited: AuditedTemplate, { renderer, answers, history, values 
     answers.closesThinking && "The prompt closes the thinking, so no thoughts are tried; see --thinking on.",
     history.some(({ kind, template }) => kind === systemInTheMiddle && template === "refuses") &&
       "It refuses a system message in the middle. The loop adds none.",
+    history.some(takesToolsAlong) &&
+      "The first system message takes the tools along, even in the middle. The loop adds none there.",
     answers.generationPrompt === "" &&
       "There is no generation prompt of its own: what opens an answer is written with the question.",
   ].filter((note) => note !== false);

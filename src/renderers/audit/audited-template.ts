@@ -4,18 +4,18 @@ import type { Message, ParsedAction, Renderer, Tokenizer, Tool } from "../../cor
 import { toolFromDefinition } from "../../core/index.ts";
 import { fromPlain, type JsonObject } from "../../python-semantics/json/index.ts";
 import { reasoningParser } from "../../parsers/on-demand.ts";
-import type { ChatTemplate } from "../chat-template.ts";
+import type { ChatTemplate, TemplateSource } from "../chat-template.ts";
 import { familyFromTemplate } from "../detection/detect-family.ts";
 import { probeTime, type Rendering, tryTemplate } from "../detection/template-prober.ts";
-import { knownFamily, rendererFamily } from "../families.ts";
+import { familyNamed, knownFamily } from "../families.ts";
 import { type RendererFamily, wireMessages } from "../renderer-family.ts";
 import { createTemplateRenderer } from "../template-renderer.ts";
 import { compiledTemplate } from "../template-text.ts";
 
 export type AuditTemplateOptions = {
   readonly tokenizer: Tokenizer;
-  /** The Jinja program. */
-  readonly chatTemplate: string;
+  /** The Jinja program, or an encoder. */
+  readonly chatTemplate: TemplateSource;
   /** `bos_token`, ... of the model folder. @default none */
   readonly specialTokens?: ReadonlyMap<string, string>;
   /** The family to render with, by name. @default the one that the loop chooses */
@@ -66,7 +66,7 @@ export class AuditedTemplate {
     const { tokenizer, chatTemplate, specialTokens = new Map<string, string>() } = options;
     const [renderer, thinking] = [options.renderer ?? null, options.thinking ?? null];
     const known = knownFamily(chatTemplate);
-    const named = renderer === null ? known : rendererFamily(renderer);
+    const named = renderer === null ? known : familyNamed(renderer, chatTemplate);
     const detect = (): RendererFamily => familyFromTemplate({ tokenizer, chatTemplate, specialTokens });
     this.kind = named === null ? "template" : "family";
     this.family = named ?? detect();

@@ -5,7 +5,7 @@
 import type { Tokenizer } from "../../core/index.ts";
 import { reasoningParser, toolCallParser } from "../../parsers/on-demand.ts";
 import { restateCalls } from "../calls-in-history.ts";
-import { segmentsText, type TemplateSegment } from "../chat-template.ts";
+import { segmentsText, type TemplateSegment, type TemplateSource } from "../chat-template.ts";
 import { rendererFamily } from "../families.ts";
 import { familyDefaults, type RendererFamily, wireMessageInParts } from "../renderer-family.ts";
 import { chosenReasoningParser } from "../template-renderer.ts";
@@ -23,8 +23,8 @@ import {
 
 export type DetectFamilyOptions = {
   readonly tokenizer: Tokenizer;
-  /** The Jinja program. */
-  readonly chatTemplate: string;
+  /** The Jinja program, or an encoder. */
+  readonly chatTemplate: TemplateSource;
   /** `bos_token`, `eos_token`, ... of tokenizer_config.json. Default: none, which templates write as nothing. */
   readonly specialTokens?: ReadonlyMap<string, string>;
   /** Tokens that stop sampling beside those that are detected. Default none. */
@@ -46,6 +46,8 @@ export function familyFromTemplate(options: DetectFamilyOptions): RendererFamily
   const { chatTemplate, tokenizer } = options;
   const specialTokens = new Map(options.specialTokens ?? []);
   const template = compiledTemplate(chatTemplate);
+  // An encoder has no text that tells of markers.
+  const program = typeof chatTemplate === "string" ? chatTemplate : "";
   const makeProber = (): TemplateProber => new TemplateProber(template, specialTokens);
   const prober = unlessRefused(chatTemplate, makeProber, "it refuses a question: ");
   const turns = detectTurns(prober, tokenizer);
@@ -59,12 +61,12 @@ export function familyFromTemplate(options: DetectFamilyOptions): RendererFamily
   const call = writtenCall(prober, turns);
   const { parser: calls, basis } =
     options.toolCallParser === undefined
-      ? detectToolCallParser(call, { chatTemplate, showsTools: showsTools(prober) })
+      ? detectToolCallParser(call, { chatTemplate: program, showsTools: showsTools(prober) })
       : { parser: toolCallParser(options.toolCallParser).name, basis: "named" as const };
   // The end of an answer, else what opens the next message; then the tokenizer's own end and what the caller adds.
   const ends = turns.endToken === null ? turns.openers : [turns.endToken];
   const further = [...(eosToken === null ? [] : [eosToken]), ...(options.stopTokens ?? [])];
-  const reasoning = chosenReasoningParser(options.reasoningParser, detectReasoningParser(chatTemplate));
+  const reasoning = chosenReasoningParser(options.reasoningParser, detectReasoningParser(program));
   // An unknown name is refused here.
   if (reasoning !== null) reasoningParser(reasoning);
   const detected = {

@@ -1,0 +1,31 @@
+// What writes the prompts of a model folder: its chat template, else the encoder for models of its kind, with the vendor's sentences
+// out of the folder's own files.
+
+import { join } from "node:path";
+
+import { ConfigurationError } from "../core/index.ts";
+import { encoderOf, type TemplateSource } from "../renderers/index.ts";
+import { type ModelFolder, readModelFile } from "../tokenizers/index.ts";
+
+/**
+ * The chat template of a model folder, or its encoder. `null`: it has neither. Rejects with a `ConfigurationError` for a file that
+ * cannot be read, and for a kind of model whose prompts are made by code that there is no encoder for.
+ */
+export async function templateSourceOf(model: ModelFolder, folder: string): Promise<TemplateSource | null> {
+  if (model.chatTemplate !== null) return model.chatTemplate;
+  const encoder = encoderOf(model.config);
+  if (encoder === null) return null;
+  const contents = await Promise.all(
+    encoder.files.map(async (file) => {
+      const content = await readModelFile(folder, file);
+      if (content === null || content.length <= maxModuleLength) return content;
+      throw new ConfigurationError(
+        `Cannot read "${join(folder, file)}": it has ${content.length} characters, at most ${maxModuleLength} expected; download it again.`,
+      );
+    }),
+  );
+  return encoder.load(contents.filter((content) => content !== null));
+}
+
+/** Forty times the longest of these modules. */
+const maxModuleLength = 2 ** 20;

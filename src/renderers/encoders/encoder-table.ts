@@ -1,0 +1,92 @@
+// The encoders, a table: which model folder each is for, and in which files its vendor's sentences are. An encoder is loaded when a
+// model of its kind is.
+
+import { ConfigurationError } from "../../core/index.ts";
+import type { JsonObject } from "../../python-semantics/json/index.ts";
+import type { PromptEncoder } from "../chat-template.ts";
+import { pythonStrings } from "./python-strings.ts";
+import type { VendorSentences } from "./prompt-encoder.ts";
+
+export type EncoderRow = {
+  /** Name of the family. */
+  readonly name: string;
+  /** `model_type` of config.json. */
+  readonly modelType: string;
+  /** What the first of `architectures` contains. */
+  readonly architecture: string;
+  /** Files with the vendor's sentences, from the model folder; those that are there are read, the first one first. */
+  readonly files: readonly string[];
+  /**
+   * Makes the encoder from the contents of those files that are there. Rejects with a `ConfigurationError` where there is no
+   * encoder, with the reason.
+   */
+  readonly load: (contents: readonly string[]) => Promise<PromptEncoder>;
+};
+
+type Create = (sentences: VendorSentences) => PromptEncoder;
+
+function row(parts: Omit<EncoderRow, "load">, create: () => Promise<Create>): EncoderRow {
+  const load = async (contents: readonly string[]): Promise<PromptEncoder> => {
+    const texts = new Map(contents.toReversed().flatMap((content) => [...pythonStrings(content)]));
+    return (await create())({ texts, files: parts.files });
+  };
+  return { ...parts, load };
+}
+
+// V4.1 first: its folders may name the architecture of V4.
+const rows: readonly EncoderRow[] = [
+  row(
+    {
+      name: "deepseek-v4.1",
+      modelType: "deepseek_v41",
+      architecture: "DeepseekV41",
+      files: ["encoding/encoding_dsv41.py", "encoding/deepseek_v41_encoding.py"],
+    },
+    async () => (await import("./deepseek-v4.ts")).createDeepseekV41Encoder,
+  ),
+  row(
+    {
+      name: "deepseek-v4",
+      modelType: "deepseek_v4",
+      architecture: "DeepseekV4",
+      files: ["encoding/encoding_dsv4.py", "encoding/deepseek_v4_encoding.py"],
+    },
+    async () => (await import("./deepseek-v4.ts")).createDeepseekV4Encoder,
+  ),
+  row(
+    {
+      name: "deepseek-v3.2",
+      modelType: "deepseek_v32",
+      architecture: "DeepseekV32",
+      files: ["encoding/encoding_dsv32.py"],
+    },
+    async () => (await import("./deepseek-v32.ts")).createDeepseekV32Encoder,
+  ),
+  row({ name: "kimi-k3", modelType: "kimi_k3", architecture: "KimiK3", files: [] }, () =>
+    refuseFamily("kimi-k3", "its tokenizer's own Python code makes its prompts"),
+  ),
+  row({ name: "inkling", modelType: "inkling", architecture: "InklingForConditionalGeneration", files: [] }, () =>
+    refuseFamily("inkling", "a module of its server makes its prompts"),
+  ),
+];
+
+/** What is known, but not written yet. */
+function refuseFamily(name: string, reason: string): Promise<never> {
+  return Promise.reject(
+    new ConfigurationError(
+      `Cannot render for model family "${name}": ${reason}, and there is no encoder for it here; give a chat template that ` +
+        "writes the same (chat_template.jinja in the model folder).",
+    ),
+  );
+}
+
+/** The encoder for a config.json; `null`: the model is of no kind that has one. */
+export function encoderOf(config: JsonObject | null): EncoderRow | null {
+  const modelType = config?.get("model_type");
+  const architectures = config?.get("architectures");
+  const first: unknown = Array.isArray(architectures) ? architectures[0] : undefined;
+  const architecture = typeof first === "string" ? first : "";
+  return (
+    rows.find((candidate) => modelType === candidate.modelType || architecture.includes(candidate.architecture)) ?? null
+  );
+}

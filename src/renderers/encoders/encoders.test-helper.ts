@@ -1,0 +1,75 @@
+// The encoders with sentences of our own in place of the vendors', and what models of their families write.
+
+import { encoderOf } from "./encoder-table.ts";
+import type { PromptEncoder } from "../chat-template.ts";
+import type { FamilySample } from "../family-samples.test-helper.ts";
+
+/** A Python module as a model folder may hold it; the sentences are ours. */
+export const ourModule = `"""Sentences for tests."""
+import json
+
+bos_token: str = "x"
+TOOLS_SYSTEM_TEMPLATE = """## Our tools of {dsml_token}
+Write {{"a": 1}} after {thinking_start_token}{thinking_end_token}:
+{tool_schemas}
+The end.
+"""
+TOOLS_TEMPLATE = """Tools, called with {dsml_token}:
+{tool_schemas}
+No more tools."""
+REASONING_EFFORT_PROMPTS: Dict[str, str] = {
+    "low": "",  # nothing
+    "high": (
+        "Think well.\\n"
+        'Then answer.\\n\\n'
+    ),
+    "max": "Think very well.\\n\\n",
+}
+REASONING_EFFORT_TEMPLATE = (
+    "Effort {budget} "
+    "of 100.\\n\\n"
+)
+
+
+def encode_messages(messages):
+    raise SystemExit("This is never run.")
+`;
+
+export const encoderTypes = ["deepseek_v32", "deepseek_v4", "deepseek_v41"] as const;
+
+/** The encoder for a model type of config.json. @default `contents`: a module of ours */
+export async function testEncoder(
+  modelType: (typeof encoderTypes)[number],
+  contents: readonly string[] = [ourModule],
+): Promise<PromptEncoder> {
+  return encoderOf(new Map([["model_type", modelType]]))!.load(contents);
+}
+
+const markers = ["<｜Assistant｜>", "<｜System｜>", "｜DSML｜", "<think>", "</think>"];
+
+function sample(calls: string, call: string, parameter: string): FamilySample {
+  const tag = (name: string, rest: string): string => `<｜DSML｜${name}${rest}`;
+  return {
+    markers,
+    thought: "I should look.</think>Hello!",
+    call: [
+      `\n\n${tag(calls, ">")}`,
+      tag(call, ' name="find_order">'),
+      `${tag(parameter, ' name="order_id" string="true">')}#W1</｜DSML｜${parameter}>`,
+      `</｜DSML｜${call}>`,
+      `</｜DSML｜${calls}>`,
+    ].join("\n"),
+  };
+}
+
+export const encoderSamples: Readonly<Record<string, FamilySample>> = {
+  "deepseek-v3.2": {
+    ...sample("function_calls", "invoke", "parameter"),
+    // It thinks only where it is told to.
+    thought: "<think>I should look.</think>Hello!",
+    needsCallBeforeResults: true,
+    countsResults: true,
+  },
+  "deepseek-v4": sample("tool_calls", "invoke", "parameter"),
+  "deepseek-v4.1": sample(" calls", " invoke", " parameter"),
+};
