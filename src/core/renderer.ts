@@ -190,7 +190,7 @@ export interface Renderer {
     },
   ): ParsedAction;
   /**
-   * What closes the thinking of a text that was cut off inside it, such as "\n</think>\n\n"; "" for any other. History and bridge
+   * What closes the thinking of a text that ends inside it, such as "\n</think>\n\n"; "" for any other. History and bridge
    * need it: the rest of an unclosed thought would be an answer to the template. @default ""
    */
   unclosedThought?(text: string): string;

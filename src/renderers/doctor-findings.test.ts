@@ -6,9 +6,10 @@ import { addAllFormats } from "../parsers/all-formats.ts";
 import { AttributedError, type Message, type Renderer, type Tokenizer } from "../core/index.ts";
 import { auditTemplate } from "./audit/audit-template.ts";
 import type { TemplateAudit } from "./audit/template-audit.ts";
-import { chooseRenderer } from "./choose-renderer.ts";
+import { chooseRenderer, rendererFor } from "./choose-renderer.ts";
 import { familyFromTemplate } from "./detection/detect-family.ts";
 import { byteTokenizer } from "./marker-tokenizer.test-helper.ts";
+import { thinkingTemplate } from "./published-templates.test-helper.ts";
 import { someTools } from "./random-conversation.test-helper.ts";
 
 addAllFormats();
@@ -149,13 +150,14 @@ describe("an answer that was cut off inside its reasoning", () => {
   const reading = template(`{% set parts = m.content.split('</think>') %}{{ '<|im_start|>' + m.role + '\n' + (parts[0] + '</think>' + parts[1] if parts | length > 1 else m.content) + '<|im_end|>\n' }}`); // prettier-ignore
   const opened = reading.replace(tail, tail.replace("assistant\n", "assistant\n<think>\n"));
   const next: Message = { role: "user", content: "And now?" };
-  const bridged = (renderer: Renderer, action: string): string => {
-    const closed = action + renderer.unclosedThought!(action);
+  const bridged = (renderer: Renderer, action: string, message: Message = next): string => {
+    const text = action.replace("<|im_end|>", "");
+    const closed = text + renderer.unclosedThought!(text);
     const input = {
       messages: [question, said(closed)],
       tools: [],
       lastAction: tokenizer.encode(action),
-      newMessages: [next],
+      newMessages: [message],
     };
     const found = renderer.bridge(input);
     return found.type === "extended" ? tokenizer.decode(found.tokens) : found.reason;
@@ -167,6 +169,28 @@ describe("an answer that was cut off inside its reasoning", () => {
     expect(bridged(detected, "<think>\nLet me")).toBe(`\n</think>\n\n${rest}`);
     expect(bridged(detected, "<think>\nYes\n</think>\n\nIt is")).toBe(rest);
     expect(bridged(detected, "It is")).toBe(rest);
+  });
+
+  test("is closed where it ended by itself, with what was sampled before it", () => {
+    const rest = "\n<|im_start|>user\nAnd now?<|im_end|>\n<|im_start|>assistant\n";
+    const ended = "<think>\nLet me<|im_end|>";
+    const given = { chatTemplate: thinkingTemplate } as const;
+    const keeping = rendererFor("qwen3", tokenizer, { ...given, historyPolicy: "keep-reasoning" });
+    expect(bridged(keeping, ended)).toBe(`\n</think>\n\n<|im_end|>${rest}`);
+    expect(bridged(keeping, "<think>\nYes\n</think>\n\nIt is<|im_end|>")).toBe(rest);
+    // A branch begins with what the template writes of the closed thought.
+    const branching = rendererFor("qwen3", tokenizer, { ...given, historyPolicy: "branch" });
+    expect(bridged(branching, ended)).toContain("rewrites message 1");
+    const messages = [question, said(`<think>\nLet me${branching.unclosedThought!("<think>\nLet me")}`), next];
+    expect(branching.renderPrompt(messages, []).text).not.toContain("Let me");
+  });
+
+  test("is closed before what is said about it, and not where a call has ended it", () => {
+    const keeping = rendererFor("qwen3", tokenizer, { chatTemplate: thinkingTemplate });
+    const about: Message = { role: "tool", content: "Error: cut off.", name: "unknown", callId: null };
+    expect(bridged(keeping, "<think>\nLet me", about)).toMatch(/^\n<\/think>\n\n<\|im_end\|>\n<\|im_start\|>user/);
+    const called = '<tool_call>\n{"name": "find_order", "arguments": {}}\n</tool_call>';
+    expect(bridged(keeping, `<think>\nLet me\n${called}<|im_end|>`, about)).toMatch(/^\n<\|im_start\|>user/);
   });
 
   test("is known where the prompt has opened the reasoning", () => {

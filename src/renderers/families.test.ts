@@ -237,11 +237,10 @@ function checkedBridge(renderer: Renderer, { family, tokenizer, kwargs, chatTemp
       expect(ends.some((end) => history.endsWith(end + closing))).toBe(true);
       const hasEnd = endToken === null || ends.some((end) => lastAction.at(-1) === tokenizer.tokenId(end));
       const isEnded = hasEnd && [...ends.map((end) => tokenizer.tokenId(end)), ...renderer.stopTokenIds].includes(lastAction.at(-1) ?? -1); // prettier-ignore
-      const isAnswered = newMessages.some(({ role }) => role === "tool");
-      const thoughtEnd = isEnded || isAnswered ? "" : renderer.unclosedThought!(tokenizer.decode(lastAction));
-      const written = tokenizer.encode(
-        thoughtEnd + (hasEnd ? "" : endToken) + closing + textAfter(segments, lastSegment),
-      );
+      const { text: action } = renderer.parseAction(lastAction, { tools, turn: 0 });
+      const thoughtEnd = isEnded && endToken === null ? "" : renderer.unclosedThought!(action);
+      const end = thoughtEnd !== "" || !hasEnd ? (endToken ?? "") : "";
+      const written = tokenizer.encode(thoughtEnd + end + closing + textAfter(segments, lastSegment));
       const isOpened = endToken === null && written[0] === lastAction.at(-1);
       expect([...result.tokens]).toEqual([...(isOpened ? written.subarray(1) : written)]);
       return result;

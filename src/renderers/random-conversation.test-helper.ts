@@ -147,9 +147,8 @@ export function play(
     const end = step.isCutOff ? [] : [options.stop?.(step.action) ?? renderer.stopTokenIds[0] ?? -1];
     const lastAction = Uint32Array.from([...Array.from(sample(step.action)), ...end]);
     tokens.push(...lastAction);
-    const { text, isTerminated } = renderer.parseAction(lastAction, { tools: conversation.tools, turn: 0 });
-    const isAnswered = step.answers.some(({ role }) => role === "tool");
-    const missing = isTerminated || isAnswered ? "" : (renderer.unclosedThought?.(text) ?? "");
+    const { text } = renderer.parseAction(lastAction, { tools: conversation.tools, turn: 0 });
+    const missing = renderer.unclosedThought?.(text) ?? "";
     messages.push({ role: "assistant", content: text + missing, reasoning: null, toolCalls: [] });
     const history = [...messages];
     messages.push(...step.answers);

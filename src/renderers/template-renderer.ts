@@ -154,15 +154,19 @@ export function createTemplateRenderer(
   const missingEnd = (lastAction: Uint32Array): string =>
     family.endToken === null || endIds.includes(lastAction.at(-1) ?? null) ? "" : family.endToken;
 
+  const isStop = (token: number | undefined): boolean =>
+    token !== undefined && (stopTokenIds.includes(token) || endIds.includes(token));
+
   /**
-   * What closes the thinking of an action that was cut off inside it; it precedes the end token that is missing, too. An action with
-   * results has ended its thinking: its calls were read.
+   * What an action lacks before the next message: what closes the thinking that it ends inside, and the end token. Where it has sampled
+   * its end inside the thinking, the end follows once more.
    */
-  const missingThoughtEnd = (lastAction: Uint32Array, newMessages: readonly Message[]): string => {
-    const last = lastAction.at(-1);
-    const isEnded = last !== undefined && (stopTokenIds.includes(last) || endIds.includes(last));
-    const isAnswered = newMessages.some(({ role }) => role === "tool");
-    return isEnded || isAnswered ? "" : thoughtEnd(tokenizer.decode(lastAction));
+  const missingAfter = (lastAction: Uint32Array): string => {
+    const isEnded = isStop(lastAction.at(-1));
+    const end = missingEnd(lastAction);
+    const thought = thoughtEnd(tokenizer.decode(isEnded ? lastAction.subarray(0, -1) : lastAction));
+    if (thought === "" || (isEnded && family.endToken === null)) return end;
+    return thought + (family.endToken ?? "");
   };
 
   /** A stop token that the template does not write where the action ends; `next` is what it opens the next message with. */
@@ -184,7 +188,7 @@ export function createTemplateRenderer(
     const ending: TemplateSegment = {
       message: null,
       source: "template",
-      text: missingThoughtEnd(lastAction, newMessages) + missingEnd(lastAction) + family.closing,
+      text: missingAfter(lastAction) + family.closing,
     };
     const { tokens, spelledTokens } = yield* encode([ending, ...segments.slice(end + 1)], shown);
     // Where an action ends with the token that opens the next message, that token has been sampled already.
@@ -208,7 +212,7 @@ export function createTemplateRenderer(
     const shown = [...messages, ...newMessages];
     const segments = yield* render(shown, tools);
     const after = segmentsText(segments);
-    const ended = seen + missingThoughtEnd(lastAction, newMessages) + missingEnd(lastAction);
+    const ended = seen + missingAfter(lastAction);
     if (after.startsWith(ended)) {
       const { tokens, spelledTokens } = yield* encode(segments, shown, seen.length);
       return { type: "extended", tokens, spelledTokens, deviation: null };
@@ -221,7 +225,19 @@ export function createTemplateRenderer(
   const reasoning = reasoningName === null ? null : reasoningParser(reasoningName);
   const { parseMode = "tokens", repair = false } = options;
   const bridge = historyPolicy === "branch" ? extendOrRefuse : append;
-  const thoughtEnd = thoughtEndOf(reasoning, actionPrompt);
+  const thoughtEnd = thoughtEndOf(reasoning, actionPrompt, Object.keys(calls.hints.nesting)[0] ?? null);
+
+  const parseAction = createActionReader({
+    tokenizer,
+    stopTokenIds,
+    toolCallParser: calls,
+    reasoningParser: openedReasoning(reasoning, actionPrompt),
+    frame: family.actionFrame,
+    parseMode,
+    repair,
+    // All formats are known where calls in other formats are carried out, and only there.
+    otherParsers: repair ? otherFormatNames.map(toolCallParser) : [],
+  });
 
   return {
     family: family.name,
@@ -240,17 +256,7 @@ export function createTemplateRenderer(
     renderPrompt: (messages, tools) => finish(renderPrompt(messages, tools)),
     bridge: (input) => finish(bridge(input)),
     inSteps: { renderPrompt, bridge },
-    parseAction: createActionReader({
-      tokenizer,
-      stopTokenIds,
-      toolCallParser: calls,
-      reasoningParser: openedReasoning(reasoning, actionPrompt),
-      frame: family.actionFrame,
-      parseMode,
-      repair,
-      // All formats are known where calls in other formats are carried out, and only there.
-      otherParsers: repair ? otherFormatNames.map(toolCallParser) : [],
-    }),
+    parseAction,
     unclosedThought: thoughtEnd,
     // What is carried out as a call cannot have been shown as text.
     heldBack: (text) => (repair && mayBeOtherFormat(text) ? text.length : heldBack(text, calls.hints, reasoning)),
@@ -291,15 +297,20 @@ function generationPrompt(segments: readonly TemplateSegment[]): string {
 
 /**
  * What a text lacks that ends inside its thinking: the closing tag, in lines as templates write it. "" for other texts, and for
- * families whose thinking has no pair of tags.
+ * families whose thinking has no pair of tags. A call has ended the thinking that it stands in.
  */
-function thoughtEndOf(parser: ReasoningParser | null, prompt: string): (text: string) => string {
+function thoughtEndOf(
+  parser: ReasoningParser | null,
+  prompt: string,
+  callOpening: string | null,
+): (text: string) => string {
   const [start, end, ...others] = parser?.markers ?? [];
   if (start === undefined || end === undefined || others.length > 0) return () => "";
   const isOpened = prompt.trimEnd().endsWith(start);
   return (text) => {
     const opened = Math.max(text.lastIndexOf(start), isOpened ? 0 : -1);
     if (opened === -1 || text.lastIndexOf(end) >= opened) return "";
+    if (callOpening !== null && text.includes(callOpening, opened)) return "";
     return `${text.endsWith("\n") ? "" : "\n"}${end}\n\n`;
   };
 }

@@ -253,9 +253,7 @@ export class EngineActions implements ActionSource {
   }
 
   asMessage(action: ParsedAction): AssistantMessage {
-    const isEnded = this.#renderer.stopTokenIds.includes(this.#lastAction.at(-1) ?? -1);
-    // An action with calls has ended its thinking.
-    const missing = isEnded || action.toolCalls.length > 0 ? "" : (this.#renderer.unclosedThought?.(action.text) ?? "");
+    const missing = this.#renderer.unclosedThought?.(action.text) ?? "";
     return { role: "assistant", content: action.text + missing, reasoning: null, toolCalls: [] };
   }
 
