@@ -130,10 +130,14 @@ function playRandom(there, count, streamed) {
     .filter((name) => there.reasoning[name] !== undefined)
     .map((name) => {
       const random = randomOf(seedOf(name));
-      const good = reasoningSeeds(reasoningParser(name).markers);
+      const good = [...reasoningSeeds(reasoningParser(name).markers), ...(seeds[name] ?? [])];
       const requests = Array.from({ length: count }, (_, index) => ({
         reasoning_parser: name,
-        options: random.integer(2) === 0 ? {} : { force_reasoning: true },
+        options: {
+          ...(random.integer(2) === 0 ? {} : { force_reasoning: true }),
+          // Ours is followed by a tool-call parser.
+          ...(name === "muse" ? { tool_call_parser_active: true } : {}),
+        },
         text: randomText(good, foreign, random),
         ...(index < streamed ? { random: randomOf(index) } : {}),
       }));
