@@ -17,7 +17,7 @@ import {
 import { parseJson } from "../../dist/python-semantics/json/index.js";
 import { root } from "../run-command.mjs";
 import { randomOf, randomPieces, randomText } from "./parsers/random-texts.mjs";
-import { reasoningSeeds, seeds } from "./parsers/seeds.mjs";
+import { ownAnswers, reasoningSeeds, seeds } from "./parsers/seeds.mjs";
 import { toolsets } from "./parsers/tools.mjs";
 import { installInto, makeEnvironment, versionOf } from "./python.mjs";
 
@@ -130,7 +130,11 @@ function playRandom(there, count, streamed) {
     .filter((name) => there.reasoning[name] !== undefined)
     .map((name) => {
       const random = randomOf(seedOf(name));
-      const good = [...reasoningSeeds(reasoningParser(name).markers), ...(seeds[name] ?? [])];
+      const good = [
+        ...reasoningSeeds(reasoningParser(name).markers),
+        ...(ownAnswers[name] ?? []),
+        ...(seeds[name] ?? []),
+      ];
       const requests = Array.from({ length: count }, (_, index) => ({
         reasoning_parser: name,
         options: {

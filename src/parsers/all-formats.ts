@@ -1,6 +1,7 @@
 // Imports every format, so that the parser of any name is there without waiting. A rollout does not import this file.
 
 import * as apertus from "./formats/apertus.ts";
+import * as cohereCommand4 from "./formats/cohere-command4.ts";
 import * as dots from "./formats/dots.ts";
 import * as dsml from "./formats/dsml.ts";
 import * as functionTags from "./formats/function-tags.ts";
@@ -31,6 +32,7 @@ import { addToolCallParsers } from "./tool-call-parsers.ts";
 
 const exported: readonly unknown[] = [
   apertus,
+  cohereCommand4,
   dots,
   dsml,
   functionTags,

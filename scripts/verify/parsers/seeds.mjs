@@ -178,6 +178,16 @@ export const seeds = Object.fromEntries(
   ]),
 );
 
+/** Answers that only the reasoning parser of that name knows. @type {Readonly<Record<string, readonly string[]>>} */
+export const ownAnswers = {
+  cohere_command4: [
+    "Well.<|END_THINKING|><|START_TEXT|>Hello.<|END_TEXT|>",
+    "<|START_THINKING|>Well.<|END_THINKING|>\n<|START_ACTION|>[]<|END_ACTION|>",
+    "<|START_TEXT|>Hello.<|END_TEXT|>",
+    "Well.<|START_ACTION|>[]<|END_ACTION|>",
+  ],
+};
+
 /** Good texts of a reasoning parser, by the strings that open and close reasoning. @param {readonly string[]} markers */
 export function reasoningSeeds(markers) {
   const [open = "<think>", close = "</think>"] = markers;

@@ -129,6 +129,7 @@ function isProbe(parameters: string): boolean {
 const reasoningTags: readonly (readonly [tag: string, parser: string])[] = [
   ["<|channel|>analysis", "gpt-oss"],
   ["<|inner_suffix|>", "apertus2509"],
+  ["<|END_THINKING|>", "cohere_command4"],
   ["<|content_thinking|>", "inkling"],
   ["</ifm|think>", "k2_horizon"],
   ["<|close|>think<|sep|>", "kimi_k3"],
