@@ -17,7 +17,7 @@ import {
 import { parseJson } from "../../dist/python-semantics/json/index.js";
 import { root } from "../run-command.mjs";
 import { randomOf, randomPieces, randomText } from "./parsers/random-texts.mjs";
-import { reasoningSeeds, seeds } from "./parsers/seeds.mjs";
+import { ownAnswers, reasoningSeeds, seeds } from "./parsers/seeds.mjs";
 import { toolsets } from "./parsers/tools.mjs";
 import { installInto, makeEnvironment, versionOf } from "./python.mjs";
 
@@ -130,10 +130,18 @@ function playRandom(there, count, streamed) {
     .filter((name) => there.reasoning[name] !== undefined)
     .map((name) => {
       const random = randomOf(seedOf(name));
-      const good = reasoningSeeds(reasoningParser(name).markers);
+      const good = [
+        ...reasoningSeeds(reasoningParser(name).markers),
+        ...(ownAnswers[name] ?? []),
+        ...(seeds[name] ?? []),
+      ];
       const requests = Array.from({ length: count }, (_, index) => ({
         reasoning_parser: name,
-        options: random.integer(2) === 0 ? {} : { force_reasoning: true },
+        options: {
+          ...(random.integer(2) === 0 ? {} : { force_reasoning: true }),
+          // Ours is followed by a tool-call parser.
+          ...(name === "muse" ? { tool_call_parser_active: true } : {}),
+        },
         text: randomText(good, foreign, random),
         ...(index < streamed ? { random: randomOf(index) } : {}),
       }));

@@ -1,5 +1,8 @@
 // Imports every format, so that the parser of any name is there without waiting. A rollout does not import this file.
 
+import * as apertus from "./formats/apertus.ts";
+import * as cohereCommand4 from "./formats/cohere-command4.ts";
+import * as dots from "./formats/dots.ts";
 import * as dsml from "./formats/dsml.ts";
 import * as functionTags from "./formats/function-tags.ts";
 import * as gemma4 from "./formats/gemma4.ts";
@@ -8,13 +11,19 @@ import * as gigachat35 from "./formats/gigachat35.ts";
 import * as glm from "./formats/glm.ts";
 import * as gptOss from "./formats/gpt-oss.ts";
 import * as hunyuan from "./formats/hunyuan.ts";
+import * as inkling from "./formats/inkling.ts";
 import * as jsonBlocks from "./formats/json-blocks.ts";
+import * as k2Horizon from "./formats/k2-horizon.ts";
 import * as kimiK2 from "./formats/kimi-k2.ts";
+import * as kimiK3 from "./formats/kimi-k3.ts";
 import * as lfm2 from "./formats/lfm2.ts";
 import * as llama3 from "./formats/llama3.ts";
 import * as minimax from "./formats/minimax.ts";
 import * as mistral from "./formats/mistral.ts";
+import * as muse from "./formats/muse.ts";
+import * as poolside from "./formats/poolside.ts";
 import * as pythonCalls from "./formats/python-calls.ts";
+import * as spark25 from "./formats/spark25.ts";
 import * as step3 from "./formats/step3.ts";
 import type { ReasoningParser } from "./reasoning-parser.ts";
 import { addReasoningParsers } from "./reasoning-parsers.ts";
@@ -22,6 +31,9 @@ import type { ToolCallParser } from "./tool-call-parser.ts";
 import { addToolCallParsers } from "./tool-call-parsers.ts";
 
 const exported: readonly unknown[] = [
+  apertus,
+  cohereCommand4,
+  dots,
   dsml,
   functionTags,
   gemma4,
@@ -30,13 +42,19 @@ const exported: readonly unknown[] = [
   glm,
   gptOss,
   hunyuan,
+  inkling,
   jsonBlocks,
+  k2Horizon,
   kimiK2,
+  kimiK3,
   lfm2,
   llama3,
   minimax,
   mistral,
+  muse,
+  poolside,
   pythonCalls,
+  spark25,
   step3,
 ].flatMap((module): readonly unknown[] => Object.values(module));
 

@@ -10,7 +10,10 @@ describe.each(toolCallParserNames)("parseAnyCalls() with %s", (name) => {
 
   it("reads the call of a tool that does not exist", () => {
     const parse = parseAnyCalls(parser, whole.replaceAll("get_weather", "fly_away"), options);
-    expect(parse).toMatchObject({ calls: [{ name: "fly_away", parameters: '{"city": "Rome"}' }], problems: [] });
+    expect(parse).toMatchObject({
+      calls: [{ name: "fly_away", parameters: expect.stringMatching(/^\{"city": ?"Rome"\}$/) as unknown }],
+      problems: [],
+    });
   });
 
   it("reads all else as the parser does", () => {

@@ -80,7 +80,14 @@ function aliasFormats(): readonly TagReasoningFormat[] {
 
 const table = new ParserTable<ReasoningParser>({
   task: "split reasoning",
-  loaders: { "gpt-oss": async () => (await import("./formats/gpt-oss.ts")).gptOssReasoning },
+  loaders: {
+    apertus2509: async () => (await import("./formats/apertus.ts")).apertusReasoning,
+    cohere_command4: async () => (await import("./formats/cohere-command4.ts")).cohereCommand4Reasoning,
+    "gpt-oss": async () => (await import("./formats/gpt-oss.ts")).gptOssReasoning,
+    inkling: async () => (await import("./formats/inkling.ts")).inklingReasoning,
+    kimi_k3: async () => (await import("./formats/kimi-k3.ts")).kimiK3Reasoning,
+    muse: async () => (await import("./formats/muse.ts")).museReasoning,
+  },
   aliases: {},
   rows: [...formats, ...aliasFormats()].map(createTagReasoningParser).concat(minimaxAppendThink),
 });

@@ -6,7 +6,10 @@ const spelled = toolCallParserNames.filter((name) => spelledCall(name, "find_cit
 it.each(spelled)("spelledCall() writes a call that %s reads", (name) => {
   const tool = calledTool("find_city");
   const parse = toolCallParser(name).parse(spelledCall(name, tool.name)!, { tools: [tool] });
-  expect(parse).toMatchObject({ calls: [{ name: "find_city", parameters: '{"city": "Rome"}' }], problems: [] });
+  expect(parse).toMatchObject({
+    calls: [{ name: "find_city", parameters: expect.stringMatching(/^\{"city": ?"Rome"\}$/) as unknown }],
+    problems: [],
+  });
 });
 
 it("formatsWithout() names formats whose calls have no place for a name, and no others", () => {

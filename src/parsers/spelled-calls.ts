@@ -53,6 +53,19 @@ const spellings: Readonly<Record<string, (name: string) => string>> = {
   seed_oss: (name) => `<seed:tool_call>\n${tags(name, "Rome")}\n</seed:tool_call>`,
   step3: (name) =>
     `<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="${name}"><steptml:parameter name="city">Rome</steptml:parameter></steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>`,
+  apertus2509: (name) => `<|tools_prefix|>[{${JSON.stringify(name)}: ${given}}]<|tools_suffix|>`,
+  dots: (name) =>
+    `<dots_function_call>\n<invoke name="${name}">\n<parameter name="city">Rome</parameter>\n</invoke>\n</dots_function_call>`,
+  inkling: (name) =>
+    `<|message_model|>${name}<|content_invoke_tool_json|>{"name": ${JSON.stringify(name)}, "args": ${given}}<|end_message|>`,
+  k2_horizon: (name) =>
+    `<ifm|tool_calls>\n<ifm|tool_call>${name}\n<ifm|arg_key>city</ifm|arg_key>\n<ifm|arg_value>Rome</ifm|arg_value>\n</ifm|tool_call>\n</ifm|tool_calls>`,
+  kimi_k3: (name) =>
+    `<|open|>tools<|sep|><|open|>call tool="${name}" index="1"<|sep|><|open|>argument key="city" type="string"<|sep|>Rome<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>`,
+  muse: (name) =>
+    ` to=functions<|message|><atem:function_calls>\n<atem:invoke name="${name}">\n<atem:parameter name="city">Rome</atem:parameter>\n</atem:invoke>\n</atem:function_calls><|eot|>`,
+  poolside_v1: (name) => `<tool_call>${name}\n<arg_key>city</arg_key>\n<arg_value>Rome</arg_value>\n</tool_call>`,
+  spark25: (name) => `<tool_call>${name}\n<arg_key>city</arg_key><arg_value>Rome</arg_value>\n</tool_call>`,
   trinity: (name) => `<tool_call>\n${json(name)}\n</tool_call>`,
 };
 

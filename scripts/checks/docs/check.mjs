@@ -11,6 +11,7 @@ import { findDeadCommands } from "./commands.mjs";
 import { extractExamples } from "./extract.mjs";
 import { findStaleFields } from "./gateway-fields.mjs";
 import { findUnnamed, knownNames } from "./names.mjs";
+import { findStaleParsers } from "./parser-names.mjs";
 import { referenceFile, referencePage } from "./reference.mjs";
 import { findDeadReferences, findMissingModules, findWideTables } from "./references.mjs";
 
@@ -33,6 +34,7 @@ export async function checkDocs() {
     ...(await findCommands()),
     ...(await findStaleReference()),
     ...(await findStaleFields()),
+    ...(await findStaleParsers()),
     ...findUnnamed(readFileSync(join(root, "FEATURES.md"), "utf8"), await knownNames()),
     ...numbered.flatMap(findUnexplained),
     ...(numbered.length === 0 ? [] : await compile(["-b", "tsconfig.examples.json"])),

@@ -75,6 +75,24 @@ const gemma = (value) => {
   return `{${entries(value).map(([key, item]) => `${key}:${gemma(item)}`).join(",")}}`; // prettier-ignore
 };
 
+/** @param {(value: unknown) => string} type @returns {Spelling} */
+const ifm = (type) => (tool, values) =>
+  `<ifm|tool_call>${tool}\n${entries(values)
+    .map(([key, value]) => `<ifm|arg_key>${key}</ifm|arg_key>\n${type(value)}<ifm|arg_value>${raw(value)}</ifm|arg_value>\n`)
+    .join("")}</ifm|tool_call>`; // prettier-ignore
+
+/** @type {Spelling} */
+const xtml = (tool, values) =>
+  `<|open|>tools<|sep|><|open|>call tool="${tool}" index="1"<|sep|>${entries(values)
+    .map(([key, value]) => `<|open|>argument key="${key}" type="${typeof value}"<|sep|>${raw(value)}<|close|>argument<|sep|>`)
+    .join("")}<|close|>call<|sep|><|close|>tools<|sep|>`; // prettier-ignore
+
+/** @param {string} recipient @returns {Spelling} */
+const atem = (recipient) => (tool, values) =>
+  ` to=${recipient}<|message|><atem:function_calls>\n<atem:invoke name="${tool}">\n${entries(values)
+    .map(([key, value]) => `<atem:parameter name="${key}">${raw(value)}</atem:parameter>\n`)
+    .join("")}</atem:invoke>\n</atem:function_calls><|eot|>`; // prettier-ignore
+
 /** @type {Readonly<Record<string, readonly Spelling[]>>} */
 const spellings = {
   deepseekv3: [(tool, values) => `<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>${tool}\n\`\`\`json\n${json(values)}\n\`\`\`<｜tool▁call▁end｜><｜tool▁calls▁end｜>`],
@@ -108,6 +126,38 @@ const spellings = {
     (tool) => `<|tool_call_start|>[${tool}(city='a'), ${tool}(days=1 2), get_weather(city=f'x', **{"days": 3})]<|tool_call_end|>`,
     (tool, values) => `<|tool_call_start|>[Calendar.create(title="a\nb", at='x'), ${tool}(${entries(values).map(([key, value]) => `${key}=${python(value)}`).join(", ")})]<|tool_call_end|>`,
   ],
+  apertus2509: [
+    (tool, values) => `<|tools_prefix|>[{${json(tool)}: ${json(values)}}]<|tools_suffix|>`,
+    (tool, values) => `<|inner_prefix|>Well.<|inner_suffix|><|tools_prefix|>[{${json(tool)}: ${json(values)}}, {"noop": null}]<|tools_suffix|>`,
+  ],
+  dots: [
+    (tool, values) => `<dots_function_call>\n<invoke name="${tool}">\n${entries(values).map(([key, value]) => `<parameter name="${key}">${raw(value)}</parameter>\n`).join("")}</invoke>\n</dots_function_call>`,
+    (tool, values) => `<dots_function_call><invoke name = ${tool}>${entries(values).map(([key, value]) => `<parameter name='${key}'>${raw(value)}</parameter>`).join("")}</invoke></dots_function_call>`,
+    jsonBetween("<dots_function_call>", "</dots_function_call>"),
+  ],
+  inkling: [
+    (tool, values) => `<|message_model|>${tool}<|content_invoke_tool_json|>${json({ name: tool, args: values })}<|end_message|>`,
+    (tool, values) => `<|message_model|><|content_text|>Well.<|end_message|><|content_invoke_tool_json|>${json({ name: tool, args: values })}<|end_message|><|content_model_end_sampling|>`,
+    (tool) => `<|content_invoke_tool_text|>${tool} Rome<|end_message|>`,
+  ],
+  k2_horizon: [
+    ifm(() => ""),
+    ifm((value) => `<ifm|arg_type>${value === null ? "null" : Array.isArray(value) ? "array" : typeof value}</ifm|arg_type>`),
+    (tool, values) => `<ifm|tool_calls>\n${ifm(() => "")(tool, values)}\n</ifm|tool_calls>`,
+    jsonBetween("<ifm|tool_call>", "</ifm|tool_call>"),
+    (tool, values) => `<ifm|think>Well.</ifm|think>\n<ifm|tool_calls><ifm|tool_call>${json([{ function: { name: tool, arguments: json(values) } }])}</ifm|tool_call></ifm|tool_calls>`,
+  ],
+  kimi_k3: [
+    xtml,
+    (tool, values) => `<|open|>response<|sep|>Well.<|close|>response<|sep|>${xtml(tool, values)}<|close|>message<|sep|>`,
+  ],
+  muse: [
+    (tool, values) => atem(`functions.${tool}`)(tool, values),
+    (tool, values) => ` to=self<|message|>Well.<|eom|><|start|>assistant${atem(tool)(`${tool}.${tool}`, values)}`,
+    (tool, values) => ` to=user<|message|>Well.<|eot|><|start|>assistant${atem("functions")(tool, values)}<|start|>assistant${atem("x")(tool, values)}`,
+  ],
+  poolside_v1: [keyTags("\n"), keyTags(""), (tool) => `<tool_call>${tool}</tool_call>`],
+  spark25: [keyTags(""), (tool, values) => `<tool_call>${tool}\n${keyTags("")("", values).slice("<tool_call>".length)}`],
   llama3: [jsonBetween("<|python_tag|>", "", "parameters"), jsonBetween("", "", "parameters"), jsonBetween("", "; ", "arguments")],
   mimo: [tags],
   "minimax-m2": [(tool, values) => `<minimax:tool_call>\n<invoke name="${tool}">\n${entries(values).map(([key, value]) => `<parameter name="${key}">${raw(value)}</parameter>\n`).join("")}</invoke>\n</minimax:tool_call>`],
@@ -127,6 +177,16 @@ export const seeds = Object.fromEntries(
     ways.flatMap((spell) => calls.map(([tool, values]) => spell(tool, values))),
   ]),
 );
+
+/** Answers that only the reasoning parser of that name knows. @type {Readonly<Record<string, readonly string[]>>} */
+export const ownAnswers = {
+  cohere_command4: [
+    "Well.<|END_THINKING|><|START_TEXT|>Hello.<|END_TEXT|>",
+    "<|START_THINKING|>Well.<|END_THINKING|>\n<|START_ACTION|>[]<|END_ACTION|>",
+    "<|START_TEXT|>Hello.<|END_TEXT|>",
+    "Well.<|START_ACTION|>[]<|END_ACTION|>",
+  ],
+};
 
 /** Good texts of a reasoning parser, by the strings that open and close reasoning. @param {readonly string[]} markers */
 export function reasoningSeeds(markers) {

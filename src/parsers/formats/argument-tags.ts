@@ -16,9 +16,9 @@ type Pair = {
 
 /**
  * The pairs in order. A key reaches to the first closing tag that a value follows, with white space at most between them, or with what
- * `between`, a pattern, allows besides.
+ * `between`, a pattern, allows besides. `null`: nothing may stand between them.
  */
-export function* argumentPairs(text: string, between: string): Generator<readonly [key: string, value: string]> {
+export function* argumentPairs(text: string, between: string | null): Generator<readonly [key: string, value: string]> {
   for (const { key, value } of findPairs(text, between)) yield [key, value];
 }
 
@@ -33,8 +33,8 @@ export function withoutPairs(text: string, between: string): string {
   return outside + text.slice(rest);
 }
 
-function* findPairs(text: string, between: string): Generator<Pair> {
-  const gap = between === "" ? `${space}*` : `(?:${between}|${space})*`;
+function* findPairs(text: string, between: string | null): Generator<Pair> {
+  const gap = between === null ? "" : between === "" ? `${space}*` : `(?:${between}|${space})*`;
   const middle = new RegExp(`${keyClosing}${gap}${valueOpening}`, "gu");
   for (let start = text.indexOf(keyOpening); start !== -1;) {
     const keyStart = start + keyOpening.length;

@@ -39,5 +39,13 @@ export const formatExamples: Readonly<Record<string, readonly [whole: string, cu
   qwen3_coder: ["<tool_call><function=get_weather><parameter=city>Rome</parameter></function></tool_call>", "<tool_call><func"],
   seed_oss: ["<seed:tool_call>\n<function=get_weather>\n<parameter=city>Rome</parameter>\n</function>\n</seed:tool_call>", "<seed:tool_call>\n<func"],
   step3: ['<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="get_weather"><steptml:parameter name="city">Rome</steptml:parameter></steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>', '<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke'],
+  apertus2509: ['<|tools_prefix|>[{"get_weather": {"city": "Rome"}}]<|tools_suffix|>', '<|tools_prefix|>[{"get_wea'],
+  dots: ['<dots_function_call><invoke name="get_weather"><parameter name="city">Rome</parameter></invoke></dots_function_call>', '<dots_function_call><invoke name="get_wea'],
+  inkling: ['<|message_model|><|content_invoke_tool_json|>{"name": "get_weather", "args": {"city": "Rome"}}<|end_message|>', '<|message_model|><|content_invoke_tool_json|>{"name": "get_wea'],
+  k2_horizon: ["<ifm|tool_calls>\n<ifm|tool_call>get_weather\n<ifm|arg_key>city</ifm|arg_key>\n<ifm|arg_value>Rome</ifm|arg_value>\n</ifm|tool_call>\n</ifm|tool_calls>", "<ifm|tool_calls>\n<ifm|tool_call>get_wea"],
+  kimi_k3: ['<|open|>tools<|sep|><|open|>call tool="get_weather" index="1"<|sep|><|open|>argument key="city" type="string"<|sep|>Rome<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>', '<|open|>tools<|sep|><|open|>call tool="get_wea'],
+  muse: [' to=functions<|message|><atem:function_calls>\n<atem:invoke name="get_weather">\n<atem:parameter name="city">Rome</atem:parameter>\n</atem:invoke>\n</atem:function_calls><|eot|>', ' to=functions<|message|><atem:function_calls>\n<atem:invoke name="get_wea'],
+  poolside_v1: ["<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Rome</arg_value>\n</tool_call>", "<tool_call>get_weather\n<arg_key>ci"],
+  spark25: ["<tool_call>get_weather<arg_key>city</arg_key><arg_value>Rome</arg_value></tool_call>", "<tool_call>get_weather<arg_key>ci"],
   trinity: ['<think>\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n</tool_call></think>', '<tool_call>\n{"name": "get_weather", "arg'],
 }; // prettier-ignore

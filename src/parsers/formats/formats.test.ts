@@ -20,7 +20,9 @@ describe.each(parsers)("%s", (name) => {
 
   test("reads its call, and reports nothing", () => {
     expect(parse(name, whole)).toMatchObject({
-      calls: [{ name: "get_weather", parameters: '{"city": "Rome"}', toolIndex: 0 }],
+      calls: [
+        { name: "get_weather", parameters: expect.stringMatching(/^\{"city": ?"Rome"\}$/) as unknown, toolIndex: 0 },
+      ],
       raised: null,
       problems: [],
     });

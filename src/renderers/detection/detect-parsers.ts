@@ -128,6 +128,12 @@ function isProbe(parameters: string): boolean {
 /** Closing tags, the rarer ones first, with the parser that reads them. */
 const reasoningTags: readonly (readonly [tag: string, parser: string])[] = [
   ["<|channel|>analysis", "gpt-oss"],
+  ["<|inner_suffix|>", "apertus2509"],
+  ["<|END_THINKING|>", "cohere_command4"],
+  ["<|content_thinking|>", "inkling"],
+  ["</ifm|think>", "k2_horizon"],
+  ["<|close|>think<|sep|>", "kimi_k3"],
+  [" to=self<|message|>", "muse"],
   ["</mm:think>", "minimax-m3"],
   ["</seed:think>", "seed_oss"],
   ["◁/think▷", "kimi"],
