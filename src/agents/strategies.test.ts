@@ -11,6 +11,7 @@ import { type AgentStrategy, type Episode, freeUsage, type Message, type Rendere
 import { createScriptedEngine } from "../engines/scripted/index.ts";
 import { bookshopSource, expertAction } from "../environments/bookshop/index.ts";
 import { tauBenchSource } from "../environments/tau-bench/index.ts";
+import { reasoningParser, toolCallParser } from "../parsers/index.ts";
 import { episodeSamples, runChatEpisode, runEpisode } from "../rollout/index.ts";
 import { rendererFamily, rendererFor } from "../renderers/index.ts";
 import { byteTokenizer } from "../renderers/marker-tokenizer.test-helper.ts";
@@ -154,9 +155,10 @@ describe.each(strategyNames)("%s in the bookshop", (name) => {
 
 describe.each(testedFamilies)("with the renderer of %s", async (name) => {
   const family = rendererFamily(name);
+  const reasoningMarkers = family.reasoningParser === null ? [] : reasoningParser(family.reasoningParser).markers;
   const tokenizer = await byteTokenizer([
     ...[family.startToken, ...family.stopTokens, ...[...family.specialTokens.values()].map(String)],
-    ...[...family.toolCallParser.markers, ...(family.reasoningParser?.markers ?? [])],
+    ...[...toolCallParser(family.toolCallParser).markers, ...reasoningMarkers],
   ]);
   const environment = bookshopSource();
 

@@ -9,13 +9,7 @@ import { defaultToolInstruction, toolInstructionEdit } from "../agents/index.ts"
 import { ConfigurationError, type Renderer, type Tokenizer } from "../core/index.ts";
 import { type ShippedCheckpoint, shippedCheckpoint, shippedCheckpoints } from "../learner/model/index.ts";
 import { fromPlain, type JsonObject, toPlain } from "../python-semantics/json/index.ts";
-import {
-  bundledChatTemplate,
-  bundledToolSentence,
-  chooseRenderer,
-  rendererFor,
-  type TemplateSource,
-} from "../renderers/index.ts";
+import { bundledChatTemplate, bundledToolSentence, loadRenderer, type TemplateSource } from "../renderers/on-demand.ts";
 import { createReadableTokenizer, loadModelFolder } from "../tokenizers/index.ts";
 import { templateSourceOf } from "./choose-template.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
@@ -133,8 +127,8 @@ export async function chooseModel(settings: RolloutSettings, cwd: string): Promi
   if (settings.model === null || settings.model === readableModel) {
     const tokenizer = createReadableTokenizer();
     const chatTemplate = bundledChatTemplate;
-    const options = { ...optionsFor(null), chatTemplate };
-    const renderer = rendererFor(settings.renderer ?? "qwen2.5-instruct", tokenizer, options);
+    const options = { ...optionsFor(null), tokenizer, chatTemplate };
+    const renderer = await loadRenderer(settings.renderer ?? "qwen2.5-instruct", options);
     return { folder: null, tokenizer, renderer, chatTemplate, specialTokens: new Map() };
   }
   const folder = settings.model;
@@ -148,8 +142,7 @@ export async function chooseModel(settings: RolloutSettings, cwd: string): Promi
     );
   }
   const options = { ...optionsFor(chatTemplate), vocabularySize, tokenizer, chatTemplate, specialTokens };
-  const renderer =
-    settings.renderer === null ? chooseRenderer(options) : rendererFor(settings.renderer, tokenizer, options);
+  const renderer = await loadRenderer(settings.renderer, options);
   return { folder, tokenizer, renderer, chatTemplate, specialTokens };
 }
 

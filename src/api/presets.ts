@@ -15,14 +15,14 @@ import {
 } from "../core/index.ts";
 import { createHttpPool, parseBaseUrl } from "../http/index.ts";
 import { deriveSeed } from "../lib/random.ts";
-import { toolCallParser } from "../parsers/index.ts";
+import { loadToolCallParser } from "../parsers/on-demand.ts";
 import {
   bundledChatTemplate,
   bundledToolSentence,
   type ChatTemplate,
   compileChatTemplate,
   segmentsText,
-} from "../renderers/index.ts";
+} from "../renderers/on-demand.ts";
 import { checkedOpening, type EpisodeRequest, type FinishedEpisode, type RunEpisode } from "../rollout/index.ts";
 import {
   runSlimeTau,
@@ -92,7 +92,7 @@ async function runPresetEpisode(parts: PresetParts, call: Call): Promise<Finishe
   const { task, place, post, toolInstruction, template } = call;
   const { settings, model } = parts;
   const user = parts.user.create(task, { seed: deriveSeed(place.seed, "user") });
-  const parser = toolCallParser("qwen25");
+  const parser = await loadToolCallParser("qwen25");
   const context = { specialTokens: new Map(model.specialTokens), now: null };
   try {
     const result = await useEnvironment(checkedOpening(parts.environment), task, (environment) =>

@@ -11,7 +11,7 @@ import {
 } from "../core/index.ts";
 import { schemaWarnings } from "../agents/index.ts";
 import type { JsonObject } from "../python-semantics/json/index.ts";
-import { unwritableNames } from "../renderers/index.ts";
+import { unwritableNames } from "../renderers/on-demand.ts";
 import type { ChosenModel } from "./choose-model.ts";
 
 /** Names in one sentence; more are counted. */

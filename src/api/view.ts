@@ -133,12 +133,13 @@ async function openParts(
       `Cannot use --logprobs with "${sources[0]}": a training stores no episodes; name a run folder.`,
     );
   }
-  const tokenizers = new Map<string | null, ReturnType<typeof tokenizerOf>>();
+  const tokenizers = new Map<string, ReturnType<typeof tokenizerOf>>();
   return {
     runs,
-    tokenizerOf: (folder) => {
-      const known = tokenizers.get(folder) ?? tokenizerOf(folder, cwd);
-      tokenizers.set(folder, known);
+    tokenizerOf: (folder, run) => {
+      const key = JSON.stringify([folder, run]);
+      const known = tokenizers.get(key) ?? tokenizerOf(folder, cwd, run);
+      tokenizers.set(key, known);
       return known;
     },
   };

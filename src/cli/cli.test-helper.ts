@@ -16,7 +16,12 @@ export type TestCli = {
 
 export async function createTestCli(
   env: Readonly<Record<string, string>> = {},
-  options: { readonly onStdout?: (text: string) => void; readonly onStderr?: (text: string) => void } = {},
+  options: {
+    readonly onStdout?: (text: string) => void;
+    readonly onStderr?: (text: string) => void;
+    /** How wide the terminal of both streams is; absent: they are none. */
+    readonly columns?: number;
+  } = {},
 ): Promise<TestCli> {
   const folder = await mkdtemp(join(tmpdir(), "trainable-agents-"));
   const drain = new AbortController();
@@ -28,6 +33,7 @@ export async function createTestCli(
     run: async (...argv) => {
       const written = { stdout: "", stderr: "" };
       const output = (stream: keyof typeof written) => ({
+        ...(options.columns === undefined ? {} : { columns: options.columns }),
         write: (text: string) => {
           written[stream] += text;
           if (stream === "stdout") options.onStdout?.(text);

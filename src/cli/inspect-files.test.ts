@@ -3,6 +3,7 @@
 import { cp, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { view } from "../api/view.ts";
 import { createTestCli } from "./cli.test-helper.ts";
 import { formatRate } from "./display/terminal-text.ts";
 
@@ -73,6 +74,14 @@ it("a run's model is found from any folder, and export takes --out", async () =>
   expect([exported.code, exported.stderr]).toEqual([0, ""]);
   const tokens = await elsewhere.run("inspect", one, "1", "--tokens");
   expect([tokens.code, tokens.stderr]).toEqual([0, ""]);
+  const viewer = await view({ sources: [one], port: 0, cwd: elsewhere.folder });
+  try {
+    const text = await fetch(new URL("api/text?id=1&run=0", viewer.url));
+    // Without a tokenizer there would be no text: the four bytes of "null".
+    expect((await text.arrayBuffer()).byteLength).toBeGreaterThan(1000);
+  } finally {
+    await viewer.close();
+  }
   expect((await elsewhere.run("export", one, "--format", "slime")).stderr).toContain("give --output <file>");
   expect((await elsewhere.run("export", one, "--format", "slime", "--out", "a", "--output", "b")).stderr).toContain(
     "both name the file",

@@ -153,7 +153,8 @@ async function createProgram(argv: readonly string[], context: CliContext, run: 
       .showSuggestionAfterError(true)
       .helpOption("-h, --help", "show this help")
       .configureHelp({
-        helpWidth: Math.min(stdout.columns ?? 100, 120),
+        helpWidth: Math.min(stdout.columns ?? 80, 120),
+        minWidthToWrap: 20,
         styleTitle: (title) => coloursFor(stdout, env).bold(title),
       })
       .configureOutput({

@@ -17,6 +17,21 @@ test.each([
   expect(mentions(words, thing)).toBe(expected);
 });
 
+test("textTable() fits its width: between words first, then without the middles of long words", () => {
+  expect(
+    textTable("id | >n | what it says of the whole", [["one", "1", "a sentence that is rather long for a cell"]], 30),
+  ).toEqual([
+    "id   n  what it says of the",
+    "        whole",
+    "one  1  a sentence that is",
+    "        rather long for a cell",
+  ]);
+  expect(textTable("id | note", [["abcdefghijklmnopqrstuvwxyz:0001", "short"]], 24)).toEqual([
+    "id                 note",
+    "abcdef…vwxyz:0001  short",
+  ]);
+});
+
 test("textTable() aligns columns, numbers at the right, and does not pad the last one", () => {
   const rows = [
     ["a", "10", "some text"],

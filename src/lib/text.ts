@@ -32,24 +32,81 @@ export function unchanged(text: string): string {
   return text;
 }
 
+/** Lines of at most `width` characters, no word broken in two: one that is longer has a line of its own. No colours within. */
+export function wrapLines(text: string, width: number): string[] {
+  const lines: string[] = [];
+  let line = "";
+  for (const word of text.split(" ")) {
+    if (line !== "" && line.length + 1 + word.length > width) {
+      lines.push(line.trimEnd());
+      line = word;
+    } else {
+      line = line === "" ? word : `${line} ${word}`;
+    }
+  }
+  return [...lines, line];
+}
+
+/** Between two columns of a table. */
+const gap = 2;
+/** Columns whose words are longer lose the middles of those, down to this width, where the table would be too wide otherwise. */
+const leastWidth = 16;
+
 /**
  * Rows in aligned columns, without a frame; the last column is not padded. `header`: the titles, as in "task | >reward", where
  * ">" puts a column at the right, as numbers stand. Cells hold no colours; control characters and line ends in them become visible.
+ * `width`: characters of a line, default 80; cells and titles of a wider table continue below themselves, at spaces, and of words
+ * that are too long even so the middle is left out.
  */
-export function textTable(header: string, rows: readonly (readonly string[])[]): string[] {
+export function textTable(header: string, rows: readonly (readonly string[])[], width = 80): string[] {
+  return tableRows(header, rows, width).flat();
+}
+
+/** The same with the lines of each row together, those of the titles first. */
+export function tableRows(header: string, rows: readonly (readonly string[])[], width = 80): string[][] {
   const titles = header.split("|").map((title) => visibleLine(title.trim()));
-  const lines = [titles.map((title) => title.replace(/^>/, "")), ...rows.map((cells) => cells.map(visibleLine))];
-  const widths = titles.map((_, at) => Math.max(...lines.map((cells) => cells[at]?.length ?? 0)));
-  return lines.map((cells) =>
-    titles
-      .map((title, at) => {
-        const cell = cells[at] ?? "";
-        if (title.startsWith(">")) return cell.padStart(widths[at] ?? 0);
-        return at === titles.length - 1 ? cell : cell.padEnd(widths[at] ?? 0);
-      })
-      .join("  ")
-      .trimEnd(),
-  );
+  const isRight = titles.map((title) => title.startsWith(">"));
+  const cells = [titles.map((title) => title.replace(/^>/, "")), ...rows.map((row) => row.map(visibleLine))];
+  const widths = columnWidths(cells, width - gap * (titles.length - 1));
+  return cells.map((row) => {
+    const wrapped = titles.map((_, at) => {
+      const [cell, most] = [row[at] ?? "", widths[at] ?? 0];
+      return cell.length <= most ? [cell] : wrapLines(cell, most).map((line) => withoutMiddle(line, most));
+    });
+    return Array.from({ length: Math.max(...wrapped.map((lines) => lines.length)) }, (_, line) =>
+      wrapped
+        .map((lines, at) => {
+          const cell = lines[line] ?? "";
+          if (isRight[at] === true) return cell.padStart(widths[at] ?? 0);
+          return at === titles.length - 1 ? cell : cell.padEnd(widths[at] ?? 0);
+        })
+        .join(" ".repeat(gap))
+        .trimEnd(),
+    );
+  });
+}
+
+function withoutMiddle(text: string, length: number): string {
+  if (text.length <= length) return text;
+  const characters = Array.from(text);
+  const start = Math.ceil((length - 1) / 3);
+  return `${characters.slice(0, start).join("")}…${characters.slice(start + 1 - length).join("")}`;
+}
+
+/** As wide as their cells are; where that is more than `width` in all, the widest are made narrower, first only between words. */
+function columnWidths(cells: readonly (readonly string[])[], width: number): number[] {
+  const columns = (cells[0] ?? []).map((_, at) => cells.map((row) => row[at] ?? ""));
+  const longest = (texts: readonly string[]): number => texts.reduce((most, { length }) => Math.max(most, length), 0);
+  const widths = columns.map(longest);
+  const words = columns.map((column) => longest(column.flatMap((cell) => cell.split(" "))));
+  for (const least of [words, words.map((one) => Math.min(one, leastWidth))]) {
+    for (let excess = widths.reduce((sum, one) => sum + one, -width); excess > 0; excess--) {
+      const reducible = widths.flatMap((one, at) => (one > least[at]! ? [at] : []));
+      if (reducible.length === 0) break;
+      widths[reducible.reduce((widest, one) => (widths[one]! > widths[widest]! ? one : widest))]!--;
+    }
+  }
+  return widths;
 }
 
 /** The JSON of a text; `undefined`, which is no JSON: it holds none. */

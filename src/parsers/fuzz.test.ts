@@ -3,9 +3,8 @@ import { expect, test } from "vitest";
 import { systemClock } from "../lib/clock.ts";
 import { createRandom, deriveSeed, type Random } from "../lib/random.ts";
 import { exampleTools as tools, formatExamples } from "./formats/format-examples.test-helper.ts";
-import { reasoningParser, reasoningParserNames } from "./reasoning-parsers.ts";
+import { reasoningParser, reasoningParserNames, toolCallParser } from "./index.ts";
 import { startParsing } from "./streaming.ts";
-import { toolCallParser } from "./tool-call-parsers.ts";
 
 const isFull = process.env["FULL"] === "1";
 const names = [...Object.keys(formatExamples), ...reasoningParserNames.map((name) => `reasoning ${name}`)];

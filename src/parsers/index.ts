@@ -1,25 +1,17 @@
 // Sampled output to reasoning, content and tool calls: one file per syntax, each exact to SGLang's parser of that name where
-// SGLang has one.
+// SGLang has one. All formats are loaded with this entry; a rollout imports `on-demand.ts`, and loads only its own.
 
+import { addAllFormats } from "./all-formats.ts";
+
+export * from "./on-demand.ts";
+export { ResponseParseError, ResponseTemplateError } from "./response-template/errors.ts";
+export { loadResponseTemplate, type ResponseTemplate } from "./response-template/load-template.ts";
 export {
-  type ReasoningOptions,
-  type ReasoningParser,
-  reasoningParser,
-  reasoningParserNames,
-  type ReasoningSplit,
-  type ReasoningStep,
-} from "./reasoning-parsers.ts";
-export {
-  type ParseDelta,
-  heldBack,
-  startParsing,
-  type StreamedParse,
-  type StreamingOptions,
-  type StreamingParser,
-} from "./streaming.ts";
-export { writtenCallIds } from "./formats/mistral.ts";
-export { parseAnyCalls } from "./parse-any-calls.ts";
-export { calledTool, formatsWithout, spelledCall } from "./spelled-calls.ts";
-export type { FormatHints, ToolCallParse, ToolCallParseOptions, ToolCallParser } from "./tool-call-parser.ts";
-export { toolCallParser, toolCallParserNames } from "./tool-call-parsers.ts";
-export type { DetectedCall } from "./tool-call-scan.ts";
+  parseResponse,
+  type ResponseEvent,
+  type ResponseOptions,
+  ResponseParser,
+} from "./response-template/response-parser.ts";
+export { formatsWithout } from "./spelled-calls.ts";
+
+addAllFormats();

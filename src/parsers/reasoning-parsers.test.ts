@@ -1,8 +1,7 @@
 import { expect, test } from "vitest";
 
 import { ConfigurationError } from "../core/index.ts";
-import { reasoningParser } from "./reasoning-parsers.ts";
-import { toolCallParser } from "./tool-call-parsers.ts";
+import { reasoningParser, toolCallParser } from "./index.ts";
 
 test("reasoning is split at the first closing tag, white space stays, and only leading opening tags are dropped", () => {
   const parser = reasoningParser("qwen3");

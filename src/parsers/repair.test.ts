@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
 import { exampleTools as tools, formatExamples } from "./formats/format-examples.test-helper.ts";
-import { toolCallParser } from "./tool-call-parsers.ts";
+import { toolCallParser } from "./index.ts";
 import { readTolerantJson } from "./tolerant-json.ts";
 
 const parse = (name: string, text: string, repair: boolean) => toolCallParser(name).parse(text, { tools, repair });

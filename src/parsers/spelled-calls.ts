@@ -3,7 +3,7 @@
 
 import { toolFromDefinition } from "../core/index.ts";
 import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
-import { toolCallParser, toolCallParserNames } from "./tool-call-parsers.ts";
+import { firstToolCallParserName, toolCallParser, toolCallParserNames } from "./tool-call-parsers.ts";
 
 const json = (name: string, key = "arguments"): string =>
   `{"name": ${JSON.stringify(name)}, "${key}": {"city": "Rome"}}`;
@@ -57,7 +57,7 @@ const spellings: Readonly<Record<string, (name: string) => string>> = {
 
 /** A call of `name` with the argument "city"; `null`: it is not known how the format writes one. `parser`: as `toolCallParser` takes it. */
 export function spelledCall(parser: string, name: string): string | null {
-  const format = toolCallParser(parser).name;
+  const format = firstToolCallParserName(parser);
   return Object.hasOwn(spellings, format) ? spellings[format]!(name) : null;
 }
 

@@ -3,7 +3,7 @@
 // calls read by the format itself.
 
 import { pythonLstrip, pythonRstrip } from "../python-semantics/index.ts";
-import type { ReasoningOptions, ReasoningParser } from "./reasoning-parsers.ts";
+import type { ReasoningOptions, ReasoningParser } from "./reasoning-parser.ts";
 import { beginningOfOne, stripping } from "./text-pieces.ts";
 import type { FormatHints, ToolCallParse, ToolCallParseOptions, ToolCallParser } from "./tool-call-parser.ts";
 import type { DetectedCall } from "./tool-call-scan.ts";

@@ -1,75 +1,56 @@
 // The tool-call parsers by SGLang's names, its aliases included, and two of our own for families that it has none for:
-// `mistral_ids` and `seed_oss`.
+// `mistral_ids` and `seed_oss`. Each is loaded when it is first requested.
 
-import { ConfigurationError } from "../core/index.ts";
-import { deepseekv32, deepseekv4, deepseekv41 } from "./formats/dsml.ts";
-import { mimo, qwen3Coder, seedOss } from "./formats/function-tags.ts";
-import { gemma4 } from "./formats/gemma4.ts";
-import { gigachat35 } from "./formats/gigachat35.ts";
-import { gigachat3 } from "./formats/gigachat3.ts";
-import { glm45, glm47, iquestQ1, ling3 } from "./formats/glm.ts";
-import { gptOss } from "./formats/gpt-oss.ts";
-import { hunyuan } from "./formats/hunyuan.ts";
-import { deepseekv3, deepseekv31, hermes, interns1, qwen25, trinity } from "./formats/json-blocks.ts";
-import { kimiK2 } from "./formats/kimi-k2.ts";
-import { llama3 } from "./formats/llama3.ts";
-import { minimaxM2, minimaxM3 } from "./formats/minimax.ts";
-import { mistral, mistralIds } from "./formats/mistral.ts";
-import { lfm2 } from "./formats/lfm2.ts";
-import { pythonic } from "./formats/python-calls.ts";
-import { step3 } from "./formats/step3.ts";
+import { ParserTable } from "./parser-table.ts";
 import type { ToolCallParser } from "./tool-call-parser.ts";
-import { remedyFor } from "../lib/nearest.ts";
 
-const allParsers: readonly ToolCallParser[] = [
-  deepseekv3,
-  deepseekv31,
-  deepseekv32,
-  deepseekv4,
-  deepseekv41,
-  gemma4,
-  gigachat3,
-  gigachat35,
-  glm45,
-  glm47,
-  gptOss,
-  hermes,
-  hunyuan,
-  interns1,
-  iquestQ1,
-  kimiK2,
-  lfm2,
-  ling3,
-  llama3,
-  mimo,
-  minimaxM2,
-  minimaxM3,
-  mistral,
-  mistralIds,
-  pythonic,
-  qwen25,
-  qwen3Coder,
-  seedOss,
-  step3,
-  trinity,
-];
+const table = new ParserTable<ToolCallParser>({
+  task: "read tool calls",
+  loaders: {
+    deepseekv3: async () => (await import("./formats/json-blocks.ts")).deepseekv3,
+    deepseekv31: async () => (await import("./formats/json-blocks.ts")).deepseekv31,
+    deepseekv32: async () => (await import("./formats/dsml.ts")).deepseekv32,
+    deepseekv4: async () => (await import("./formats/dsml.ts")).deepseekv4,
+    deepseekv41: async () => (await import("./formats/dsml.ts")).deepseekv41,
+    gemma4: async () => (await import("./formats/gemma4.ts")).gemma4,
+    gigachat3: async () => (await import("./formats/gigachat3.ts")).gigachat3,
+    gigachat35: async () => (await import("./formats/gigachat35.ts")).gigachat35,
+    glm45: async () => (await import("./formats/glm.ts")).glm45,
+    glm47: async () => (await import("./formats/glm.ts")).glm47,
+    "gpt-oss": async () => (await import("./formats/gpt-oss.ts")).gptOss,
+    hermes: async () => (await import("./formats/json-blocks.ts")).hermes,
+    hunyuan: async () => (await import("./formats/hunyuan.ts")).hunyuan,
+    interns1: async () => (await import("./formats/json-blocks.ts")).interns1,
+    iquest_q1: async () => (await import("./formats/glm.ts")).iquestQ1,
+    kimi_k2: async () => (await import("./formats/kimi-k2.ts")).kimiK2,
+    lfm2: async () => (await import("./formats/lfm2.ts")).lfm2,
+    ling3: async () => (await import("./formats/glm.ts")).ling3,
+    llama3: async () => (await import("./formats/llama3.ts")).llama3,
+    mimo: async () => (await import("./formats/function-tags.ts")).mimo,
+    "minimax-m2": async () => (await import("./formats/minimax.ts")).minimaxM2,
+    "minimax-m3": async () => (await import("./formats/minimax.ts")).minimaxM3,
+    mistral: async () => (await import("./formats/mistral.ts")).mistral,
+    mistral_ids: async () => (await import("./formats/mistral.ts")).mistralIds,
+    pythonic: async () => (await import("./formats/python-calls.ts")).pythonic,
+    qwen25: async () => (await import("./formats/json-blocks.ts")).qwen25,
+    qwen3_coder: async () => (await import("./formats/function-tags.ts")).qwen3Coder,
+    seed_oss: async () => (await import("./formats/function-tags.ts")).seedOss,
+    step3: async () => (await import("./formats/step3.ts")).step3,
+    trinity: async () => (await import("./formats/json-blocks.ts")).trinity,
+  },
+  aliases: { glm: "glm45", nanbeige: "qwen3_coder", qwen: "qwen25", step3p5: "qwen3_coder" },
+});
 
-const parsers: ReadonlyMap<string, ToolCallParser> = new Map(allParsers.map((parser) => [parser.name, parser]));
+export const toolCallParserNames: readonly string[] = table.names;
 
-const aliases: ReadonlyMap<string, string> = new Map([
-  ["glm", "glm45"],
-  ["nanbeige", "qwen3_coder"],
-  ["qwen", "qwen25"],
-  ["step3p5", "qwen3_coder"],
-]);
+/** The first name of a tool-call parser, for an alias too. Throws a `ConfigurationError` that lists the names there are. */
+export const firstToolCallParserName = (name: string): string => table.firstName(name);
 
-export const toolCallParserNames: readonly string[] = [...parsers.keys(), ...aliases.keys()].sort();
+/** Loads the tool-call parser of a name. Rejects with a `ConfigurationError` that lists the names there are. */
+export const loadToolCallParser = (name: string): Promise<ToolCallParser> => table.load(name);
 
 /** The tool-call parser of a name. Throws a `ConfigurationError` that lists the names there are. */
-export function toolCallParser(name: string): ToolCallParser {
-  const parser = parsers.get(aliases.get(name) ?? name);
-  if (parser !== undefined) return parser;
-  throw new ConfigurationError(
-    `Cannot read tool calls with parser "${name}": there is none of that name; ${remedyFor(name, toolCallParserNames)}`,
-  );
-}
+export const toolCallParser = (name: string): ToolCallParser => table.get(name);
+
+/** Makes parsers known that were imported otherwise than by `loadToolCallParser`. */
+export const addToolCallParsers = (parsers: readonly ToolCallParser[]): void => table.add(parsers);

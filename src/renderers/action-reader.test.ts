@@ -1,11 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
+import { addAllFormats } from "../parsers/all-formats.ts";
 import { type Tool, toolFromDefinition } from "../core/index.ts";
 import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
 import { rendererFor } from "./choose-renderer.ts";
 import { bundledChatTemplate } from "./template-text.ts";
+
+addAllFormats();
 
 const tokenizer = createReadableTokenizer();
 const tools: readonly Tool[] = [

@@ -4,7 +4,7 @@
 
 import type { ParsedAction, ParseProblem, Renderer, Tokenizer } from "../core/index.ts";
 import { pythonLstrip, pythonStrip } from "../python-semantics/index.ts";
-import { parseAnyCalls, type ReasoningParser, type ReasoningSplit, type ToolCallParser } from "../parsers/index.ts";
+import { parseAnyCalls, type ReasoningParser, type ReasoningSplit, type ToolCallParser } from "../parsers/on-demand.ts";
 
 export type ActionReaderOptions = {
   readonly tokenizer: Tokenizer;

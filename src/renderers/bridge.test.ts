@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
+import { addAllFormats } from "../parsers/all-formats.ts";
 import type { Message, Renderer } from "../core/index.ts";
 import { rendererFor } from "./choose-renderer.ts";
 import { models, publishedRenderer } from "./published-templates.test-helper.ts";
@@ -14,6 +15,8 @@ import {
   words,
 } from "./random-conversation.test-helper.ts";
 import { testTokenizers } from "./tokenizers.test-helper.ts";
+
+addAllFormats();
 
 const appendOnly = ["qwen2.5-instruct", "qwen3-instruct-2507"];
 /** Need ../shared/models. */

@@ -4,7 +4,7 @@
 
 import { type AssistantMessage, type Message, type Tool, type ToolCall, toolFromDefinition } from "../core/index.ts";
 import type { JsonObject } from "../python-semantics/json/index.ts";
-import { reasoningParser, type ToolCallParser, toolCallParser, writtenCallIds } from "../parsers/index.ts";
+import { reasoningParser, toolCallParser, writtenCallIds } from "../parsers/on-demand.ts";
 import { type RendererFamily, shortestHistory, wireMessage } from "./renderer-family.ts";
 
 /** Parsers look for calls only where there are tools; all names pass. */
@@ -14,9 +14,9 @@ type ReadBack = { readonly calls: readonly ToolCall[]; readonly rest: string };
 
 function readCalls(
   text: string,
-  { parser, idOf }: { readonly parser: ToolCallParser; readonly idOf: (place: number) => string },
+  { parser, idOf }: { readonly parser: string; readonly idOf: (place: number) => string },
 ): ReadBack {
-  const { calls, content } = parser.parse(text, { tools: anyTool, forwardUnknownTools: true });
+  const { calls, content } = toolCallParser(parser).parse(text, { tools: anyTool, forwardUnknownTools: true });
   return {
     rest: content,
     calls: calls.map(({ name, parameters }, place) => ({
@@ -28,13 +28,10 @@ function readCalls(
 }
 
 /**
- * For templates whose results must follow a structured call, bearing its id. `always`: false where calls that no result
+ * For templates whose results must follow a structured call, bearing its id. `parser`: the name of the parser that reads it. `always`: false where calls that no result
  * follows may stay text.
  */
-export function restateCalls(
-  parser: ToolCallParser,
-  { always }: { readonly always: boolean },
-): RendererFamily["restate"] {
+export function restateCalls(parser: string, { always }: { readonly always: boolean }): RendererFamily["restate"] {
   return (messages) => {
     let ids: readonly string[] = [];
     let results = 0;
@@ -53,7 +50,7 @@ export function restateCalls(
   };
 }
 
-function structure(message: AssistantMessage, parser: ToolCallParser): AssistantMessage {
+function structure(message: AssistantMessage, parser: string): AssistantMessage {
   if (message.toolCalls.length > 0) {
     return { ...message, toolCalls: message.toolCalls.map((call, place) => ({ ...call, id: callId(call.id, place) })) };
   }
@@ -86,7 +83,7 @@ function readHarmony(message: AssistantMessage): AssistantMessage {
   const header = content.slice(content.lastIndexOf("<|channel|>"), content.lastIndexOf("<|message|>"));
   const end = header.includes(" to=") ? "<|call|>" : "<|return|>";
   const { reasoning, normalText } = reasoningParser("gpt-oss").split(`<|start|>assistant${content}${end}`);
-  const { calls, rest } = readCalls(normalText, { parser: toolCallParser("gpt-oss"), idOf: ownId });
+  const { calls, rest } = readCalls(normalText, { parser: "gpt-oss", idOf: ownId });
   return {
     role: "assistant",
     content: calls.length === 0 ? rest : "",
@@ -104,7 +101,6 @@ export function harmonyMessage(message: Message): JsonObject {
   return wire;
 }
 
-const minimaxCalls = toolCallParser("minimax-m2");
 const minimaxThinkEnd = "</mm:think>";
 
 /** MiniMax: results are closed with the name of the call. A call inside thinking is a thought. */
@@ -112,7 +108,7 @@ function readMinimax(message: AssistantMessage): AssistantMessage {
   if (message.toolCalls.length > 0) return message;
   const tagAt = message.content.lastIndexOf(minimaxThinkEnd);
   const thoughtEnd = tagAt === -1 ? 0 : tagAt + minimaxThinkEnd.length;
-  const { calls, rest } = readCalls(message.content.slice(thoughtEnd), { parser: minimaxCalls, idOf: ownId });
+  const { calls, rest } = readCalls(message.content.slice(thoughtEnd), { parser: "minimax-m2", idOf: ownId });
   return { ...message, content: message.content.slice(0, thoughtEnd) + rest, toolCalls: calls };
 }
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 
+import { addAllFormats } from "../parsers/all-formats.ts";
 import { ConfigurationError } from "../core/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
 import { chooseRenderer, createQwenRenderer, rendererFor } from "./choose-renderer.ts";
@@ -8,6 +9,8 @@ import { familyOfChatTemplate, rendererFamily, rendererFamilyNames } from "./fam
 import { models, publishedRenderer, publishedTemplate as template } from "./published-templates.test-helper.ts";
 import { createTemplateRenderer } from "./template-renderer.ts";
 import { bundledChatTemplate } from "./template-text.ts";
+
+addAllFormats();
 
 const tokenizer = createReadableTokenizer();
 

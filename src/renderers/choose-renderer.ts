@@ -2,6 +2,7 @@
 // facts are detected; a family can always be named.
 
 import { ConfigurationError, type Renderer, type Tokenizer } from "../core/index.ts";
+import { loadReasoningParser, loadToolCallParser } from "../parsers/on-demand.ts";
 import { type DetectFamilyOptions, familyFromTemplate } from "./detection/detect-family.ts";
 import { familyNamed, knownFamily, rendererFamilyNames } from "./families.ts";
 import { createTemplateRenderer, type RendererOptions } from "./template-renderer.ts";
@@ -21,6 +22,22 @@ export type ChooseRendererOptions = RendererOptions & DetectFamilyOptions;
 export function chooseRenderer(options: ChooseRendererOptions): Renderer {
   const family = knownFamily(options.chatTemplate) ?? familyFromTemplate(options);
   return createTemplateRenderer(family, options.tokenizer, options);
+}
+
+/**
+ * The renderer of a family if one is named, else as {@link chooseRenderer} chooses it, after loading the parsers that it needs: its own for a
+ * known chat template, all for another one, which is detected with them. Rejects with a `ConfigurationError` as these two throw.
+ */
+export async function loadRenderer(family: string | null, options: ChooseRendererOptions): Promise<Renderer> {
+  const known = family === null ? knownFamily(options.chatTemplate) : familyNamed(family, options.chatTemplate);
+  if (known === null) (await import("../parsers/all-formats.ts")).addAllFormats();
+  const { toolCallParser, reasoningParser } = options;
+  const chosenReasoning = reasoningParser === "none" ? null : reasoningParser;
+  // The family's own parsers read its history, whichever read its actions.
+  const calls = [known?.toolCallParser, toolCallParser].filter((name) => name !== undefined);
+  const reasoning = [known?.reasoningParser, chosenReasoning].filter((name) => typeof name === "string");
+  await Promise.all([...calls.map(loadToolCallParser), ...reasoning.map(loadReasoningParser)]);
+  return createTemplateRenderer(known ?? familyFromTemplate(options), options.tokenizer, options);
 }
 
 export type QwenRendererOptions = RendererOptions & {

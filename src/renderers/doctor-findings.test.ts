@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 
+import { addAllFormats } from "../parsers/all-formats.ts";
 import { AttributedError, type Message, type Renderer, type Tokenizer } from "../core/index.ts";
 import { auditTemplate } from "./audit/audit-template.ts";
 import type { TemplateAudit } from "./audit/template-audit.ts";
@@ -9,6 +10,8 @@ import { chooseRenderer } from "./choose-renderer.ts";
 import { familyFromTemplate } from "./detection/detect-family.ts";
 import { byteTokenizer } from "./marker-tokenizer.test-helper.ts";
 import { someTools } from "./random-conversation.test-helper.ts";
+
+addAllFormats();
 
 const markers = [
   ...[

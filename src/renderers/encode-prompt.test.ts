@@ -3,6 +3,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
+import { addAllFormats } from "../parsers/all-formats.ts";
 import type { Message, Renderer } from "../core/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
 import { ChatTemplateError } from "./chat-template.ts";
@@ -15,6 +16,8 @@ import { byteTokenizer, mergingTokenizer } from "./marker-tokenizer.test-helper.
 import { type Conversation, conversations, play, type PlayOptions, testTime as now } from "./random-conversation.test-helper.ts"; // prettier-ignore
 import type { RendererFamily } from "./renderer-family.ts";
 import { createTemplateRenderer } from "./template-renderer.ts";
+
+addAllFormats();
 
 describe.each(testedFamilies)("%s", async (name) => {
   const sample = familySamples[name]!;

@@ -4,6 +4,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
+import { addAllFormats } from "../parsers/all-formats.ts";
 import type { BridgeInput, Message, Renderer, Tokenizer } from "../core/index.ts";
 import type { JsonObject } from "../python-semantics/json/index.ts";
 import { segmentsText, type TemplateSegment, type TemplateSource } from "./chat-template.ts";
@@ -22,6 +23,8 @@ import {
 } from "./random-conversation.test-helper.ts";
 import type { RendererFamily } from "./renderer-family.ts";
 import { createTemplateRenderer, historyEnd, type RendererOptions } from "./template-renderer.ts";
+
+addAllFormats();
 
 test("every family has its samples here", () => {
   const remedy = "add what is missing to family-samples.test-helper.ts: what a model of the family writes";

@@ -2,7 +2,6 @@
 // rows say what a template does not: tokens, parsers, how it treats history. To add one, see CONTRIBUTING.md.
 
 import { ConfigurationError } from "../core/index.ts";
-import { reasoningParser, toolCallParser } from "../parsers/index.ts";
 import {
   harmonyMessage,
   harmonyStandIn,
@@ -23,12 +22,12 @@ const chatMl = {
   endToken: "<|im_end|>",
   closing: "\n",
   stopTokens: ["<|im_end|>", "<|endoftext|>"],
-  toolCallParser: toolCallParser("qwen25"),
+  toolCallParser: "qwen25",
 } as const;
 const appending = { ...chatMl, history: "append-only" } as const;
-const thinking = { ...chatMl, reasoningParser: reasoningParser("qwen3") } as const;
+const thinking = { ...chatMl, reasoningParser: "qwen3" } as const;
 const hybrid = { ...thinking, thinkingVariable: "enable_thinking" } as const;
-const tagged = { toolCallParser: toolCallParser("qwen3_coder") } as const;
+const tagged = { toolCallParser: "qwen3_coder" } as const;
 
 /** What was sampled is written back trimmed, so a history with blanks around an answer is rewritten. */
 const llama = {
@@ -37,7 +36,7 @@ const llama = {
   startToken: "<|start_header_id|>",
   endToken: "<|eot_id|>",
   stopTokens: ["<|eot_id|>", "<|eom_id|>", "<|end_of_text|>"],
-  toolCallParser: toolCallParser("llama3"),
+  toolCallParser: "llama3",
 } as const;
 
 /** A model stops with the token that opens the next message: the user's, or that of tool results. */
@@ -46,8 +45,8 @@ const glm = {
   startToken: "<|user|>",
   endToken: null,
   stopTokens: ["<|user|>", "<|observation|>", "<|endoftext|>"],
-  reasoningParser: reasoningParser("glm45"),
-  toolCallParser: toolCallParser("glm45"),
+  reasoningParser: "glm45",
+  toolCallParser: "glm45",
   thinkingVariable: "enable_thinking",
 } as const;
 
@@ -56,7 +55,7 @@ const kimi = {
   startToken: "<|im_user|>",
   endToken: "<|im_end|>",
   stopTokens: ["<|im_end|>", "[EOS]"],
-  toolCallParser: toolCallParser("kimi_k2"),
+  toolCallParser: "kimi_k2",
 } as const;
 
 const deepseek = {
@@ -65,12 +64,12 @@ const deepseek = {
   startToken: "<｜User｜>",
   endToken: "<｜end▁of▁sentence｜>",
   stopTokens: ["<｜end▁of▁sentence｜>"],
-  toolCallParser: toolCallParser("deepseekv3"),
+  toolCallParser: "deepseekv3",
 } as const;
 const deepseekV31 = {
   ...deepseek,
-  reasoningParser: reasoningParser("deepseek-v3"),
-  toolCallParser: toolCallParser("deepseekv31"),
+  reasoningParser: "deepseek-v3",
+  toolCallParser: "deepseekv31",
   thinkingVariable: "thinking",
 } as const;
 
@@ -84,8 +83,8 @@ const mistral = {
   startToken: "[INST]",
   endToken: "</s>",
   stopTokens: ["</s>"],
-  toolCallParser: toolCallParser("mistral_ids"),
-  restate: restateCalls(toolCallParser("mistral_ids"), { always: false }),
+  toolCallParser: "mistral_ids",
+  restate: restateCalls("mistral_ids", { always: false }),
   standIn: mistralStandIn,
 } as const;
 
@@ -115,17 +114,17 @@ const rows: readonly RendererFamily[] = [
     // Its tool template loops over tools.
     noTools: [],
     stopTokens: ["<|im_end|>", "<|end_of_text|>"],
-    toolCallParser: toolCallParser("hermes"),
+    toolCallParser: "hermes",
   },
   { ...glm, name: "glm-4.5", fingerprints: ["0cab2dca160a8949"] },
   { ...glm, name: "glm-4.6", fingerprints: ["016c9891aa073350"] },
-  { ...glm, name: "glm-4.7-flash", fingerprints: ["639365fdea05c09e"], toolCallParser: toolCallParser("glm47") },
+  { ...glm, name: "glm-4.7-flash", fingerprints: ["639365fdea05c09e"], toolCallParser: "glm47" },
   { ...kimi, name: "kimi-k2", fingerprints: ["5d5cd143f364921e"], history: "append-only" },
   {
     ...kimi,
     name: "kimi-k2-thinking",
     fingerprints: ["e14902e2ccc522e0"],
-    reasoningParser: reasoningParser("kimi_k2"),
+    reasoningParser: "kimi_k2",
   },
   { ...deepseekV31, name: "deepseek-v3.1", fingerprints: ["8980afae8fe1e4a6"] },
   { ...deepseekV31, name: "deepseek-v3.1-sglang-tools", fingerprints: ["b4b163afc32c40cf"] },
@@ -139,7 +138,7 @@ const rows: readonly RendererFamily[] = [
     ...deepseek,
     name: "deepseek-r1",
     fingerprints: ["15bb4ee75f2e9581"],
-    reasoningParser: reasoningParser("deepseek-r1"),
+    reasoningParser: "deepseek-r1",
     standIn: standInAfterResults(() => false),
   },
   {
@@ -147,7 +146,7 @@ const rows: readonly RendererFamily[] = [
     name: "smollm3",
     fingerprints: ["a231deb8d1331f27"],
     stopTokens: ["<|im_end|>", "<|end_of_text|>"],
-    toolCallParser: toolCallParser("hermes"),
+    toolCallParser: "hermes",
     // How it writes later turns depends on the system message.
     standIn: (history) => [...history.slice(0, 1).filter(({ role }) => role === "system"), ...shortestHistory],
   },
@@ -160,8 +159,8 @@ const rows: readonly RendererFamily[] = [
     endToken: "<|end|>",
     otherEnds: ["<|return|>", "<|call|>"],
     stopTokens: ["<|return|>", "<|call|>", "<|endoftext|>"],
-    reasoningParser: reasoningParser("gpt-oss"),
-    toolCallParser: toolCallParser("gpt-oss"),
+    reasoningParser: "gpt-oss",
+    toolCallParser: "gpt-oss",
     actionFrame: "<|start|>assistant",
     wire: harmonyMessage,
     standIn: harmonyStandIn,
@@ -174,8 +173,8 @@ const rows: readonly RendererFamily[] = [
     endToken: "[e~[",
     closing: "\n",
     stopTokens: ["[e~["],
-    reasoningParser: reasoningParser("minimax-m3"),
-    toolCallParser: toolCallParser("minimax-m2"),
+    reasoningParser: "minimax-m3",
+    toolCallParser: "minimax-m2",
     wire: minimaxMessage,
     standIn: minimaxStandIn,
   },
@@ -188,8 +187,8 @@ const rows: readonly RendererFamily[] = [
     startToken: "<seed:bos>",
     endToken: "<seed:eos>",
     stopTokens: ["<seed:eos>"],
-    reasoningParser: reasoningParser("seed_oss"),
-    toolCallParser: toolCallParser("seed_oss"),
+    reasoningParser: "seed_oss",
+    toolCallParser: "seed_oss",
   },
 ];
 

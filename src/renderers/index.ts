@@ -1,38 +1,8 @@
-// Messages to tokens and back, by the model's own chat template and what is known of its family.
+// Messages to tokens and back, by the model's own chat template and what is known of its family. All parsers are loaded with this entry; a
+// rollout imports `on-demand.ts`.
 
-export { auditTemplate } from "./audit/audit-template.ts";
-export { AuditedTemplate, type AuditTemplateOptions } from "./audit/audited-template.ts";
-export type {
-  Difference,
-  HistoryChange,
-  HistoryFinding,
-  RoundTripFinding,
-  TemplateAudit,
-} from "./audit/template-audit.ts";
-export { answerFrame, openerOf, type WrittenAnswer, writtenAnswer } from "./audit/sampled-answers.ts";
-export {
-  type ChatTemplate,
-  ChatTemplateError,
-  type PromptEncoder,
-  segmentsText,
-  type TemplateContext,
-  type TemplateInput,
-  type TemplateSegment,
-  type TemplateSource,
-} from "./chat-template.ts";
-export {
-  chooseRenderer,
-  type ChooseRendererOptions,
-  createQwenRenderer,
-  type QwenRendererOptions,
-  rendererFor,
-} from "./choose-renderer.ts";
-export { type DetectFamilyOptions, familyFromTemplate } from "./detection/detect-family.ts";
-export { type EncoderRow, encoderOf } from "./encoders/encoder-table.ts";
-export { familyOfChatTemplate, rendererFamily, rendererFamilyNames } from "./families.ts";
-export { compileChatTemplate } from "./jinja/compile-chat-template.ts";
-export type { PromptEdit } from "./prompt-edit.ts";
-export { type RendererFamily, wireMessages } from "./renderer-family.ts";
-export { unwritableNames } from "./tool-names.ts";
-export { createTemplateRenderer, type RendererOptions } from "./template-renderer.ts";
-export { bundledChatTemplate, bundledToolSentence } from "./template-text.ts";
+import { addAllFormats } from "../parsers/all-formats.ts";
+
+export * from "./on-demand.ts";
+
+addAllFormats();

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
+import { addAllFormats } from "../parsers/all-formats.ts";
 import type { Message } from "../core/index.ts";
 import { models, publishedRenderer, testedFamilies } from "./published-templates.test-helper.ts";
 import {
@@ -11,6 +12,8 @@ import {
   thinkingActions,
 } from "./random-conversation.test-helper.ts";
 import { testTokenizers } from "./tokenizers.test-helper.ts";
+
+addAllFormats();
 
 /** Families whose messages all open with `<|im_start|>` and a role, and whose prompt ends with just that. */
 const chatMl = ["qwen2.5-instruct", "qwen3-instruct-2507", "qwen3", "qwen3-rev2"].filter((name) =>

@@ -1,10 +1,13 @@
 import { describe, expect, test } from "vitest";
 
+import { addAllFormats } from "../parsers/all-formats.ts";
 import { ConfigurationError, type Message, type Tool, toolFromDefinition } from "../core/index.ts";
 import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
 import { models, publishedRenderer, testedFamilies } from "./published-templates.test-helper.ts";
 import { bundledToolSentence } from "./template-text.ts";
+
+addAllFormats();
 
 const sentence =
   models === null ? bundledToolSentence : "You may call one or more functions to assist with the user query.";

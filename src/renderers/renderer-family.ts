@@ -3,7 +3,6 @@
 
 import type { Message, ToolCall } from "../core/index.ts";
 import { type JsonObject, JsonSyntaxError, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
-import type { ReasoningParser, ToolCallParser } from "../parsers/index.ts";
 
 export type RendererFamily = {
   readonly name: string;
@@ -27,9 +26,10 @@ export type RendererFamily = {
    * where the text before has changed.
    */
   readonly history: "append-only" | "rewrites" | "unproven";
-  /** `null`: the family does not think. */
-  readonly reasoningParser: ReasoningParser | null;
-  readonly toolCallParser: ToolCallParser;
+  /** Name of the parser of its reasoning; `null`: the family does not think. */
+  readonly reasoningParser: string | null;
+  /** Name of the parser of its calls. */
+  readonly toolCallParser: string;
   /**
    * Why that parser: "family": the row's; "named": the caller's; "written": it reads the call that the template writes; "marked":
    * what it looks for occurs in the template; "assumed": the template writes no calls and shows no tools. "unread": no parser is

@@ -14,7 +14,7 @@ import type {
 import { AttributedError, ConfigurationError } from "../core/index.ts";
 import { finish, mapInSteps, type Steps } from "../lib/steps.ts";
 import type { JsonObject } from "../python-semantics/json/index.ts";
-import { heldBack, type ReasoningParser, reasoningParser, toolCallParser } from "../parsers/index.ts";
+import { heldBack, type ReasoningParser, reasoningParser, toolCallParser } from "../parsers/on-demand.ts";
 import { createActionReader } from "./action-reader.ts";
 import { segmentsText, type TemplateContext, type TemplateSegment, type TemplateSource } from "./chat-template.ts";
 import { type EncodedSegments, encodeSegments, messageSpans } from "./encode-prompt.ts";
@@ -209,8 +209,9 @@ export function createTemplateRenderer(
     return { type: "refused", reason: rewriteReason(family.name, segments, ended) };
   }
 
-  const calls = options.toolCallParser === undefined ? family.toolCallParser : toolCallParser(options.toolCallParser);
-  const reasoning = chosenReasoningParser(options.reasoningParser, family.reasoningParser);
+  const calls = toolCallParser(options.toolCallParser ?? family.toolCallParser);
+  const reasoningName = chosenReasoningParser(options.reasoningParser, family.reasoningParser);
+  const reasoning = reasoningName === null ? null : reasoningParser(reasoningName);
   const { parseMode = "tokens", repair = false } = options;
   const bridge = historyPolicy === "branch" ? extendOrRefuse : append;
   const thoughtEnd = thoughtEndOf(reasoning, actionPrompt);
@@ -307,13 +308,10 @@ function openedReasoning(parser: ReasoningParser | null, prompt: string): Reason
   return { ...parser, split: (text) => parser.split(text, { forceReasoning: true }) };
 }
 
-/** The parser of a name, `null` for "none"; without a name, the usual one. */
-export function chosenReasoningParser(
-  requested: string | undefined,
-  usual: ReasoningParser | null,
-): ReasoningParser | null {
+/** The name of the requested parser, `null` for "none"; without a request, the usual one. */
+export function chosenReasoningParser(requested: string | undefined, usual: string | null): string | null {
   if (requested === undefined) return usual;
-  return requested === "none" ? null : reasoningParser(requested);
+  return requested === "none" ? null : requested;
 }
 
 /** ISO without a zone, in the zone of this machine. */

@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 
+import { addAllFormats } from "../parsers/all-formats.ts";
 import { ConfigurationError, type Message } from "../core/index.ts";
 import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
@@ -9,6 +10,8 @@ import { auditTemplate } from "./audit/audit-template.ts";
 import { chooseRenderer } from "./choose-renderer.ts";
 import { compiledTemplate } from "./template-text.ts";
 import { wireMessage } from "./renderer-family.ts";
+
+addAllFormats();
 
 const tokenizer = createReadableTokenizer();
 const chatMl =

@@ -2,7 +2,7 @@
 // call and reading it, never by a list of characters: what a format takes is its parser's matter.
 
 import type { AssistantMessage, Message, Renderer, Tokenizer } from "../core/index.ts";
-import { calledTool, reasoningParser, spelledCall } from "../parsers/index.ts";
+import { calledTool, reasoningParser, spelledCall } from "../parsers/on-demand.ts";
 
 /** Any format can write it. */
 const plainName = "find_city";

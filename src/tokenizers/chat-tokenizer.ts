@@ -3,7 +3,7 @@
 // tokens wherever they stand, so digits go in pairs, and capitalised words and the marker of an id ("#W") never take the
 // space or the quote before them along. What is never copied may be long: the skeleton of JSON.
 
-import { bundledChatTemplate } from "../renderers/index.ts";
+import { bundledChatTemplate } from "../renderers/on-demand.ts";
 import { byteCharacters } from "./byte-table.ts";
 import { splitText, translatePattern } from "./split-pattern.ts";
 

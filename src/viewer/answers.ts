@@ -11,7 +11,8 @@ import type { Reason, StoredEpisode } from "./wire/index.ts";
 export type ViewerParts = {
   readonly runs: readonly RunView[];
   /** Of a model folder that a run names; `null`: it is gone. */
-  readonly tokenizerOf: (folder: string | null) => Promise<Tokenizer | null>;
+  /** `run`: the folder of the run, which the model may lie above. */
+  readonly tokenizerOf: (folder: string | null, run: string) => Promise<Tokenizer | null>;
 };
 
 /** Most rows and tasks of one answer. */
@@ -65,7 +66,9 @@ const handlers: Readonly<Record<string, Handler>> = {
   text: async (query, parts) => {
     const run = runOf(query, parts);
     const { episode } = await run.episode(query.get("id") ?? "");
-    const tokenizer = run.store.hasTokenizer ? await parts.tokenizerOf(run.store.modelFolder) : null;
+    const tokenizer = run.store.hasTokenizer
+      ? await parts.tokenizerOf(run.store.modelFolder, run.facts.location)
+      : null;
     if (tokenizer === null) return null;
     return packedText(decodeEpisode(JSON.parse(episode.toString("utf8")) as StoredEpisode), tokenizer);
   },

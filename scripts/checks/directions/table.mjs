@@ -35,10 +35,12 @@ export const modules = {
   parsers: {
     imports: ["core", "lib", "python-semantics"],
     packages: { entities: "parsers/formats/function-tags.ts" },
+    entries: ["on-demand.ts", "all-formats.ts"],
     browser: true,
   },
   renderers: {
     imports: ["core", "lib", "python-semantics", "parsers"],
+    entries: ["on-demand.ts"],
     browser: true,
   },
   trajectories: { imports: ["core", "lib"], browser: true },

@@ -55,7 +55,7 @@ async function commandHelp() {
   const { signal } = new AbortController();
   const help = async (/** @type {string[]} */ ...argv) => {
     let text = "";
-    const stdout = { write: (/** @type {string} */ part) => (text += part) };
+    const stdout = { columns: 100, write: (/** @type {string} */ part) => (text += part) };
     const silent = { write: () => true };
     const context = { env: {}, cwd: root, drain: signal, cancel: signal, program: "npx trainable-agents" };
     await runCli(argv, { ...context, stdout, stderr: silent });

@@ -4,10 +4,10 @@ import { Command } from "commander";
 
 import { compareRuns } from "../../api/compare-runs.ts";
 import { custom, numberWithin, readFlags, section } from "../../api/setting.ts";
-import { textTable } from "../../lib/text.ts";
+import { wrapLines } from "../../lib/text.ts";
 import { type Comparison, type ComparisonPair, comparisonSentence, type TaskInRun } from "../../statistics/index.ts";
 import type { CliContext, RunCommand } from "../cli-context.ts";
-import { type Colours, coloursFor, formatCount, wrapLines, oneMessage } from "../display/terminal-text.ts";
+import { type Colours, coloursFor, formatCount, oneMessage, tableLines } from "../display/terminal-text.ts";
 import { addSettings, jsonOption, writeJson } from "../flags.ts";
 import { visibleLine } from "../../lib/visible-text.ts";
 
@@ -68,26 +68,27 @@ function comparisonView(
   {
     colours,
     showsAll,
-    columns = Infinity,
+    columns,
   }: { readonly colours: Colours; readonly showsAll: boolean; readonly columns?: number | undefined },
 ): string[] {
   const lines = pairs.flatMap((pair) => [
     "",
-    ...wrapLines(visibleLine(comparisonSentence(pair)), columns).map(colours.bold),
+    ...wrapLines(visibleLine(comparisonSentence(pair)), columns ?? Infinity).map(colours.bold),
     ...notesOf(pair),
   ]);
   const differing = showsAll ? rows : rows.filter(({ changes }) => changes.some(isDifference));
   const shown = showsAll ? differing : differing.slice(0, mostRows);
   if (shown.length > 0) {
-    const [header = "", ...table] = textTable(
+    const table = tableLines(
       `task | ${runs.map(({ name }) => `>${visibleLine(name).replaceAll("|", "/")}`).join(" | ")} | change`,
       shown.map(({ taskId, runs: cells, changes }) => [
         visibleLine(taskId),
         ...cells.map(cellText),
         changes.map((change) => change ?? "–").join(", "),
       ]),
+      { colours, columns, indent: 2 },
     );
-    lines.push("", `  ${colours.dim(header)}`, ...table.map((line) => `  ${line}`));
+    lines.push("", ...table);
   }
   const hidden = differing.length - shown.length;
   if (hidden > 0) lines.push(`  … ${formatCount(hidden)} more tasks differ; --all shows every task`);

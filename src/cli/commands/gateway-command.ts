@@ -39,7 +39,7 @@ Examples:
   # The small model of this package. Needs nothing. Any name is a key on this machine.
   $ npx trainable-agents gateway --engine embedded --out runs/gateway
   $ curl -s http://127.0.0.1:8900/v1/chat/completions -H 'authorization: Bearer first' -H 'content-type: application/json' \\
-      -d '{"model": "policy", "messages": [{"role": "user", "content": "Hello."}]}'
+      -d '{"model":"policy","messages":[{"role":"user","content":"Hello."}]}'
   $ curl -s http://127.0.0.1:8900/v1/sessions/first/end -H 'content-type: application/json' -d '{"reward": 1}'
 
   # A model behind an API in place of a policy: recorded, and not trained.

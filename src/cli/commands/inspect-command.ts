@@ -17,8 +17,7 @@ import type { ForeignEpisode } from "../../foreign/index.ts";
 import type { CliContext, RunCommand } from "../cli-context.ts";
 import { tokenizerOf } from "../../api/choose-model.ts";
 import { conversationView } from "../display/conversation-view.ts";
-import { coloursFor, formatCount } from "../display/terminal-text.ts";
-import { textTable } from "../../lib/text.ts";
+import { coloursFor, formatCount, tableLines } from "../display/terminal-text.ts";
 import { tokenView } from "../display/masked-text.ts";
 import { jsonOption, writeJson } from "../flags.ts";
 import { type EpisodeRow, episodeRow } from "../json-results.ts";
@@ -129,8 +128,8 @@ async function inspectForeign(
     writeJson({ run: folder, format: file.format, episodes: number, rows: rows.map(([at, one]) => ({ number: at, ...foreignJson(one) })) }, { stdout }); // prettier-ignore
     return true;
   }
-  const [header = "", ...lines] = foreignTable(rows);
-  stdout.write(`${colours.bold(visibleLine(folder))}  ${file.format}\n\n${colours.dim(header)}\n`);
+  const lines = foreignTable(rows, { colours, columns: stdout.columns });
+  stdout.write(`${colours.bold(visibleLine(folder))}  ${file.format}\n\n`);
   for (const line of lines) stdout.write(`${line}\n`);
   stdout.write(`\n${formatCount(rows.length)} of ${formatCount(number)} episodes\n`);
   if (rows.length > 0) stdout.write(`Next: ${program} inspect ${quoted(folder)} ${rows[0]![0]}\n`);
@@ -184,14 +183,13 @@ async function listEpisodes(
   const rows = shown.map(cellsOf);
   const { stdout, program } = context;
   const colours = coloursFor(stdout, context.env);
-  const [header = "", ...lines] = textTable(
-    "># | episode | >reward | outcome | stop reason | >turns | >tokens | >sampled | format errors",
-    rows,
-  );
+  const lines = tableLines("># | episode | >reward | ended | >turns | >tokens | >sampled | >format errors", rows, {
+    colours,
+    columns: stdout.columns,
+  });
   stdout.write(
     `${colours.bold(visibleLine(folder))}  ${visibleLine(`${facts.status ?? "–"}, started ${facts.startedAt ?? "–"}`)}\n\n`,
   );
-  stdout.write(`${colours.dim(header)}\n`);
   for (const line of lines) stdout.write(`${line}\n`);
   stdout.write(`\n${formatCount(rows.length)} of ${formatCount(number)} episodes\n`);
   const first = rows[0]?.[0];
@@ -215,14 +213,11 @@ function cellsOf({
     String(number),
     id,
     reward === null ? "–" : String(Number(reward.toFixed(4))),
-    outcome,
-    stopReason,
+    outcome === "completed" ? stopReason : `${outcome}: ${stopReason}`,
     String(turns),
     formatCount(tokens),
     formatCount(sampledTokens),
-    Object.entries(problems)
-      .map(([code, count]) => (count === 1 ? code : `${code} ${count}`))
-      .join(", "),
+    formatCount(Object.values(problems).reduce((sum, count) => sum + count, 0)),
   ];
 }
 

@@ -29,7 +29,7 @@ Examples:
   # The bookshop, with a scripted expert. Needs nothing.
   $ npx trainable-agents serve --out runs/service
   $ curl -s http://127.0.0.1:8800/v1/groups -H 'content-type: application/json' \\
-      -d '{"task_index": 3, "group_size": 8, "wait_seconds": 60, "rows": "slime"}'
+      -d '{"task_index":3,"group_size":8,"wait_seconds":60,"rows":"slime"}'
 
   # Batches of two groups of eight, run while you train; the next one is there when you come back.
   $ curl -s http://127.0.0.1:8800/v1/producers -H 'content-type: application/json' -d '{"group_size": 8, "batch_groups": 2}'

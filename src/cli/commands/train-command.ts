@@ -5,7 +5,8 @@ import { type SettingName, rolloutSettings } from "../../api/rollout-settings.ts
 import { trainSettings } from "../../api/train-settings.ts";
 import { rolloutDefaults, train, type TrainOptions, type TrainResult } from "../../api/train.ts";
 import { type CliContext, exitCodes, type RunCommand, sayWhenInterrupted } from "../cli-context.ts";
-import { coloursFor, formatDuration, wrapLines } from "../display/terminal-text.ts";
+import { wrapLines } from "../../lib/text.ts";
+import { coloursFor, formatDuration } from "../display/terminal-text.ts";
 import { loadPainter } from "../display/progress-display.ts";
 import { comparisonTable, createTrainingDisplay } from "../display/training-display.ts";
 import { addSettings, configOption, jsonOption, writeJson } from "../flags.ts";

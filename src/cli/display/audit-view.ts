@@ -8,7 +8,7 @@ import type {
   TemplateAudit,
 } from "../../renderers/index.ts";
 import { type Colours, labelledRows } from "./terminal-text.ts";
-import { textTable } from "../../lib/text.ts";
+import { tableRows } from "../../lib/text.ts";
 import { visibleLine } from "../../lib/visible-text.ts";
 
 export type AuditViewOptions = {
@@ -121,19 +121,19 @@ function changeText(change: HistoryChange): string {
 
 function findingLines(rows: readonly Row[], titles: string, colours: Colours): string[] {
   if (rows.length === 0) return [];
-  const [header = "", ...lines] = textTable(titles, rows.map(({ cells }) => cells)); // prettier-ignore
-  const body = lines.flatMap((line, at) => {
+  const [header = [], ...lines] = tableRows(titles, rows.map(({ cells }) => cells)); // prettier-ignore
+  const body = lines.flatMap((row, at) => {
     const { isFine, difference, error } = rows[at]!;
-    const shown = isFine ? line : colours.yellow(line);
-    if (error !== null) return [shown, `    ${colours.dim(visibleLine(error))}`];
-    if (difference === null) return [shown];
+    const shown = isFine ? row : row.map(colours.yellow);
+    if (error !== null) return [...shown, `    ${colours.dim(visibleLine(error))}`];
+    if (difference === null) return shown;
     return [
-      shown,
+      ...shown,
       `    ${colours.dim("was")}  ${escaped(difference.seen)}`,
       `    ${colours.dim("is")}   ${escaped(difference.written)}`,
     ];
   });
-  return [colours.dim(header), ...body, ""];
+  return [...header.map(colours.dim), ...body, ""];
 }
 
 function listed(title: string, sentences: readonly string[], colour: (text: string) => string): string[] {

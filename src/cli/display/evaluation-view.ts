@@ -12,20 +12,31 @@ import {
   type RescoredRun,
 } from "../../graders/index.ts";
 import { textTable } from "../../lib/text.ts";
-import { type Colours, countsText, formatCount, labelledRows, formatDuration, formatNumber } from "./terminal-text.ts";
+import {
+  type Colours,
+  countsText,
+  formatCount,
+  labelledRows,
+  formatDuration,
+  formatNumber,
+  tableLines,
+} from "./terminal-text.ts";
 import { visibleLine } from "../../lib/visible-text.ts";
 
 /** Kinds of errors that are shown; results.json has all. */
 const shownErrors = 12;
 
+type View = { readonly colours: Colours; readonly columns: number };
+
 /** Of a result file also what the environment says of its rewards. */
-export function evaluationView(result: EvaluateResult, colours: Colours, columns = Infinity): string[] {
-  if (result.parts.length > 0) return domainsView(result, colours);
+export function evaluationView(result: EvaluateResult, colours: Colours, columns = 80): string[] {
+  const view = { colours, columns };
+  if (result.parts.length > 0) return domainsView(result, view);
   const { source, title, evaluation, scores, rescored, agreement } = result;
   const lines = [
     "",
     colours.bold(visibleLine(rescored === null ? title : `${source}: ${title}`)),
-    ...summaryView(evaluation, colours, columns),
+    ...summaryView(evaluation, view),
   ];
   if (rescored !== null) {
     lines.push("", ...confirmationView(rescored, colours), ...upstreamView(evaluation, scores, colours));
@@ -35,17 +46,19 @@ export function evaluationView(result: EvaluateResult, colours: Colours, columns
 }
 
 /** One row for each environment of several results, and one for all. */
-function domainsView({ evaluation, scores, domains, parts }: EvaluateResult, colours: Colours): string[] {
+function domainsView({ evaluation, scores, domains, parts }: EvaluateResult, view: View): string[] {
   const rows = [...domains, { title: "overall", evaluation, scores }];
   const ks = [...new Set(rows.flatMap((row) => row.evaluation.passRates.map(({ k }) => k)))].toSorted((a, b) => a - b);
-  const table = textTable(
+  const { colours } = view;
+  const table = tableLines(
     `environment | >tasks | >episodes | >graded | >reward${ks.map((k) => ` | >pass^${k}`).join("")}`,
     rows.map(({ title, evaluation: { tasks, episodes, graded, meanReward, passRates } }) => [
       ...[visibleLine(title), formatCount(tasks.length), formatCount(episodes), formatCount(graded), rate(meanReward)],
       ...ks.map((k) => rate(passRates.find((one) => one.k === k)?.passHatK ?? null)),
     ]),
+    { ...view, indent: 2 },
   );
-  const lines = ["", colours.bold(`${formatCount(parts.length)} results`), ...indented(table, colours)];
+  const lines = ["", colours.bold(`${formatCount(parts.length)} results`), ...table];
   for (const row of domains) {
     const [missing] = upstreamView(row.evaluation, row.scores, colours);
     if (missing !== undefined) lines.push(`  ${visibleLine(row.title)}:${missing}`);
@@ -57,7 +70,8 @@ function domainsView({ evaluation, scores, domains, parts }: EvaluateResult, col
   return lines;
 }
 
-function summaryView(evaluation: Evaluation, colours: Colours, columns: number): string[] {
+function summaryView(evaluation: Evaluation, view: View): string[] {
+  const { colours, columns } = view;
   const { episodes, graded, successes, meanReward, rewardInterval } = evaluation;
   const rows: [string, string][] = [
     ["episodes", `${formatCount(episodes)}, ${formatCount(graded)} graded, ${formatCount(successes)} successes`],
@@ -73,11 +87,11 @@ function summaryView(evaluation: Evaluation, colours: Colours, columns: number):
   return [
     ...labelledRows(rows, colours, columns - 2).map((line) => `  ${line}`),
     "",
-    ...passTable(evaluation, colours),
+    ...passTable(evaluation, view),
     "",
-    ...taskTable(evaluation, colours),
-    ...countsTable("tool errors", evaluation.toolErrors, colours),
-    ...countsTable("why failures are attributed as they are", evaluation.faultRules, colours),
+    ...taskTable(evaluation, view),
+    ...countsTable("tool errors", evaluation.toolErrors, view),
+    ...countsTable("why failures are attributed as they are", evaluation.faultRules, view),
   ];
 }
 
@@ -90,48 +104,40 @@ function costText(cost: number | null): string {
   return cost === null ? "not known" : `$${cost.toFixed(2)}`;
 }
 
-function passTable({ passRates }: Evaluation, colours: Colours): string[] {
-  return indented(
-    textTable(
-      ">k | >pass^k | 95 % | >pass@k",
-      passRates.map(({ k, passHatK: all, passAtK: any, interval: bounds }) => [
-        String(k),
-        rate(all),
-        bounds === null ? "" : `${rate(bounds.low)} to ${rate(bounds.high)}`,
-        rate(any),
-      ]),
-    ),
-    colours,
+function passTable({ passRates }: Evaluation, view: View): string[] {
+  return tableLines(
+    ">k | >pass^k | 95 % | >pass@k",
+    passRates.map(({ k, passHatK: all, passAtK: any, interval: bounds }) => [
+      String(k),
+      rate(all),
+      bounds === null ? "" : `${rate(bounds.low)} to ${rate(bounds.high)}`,
+      rate(any),
+    ]),
+    { ...view, indent: 2 },
   );
 }
 
-function taskTable({ tasks }: Evaluation, colours: Colours): string[] {
-  return indented(
-    textTable(
-      ">task | >passed | >of | >reward | failures by",
-      tasks.map((task) => [
-        String(task.taskIndex),
-        String(task.successes),
-        task.trials === task.episodes ? String(task.trials) : `${task.trials} (${task.episodes - task.trials} lost)`,
-        rate(task.meanReward),
-        Object.keys(task.faults).length === 0 ? "" : countsText(task.faults),
-      ]),
-    ),
-    colours,
+function taskTable({ tasks }: Evaluation, view: View): string[] {
+  return tableLines(
+    ">task | >passed | >of | >reward | failures by",
+    tasks.map((task) => [
+      String(task.taskIndex),
+      String(task.successes),
+      task.trials === task.episodes ? String(task.trials) : `${task.trials} (${task.episodes - task.trials} lost)`,
+      rate(task.meanReward),
+      Object.keys(task.faults).length === 0 ? "" : countsText(task.faults),
+    ]),
+    { ...view, indent: 2 },
   );
 }
 
-function countsTable(title: string, counts: Counts, colours: Colours): string[] {
+function countsTable(title: string, counts: Counts, view: View): string[] {
   const entries = Object.entries(counts);
   if (entries.length === 0) return [];
   const shown = entries.slice(0, shownErrors).map(([name, number]) => [formatCount(number), visibleLine(name)]);
-  const table = textTable(`> | ${title}`, shown);
+  const table = tableLines(`> | ${title}`, shown, { ...view, indent: 2 });
   const more = entries.length - shown.length;
-  return ["", ...indented(table, colours), ...(more > 0 ? [`  … ${more} more kinds`] : [])];
-}
-
-function indented([header = "", ...lines]: readonly string[], colours: Colours): string[] {
-  return [`  ${colours.dim(header)}`, ...lines.map((line) => `  ${line}`)];
+  return ["", ...table, ...(more > 0 ? [`  … ${more} more kinds`] : [])];
 }
 
 function durationsText(durations: Evaluation["durations"]): string {

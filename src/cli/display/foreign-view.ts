@@ -1,13 +1,15 @@
 // Episodes of a file of another tool, as `inspect` shows those of a run: what the file does not record is a dash.
 
 import { type ForeignEpisode, foreignTurns } from "../../foreign/index.ts";
-import { textTable } from "../../lib/text.ts";
 import { visible, visibleLine } from "../../lib/visible-text.ts";
-import { type Colours, shorten } from "./terminal-text.ts";
+import { type Colours, shorten, tableLines } from "./terminal-text.ts";
 
 /** The list as lines, its header first. `rows`: episodes with their numbers. */
-export function foreignTable(rows: readonly (readonly [number: number, episode: ForeignEpisode])[]): string[] {
-  return textTable(
+export function foreignTable(
+  rows: readonly (readonly [number: number, episode: ForeignEpisode])[],
+  view: { readonly colours: Colours; readonly columns?: number | undefined },
+): string[] {
+  return tableLines(
     "># | episode | task | >reward | >turns | stop reason",
     rows.map(([number, episode]) => [
       String(number),
@@ -17,6 +19,7 @@ export function foreignTable(rows: readonly (readonly [number: number, episode: 
       String(foreignTurns(episode) ?? "–"),
       episode.error === null ? (episode.stopReason ?? "–") : "error",
     ]),
+    view,
   );
 }
 

@@ -89,7 +89,7 @@ function firstSentence(message: string): string {
 }
 
 /** The closing table as lines. */
-export function runTable(totals: RunTotals, colours: Colours, columns = Infinity): string[] {
+export function runTable(totals: RunTotals, colours: Colours, columns = 80): string[] {
   const { episodesFinished, outcomes, turns, sampledTokens, elapsedMs } = totals;
   const { turnsPerSecond, sampledTokensPerSecond } = ratesOf(totals);
   const perEpisode = (count: number): string => formatNumber(count / Math.max(1, episodesFinished));

@@ -2,6 +2,7 @@
 // or forge output, so they are made visible: all of it goes through `terminalOutput`, and names and values through `visibleLine` before.
 
 import pc from "picocolors";
+import { tableRows, wrapLines } from "../../lib/text.ts";
 import { visible, visibleLine } from "../../lib/visible-text.ts";
 import type { Output } from "../cli-context.ts";
 
@@ -24,17 +25,91 @@ export function terminalText(text: string, hasColours: boolean): string {
   return text.split(colourCodes).map((part, at) => (at % 2 === 1 ? part : visible(part))).join(""); // prettier-ignore
 }
 
-/** The one way to a terminal: whatever is written is shown and cannot act, wherever it comes from. */
+/**
+ * The one way to a terminal: whatever is written is shown and cannot act, wherever it comes from. Where its width is known (that of
+ * the terminal, else the variable COLUMNS), lines that are longer continue below themselves and no word is broken.
+ */
 export function terminalOutput(stream: Output, env: Readonly<Record<string, string | undefined>>): Output {
   const hasColours = coloursFor(stream, env).isColorSupported;
+  const columns = (): number | undefined => stream.columns ?? (Number.parseInt(env["COLUMNS"] ?? "", 10) || undefined);
+  let begun = "";
   return {
     ...(stream.isTTY === undefined ? {} : { isTTY: stream.isTTY }),
     get columns() {
-      return stream.columns;
+      return columns();
     },
     below: stream,
-    write: (text) => stream.write(terminalText(text, hasColours)),
+    write: (text) => {
+      const shown = terminalText(text, hasColours);
+      const width = columns();
+      const lines = shown.split("\n");
+      // What a line begins with may have been written before.
+      const before = begun;
+      begun = lines.length === 1 ? before + shown : lines.at(-1)!;
+      if (width === undefined) return stream.write(shown);
+      const first = before + lines[0]!;
+      const isLonger = visibleLength(before) > 0;
+      return stream.write(
+        lines
+          .map((line, at) => {
+            if (at === 0 && isLonger) return wrappedFrom(before, first, width);
+            return wrapped(line, width, lines[at - 1]?.endsWith(" \\") === true);
+          })
+          .join("\n"),
+      );
+    },
   };
+}
+
+/** The rest of a line of which `before` has been written. */
+function wrappedFrom(before: string, line: string, width: number): string {
+  const whole = wrapped(line, width, false);
+  return whole.startsWith(before) ? whole.slice(before.length) : line.slice(before.length);
+}
+
+/** Lines of JSON are data, and stay whole. */
+const jsonLine = /^\s*(?:[{[\]}]|"(?:[^"\\]|\\.)*": )/;
+
+function wrapped(line: string, width: number, goesOnCommand: boolean): string {
+  if (visibleLength(line) <= width || jsonLine.test(line)) return line;
+  const [indent = ""] = /^ */.exec(line) ?? [];
+  // A command can be copied from the help as it stands.
+  const isCommand = goesOnCommand || line.startsWith(`${indent}$ `);
+  const ending = isCommand ? " \\" : "";
+  const isComment = line.startsWith(`${indent}# `);
+  const begin = `${indent}${isComment ? "# " : isCommand && !goesOnCommand ? "    " : "  "}`;
+  const lines: string[] = [];
+  let current = indent;
+  const text = line.slice(indent.length);
+  for (const word of isCommand ? commandParts(text, width - begin.length - ending.length) : text.split(" ")) {
+    const isFirst = current === indent || current === begin;
+    const next = isFirst ? current + word : `${current} ${word}`;
+    if (!isFirst && visibleLength(next) > width - ending.length) {
+      lines.push(current + ending);
+      current = begin + word;
+    } else {
+      current = next;
+    }
+  }
+  return [...lines, current].join("\n");
+}
+
+/** A flag and its value stay together where there is room; what stands in quotes always does. */
+function commandParts(line: string, width: number): string[] {
+  const words = line.match(/(?:'[^']*'|"[^"]*"|[^ '"]|['"])+/g) ?? [];
+  const parts: string[] = [];
+  for (const word of words) {
+    const last = parts.at(-1);
+    const isValue = last !== undefined && /^--?[a-z][\w-]*$/i.test(last) && !word.startsWith("-");
+    if (isValue && last.length + 1 + word.length <= width) parts[parts.length - 1] = `${last} ${word}`;
+    else parts.push(word);
+  }
+  return parts;
+}
+
+/** Characters that a terminal shows of a text with colours. */
+function visibleLength(text: string): number {
+  return text.split(colourCodes).reduce((sum, part, at) => (at % 2 === 1 ? sum : sum + part.length), 0);
 }
 
 /** A message of several lines: those after the first are indented, so that none looks like a line of ours. */
@@ -91,19 +166,14 @@ export function labelledRows(
   });
 }
 
-/** Lines of at most `width` characters, no word broken in two: one that is longer has a line of its own. No colours within. */
-export function wrapLines(text: string, width: number): string[] {
-  const lines: string[] = [];
-  let line = "";
-  for (const word of text.split(" ")) {
-    if (line !== "" && line.length + 1 + word.length > width) {
-      lines.push(line.trimEnd());
-      line = word;
-    } else {
-      line = line === "" ? word : `${line} ${word}`;
-    }
-  }
-  return [...lines, line];
+/** A table whose titles are dim, each line after `indent` spaces; it fits `columns`, which are 80 where nobody knows. */
+export function tableLines(
+  header: string,
+  rows: readonly (readonly string[])[],
+  { colours, columns = 80, indent = 0 }: { readonly colours: Colours; readonly columns?: number | undefined; readonly indent?: number }, // prettier-ignore
+): string[] {
+  const [titles = [], ...lines] = tableRows(header, rows, Math.min(columns, 120) - indent);
+  return [...titles.map(colours.dim), ...lines.flat()].map((line) => `${" ".repeat(indent)}${line}`);
 }
 
 /** "a 3, b 1"; "none" when there is nothing to count. */

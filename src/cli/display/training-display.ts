@@ -3,18 +3,10 @@
 
 import type { Interval } from "../../graders/index.ts";
 import type { ComparedKind, PassRateCurve, StepMetrics, TrainingProgress } from "../../learner/index.ts";
-import { textTable } from "../../lib/text.ts";
+import { textTable, wrapLines } from "../../lib/text.ts";
 import type { CliContext } from "../cli-context.ts";
 import type { Painter } from "./progress-display.ts";
-import {
-  type Colours,
-  coloursFor,
-  formatDuration,
-  formatPercent,
-  oneMessage,
-  terminalText,
-  wrapLines,
-} from "./terminal-text.ts";
+import { type Colours, coloursFor, formatDuration, formatPercent, oneMessage, terminalText } from "./terminal-text.ts";
 
 export interface TrainingDisplay {
   update(progress: TrainingProgress): void;

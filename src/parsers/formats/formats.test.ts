@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import type { ParseProblem } from "../../core/index.ts";
 import { exampleTools as tools, formatExamples as examples } from "./format-examples.test-helper.ts";
 import { heldBack } from "../streaming.ts";
-import { toolCallParser, toolCallParserNames } from "../tool-call-parsers.ts";
+import { toolCallParser, toolCallParserNames } from "../index.ts";
 
 const parsers = Object.keys(examples);
 const parse = (name: string, text: string) => toolCallParser(name).parse(text, { tools });

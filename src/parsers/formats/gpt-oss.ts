@@ -4,6 +4,7 @@
 import { dumpJson, type JsonValue } from "../../python-semantics/json/index.ts";
 import { pythonStrip, spaced, verbatim } from "../../python-semantics/index.ts";
 import { harmonyMarkers, readHarmony } from "../harmony.ts";
+import { type ReasoningParser, silentStep } from "../reasoning-parser.ts";
 import { createToolCallParser } from "../tool-call-format.ts";
 import type { DetectedCall, ToolCallScan } from "../tool-call-scan.ts";
 
@@ -46,3 +47,22 @@ function readCall(block: string, index: number, scan: ToolCallScan): readonly De
   const value: JsonValue | undefined = pythonStrip(source) === "" ? new Map() : scan.tryJson(source);
   return value === undefined ? [] : [scan.call(name, dumpJson(value), index)];
 }
+
+export const gptOssReasoning: ReasoningParser = {
+  name: "gpt-oss",
+  markers: harmonyMarkers,
+  hasTags: false,
+  // What a block is shows at its end only.
+  startSplitting: () => silentStep,
+  split: (text) => {
+    const events = readHarmony(text);
+    const join = (pieces: readonly string[]): string => pieces.join("");
+    return {
+      reasoning: join(events.filter(({ type }) => type === "reasoning").map(({ content }) => content)),
+      // Calls keep their markers, because the tool-call parser reads them next.
+      normalText: join(
+        events.flatMap(({ type, content, raw }) => (type === "reasoning" ? [] : type === "tool-call" ? raw : content)),
+      ),
+    };
+  },
+};

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 
 import { exampleTools as tools } from "./format-examples.test-helper.ts";
-import { mistralIds, writtenCallIds } from "./mistral.ts";
+import { writtenCallIds } from "../mistral-blocks.ts";
+import { mistralIds } from "./mistral.ts";
 
 const read = (text: string) => {
   const { calls, normalText, problems } = mistralIds.parse(text, { tools });

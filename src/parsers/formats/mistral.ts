@@ -1,8 +1,9 @@
 // Tool calls of Mistral: a JSON array after `[TOOL_CALLS] `, or calls in the compact form `[TOOL_CALLS]name[ARGS]{...}`.
 // Brackets are counted outside of strings; only the first array counts. Text after the calls joins the text before them.
 
-import { JsonFloat, type JsonValue, parseJson, parseJsonPrefix } from "../../python-semantics/json/index.ts";
+import { JsonFloat, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import { pythonStrip, space, unlessRaised } from "../../python-semantics/index.ts";
+import { argumentsTag, idMarker, idsMarker, readBlocks } from "../mistral-blocks.ts";
 import { createToolCallParser } from "../tool-call-format.ts";
 import { guessName, type ToolCallScan } from "../tool-call-scan.ts";
 
@@ -107,10 +108,6 @@ function isStrict(value: JsonValue): boolean {
   return true;
 }
 
-const idsMarker = "[TOOL_CALLS]";
-const idMarker = "[CALL_ID]";
-const argumentsTag = "[ARGS]";
-
 /**
  * Mistral's templates since call ids: `[TOOL_CALLS]` before a JSON array without a blank, or before every single call as
  * `name[CALL_ID]id[ARGS]{...}`. Our own: SGLang's `mistral` reads neither. The ids are for writers of history.
@@ -135,51 +132,3 @@ export const mistralIds = createToolCallParser({
     return pythonStrip(content.join("") + text.slice(copied));
   },
 });
-
-/** The ids that stand in an action, one per call in order; `null`: the call has none. */
-export function writtenCallIds(text: string): readonly (string | null)[] {
-  const calls = [...readBlocks(text)].flatMap(({ value }) => (Array.isArray(value) ? value : [value ?? null]));
-  return calls.map((call) => {
-    const id = call instanceof Map ? call.get("id") : undefined;
-    return typeof id === "string" ? id : null;
-  });
-}
-
-/** What stands behind one marker; `undefined` where it cannot be read. Blanks around it belong to it. */
-type Block = { readonly start: number; readonly end: number; readonly value: JsonValue | undefined };
-
-function* readBlocks(text: string): Generator<Block> {
-  for (let start = text.indexOf(idsMarker); start !== -1;) {
-    const bodyStart = skipBlanks(text, start + idsMarker.length);
-    const next = text.indexOf(idsMarker, bodyStart);
-    const body = text.slice(bodyStart, next === -1 ? text.length : next);
-    const read = body.startsWith("[") ? readArray(text, bodyStart) : readNamed(text, bodyStart, body);
-    const end = read === null ? bodyStart + body.length : skipBlanks(text, read.end);
-    yield { start, end, value: read?.value };
-    start = end <= next ? next : text.indexOf(idsMarker, end);
-  }
-}
-
-function readArray(text: string, start: number): Omit<Block, "start"> | null {
-  const prefix = parseJsonPrefix(text, start);
-  return prefix.type === "value" ? prefix : null;
-}
-
-/** `body` reaches to the next marker, so that a missing part is not looked for in all that follows. */
-function readNamed(text: string, start: number, body: string): Omit<Block, "start"> | null {
-  const at = body.indexOf(argumentsTag);
-  if (at === -1) return null;
-  const idAt = body.slice(0, at).indexOf(idMarker);
-  const name = pythonStrip(body.slice(0, idAt === -1 ? at : idAt));
-  const prefix = parseJsonPrefix(text, skipBlanks(text, start + at + argumentsTag.length));
-  if (name === "" || prefix.type === "error") return null;
-  const call = new Map<string, JsonValue>([["name", name], ["arguments", prefix.value]]); // prettier-ignore
-  if (idAt !== -1) call.set("id", pythonStrip(body.slice(idAt + idMarker.length, at)));
-  return { value: call, end: prefix.end };
-}
-
-function skipBlanks(text: string, start: number): number {
-  let at = start;
-  while (" \t\r\n".includes(text[at] ?? "x")) at++;
-  return at;
-}

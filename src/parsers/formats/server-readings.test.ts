@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 
 import { toolFromDefinition } from "../../core/index.ts";
 import { fromPlain, type JsonObject } from "../../python-semantics/json/index.ts";
-import { toolCallParser } from "../tool-call-parsers.ts";
+import { toolCallParser } from "../index.ts";
 
 const toolNamed = (name: string, properties: object) =>
   toolFromDefinition(

@@ -3,6 +3,7 @@
 // function; the command `doctor template` reads the folder and prints what it returns.
 
 import { ConfigurationError } from "../../core/index.ts";
+import { reasoningParser, toolCallParser } from "../../parsers/on-demand.ts";
 import { AuditedTemplate, type AuditTemplateOptions } from "./audited-template.ts";
 import { probeHistory, scenariosOf, systemInTheMiddle, probeRoundTrip, roundTripsOf } from "./probe-history.ts";
 import { answerFrame, auditContents, type SampledAnswers, sampledAnswers } from "./sampled-answers.ts";
@@ -75,8 +76,8 @@ type Found = {
 
 function describeRenderer(audited: AuditedTemplate, { options, answers }: Found): AuditedRenderer {
   const { family, renderer, tokenizer } = audited;
-  const { toolCallParser, reasoningParser } = family;
-  const markers = [...new Set([...(reasoningParser?.markers ?? []), ...toolCallParser.markers])];
+  const reasoningMarkers = family.reasoningParser === null ? [] : reasoningParser(family.reasoningParser).markers;
+  const markers = [...new Set([...reasoningMarkers, ...toolCallParser(family.toolCallParser).markers])];
   return {
     family: renderer.family,
     kind: audited.kind,
@@ -87,10 +88,10 @@ function describeRenderer(audited: AuditedTemplate, { options, answers }: Found)
     thinkingVariable: family.thinkingVariable,
     variables: audited.variables,
     toolCallParser: {
-      name: family.toolCallBasis === "unread" ? null : toolCallParser.name,
+      name: family.toolCallBasis === "unread" ? null : family.toolCallParser,
       because: parserReason(audited),
     },
-    reasoningParser: reasoningParser?.name ?? null,
+    reasoningParser: family.reasoningParser,
     markers: markers.map((text) => ({ text, isToken: tokenizer.tokenId(text.trim()) !== null })),
   };
 }
@@ -123,7 +124,7 @@ function parserReason({ family }: AuditedTemplate): string {
 
 /** What the template writes must be read back. A row of the table says how its models write, whatever their template does. */
 function readingProblems(
-  { kind, family: { toolCallBasis, toolCallParser } }: AuditedTemplate,
+  { kind, family: { toolCallBasis, toolCallParser: parser } }: AuditedTemplate,
   { answers, roundTrips }: { readonly answers: SampledAnswers; readonly roundTrips: readonly RoundTripFinding[] },
 ): string[] {
   const isUnread = (answer: string): boolean =>
@@ -136,11 +137,11 @@ function readingProblems(
     kind === "template" &&
       (toolCallBasis === "marked" || toolCallBasis === "assumed") &&
       answers.otherCall !== null &&
-      unreadCall(toolCallParser.name, answers.otherCall),
+      unreadCall(parser, answers.otherCall),
     toolCallBasis !== "unread" &&
       answers.isCallSpelled &&
       isUnread("call") &&
-      `Parser "${toolCallParser.name}" does not read its own call: ${JSON.stringify(answers.call.body)}.`,
+      `Parser "${parser}" does not read its own call: ${JSON.stringify(answers.call.body)}.`,
     answers.thought !== null &&
       isUnread("thinking and answer") &&
       `Thinking is not separated from content: ${JSON.stringify(answers.thought.body)}.`,
@@ -194,7 +195,7 @@ function notesOf(audited: AuditedTemplate, { renderer, answers, history }: Exami
       "The template does not write a call behind its own prompt, so calls are tried as the parser reads them.",
     (audited.family.toolCallBasis === "family" || audited.family.toolCallBasis === "written") &&
       answers.otherCall !== null &&
-      `${unreadCall(audited.family.toolCallParser.name, answers.otherCall)} Models of this family write it otherwise.`,
+      `${unreadCall(audited.family.toolCallParser, answers.otherCall)} Models of this family write it otherwise.`,
     answers.closesThinking && "The prompt closes the thinking, so no thoughts are tried; see --thinking on.",
     history.some(({ kind, template }) => kind === systemInTheMiddle && template === "refuses") &&
       "It refuses a system message in the middle. The loop adds none.",

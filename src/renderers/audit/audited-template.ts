@@ -3,6 +3,7 @@
 import type { Message, ParsedAction, Renderer, Tokenizer, Tool } from "../../core/index.ts";
 import { toolFromDefinition } from "../../core/index.ts";
 import { fromPlain, type JsonObject } from "../../python-semantics/json/index.ts";
+import { reasoningParser } from "../../parsers/on-demand.ts";
 import type { ChatTemplate, TemplateSource } from "../chat-template.ts";
 import { familyFromTemplate } from "../detection/detect-family.ts";
 import { probeTime, type Rendering, tryTemplate } from "../detection/template-prober.ts";
@@ -70,7 +71,8 @@ export class AuditedTemplate {
     this.kind = named === null ? "template" : "family";
     this.family = named ?? detect();
     this.mismatch = named === known ? null : mismatchOf(this.family, detect());
-    const markers = this.family.reasoningParser?.markers ?? [];
+    const { reasoningParser: reasoning } = this.family;
+    const markers = reasoning === null ? [] : reasoningParser(reasoning).markers;
     this.thinkTags = markers.length === 2 ? markers : [];
     this.tokenizer = tokenizer;
     this.renderer = createTemplateRenderer(this.family, tokenizer, {
@@ -78,7 +80,7 @@ export class AuditedTemplate {
       specialTokens,
       historyPolicy: options.history ?? "keep-reasoning",
       // Named, so that a format which nothing reads is a finding and no refusal.
-      toolCallParser: this.family.toolCallParser.name,
+      toolCallParser: this.family.toolCallParser,
       now: probeTime,
       ...(thinking === null ? {} : { thinking }),
       templateKwargs: options.templateKwargs ?? new Map(),

@@ -3,7 +3,7 @@
 
 import type { AssistantMessage, ToolCall, Message } from "../../core/index.ts";
 import { dumpJson, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
-import { spelledCall } from "../../parsers/index.ts";
+import { spelledCall } from "../../parsers/on-demand.ts";
 import type { Rendering } from "../detection/template-prober.ts";
 import { wireMessages } from "../renderer-family.ts";
 import type { AuditedTemplate } from "./audited-template.ts";
@@ -213,7 +213,7 @@ export function sampledAnswers(audited: AuditedTemplate): SampledAnswers {
   });
   const own = ownCalls.find(({ sampled }) => isRead(sampled)) ?? ownCalls[0] ?? null;
   const ownCall = own?.sampled ?? null;
-  const spelling = spelledOrder(audited.family.toolCallParser.name);
+  const spelling = spelledOrder(audited.family.toolCallParser);
   const spelled = {
     reasoning: null,
     calls: 1,

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { beforeAll, describe, expect, test } from "vitest";
 
+import { addAllFormats } from "../../parsers/all-formats.ts";
 import { ConfigurationError, type Message, type Renderer, type Tokenizer } from "../../core/index.ts";
 import { createReadableTokenizer } from "../../tokenizers/index.ts";
 import { ChatTemplateError, segmentsText } from "../chat-template.ts";
@@ -22,6 +23,8 @@ import {
 } from "../random-conversation.test-helper.ts";
 import { createTemplateRenderer, type RendererOptions } from "../template-renderer.ts";
 import { familyFromTemplate } from "./detect-family.ts";
+
+addAllFormats();
 
 /** A tokenizer with the markers of a family, and what is detected of its template. */
 async function detected(name: string) {
@@ -281,8 +284,8 @@ describe("familyFromTemplate()", () => {
       reasoningParser: "qwen3",
       stopTokens: ["<tool_call>"],
     });
-    expect(family.toolCallParser.name).toBe("llama3");
-    expect(family.reasoningParser?.name).toBe("qwen3");
+    expect(family.toolCallParser).toBe("llama3");
+    expect(family.reasoningParser).toBe("qwen3");
     expect(family.stopTokens).toEqual(["<|im_end|>", "<|endoftext|>", "<tool_call>"]);
     const { text } = chooseRenderer({ tokenizer, chatTemplate, specialTokens }).renderPrompt(
       [{ role: "user", content: "hi" }],
@@ -302,7 +305,7 @@ describe("familyFromTemplate()", () => {
   test("knows the switch for thinking by what it changes", () => {
     const withSwitch = `${chatMl}{% if add_generation_prompt and enable_thinking is false %}<think></think>{% endif %}`;
     expect(familyFromTemplate({ tokenizer, chatTemplate: withSwitch }).thinkingVariable).toBe("enable_thinking");
-    expect(familyFromTemplate({ tokenizer, chatTemplate: withSwitch }).reasoningParser?.name).toBe("qwen3");
+    expect(familyFromTemplate({ tokenizer, chatTemplate: withSwitch }).reasoningParser).toBe("qwen3");
     expect(familyFromTemplate({ tokenizer, chatTemplate: chatMl }).thinkingVariable).toBe(null);
   });
 

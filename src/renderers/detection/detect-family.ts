@@ -3,7 +3,7 @@
 // comparing: see `history` in `RendererFamily`.
 
 import type { Tokenizer } from "../../core/index.ts";
-import { type ToolCallParser, toolCallParser } from "../../parsers/index.ts";
+import { reasoningParser, toolCallParser } from "../../parsers/on-demand.ts";
 import { restateCalls } from "../calls-in-history.ts";
 import { segmentsText, type TemplateSegment, type TemplateSource } from "../chat-template.ts";
 import { rendererFamily } from "../families.ts";
@@ -62,11 +62,13 @@ export function familyFromTemplate(options: DetectFamilyOptions): RendererFamily
   const { parser: calls, basis } =
     options.toolCallParser === undefined
       ? detectToolCallParser(call, { chatTemplate: program, showsTools: showsTools(prober) })
-      : { parser: toolCallParser(options.toolCallParser), basis: "named" as const };
+      : { parser: toolCallParser(options.toolCallParser).name, basis: "named" as const };
   // The end of an answer, else what opens the next message; then the tokenizer's own end and what the caller adds.
   const ends = turns.endToken === null ? turns.openers : [turns.endToken];
   const further = [...(eosToken === null ? [] : [eosToken]), ...(options.stopTokens ?? [])];
   const reasoning = chosenReasoningParser(options.reasoningParser, detectReasoningParser(program));
+  // An unknown name is refused here.
+  if (reasoning !== null) reasoningParser(reasoning);
   const detected = {
     name: templateName(chatTemplate),
     fingerprints: [],
@@ -74,7 +76,7 @@ export function familyFromTemplate(options: DetectFamilyOptions): RendererFamily
     specialTokens,
     noTools: prober.noTools,
   } as const;
-  if (basis === "unread" && reasoning?.name === "gpt-oss") {
+  if (basis === "unread" && reasoning === "gpt-oss") {
     // Channels can only be read with what the prompt has opened, and must be shown as structure.
     const harmony = rendererFamily("gpt-oss");
     const stopTokens = [...new Set([...harmony.stopTokens, ...further])];
@@ -147,7 +149,7 @@ function showsTools(prober: TemplateProber): boolean {
 /** Some templates refuse or leave out a result, or what follows it, unless the message before it holds its call as structure. */
 function detectRestating(
   prober: TemplateProber,
-  { call, calls }: { readonly call: string; readonly calls: ToolCallParser },
+  { call, calls }: { readonly call: string; readonly calls: string },
 ): RendererFamily["restate"] {
   const isRefused = (messages: readonly object[]): boolean => {
     const text = segmentsText(prober.render(messages, { withTool: true }) ?? []);

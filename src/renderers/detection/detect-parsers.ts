@@ -4,7 +4,7 @@
 import { toolFromDefinition } from "../../core/index.ts";
 import { dumpJson, fromPlain, JsonSyntaxError, parseJson } from "../../python-semantics/json/index.ts";
 import type { RendererFamily } from "../renderer-family.ts";
-import { type ReasoningParser, reasoningParser, type ToolCallParser, toolCallParser, toolCallParserNames } from "../../parsers/index.ts"; // prettier-ignore
+import { type ToolCallParser, toolCallParser, toolCallParserNames } from "../../parsers/on-demand.ts";
 import {
   callMessage,
   probeArguments,
@@ -85,7 +85,8 @@ function allParsers(): readonly ToolCallParser[] {
 }
 
 export type DetectedToolCallParser = {
-  readonly parser: ToolCallParser;
+  /** Its name. */
+  readonly parser: string;
   readonly basis: RendererFamily["toolCallBasis"];
 };
 
@@ -96,7 +97,7 @@ export function detectToolCallParser(
 ): DetectedToolCallParser {
   const parsers = allParsers();
   const reading = readingParser(call);
-  if (reading !== undefined) return { parser: reading, basis: "written" };
+  if (reading !== undefined) return { parser: reading.name, basis: "written" };
   const isUnread = call !== "" || showsTools;
   const marked = parsers.filter(
     ({ markers }) => markers.length > 0 && markers.every((marker) => chatTemplate.includes(marker)),
@@ -104,10 +105,10 @@ export function detectToolCallParser(
   const weight = ({ markers }: ToolCallParser): number => markers.join("").length;
   const heaviest = marked.toSorted((left, right) => weight(right) - weight(left))[0];
   // A parser that cannot read the call which the template writes is none for it, whatever its markers.
-  if (heaviest !== undefined && call === "") return { parser: heaviest, basis: "marked" };
+  if (heaviest !== undefined && call === "") return { parser: heaviest.name, basis: "marked" };
   const sign = signs.find(([text, name]) => chatTemplate.includes(text) && toolCallParserNames.includes(name));
-  if (sign !== undefined && call === "") return { parser: toolCallParser(sign[1]), basis: "marked" };
-  return { parser: heaviest ?? toolCallParser(assumed), basis: isUnread ? "unread" : "assumed" };
+  if (sign !== undefined && call === "") return { parser: sign[1], basis: "marked" };
+  return { parser: heaviest?.name ?? assumed, basis: isUnread ? "unread" : "assumed" };
 }
 
 function readsProbe(parser: ToolCallParser, text: string): boolean {
@@ -133,10 +134,10 @@ const reasoningTags: readonly (readonly [tag: string, parser: string])[] = [
   ["</think>", "qwen3"],
 ];
 
-/** `null`: the template knows no tags of reasoning. */
-export function detectReasoningParser(chatTemplate: string): ReasoningParser | null {
+/** The name of a parser; `null`: the template knows no tags of reasoning. */
+export function detectReasoningParser(chatTemplate: string): string | null {
   const found = reasoningTags.find(([tag]) => chatTemplate.includes(tag));
-  return found === undefined ? null : reasoningParser(found[1]);
+  return found?.[1] ?? null;
 }
 
 function endOf(text: string, part: string): number {

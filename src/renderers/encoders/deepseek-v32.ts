@@ -2,7 +2,6 @@
 // message that its server puts first). Not here: response formats and prefixes, which are not part of a rollout.
 
 import { type Steps, stepItems } from "../../lib/steps.ts";
-import { reasoningParser, toolCallParser } from "../../parsers/index.ts";
 import type { PromptEncoder, TemplateInput } from "../chat-template.ts";
 import {
   assistantToken,
@@ -39,9 +38,9 @@ const tags: DsmlTags = { calls: "function_calls", call: "invoke", parameter: "pa
 export function createDeepseekV32Encoder(sentences: VendorSentences): PromptEncoder {
   return createEncoder({
     family: {
-      ...dsmlFamily(toolCallParser("deepseekv32")),
+      ...dsmlFamily("deepseekv32"),
       name: "deepseek-v3.2",
-      reasoningParser: reasoningParser("deepseek-v3"),
+      reasoningParser: "deepseek-v3",
     },
     variables: ["drop_thinking", "thinking"],
     encode: (input, writer) => encode(input, writer, sentences),

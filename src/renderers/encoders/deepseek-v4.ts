@@ -2,7 +2,6 @@
 // encoding modules that they call). Not here: images, response formats, and the classification tasks of the vendor's own services.
 
 import { type Steps, stepItems } from "../../lib/steps.ts";
-import { reasoningParser, toolCallParser } from "../../parsers/index.ts";
 import { type JsonObject, JsonSyntaxError, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import type { PromptEncoder, TemplateInput } from "../chat-template.ts";
 import {
@@ -96,7 +95,7 @@ type Parts = {
 
 function create({ name, parser, reasoning, version, sentences }: Parts): PromptEncoder {
   return createEncoder({
-    family: { ...dsmlFamily(toolCallParser(parser)), name, reasoningParser: reasoningParser(reasoning) },
+    family: { ...dsmlFamily(parser), name, reasoningParser: reasoning },
     variables: ["drop_thinking", "enable_thinking", "reasoning_effort", "thinking"],
     encode: (input, writer) => encode(input, writer, { version, sentences }),
   });

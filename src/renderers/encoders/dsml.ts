@@ -3,7 +3,6 @@
 
 import type { Message } from "../../core/index.ts";
 import { dumpJson, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
-import type { ToolCallParser } from "../../parsers/index.ts";
 import { restateCalls } from "../calls-in-history.ts";
 import { familyDefaults, type RendererFamily, shortestHistory } from "../renderer-family.ts";
 import { formatSentence, type PlacedMessage, type PromptWriter, type WrittenCall } from "./prompt-encoder.ts";
@@ -20,7 +19,7 @@ export const dsml = "｜DSML｜";
 export type DsmlTags = { readonly calls: string; readonly call: string; readonly parameter: string };
 
 /** Facts of all these families, but for the parsers. */
-export function dsmlFamily(parser: ToolCallParser): Omit<RendererFamily, "name" | "reasoningParser"> {
+export function dsmlFamily(parser: string): Omit<RendererFamily, "name" | "reasoningParser"> {
   const restate = restateActions(parser);
   return {
     ...familyDefaults,
@@ -40,7 +39,7 @@ export function dsmlFamily(parser: ToolCallParser): Omit<RendererFamily, "name" 
 }
 
 /** A history holds an action as it was sampled, after the tag that opens the thinking: the encoder reads the thought and the calls. */
-function restateActions(parser: ToolCallParser): RendererFamily["restate"] {
+function restateActions(parser: string): RendererFamily["restate"] {
   const withCalls = restateCalls(parser, { always: false });
   return (messages) => withCalls(messages.map(withoutThought));
 }

@@ -1,0 +1,19 @@
+// The parsers without their formats, each of which is loaded by its name: `loadToolCallParser` and `loadReasoningParser` come first, then
+// `toolCallParser` and `reasoningParser` give what is loaded.
+
+export type { ReasoningOptions, ReasoningParser, ReasoningSplit, ReasoningStep } from "./reasoning-parser.ts";
+export { loadReasoningParser, reasoningParser, reasoningParserNames } from "./reasoning-parsers.ts";
+export {
+  type ParseDelta,
+  heldBack,
+  startParsing,
+  type StreamedParse,
+  type StreamingOptions,
+  type StreamingParser,
+} from "./streaming.ts";
+export { writtenCallIds } from "./mistral-blocks.ts";
+export { parseAnyCalls } from "./parse-any-calls.ts";
+export { calledTool, spelledCall } from "./spelled-calls.ts";
+export type { FormatHints, ToolCallParse, ToolCallParseOptions, ToolCallParser } from "./tool-call-parser.ts";
+export { loadToolCallParser, toolCallParser, toolCallParserNames } from "./tool-call-parsers.ts";
+export type { DetectedCall } from "./tool-call-scan.ts";

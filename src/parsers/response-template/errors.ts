@@ -1,0 +1,17 @@
+// What a response template, or a text read by one, can be refused for.
+
+/** A response template that cannot be used: `message` says which part and why. */
+export class ResponseTemplateError extends Error {
+  override readonly name = "ResponseTemplateError";
+  constructor(problem: string) {
+    super(`Cannot use the response template: ${problem}.`);
+  }
+}
+
+/** A text that a response template does not read, where transformers raises. */
+export class ResponseParseError extends Error {
+  override readonly name = "ResponseParseError";
+  constructor(problem: string) {
+    super(`Cannot read the response: ${problem}.`);
+  }
+}

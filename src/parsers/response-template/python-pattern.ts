@@ -1,0 +1,195 @@
+// Regular expressions of Python's `regex` module, as response templates write them: searched from a place on, and asked where text
+// that has not ended yet may still become a match.
+
+import { parsePattern, type PatternNode, UnreadPatternError } from "../../lib/parse-pattern.ts";
+
+export type PatternMatch = {
+  readonly start: number;
+  readonly end: number;
+  /** Of the named groups that took part. */
+  readonly captures: ReadonlyMap<string, string>;
+};
+
+/** The end of the text: without the flag "m" not that of a line. */
+const end = "$";
+/** Classes of Python whose characters differ from JavaScript's, as they stand between brackets. */
+const classes: Readonly<Record<string, string>> = {
+  s: "\\p{White_Space}",
+  w: "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Join_Control}\\p{Pc}",
+  d: "\\p{Nd}",
+};
+
+/** A pattern with the flag DOTALL. Offsets are those of UTF-16. */
+export class PythonPattern {
+  /** Of the named groups, in the order of the pattern. */
+  readonly names: readonly string[];
+  readonly #search: RegExp;
+  readonly #match: RegExp;
+  readonly #partial: RegExp;
+
+  /** Throws an `UnreadPatternError` or a `SyntaxError` for what is no pattern, or one that JavaScript cannot decide likewise. */
+  constructor(source: string) {
+    const { source: translated, names } = translate(source);
+    this.names = names;
+    this.#search = new RegExp(translated, "gu");
+    this.#match = new RegExp(translated, "yu");
+    this.#partial = new RegExp(partial(parsePattern(translated, "u")), "gu");
+  }
+
+  /** The leftmost match that begins at `from` or later. */
+  find(text: string, from: number): PatternMatch | null {
+    return run(this.#search, text, from);
+  }
+
+  /** The match that begins at `at`. */
+  matchAt(text: string, at: number): PatternMatch | null {
+    return run(this.#match, text, at);
+  }
+
+  /** The first place, `from` or later, at which what follows to the end of the text begins a match that more text could complete. */
+  mayBegin(text: string, from: number): PatternMatch | null {
+    return run(this.#partial, text, from);
+  }
+
+  /** Every match, as Python's `finditer` gives them. */
+  *all(text: string): Generator<PatternMatch> {
+    for (const found of text.matchAll(this.#search)) yield matchOf(found);
+  }
+}
+
+function run(pattern: RegExp, text: string, from: number): PatternMatch | null {
+  pattern.lastIndex = from;
+  const found = pattern.exec(text);
+  pattern.lastIndex = 0;
+  return found === null ? null : matchOf(found);
+}
+
+function matchOf(found: RegExpExecArray): PatternMatch {
+  const groups = Object.entries(found.groups ?? {}) as [string, string | undefined][];
+  return {
+    start: found.index,
+    end: found.index + found[0].length,
+    captures: new Map(groups.flatMap(([name, text]) => (text === undefined ? [] : [[name, text]]))),
+  };
+}
+
+/** The same pattern in JavaScript, with the flag "u". */
+function translate(source: string): { readonly source: string; readonly names: readonly string[] } {
+  const names: string[] = [];
+  let written = "";
+  let at = 0;
+  const take = (pattern: RegExp): string | null => {
+    pattern.lastIndex = at;
+    const [found = null] = pattern.exec(source) ?? [];
+    at += found?.length ?? 0;
+    return found;
+  };
+  while (at < source.length) {
+    const character = source[at]!;
+    if (character === "\\") written += escaped(take(/\\[^]/uy), false);
+    else if (character === "[") written += bracketed(take(/\[\^?\]?(?:\\[^]|[^\]\\])*\]/uy));
+    else if (character === "(") {
+      const opening = take(/\((?:\?(?:P?<([A-Za-z_]\w*)>|[:=!]|<[=!]))?/y)!;
+      if (opening === "(" && source[at] === "?")
+        throw new UnreadPatternError(`it has a group "(${source.slice(at, at + 2)}"`);
+      const [, name] = /<(\w+)>/.exec(opening) ?? [];
+      if (name !== undefined) names.push(name);
+      written += opening.replace("?P<", "?<");
+    } else if (/[*+?{]/.test(character)) {
+      const quantifier = take(/(?:[*+?]|\{\d+(?:,\d*)?\}|\{,\d+\})[?+]?/y);
+      if (quantifier?.endsWith("+") === true && quantifier.length > 1)
+        throw new UnreadPatternError("it has a possessive repetition");
+      if (quantifier === null) at++;
+      written += quantifier?.replace("{,", "{0,") ?? "\\{";
+    } else {
+      at++;
+      if (character === "$") written += `(?=\\n?${end})`;
+      else if (character === "^") written += "^";
+      else if (character === ".") written += "[^]";
+      else written += character === "}" || character === "]" ? `\\${character}` : character;
+    }
+  }
+  return { source: written, names };
+}
+
+/** `sequence`: a backslash and what it stands before. */
+function escaped(sequence: string | null, isInClass: boolean): string {
+  const character = sequence?.slice(1) ?? "";
+  const inside = classes[character];
+  if (inside !== undefined) return isInClass ? inside : `[${inside}]`;
+  const outside = classes[character.toLowerCase()];
+  if (outside !== undefined && !isInClass) return `[^${outside}]`;
+  if (character === "Z" && !isInClass) return end;
+  if (character === "A" && !isInClass) return "^";
+  if (/^[nrtfv]$/.test(character)) return `\\${character}`;
+  // Syntax characters need their backslash; others have no meaning to JavaScript, and none to Python but as letters and digits.
+  if (/^[$()*+./?[\\\]^{|}-]$/.test(character)) return character === "-" && !isInClass ? "-" : `\\${character}`;
+  if (character === "" || /^[A-Za-z0-9]$/.test(character)) throw new UnreadPatternError(`it has "\\${character}"`);
+  return character;
+}
+
+function bracketed(text: string | null): string {
+  if (text === null) throw new UnreadPatternError("a class does not end");
+  const [, isNegated = "", inside = ""] = /^\[(\^?)([^]*)\]$/.exec(text) ?? [];
+  if (/\[[:.=]|--|&&|\|\||~~|\[/.test(inside.replaceAll(/\\[^]/g, "")))
+    throw new UnreadPatternError(`it has the class "${text}"`);
+  const parts = inside.match(/\\[^]|[^\\]/gu) ?? [];
+  const [without, ...complements] = [
+    parts.filter((part) => !/^\\[SWD]$/.test(part)),
+    ...parts.filter((part) => /^\\[SWD]$/.test(part)),
+  ] as [string[], ...string[]];
+  const own = without.map((part) => (part.startsWith("\\") ? escaped(part, true) : part.replace("]", "\\]"))).join("");
+  if (complements.length === 0) return `[${isNegated}${own}]`;
+  const either = `(?:[${own}]|${complements.map((part) => escaped(part, false)).join("|")})`;
+  return isNegated === "" ? either : `(?!${either})[^]`;
+}
+
+/** A node as a pattern again, without the names of its groups. */
+function sourceOf(node: PatternNode): string {
+  switch (node.type) {
+    case "set":
+      return node.source;
+    case "sequence":
+      return node.parts.map(sourceOf).join("");
+    case "choice":
+      return `(?:${node.options.map(sourceOf).join("|")})`;
+    case "repeat":
+      return `(?:${sourceOf(node.body)}){${node.min},${node.max === Infinity ? "" : node.max}}`;
+    case "edge":
+      return { start: "^", end: "$", word: "\\b", "no-word": "\\B" }[node.edge];
+    case "look":
+      return `(?${node.isAhead ? "" : "<"}${node.isNegative ? "!" : "="}${sourceOf(node.body)})`;
+    default:
+      return node satisfies never;
+  }
+}
+
+const never = "[]";
+
+/** What begins a match of a node and is cut off by the end of the text. */
+function partial(node: PatternNode): string {
+  switch (node.type) {
+    case "set":
+      return end;
+    case "sequence": {
+      // Cut off in the first part, or behind it in those that follow.
+      const [first, ...rest] = node.parts;
+      if (first === undefined) return never;
+      return rest.length === 0
+        ? partial(first)
+        : `(?:${partial(first)}|${sourceOf(first)}${partial({ type: "sequence", parts: rest })})`;
+    }
+    case "choice":
+      return `(?:${node.options.map(partial).join("|")})`;
+    case "repeat":
+      return node.max === 0
+        ? never
+        : `(?:${sourceOf(node.body)}){0,${node.max === Infinity ? "" : node.max - 1}}${partial(node.body)}`;
+    case "look":
+      return node.isAhead && !node.isNegative ? partial(node.body) : never;
+    case "edge":
+      return never;
+    default:
+      return node satisfies never;
+  }
+}

@@ -1,0 +1,368 @@
+// Reads what a model answered by its checkpoint's response template, whole or in pieces, as transformers' `parse_response` and
+// `ResponseParser` (5.24) do.
+
+import { type Tool, toolParameters } from "../../core/index.ts";
+import {
+  cloneJson,
+  JsonFloat,
+  type JsonObject,
+  type JsonValue,
+  JsonSyntaxError,
+  parseJson,
+} from "../../python-semantics/json/index.ts";
+import { PythonError } from "../../python-semantics/errors.ts";
+import { integerOf, pythonFloat, pythonInt } from "../../python-semantics/number-text.ts";
+import { pythonLower, pythonStrip } from "../../python-semantics/strings.ts";
+import { applyTransform, contentParsers, isTruthy, verbatimParsers } from "./content.ts";
+import { ResponseParseError } from "./errors.ts";
+import type { Anchor, ResponseTemplate, TemplateField } from "./load-template.ts";
+import type { PatternMatch, PythonPattern } from "./python-pattern.ts";
+
+export type ResponseOptions = {
+  /**
+   * The prompt that the answer continues: templates often write the beginning of the answer themselves. "" where the text holds the
+   * whole message.
+   */
+  readonly prefix: string;
+  /** Arguments of these tools become what their schemas say: "7" is 7 for an integer. @default [] */
+  readonly tools?: readonly Tool[];
+};
+
+/** What happened to a field of the message. `isDirty`: the value is not the text, but what becomes of it at the close. */
+export type ResponseEvent =
+  | { readonly type: "region_open"; readonly field: string }
+  | { readonly type: "region_chunk"; readonly field: string; readonly text: string; readonly isDirty: boolean }
+  | { readonly type: "region_close"; readonly field: string; readonly value: JsonValue };
+
+/**
+ * The message of a whole answer: its fields in the order in which they came, behind the template's defaults. Throws a
+ * {@link ResponseParseError} where transformers raises: a region that is not what its content parser reads, or a field that is
+ * required and missing.
+ */
+export function parseResponse(text: string, template: ResponseTemplate, options: ResponseOptions): JsonObject {
+  const parser = new ResponseParser(template, options);
+  parser.feed(text);
+  return parser.finish().message;
+}
+
+type Watched = { readonly kind: "open" | "close"; readonly field: TemplateField; readonly anchor: Anchor };
+type Seen = { readonly length: number; readonly match: PatternMatch | null };
+type Found = Watched & { readonly match: PatternMatch };
+
+/** The same in pieces. Text is given out as soon as it cannot be part of what opens or closes a region. */
+export class ResponseParser {
+  /** Of what the prompt has written of the answer. */
+  readonly initialEvents: readonly ResponseEvent[];
+  readonly #template: ResponseTemplate;
+  readonly #properties = new Map<string, JsonObject>();
+  readonly #message: JsonObject;
+  #buffer = "";
+  /** The buffer with one character more, made once for each piece. */
+  #extended = "";
+  #at = 0;
+  /** By pattern, for a buffer of that length. */
+  readonly #seen = { matches: new Map<PythonPattern, Seen>(), cuts: new Map<PythonPattern, Seen>() };
+  #current: TemplateField | null;
+  #isOpen = false;
+  #captures = new Map<string, string>();
+  #body = "";
+  #isFinished = false;
+
+  constructor(template: ResponseTemplate, { prefix, tools = [] }: ResponseOptions) {
+    this.#template = template;
+    this.#message = cloneJson(template.defaults);
+    this.#current = this.#implicit;
+    for (const tool of tools) {
+      const parameters = toolParameters(tool);
+      const properties = parameters instanceof Map ? parameters.get("properties") : undefined;
+      this.#properties.set(tool.name, properties instanceof Map ? properties : new Map());
+    }
+    this.#buffer = behindLastAnchor(prefix, template.startAnchor);
+    const events: ResponseEvent[] = [];
+    if (this.#buffer !== "") this.#process(events, false);
+    this.initialEvents = events;
+  }
+
+  /** The next piece of the answer. */
+  feed(text: string): ResponseEvent[] {
+    if (this.#isFinished)
+      throw new Error("Cannot feed a parser that has finished: make a new one for the next answer.");
+    // A pattern may look at what has been given out.
+    this.#buffer += text;
+    const events: ResponseEvent[] = [];
+    this.#process(events, false);
+    return events;
+  }
+
+  /** The answer has ended. */
+  finish(): { readonly message: JsonObject; readonly events: ResponseEvent[] } {
+    if (this.#isFinished) throw new Error("Cannot finish a parser twice: make a new one for the next answer.");
+    this.#isFinished = true;
+    const events: ResponseEvent[] = [];
+    this.#process(events, true);
+    const { fields, defaults } = this.#template;
+    const missing = [...fields.values()].filter(({ name, isOptional }) => !isOptional && !this.#message.has(name));
+    if (missing.length > 0) {
+      throw new ResponseParseError(
+        `it has no ${missing.map(({ name }) => JSON.stringify(name)).join(", ")}, which the template requires`,
+      );
+    }
+    const kept = Array.from(this.#message).filter(([name, value]) => defaults.has(name) || !isEmpty(value));
+    return { message: new Map(kept), events };
+  }
+
+  get #implicit(): TemplateField | null {
+    const { implicit, fields } = this.#template;
+    return implicit === null ? null : (fields.get(implicit) ?? null);
+  }
+
+  #process(events: ResponseEvent[], hasEnded: boolean): void {
+    for (;;) {
+      const { found, holdFrom } = this.#scan(hasEnded);
+      if (found === null) {
+        const until = hasEnded ? this.#buffer.length : holdFrom;
+        if (until > this.#at) this.#accumulate(events, this.#buffer.slice(this.#at, until));
+        this.#at = Math.max(this.#at, until);
+        if (hasEnded) this.#close(events);
+        return;
+      }
+      const { kind, field, match } = found;
+      if (match.start > this.#at) this.#accumulate(events, this.#buffer.slice(this.#at, match.start));
+      this.#at = match.end;
+      if (kind === "open") {
+        this.#close(events);
+        this.#open(events, field, match);
+        continue;
+      }
+      const hadContent = this.#isOpen;
+      for (const [name, text] of match.captures) this.#captures.set(name, text);
+      this.#close(events);
+      // An empty match that closes nothing would be found again.
+      if (!hadContent && match.start === match.end) return;
+    }
+  }
+
+  /** What opens or closes a region where we are. */
+  #watched(): readonly Watched[] {
+    const implicit = this.#implicit;
+    const close = (field: TemplateField | null): Watched[] =>
+      field === null || field.close === null ? [] : [{ kind: "close", field, anchor: field.close }];
+    if (this.#current !== implicit) return close(this.#current);
+    const opens = [...this.#template.fields.values()].flatMap((field): Watched[] =>
+      field.open === null ? [] : [{ kind: "open", field, anchor: field.open }],
+    );
+    return [...opens, ...close(implicit)];
+  }
+
+  /**
+   * The earliest match that more text cannot change, and where text begins that may still become one. Of two at one place the longer
+   * one counts, an opening before a closing.
+   */
+  #scan(hasEnded: boolean): { readonly found: Found | null; readonly holdFrom: number } {
+    let holdFrom = this.#buffer.length;
+    let found: Found | null = null;
+    for (const watched of this.#watched()) {
+      const { pattern } = watched.anchor;
+      const match = this.#next("matches", pattern, () => pattern.find(this.#buffer, this.#at));
+      if (!hasEnded && (match === null || this.#canGrow(watched.anchor, match))) {
+        // A whole match anywhere counts before one that the end of the text cuts off, as in Python's `regex`.
+        const held = match ?? this.#next("cuts", pattern, () => pattern.mayBegin(this.#buffer, this.#at));
+        holdFrom = Math.min(holdFrom, held?.start ?? Infinity);
+        continue;
+      }
+      if (match !== null && (found === null || isBefore({ ...watched, match }, found))) found = { ...watched, match };
+    }
+    return { found: found !== null && (hasEnded || found.match.start < holdFrom) ? found : null, holdFrom };
+  }
+
+  /** What was found from an earlier place on is still the first where it lies ahead: searching anew for each region would be quadratic. */
+  #next(kind: "matches" | "cuts", pattern: PythonPattern, search: () => PatternMatch | null): PatternMatch | null {
+    const known = this.#seen[kind].get(pattern);
+    if (known?.length === this.#buffer.length && (known.match === null || known.match.start >= this.#at))
+      return known.match;
+    const match = search();
+    this.#seen[kind].set(pattern, { length: this.#buffer.length, match });
+    return match;
+  }
+
+  /** Whether more text could make another match of a whole one. */
+  #canGrow({ pattern, literals, canExtend }: Anchor, match: PatternMatch): boolean {
+    if (match.end < this.#buffer.length) {
+      if (literals !== null) return false;
+      // A pattern may look at the end of the text: with some other character there the match must be the same.
+      if (this.#extended.length !== this.#buffer.length + 1) this.#extended = `${this.#buffer}\0`;
+      const extended = pattern.matchAt(this.#extended, match.start);
+      return extended === null || extended.end !== match.end || !isSame(extended.captures, match.captures);
+    }
+    return match.start === match.end || literals === null || canExtend;
+  }
+
+  #accumulate(events: ResponseEvent[], text: string): void {
+    const field = this.#current;
+    if (field === null) return;
+    if (!this.#isOpen) events.push({ type: "region_open", field: field.name });
+    this.#isOpen = true;
+    this.#body += text;
+    events.push({ type: "region_chunk", field: field.name, text, isDirty: !verbatimParsers.has(field.content) });
+  }
+
+  #open(events: ResponseEvent[], field: TemplateField, match: PatternMatch): void {
+    this.#current = field;
+    this.#captures = new Map(match.captures);
+    this.#isOpen = true;
+    events.push({ type: "region_open", field: field.name });
+  }
+
+  #close(events: ResponseEvent[]): void {
+    const [field, body, captures] = [this.#current, this.#body, this.#captures];
+    const wasOpen = this.#isOpen;
+    this.#current = this.#implicit;
+    this.#captures = new Map();
+    this.#body = "";
+    this.#isOpen = false;
+    if (field === null || !wasOpen) return;
+    let value = valueOf(body, field, captures);
+    if (this.#properties.size > 0) value = this.#typed(value);
+    const before = this.#message.get(field.name);
+    if (field.join !== null) {
+      if (typeof value !== "string") throw new ResponseParseError(`the field "${field.name}" is joined and no text`);
+      if (before !== undefined && before !== null && typeof before !== "string") {
+        throw new ResponseParseError(`the field "${field.name}" is joined to a default that is no text`);
+      }
+      this.#message.set(field.name, typeof before === "string" ? before + field.join + value : value);
+    } else if (field.repeats) {
+      if (before !== undefined && !Array.isArray(before)) {
+        throw new ResponseParseError(`the field "${field.name}" repeats and its default is no list`);
+      }
+      if (before === undefined) this.#message.set(field.name, [value]);
+      else before.push(value);
+    } else {
+      this.#message.set(field.name, value);
+    }
+    events.push({ type: "region_close", field: field.name, value });
+  }
+
+  /** Calls with the arguments that their tools' schemas describe. */
+  #typed(value: JsonValue): JsonValue {
+    if (Array.isArray(value)) return value.map((item) => this.#typed(item));
+    const called = value instanceof Map ? value.get("function") : undefined;
+    if (!(called instanceof Map)) return value;
+    const [name, args] = [called.get("name"), called.get("arguments")];
+    const properties = typeof name === "string" ? this.#properties.get(name) : undefined;
+    if (properties === undefined || !(args instanceof Map)) return value;
+    for (const [key, argument] of args) {
+      const types = typesOf(properties.get(key) ?? null);
+      if (types.length === 0) continue;
+      if (typeof argument === "string") args.set(key, typedText(argument, types));
+      else if (Array.isArray(argument) && !types.includes("array")) {
+        // Values of a key that was written several times.
+        args.set(
+          key,
+          argument.map((item) => (typeof item === "string" ? typedText(item, types) : item)),
+        );
+      }
+    }
+    return value;
+  }
+}
+
+/** What follows the last anchor; the whole prompt where there is none. */
+function behindLastAnchor(prefix: string, { pattern }: Anchor): string {
+  let last: number | null = null;
+  for (const { end } of pattern.all(prefix)) last = end;
+  return last === null ? prefix : prefix.slice(last);
+}
+
+function isBefore(one: Found, other: Found): boolean {
+  if (one.match.start !== other.match.start) return one.match.start < other.match.start;
+  if (one.match.end !== other.match.end) return one.match.end > other.match.end;
+  if (one.kind !== other.kind) return one.kind === "open";
+  return one.field.name < other.field.name;
+}
+
+function isSame(one: ReadonlyMap<string, string>, other: ReadonlyMap<string, string>): boolean {
+  return one.size === other.size && Array.from(one).every(([name, text]) => other.get(name) === text);
+}
+
+function isEmpty(value: JsonValue): boolean {
+  return (
+    value === null || ((typeof value === "string" || Array.isArray(value) || value instanceof Map) && !isTruthy(value))
+  );
+}
+
+function valueOf(body: string, field: TemplateField, captures: ReadonlyMap<string, string>): JsonValue {
+  const value = contentParsers.get(field.content)?.(body, field.contentArguments) ?? null;
+  if (field.transform === null) return value;
+  if (!field.transformsEach)
+    return applyTransform(field.transform, new Map([...captures, ["content", value] as const]));
+  if (!Array.isArray(value)) throw new ResponseParseError(`the field "${field.name}" is no list`);
+  return value.map((item) => {
+    if (!(item instanceof Map))
+      throw new ResponseParseError(`the field "${field.name}" holds something else than objects`);
+    return applyTransform(field.transform, new Map([...captures, ...item]));
+  });
+}
+
+/** The types of a schema, in its order; unions count, and "nullable" is null. */
+function typesOf(schema: JsonValue): readonly string[] {
+  if (!(schema instanceof Map)) return [];
+  const declared = schema.get("type");
+  const types = (Array.isArray(declared) ? declared : [declared]).filter((type) => typeof type === "string");
+  for (const union of ["anyOf", "oneOf"]) {
+    const choices = schema.get(union);
+    if (Array.isArray(choices)) types.push(...choices.flatMap(typesOf));
+  }
+  if (isTruthy(schema.get("nullable") ?? false) && !types.includes("null")) types.push("null");
+  return types;
+}
+
+/** A text as the first of the types that it can be; itself where there is none. */
+function typedText(text: string, types: readonly string[]): JsonValue {
+  for (const type of types) {
+    try {
+      const value = asType(text, type);
+      if (value !== undefined) return value;
+    } catch (error) {
+      if (error instanceof PythonError && error.pythonType === "ValueError") continue;
+      if (error instanceof JsonSyntaxError && error.pythonType !== "RecursionError") continue;
+      throw error instanceof JsonSyntaxError ? new ResponseParseError(error.pythonMessage) : error;
+    }
+  }
+  return text;
+}
+
+function asType(text: string, type: string): JsonValue | undefined {
+  switch (type) {
+    case "integer":
+      return integerIn(text);
+    case "number": {
+      const { value } = pythonFloat(text);
+      if (!Number.isFinite(value)) return undefined;
+      return Number.isInteger(value) && !text.includes(".") ? integerOf(value) : new JsonFloat(value);
+    }
+    case "boolean": {
+      const word = pythonLower(pythonStrip(text));
+      return ["true", "1"].includes(word) ? true : ["false", "0"].includes(word) ? false : undefined;
+    }
+    case "null":
+      return ["null", "None"].includes(pythonStrip(text)) ? null : undefined;
+    case "object":
+    case "array": {
+      const value = parseJson(text);
+      return (type === "object" ? value instanceof Map : Array.isArray(value)) ? value : undefined;
+    }
+    default:
+      return undefined;
+  }
+}
+
+/** Whole numbers that are written as floats count, too. */
+function integerIn(text: string): JsonValue | undefined {
+  try {
+    return pythonInt(text);
+  } catch (error) {
+    if (!(error instanceof PythonError)) throw error;
+  }
+  const { value } = pythonFloat(text);
+  return Number.isInteger(value) ? integerOf(value) : undefined;
+}
