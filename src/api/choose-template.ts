@@ -4,7 +4,7 @@
 import { join } from "node:path";
 
 import { ConfigurationError } from "../core/index.ts";
-import { encoderOf, type TemplateSource } from "../renderers/index.ts";
+import { encoderOf, type TemplateSource } from "../renderers/on-demand.ts";
 import { type ModelFolder, readModelFile } from "../tokenizers/index.ts";
 
 /**

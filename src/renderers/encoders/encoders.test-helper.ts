@@ -1,8 +1,11 @@
 // The encoders with sentences of our own in place of the vendors', and what models of their families write.
 
+import { addAllFormats } from "../../parsers/all-formats.ts";
 import { encoderOf } from "./encoder-table.ts";
 import type { PromptEncoder } from "../chat-template.ts";
 import type { FamilySample } from "../family-samples.test-helper.ts";
+
+addAllFormats();
 
 /** A Python module as a model folder may hold it; the sentences are ours. */
 export const ourModule = `"""Sentences for tests."""
