@@ -9,7 +9,13 @@ import { defaultToolInstruction, toolInstructionEdit } from "../agents/index.ts"
 import { ConfigurationError, type Renderer, type Tokenizer } from "../core/index.ts";
 import { type ShippedCheckpoint, shippedCheckpoint, shippedCheckpoints } from "../learner/model/index.ts";
 import { fromPlain, type JsonObject, toPlain } from "../python-semantics/json/index.ts";
-import { bundledChatTemplate, bundledToolSentence, loadRenderer, type TemplateSource } from "../renderers/on-demand.ts";
+import {
+  bundledChatTemplate,
+  bundledToolSentence,
+  loadRenderer,
+  type RendererOptions,
+  type TemplateSource,
+} from "../renderers/on-demand.ts";
 import { createReadableTokenizer, loadModelFolder } from "../tokenizers/index.ts";
 import { templateSourceOf } from "./choose-template.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
@@ -141,9 +147,25 @@ export async function chooseModel(settings: RolloutSettings, cwd: string): Promi
         "tokenizer_config.json); add the file from the model's publisher.",
     );
   }
-  const options = { ...optionsFor(chatTemplate), vocabularySize, tokenizer, chatTemplate, specialTokens };
+  const responseTemplate = await ownParsers(model.tokenizerConfig);
+  const options = {
+    ...optionsFor(chatTemplate),
+    ...responseTemplate,
+    vocabularySize,
+    tokenizer,
+    chatTemplate,
+    specialTokens,
+  };
   const renderer = await loadRenderer(settings.renderer, options);
   return { folder, tokenizer, renderer, chatTemplate, specialTokens };
+}
+
+/** The parsers of the checkpoint's own response template, where it has one. */
+async function ownParsers(config: JsonObject | null): Promise<Pick<RendererOptions, "responseTemplate">> {
+  const template = config?.get("response_template") ?? null;
+  if (template === null) return {};
+  const { loadResponseTemplate, responseTemplateParsers } = await import("../parsers/response-template/index.ts");
+  return { responseTemplate: () => responseTemplateParsers(loadResponseTemplate(template)) };
 }
 
 /** Variables that the chat template of a renderer is given, as rows name them. */

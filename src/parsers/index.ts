@@ -6,6 +6,7 @@ import { addAllFormats } from "./all-formats.ts";
 export * from "./on-demand.ts";
 export { ResponseParseError, ResponseTemplateError } from "./response-template/errors.ts";
 export { loadResponseTemplate, type ResponseTemplate } from "./response-template/load-template.ts";
+export { responseTemplateParsers } from "./response-template/template-parsers.ts";
 export {
   parseResponse,
   type ResponseEvent,

@@ -247,7 +247,7 @@ function withoutBlanks(text: string): string {
 
 /** Whether a text that is still sampled may become nothing but a call in another format. */
 export function mayBeOtherFormat(text: string): boolean {
-  return /^\s*(?:[{[<\]`]|[A-Za-z_][\w.-]*(?:\(|$)|$)/.test(text);
+  return /^\s*(?:[{[<\]`]|to=[\w.]*(?:<|$)|[A-Za-z_][\w.-]*(?:\(|$)|$)/.test(text);
 }
 
 // Calls beside other text: the model meant one, or explains one. It is told, and nothing is carried out.

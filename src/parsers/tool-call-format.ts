@@ -57,7 +57,7 @@ export function createToolCallParser(format: ToolCallFormat): ToolCallParser {
 }
 
 /** Others, such as the fence of JSON, stand in texts that hold no call, too. */
-const isTag = (opening: string): boolean => /^[<\][]/.test(opening);
+const isTag = (opening: string): boolean => /^[<\][]./.test(opening);
 
 function parseStrictly(format: ToolCallFormat, text: string, options: ToolCallParseOptions): ToolCallParse {
   const scan = new ToolCallScan(options.tools, options.forwardUnknownTools ?? false);

@@ -2,7 +2,7 @@
 // facts are detected; a family can always be named.
 
 import { ConfigurationError, type Renderer, type Tokenizer } from "../core/index.ts";
-import { loadReasoningParser, loadToolCallParser } from "../parsers/on-demand.ts";
+import { loadReasoningParser, loadToolCallParser, responseTemplateName } from "../parsers/on-demand.ts";
 import { type DetectFamilyOptions, familyFromTemplate } from "./detection/detect-family.ts";
 import { familyNamed, knownFamily, rendererFamilyNames } from "./families.ts";
 import { createTemplateRenderer, type RendererOptions } from "./template-renderer.ts";
@@ -35,8 +35,11 @@ export async function loadRenderer(family: string | null, options: ChooseRendere
   const { toolCallParser, reasoningParser } = options;
   const chosenReasoning = reasoningParser === "none" ? null : reasoningParser;
   // The family's own parsers read its history, whichever read its actions.
-  const calls = [known?.toolCallParser, toolCallParser].filter((name) => name !== undefined);
-  const reasoning = [known?.reasoningParser, chosenReasoning].filter((name) => typeof name === "string");
+  // A response template is no format of the table.
+  const named = (...names: readonly (string | null | undefined)[]): string[] =>
+    names.filter((name) => typeof name === "string").filter((name) => name !== responseTemplateName);
+  const calls = named(known?.toolCallParser, toolCallParser);
+  const reasoning = named(known?.reasoningParser, chosenReasoning);
   await Promise.all([...calls.map(loadToolCallParser), ...reasoning.map(loadReasoningParser)]);
   return createTemplateRenderer(known ?? familyFromTemplate(options), options.tokenizer, options);
 }

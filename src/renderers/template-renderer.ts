@@ -20,6 +20,9 @@ import {
   otherFormatNames,
   type ReasoningParser,
   reasoningParser,
+  responseTemplateName,
+  type ResponseTemplateParsers,
+  type ToolCallParser,
   toolCallParser,
 } from "../parsers/on-demand.ts";
 import { createActionReader } from "./action-reader.ts";
@@ -56,10 +59,15 @@ export type RendererOptions = {
   readonly templateKwargs?: JsonObject;
   /** Local time for templates that write the date: ISO without a zone. Default: when the renderer is made. */
   readonly now?: string;
-  /** Name of the tool-call parser. Default: the family's. */
+  /** Name of the tool-call parser, or "response_template". Default: the family's. */
   readonly toolCallParser?: string;
-  /** Name of the reasoning parser, or "none". Default: the family's. */
+  /** Name of the reasoning parser, "response_template" or "none". Default: the family's. */
   readonly reasoningParser?: string;
+  /**
+   * Makes the parsers of the checkpoint's own response template (`responseTemplateParsers`), which are used where they are named, and for
+   * calls and thoughts where no tool-call parser is known for the chat template. Default: it has none.
+   */
+  readonly responseTemplate?: () => ResponseTemplateParsers;
   /** Default "tokens": a marker spelled out by other tokens is text. "text" reads as SGLang does. */
   readonly parseMode?: "tokens" | "text";
   /** As in `Renderer`, from `ModelFolder`. Default: what the tokenizer knows. */
@@ -107,7 +115,7 @@ export function createTemplateRenderer(
     return encoded;
   }
 
-  const readsCalls = family.toolCallBasis !== "unread" || options.toolCallParser !== undefined;
+  const { toolCalls: calls, reasoning, isKnown: readsCalls } = chosenParsers(family, options);
 
   function* render(messages: readonly Message[], tools: readonly Tool[]): Steps<readonly TemplateSegment[]> {
     if (tools.length > 0 && !readsCalls) throw unreadCallsError(family.name);
@@ -220,9 +228,6 @@ export function createTemplateRenderer(
     return { type: "refused", reason: rewriteReason(family.name, segments, ended) };
   }
 
-  const calls = toolCallParser(options.toolCallParser ?? family.toolCallParser);
-  const reasoningName = chosenReasoningParser(options.reasoningParser, family.reasoningParser);
-  const reasoning = reasoningName === null ? null : reasoningParser(reasoningName);
   const { parseMode = "tokens", repair = false } = options;
   const bridge = historyPolicy === "branch" ? extendOrRefuse : append;
   const thoughtEnd = thoughtEndOf(reasoning, actionPrompt, Object.keys(calls.hints.nesting)[0] ?? null);
@@ -312,6 +317,41 @@ function thoughtEndOf(
     if (opened === -1 || text.lastIndexOf(end) >= opened) return "";
     if (callOpening !== null && text.includes(callOpening, opened)) return "";
     return `${text.endsWith("\n") ? "" : "\n"}${end}\n\n`;
+  };
+}
+
+type ChosenParsers = {
+  readonly toolCalls: ToolCallParser;
+  readonly reasoning: ReasoningParser | null;
+  /** False where nothing is known that reads the calls of the template. */
+  readonly isKnown: boolean;
+};
+
+/** By name; without one the family's, or those of the checkpoint's own response template where no family's is known. */
+function chosenParsers(family: RendererFamily, options: RendererOptions): ChosenParsers {
+  const isUnread = family.toolCallBasis === "unread" && options.toolCallParser === undefined;
+  const usesOwn = isUnread && options.responseTemplate !== undefined;
+  const calls = usesOwn ? responseTemplateName : (options.toolCallParser ?? family.toolCallParser);
+  const thoughts =
+    usesOwn && options.reasoningParser === undefined
+      ? responseTemplateName
+      : chosenReasoningParser(options.reasoningParser, family.reasoningParser);
+  const own = [calls, thoughts].includes(responseTemplateName) ? options.responseTemplate?.() : null;
+  if (own === undefined) {
+    throw new ConfigurationError(
+      `Cannot read actions of "${family.name}" by a response template: its checkpoint has none (response_template in ` +
+        "tokenizer_config.json); name another parser.",
+    );
+  }
+  return {
+    toolCalls: own !== null && calls === responseTemplateName ? own.toolCallParser : toolCallParser(calls),
+    reasoning:
+      own !== null && thoughts === responseTemplateName
+        ? own.reasoningParser
+        : thoughts === null
+          ? null
+          : reasoningParser(thoughts),
+    isKnown: !isUnread || usesOwn,
   };
 }
 

@@ -1,7 +1,9 @@
 // What a response template, or a text read by one, can be refused for.
 
+import { ConfigurationError } from "../../core/index.ts";
+
 /** A response template that cannot be used: `message` says which part and why. */
-export class ResponseTemplateError extends Error {
+export class ResponseTemplateError extends ConfigurationError {
   override readonly name = "ResponseTemplateError";
   constructor(problem: string) {
     super(`Cannot use the response template: ${problem}.`);

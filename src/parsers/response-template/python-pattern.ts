@@ -23,6 +23,8 @@ const classes: Readonly<Record<string, string>> = {
 export class PythonPattern {
   /** Of the named groups, in the order of the pattern. */
   readonly names: readonly string[];
+  /** Fixed texts of two characters or more that it looks for. */
+  readonly literals: readonly string[];
   readonly #search: RegExp;
   readonly #match: RegExp;
   readonly #partial: RegExp;
@@ -33,7 +35,9 @@ export class PythonPattern {
     this.names = names;
     this.#search = new RegExp(translated, "gu");
     this.#match = new RegExp(translated, "yu");
-    this.#partial = new RegExp(partial(parsePattern(translated, "u")), "gu");
+    const node = parsePattern(translated, "u");
+    this.literals = [...new Set(fixedTexts(node))];
+    this.#partial = new RegExp(partial(node), "gu");
   }
 
   /** The leftmost match that begins at `from` or later. */
@@ -142,6 +146,33 @@ function bracketed(text: string | null): string {
   if (complements.length === 0) return `[${isNegated}${own}]`;
   const either = `(?:[${own}]|${complements.map((part) => escaped(part, false)).join("|")})`;
   return isNegated === "" ? either : `(?!${either})[^]`;
+}
+
+/** Runs of characters that are written as they are. */
+function fixedTexts(node: PatternNode): string[] {
+  switch (node.type) {
+    case "choice":
+      return node.options.flatMap(fixedTexts);
+    case "repeat":
+    case "look":
+      return fixedTexts(node.body);
+    case "sequence": {
+      const texts = [""];
+      for (const part of node.parts) {
+        const character = part.type === "set" ? literalOf(part.source) : null;
+        if (character === null) texts.push(...fixedTexts(part), "");
+        else texts.push(`${texts.pop() ?? ""}${character}`);
+      }
+      return texts.filter((text) => text.length > 1);
+    }
+    default:
+      return [];
+  }
+}
+
+function literalOf(source: string): string | null {
+  if (source.startsWith("[") || /^\\[a-zA-Z]/.test(source)) return null;
+  return source.startsWith("\\") ? source.slice(1) : source;
 }
 
 /** A node as a pattern again, without the names of its groups. */

@@ -28,11 +28,14 @@ export type ResponseOptions = {
   readonly tools?: readonly Tool[];
 };
 
-/** What happened to a field of the message. `isDirty`: the value is not the text, but what becomes of it at the close. */
+/**
+ * What happened to a field of the message. `at`: where its opening begins, or its closing ends, as an offset in the answer; 0 for what the
+ * prompt has written. `isDirty`: the value is not the text, but what becomes of it at the close.
+ */
 export type ResponseEvent =
-  | { readonly type: "region_open"; readonly field: string }
+  | { readonly type: "region_open"; readonly field: string; readonly at: number }
   | { readonly type: "region_chunk"; readonly field: string; readonly text: string; readonly isDirty: boolean }
-  | { readonly type: "region_close"; readonly field: string; readonly value: JsonValue };
+  | { readonly type: "region_close"; readonly field: string; readonly value: JsonValue; readonly at: number };
 
 /**
  * The message of a whole answer: its fields in the order in which they came, behind the template's defaults. Throws a
@@ -56,6 +59,7 @@ export class ResponseParser {
   readonly #template: ResponseTemplate;
   readonly #properties = new Map<string, JsonObject>();
   readonly #message: JsonObject;
+  readonly #prefixLength: number;
   #buffer = "";
   /** The buffer with one character more, made once for each piece. */
   #extended = "";
@@ -78,6 +82,7 @@ export class ResponseParser {
       this.#properties.set(tool.name, properties instanceof Map ? properties : new Map());
     }
     this.#buffer = behindLastAnchor(prefix, template.startAnchor);
+    this.#prefixLength = this.#buffer.length;
     const events: ResponseEvent[] = [];
     if (this.#buffer !== "") this.#process(events, false);
     this.initialEvents = events;
@@ -123,20 +128,20 @@ export class ResponseParser {
         const until = hasEnded ? this.#buffer.length : holdFrom;
         if (until > this.#at) this.#accumulate(events, this.#buffer.slice(this.#at, until));
         this.#at = Math.max(this.#at, until);
-        if (hasEnded) this.#close(events);
+        if (hasEnded) this.#close(events, this.#buffer.length);
         return;
       }
       const { kind, field, match } = found;
       if (match.start > this.#at) this.#accumulate(events, this.#buffer.slice(this.#at, match.start));
       this.#at = match.end;
       if (kind === "open") {
-        this.#close(events);
+        this.#close(events, match.start);
         this.#open(events, field, match);
         continue;
       }
       const hadContent = this.#isOpen;
       for (const [name, text] of match.captures) this.#captures.set(name, text);
-      this.#close(events);
+      this.#close(events, match.end);
       // An empty match that closes nothing would be found again.
       if (!hadContent && match.start === match.end) return;
     }
@@ -200,7 +205,7 @@ export class ResponseParser {
   #accumulate(events: ResponseEvent[], text: string): void {
     const field = this.#current;
     if (field === null) return;
-    if (!this.#isOpen) events.push({ type: "region_open", field: field.name });
+    if (!this.#isOpen) events.push({ type: "region_open", field: field.name, at: this.#offset(this.#at) });
     this.#isOpen = true;
     this.#body += text;
     events.push({ type: "region_chunk", field: field.name, text, isDirty: !verbatimParsers.has(field.content) });
@@ -210,10 +215,15 @@ export class ResponseParser {
     this.#current = field;
     this.#captures = new Map(match.captures);
     this.#isOpen = true;
-    events.push({ type: "region_open", field: field.name });
+    events.push({ type: "region_open", field: field.name, at: this.#offset(match.start) });
   }
 
-  #close(events: ResponseEvent[]): void {
+  /** A place of the buffer as an offset in the answer. */
+  #offset(place: number): number {
+    return Math.max(0, place - this.#prefixLength);
+  }
+
+  #close(events: ResponseEvent[], end: number): void {
     const [field, body, captures] = [this.#current, this.#body, this.#captures];
     const wasOpen = this.#isOpen;
     this.#current = this.#implicit;
@@ -239,7 +249,7 @@ export class ResponseParser {
     } else {
       this.#message.set(field.name, value);
     }
-    events.push({ type: "region_close", field: field.name, value });
+    events.push({ type: "region_close", field: field.name, value, at: this.#offset(end) });
   }
 
   /** Calls with the arguments that their tools' schemas describe. */

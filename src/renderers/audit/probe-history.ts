@@ -254,10 +254,11 @@ function probeStep(audited: AuditedTemplate, place: Place): StepProbe {
     const isWritten = recoded(after.text) === recoded(before.text) + tokenizer.decode(lastAction) + appended;
     return found("extends", null, isWritten ? null : appended);
   }
-  // A cut-off answer gets the ends of its thought and of itself that it lacks, which the template need not write there.
-  const missingEnd = isCutOff && family.endToken !== null ? family.endToken : "";
-  const missing = [(renderer.unclosedThought?.(body) ?? "") + missingEnd, missingEnd];
-  const added = isCutOff ? (missing.find((text) => appended.startsWith(text)) ?? "") : "";
+  // An answer gets the ends of its thought and of itself that it lacks, which the template need not write there.
+  const endToken = family.endToken ?? "";
+  const thought = renderer.unclosedThought?.(body) ?? "";
+  const missing = [...(thought === "" ? [] : [thought + endToken]), ...(isCutOff ? [endToken] : [])];
+  const added = missing.find((text) => appended.startsWith(text)) ?? "";
   const isWritten = recoded(after.text).endsWith(appended.slice(added.length));
   return found("keeps-stream", null, isWritten ? null : appended);
 }

@@ -3,7 +3,7 @@
 // comparing: see `history` in `RendererFamily`.
 
 import type { Tokenizer } from "../../core/index.ts";
-import { reasoningParser, toolCallParser } from "../../parsers/on-demand.ts";
+import { reasoningParser, responseTemplateName, toolCallParser } from "../../parsers/on-demand.ts";
 import { restateCalls } from "../calls-in-history.ts";
 import { segmentsText, type TemplateSegment, type TemplateSource } from "../chat-template.ts";
 import { rendererFamily } from "../families.ts";
@@ -60,7 +60,7 @@ export function familyFromTemplate(options: DetectFamilyOptions): RendererFamily
   }
   const call = writtenCall(prober, turns);
   const { parser: calls, basis } =
-    options.toolCallParser === undefined
+    options.toolCallParser === undefined || options.toolCallParser === responseTemplateName
       ? detectToolCallParser(call, { chatTemplate: program, showsTools: showsTools(prober) })
       : { parser: toolCallParser(options.toolCallParser).name, basis: "named" as const };
   // The end of an answer, else what opens the next message; then the tokenizer's own end and what the caller adds.
@@ -68,7 +68,7 @@ export function familyFromTemplate(options: DetectFamilyOptions): RendererFamily
   const further = [...(eosToken === null ? [] : [eosToken]), ...(options.stopTokens ?? [])];
   const reasoning = chosenReasoningParser(options.reasoningParser, detectReasoningParser(program));
   // An unknown name is refused here.
-  if (reasoning !== null) reasoningParser(reasoning);
+  if (reasoning !== null && reasoning !== responseTemplateName) reasoningParser(reasoning);
   const detected = {
     name: templateName(chatTemplate),
     fingerprints: [],
