@@ -28,7 +28,7 @@ test("textTable() fits its width: between words first, then without the middles 
   ]);
   expect(textTable("id | note", [["abcdefghijklmnopqrstuvwxyz:0001", "short"]], 24)).toEqual([
     "id                 note",
-    "abcdef…vwxyz:0001  short",
+    "abcdef…uvwxyz:0001 short",
   ]);
 });
 

@@ -47,8 +47,6 @@ export function wrapLines(text: string, width: number): string[] {
   return [...lines, line];
 }
 
-/** Between two columns of a table. */
-const gap = 2;
 /** Columns whose words are longer lose the middles of those, down to this width, where the table would be too wide otherwise. */
 const leastWidth = 16;
 
@@ -67,7 +65,7 @@ export function tableRows(header: string, rows: readonly (readonly string[])[], 
   const titles = header.split("|").map((title) => visibleLine(title.trim()));
   const isRight = titles.map((title) => title.startsWith(">"));
   const cells = [titles.map((title) => title.replace(/^>/, "")), ...rows.map((row) => row.map(visibleLine))];
-  const widths = columnWidths(cells, width - gap * (titles.length - 1));
+  const { widths, gap } = columnWidths(cells, width);
   return cells.map((row) => {
     const wrapped = titles.map((_, at) => {
       const [cell, most] = [row[at] ?? "", widths[at] ?? 0];
@@ -93,20 +91,33 @@ function withoutMiddle(text: string, length: number): string {
   return `${characters.slice(0, start).join("")}…${characters.slice(start + 1 - length).join("")}`;
 }
 
-/** As wide as their cells are; where that is more than `width` in all, the widest are made narrower, first only between words. */
-function columnWidths(cells: readonly (readonly string[])[], width: number): number[] {
+/**
+ * As wide as their cells are, two spaces apart; where that is more than `width` in all, the widest are made narrower, first only between
+ * words, and they stand closer.
+ */
+function columnWidths(
+  cells: readonly (readonly string[])[],
+  width: number,
+): { readonly widths: readonly number[]; readonly gap: number } {
   const columns = (cells[0] ?? []).map((_, at) => cells.map((row) => row[at] ?? ""));
   const longest = (texts: readonly string[]): number => texts.reduce((most, { length }) => Math.max(most, length), 0);
   const widths = columns.map(longest);
   const words = columns.map((column) => longest(column.flatMap((cell) => cell.split(" "))));
-  for (const least of [words, words.map((one) => Math.min(one, leastWidth))]) {
-    for (let excess = widths.reduce((sum, one) => sum + one, -width); excess > 0; excess--) {
+  const excess = (gap: number): number => widths.reduce((sum, one) => sum + one, gap * (widths.length - 1) - width);
+  const narrow = (least: readonly number[], gap: number): void => {
+    while (excess(gap) > 0) {
       const reducible = widths.flatMap((one, at) => (one > least[at]! ? [at] : []));
-      if (reducible.length === 0) break;
+      if (reducible.length === 0) return;
       widths[reducible.reduce((widest, one) => (widths[one]! > widths[widest]! ? one : widest))]!--;
     }
-  }
-  return widths;
+  };
+  narrow(words, 2);
+  if (excess(2) <= 0) return { widths, gap: 2 };
+  narrow(
+    words.map((one) => Math.min(one, leastWidth)),
+    1,
+  );
+  return { widths, gap: 1 };
 }
 
 /** The JSON of a text; `undefined`, which is no JSON: it holds none. */
