@@ -16,6 +16,7 @@ import {
   type RendererOptions,
   type TemplateSource,
 } from "../renderers/on-demand.ts";
+import { loadTemplateParsers } from "../parsers/on-demand.ts";
 import { createReadableTokenizer, loadModelFolder } from "../tokenizers/index.ts";
 import { templateSourceOf } from "./choose-template.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
@@ -163,9 +164,7 @@ export async function chooseModel(settings: RolloutSettings, cwd: string): Promi
 /** The parsers of the checkpoint's own response template, where it has one. */
 async function ownParsers(config: JsonObject | null): Promise<Pick<RendererOptions, "responseTemplate">> {
   const template = config?.get("response_template") ?? null;
-  if (template === null) return {};
-  const { loadResponseTemplate, responseTemplateParsers } = await import("../parsers/response-template/index.ts");
-  return { responseTemplate: () => responseTemplateParsers(loadResponseTemplate(template)) };
+  return template === null ? {} : { responseTemplate: await loadTemplateParsers(template) };
 }
 
 /** Variables that the chat template of a renderer is given, as rows name them. */

@@ -1,0 +1,18 @@
+// What is known of response templates without their reader, which is loaded for checkpoints that have one.
+
+import type { ResponseTemplateParsers } from "./template-parsers.ts";
+
+/** For `--tool-parser` and `--reasoning-parser`, as SGLang names it. */
+export const responseTemplateName = "response_template";
+
+/**
+ * Makes the parsers of a checkpoint's own response template when they are needed; `value`: `response_template` of tokenizer_config.json. What
+ * is wrong with it is a `ResponseTemplateError` of that moment.
+ */
+export async function loadTemplateParsers(value: unknown): Promise<() => ResponseTemplateParsers> {
+  const [{ loadResponseTemplate }, { responseTemplateParsers }] = await Promise.all([
+    import("./load-template.ts"),
+    import("./template-parsers.ts"),
+  ]);
+  return () => responseTemplateParsers(loadResponseTemplate(value));
+}
