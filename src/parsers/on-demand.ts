@@ -21,7 +21,8 @@ export {
 } from "./other-formats.ts";
 export { parseAnyCalls } from "./parse-any-calls.ts";
 export { calledTool, spelledCall } from "./spelled-calls.ts";
-export { loadTemplateParsers, responseTemplateName } from "./response-template/on-demand.ts";
+export { responseTemplateName } from "./response-template/name.ts";
+export { loadTemplateParsers } from "./response-template/on-demand.ts";
 export type { ResponseTemplateParsers } from "./response-template/template-parsers.ts";
 export type { FormatHints, ToolCallParse, ToolCallParseOptions, ToolCallParser } from "./tool-call-parser.ts";
 export { loadToolCallParser, toolCallParser, toolCallParserNames } from "./tool-call-parsers.ts";

@@ -2,9 +2,6 @@
 
 import type { ResponseTemplateParsers } from "./template-parsers.ts";
 
-/** For `--tool-parser` and `--reasoning-parser`, as SGLang names it. */
-export const responseTemplateName = "response_template";
-
 /**
  * Makes the parsers of a checkpoint's own response template when they are needed; `value`: `response_template` of tokenizer_config.json. What
  * is wrong with it is a `ResponseTemplateError` of that moment.
