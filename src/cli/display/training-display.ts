@@ -220,6 +220,7 @@ export function comparisonTable(sampled: readonly ComparedKind[], greedy: readon
   const [head = "", ...lines] = textTable(
     `tasks | >n | >before -> after | >95 % of gain${greedy === null ? "" : " | >before -> after | >95 % of gain"}`,
     rows.map((row) => [row.kind, String(row.tasks), ...change(row), ...(greedy === null ? [] : change(twin(row)))]),
+    Infinity,
   );
   // The titles of the two halves end where their columns end.
   const end = head.indexOf("95 % of gain") + "95 % of gain".length;
