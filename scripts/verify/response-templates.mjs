@@ -55,7 +55,7 @@ export async function verifyResponseTemplates({ quick, write }) {
   let texts = 0;
   /** SGLang 0.5.23's copy is older than transformers', with changes of its own. */
   let otherwise = 0;
-  /** What transformers reads of the first answers of our own templates. */
+  /** The first answers of each of our own templates, with what transformers reads in them. */
   const golden = [
     JSON.stringify({
       transformers,

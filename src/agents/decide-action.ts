@@ -1,7 +1,7 @@
 // From a read action to a decision: the closed taxonomy of problems, what the problem policy makes of each, and what a policy reads
 // when its action was not carried out. Pure. Parsers report syntax; here a call is validated. Feedback is short, names the tool
-// and the place, and says nothing about the syntax of calls, which differs between model families and stands in the prompt; only a call in another format is
-// answered with an example, which the parser's report holds.
+// and the place, and says nothing about the syntax of calls, which differs between model families and stands in the prompt. Only a call
+// in another format is answered with an example, which the parser provides.
 
 import {
   type ActionProblem,

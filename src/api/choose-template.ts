@@ -1,5 +1,5 @@
-// What writes the prompts of a model folder: its chat template, else the encoder for models of its kind, with the vendor's sentences
-// out of the folder's own files.
+// Chooses what writes the prompts of a model folder: its chat template or, without one, the encoder for its type of model. The encoder
+// takes the vendor's sentences from files of the folder.
 
 import { join } from "node:path";
 
@@ -9,7 +9,7 @@ import { type ModelFolder, readModelFile } from "../tokenizers/index.ts";
 
 /**
  * The chat template of a model folder, or its encoder. `null`: it has neither. Rejects with a `ConfigurationError` for a file that
- * cannot be read, and for a kind of model whose prompts are made by code that there is no encoder for.
+ * cannot be read, and for a type of model that needs an encoder and has none here.
  */
 export async function templateSourceOf(model: ModelFolder, folder: string): Promise<TemplateSource | null> {
   if (model.chatTemplate !== null) return model.chatTemplate;

@@ -1,4 +1,4 @@
-// What every command prints in a terminal of 80 columns: no line is longer, and none ends inside a word.
+// Every command in a terminal of 80 columns: no line is longer, and no word is broken.
 
 import { expect, test } from "vitest";
 import { createTestCli } from "./cli.test-helper.ts";

@@ -32,6 +32,7 @@ export function terminalText(text: string, hasColours: boolean): string {
 export function terminalOutput(stream: Output, env: Readonly<Record<string, string | undefined>>): Output {
   const hasColours = coloursFor(stream, env).isColorSupported;
   const columns = (): number | undefined => stream.columns ?? (Number.parseInt(env["COLUMNS"] ?? "", 10) || undefined);
+  /** The line that has no end yet. */
   let begun = "";
   return {
     ...(stream.isTTY === undefined ? {} : { isTTY: stream.isTTY }),
@@ -42,17 +43,14 @@ export function terminalOutput(stream: Output, env: Readonly<Record<string, stri
     write: (text) => {
       const shown = terminalText(text, hasColours);
       const width = columns();
+      if (width === undefined) return stream.write(shown);
       const lines = shown.split("\n");
-      // What a line begins with may have been written before.
       const before = begun;
       begun = lines.length === 1 ? before + shown : lines.at(-1)!;
-      if (width === undefined) return stream.write(shown);
-      const first = before + lines[0]!;
-      const isLonger = visibleLength(before) > 0;
       return stream.write(
         lines
           .map((line, at) => {
-            if (at === 0 && isLonger) return wrappedFrom(before, first, width);
+            if (at === 0 && before !== "") return wrappedFrom(before, before + line, width);
             return wrapped(line, width, lines[at - 1]?.endsWith(" \\") === true);
           })
           .join("\n"),

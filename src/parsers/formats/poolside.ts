@@ -1,7 +1,7 @@
 // Tool calls of Poolside's Laguna: GLM's tags. Calls of unknown tools are dropped, even where others are forwarded, and text after the
 // first call is no content.
 
-import { dumpJson } from "../../python-semantics/json/index.ts";
+import { dumpJson, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import {
   evaluateLiteral,
   literalErrors,
@@ -12,7 +12,6 @@ import {
   space,
   unlessRaised,
 } from "../../python-semantics/index.ts";
-import { parseJson, type JsonValue } from "../../python-semantics/json/index.ts";
 import { createToolCallParser } from "../tool-call-format.ts";
 import { declaredParameters, schemaProperties, type ToolCallScan } from "../tool-call-scan.ts";
 import { keyClosing, keyOpening, valueClosing, valueOpening } from "./argument-tags.ts";
