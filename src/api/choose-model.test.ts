@@ -6,6 +6,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { shippedCheckpoint } from "../learner/model/index.ts";
 import { toolFromDefinition } from "../core/index.ts";
 import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
+import { unwritableNames } from "../renderers/index.ts";
 import { trainChatTokenizer } from "../tokenizers/index.ts";
 import { chooseModel, withShippedModel } from "./choose-model.ts";
 import { resolveSettings } from "./resolve-settings.ts";
@@ -82,6 +83,12 @@ describe("chooseModel()", () => {
       ...{ reasoning: "Hm.", content: "Now.", problems: [], isTerminated: true },
       toolCalls: [{ name: "ping", argumentsText: '{"a": "1"}' }],
     });
+    const bare = renderer.parseAction(tokenizer.encode('{"name": "ping", "arguments": {}}<|im_end|>'), {
+      tools,
+      turn: 0,
+    });
+    expect(bare.problems).toMatchObject([{ code: "other-format", toolName: "ping" }]);
+    expect(unwritableNames(renderer, tokenizer, ["ping", "a b"])).toEqual(["a b"]);
     const qwen = await chooseModel({ ...settings, model, renderer: null, toolParser: "hermes" }, ".");
     expect(qwen.renderer.parsers.toolCalls).toBe("hermes");
     const named = { ...settings, renderer: null, toolParser: "response_template", reasoningParser: "none" } as const;

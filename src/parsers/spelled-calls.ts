@@ -3,6 +3,7 @@
 
 import { toolFromDefinition } from "../core/index.ts";
 import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
+import { responseTemplateName } from "./response-template/name.ts";
 import { firstToolCallParserName, toolCallParser, toolCallParserNames } from "./tool-call-parsers.ts";
 
 const json = (name: string, key = "arguments"): string =>
@@ -74,6 +75,7 @@ export const spelledFormats: readonly string[] = Object.keys(spellings);
 
 /** A call of `name` with the argument "city"; `null`: it is not known how the format writes one. `parser`: as `toolCallParser` takes it. */
 export function spelledCall(parser: string, name: string): string | null {
+  if (parser === responseTemplateName) return null;
   const format = firstToolCallParserName(parser);
   return Object.hasOwn(spellings, format) ? spellings[format]!(name) : null;
 }

@@ -2,7 +2,7 @@
 // call and reading it, never by a list of characters: what a format takes is its parser's matter.
 
 import type { AssistantMessage, Message, Renderer, Tokenizer } from "../core/index.ts";
-import { calledTool, reasoningParser, spelledCall } from "../parsers/on-demand.ts";
+import { calledTool, reasoningParser, responseTemplateName, spelledCall } from "../parsers/on-demand.ts";
 
 /** Any format can write it. */
 const plainName = "find_city";
@@ -78,6 +78,7 @@ function upToStop(tokens: Uint32Array, { stopTokenIds }: Renderer): Uint32Array 
 }
 
 function thoughtEnd({ parsers: { reasoning } }: Renderer): string {
-  const markers = reasoning === null ? [] : reasoningParser(reasoning).markers;
+  const isListed = reasoning !== null && reasoning !== responseTemplateName;
+  const markers = isListed ? reasoningParser(reasoning).markers : [];
   return markers.length === 2 ? `${markers[1]!}\n\n` : "";
 }
