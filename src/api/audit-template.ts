@@ -5,7 +5,7 @@ import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
 import { auditTemplate as audit, type TemplateAudit, type TemplateSource } from "../renderers/index.ts";
 import { loadModelFolder, type ModelFolder } from "../tokenizers/index.ts";
 import { modelPath } from "./choose-model.ts";
-import { templateSourceOf } from "./choose-template.ts";
+import { ownParsers, templateSourceOf } from "./choose-template.ts";
 import type { RolloutSettingOptions } from "./options.ts";
 import { rolloutSettings } from "./rollout-settings.ts";
 import { readFlag } from "./setting.ts";
@@ -45,7 +45,7 @@ export async function auditTemplate(options: AuditTemplateOptions): Promise<Temp
   const chatTemplate = await templateOf(model, { folder, file, cwd });
   const templateKwargs = fromPlain(readFlag(rolloutSettings.templateKwargs, options.templateKwargs)) as JsonObject;
   const switches = { renderer, history, thinking: thinking === null ? null : thinking === "on", templateKwargs };
-  const found = audit({ tokenizer, chatTemplate, specialTokens, ...switches });
+  const found = audit({ tokenizer, chatTemplate, specialTokens, ...switches, ...(await ownParsers(model)) });
   return { ...found, notes: [...found.notes, ...otherTemplates(model, file)] };
 }
 

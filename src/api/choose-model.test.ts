@@ -8,6 +8,7 @@ import { toolFromDefinition } from "../core/index.ts";
 import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
 import { unwritableNames } from "../renderers/index.ts";
 import { trainChatTokenizer } from "../tokenizers/index.ts";
+import { auditTemplate } from "./audit-template.ts";
 import { chooseModel, withShippedModel } from "./choose-model.ts";
 import { resolveSettings } from "./resolve-settings.ts";
 
@@ -83,6 +84,12 @@ describe("chooseModel()", () => {
       ...{ reasoning: "Hm.", content: "Now.", problems: [], isTerminated: true },
       toolCalls: [{ name: "ping", argumentsText: '{"a": "1"}' }],
     });
+    const audit = await auditTemplate({ model });
+    expect(audit.renderer).toMatchObject({
+      toolCallParser: { name: "response_template" },
+      reasoningParser: "response_template",
+    });
+    expect(audit.problems.filter((problem) => /parser|call/i.test(problem))).toEqual([]);
     const bare = renderer.parseAction(tokenizer.encode('{"name": "ping", "arguments": {}}<|im_end|>'), {
       tools,
       turn: 0,

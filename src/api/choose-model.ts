@@ -9,16 +9,9 @@ import { defaultToolInstruction, toolInstructionEdit } from "../agents/index.ts"
 import { ConfigurationError, type Renderer, type Tokenizer } from "../core/index.ts";
 import { type ShippedCheckpoint, shippedCheckpoint, shippedCheckpoints } from "../learner/model/index.ts";
 import { fromPlain, type JsonObject, toPlain } from "../python-semantics/json/index.ts";
-import {
-  bundledChatTemplate,
-  bundledToolSentence,
-  loadRenderer,
-  type RendererOptions,
-  type TemplateSource,
-} from "../renderers/on-demand.ts";
-import { loadTemplateParsers } from "../parsers/on-demand.ts";
+import { bundledChatTemplate, bundledToolSentence, loadRenderer, type TemplateSource } from "../renderers/on-demand.ts";
 import { createReadableTokenizer, loadModelFolder } from "../tokenizers/index.ts";
-import { templateSourceOf } from "./choose-template.ts";
+import { ownParsers, templateSourceOf } from "./choose-template.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import { readNamedFile } from "./surroundings.ts";
 import { jsonOf } from "../lib/text.ts";
@@ -148,7 +141,7 @@ export async function chooseModel(settings: RolloutSettings, cwd: string): Promi
         "tokenizer_config.json); add the file from the model's publisher.",
     );
   }
-  const responseTemplate = await ownParsers(model.tokenizerConfig);
+  const responseTemplate = await ownParsers(model);
   const options = {
     ...optionsFor(chatTemplate),
     ...responseTemplate,
@@ -159,12 +152,6 @@ export async function chooseModel(settings: RolloutSettings, cwd: string): Promi
   };
   const renderer = await loadRenderer(settings.renderer, options);
   return { folder, tokenizer, renderer, chatTemplate, specialTokens };
-}
-
-/** The parsers of the checkpoint's own response template, where it has one. */
-async function ownParsers(config: JsonObject | null): Promise<Pick<RendererOptions, "responseTemplate">> {
-  const template = config?.get("response_template") ?? null;
-  return template === null ? {} : { responseTemplate: await loadTemplateParsers(template) };
 }
 
 /** Variables that the chat template of a renderer is given, as rows name them. */

@@ -4,7 +4,8 @@
 import { join } from "node:path";
 
 import { ConfigurationError } from "../core/index.ts";
-import { encoderOf, type TemplateSource } from "../renderers/on-demand.ts";
+import { loadTemplateParsers } from "../parsers/on-demand.ts";
+import { encoderOf, type RendererOptions, type TemplateSource } from "../renderers/on-demand.ts";
 import { type ModelFolder, readModelFile } from "../tokenizers/index.ts";
 
 /**
@@ -25,6 +26,12 @@ export async function templateSourceOf(model: ModelFolder, folder: string): Prom
     }),
   );
   return encoder.load(contents.filter((content) => content !== null));
+}
+
+/** The parsers of the checkpoint's own response template, where it has one. */
+export async function ownParsers({ tokenizerConfig }: ModelFolder): Promise<Pick<RendererOptions, "responseTemplate">> {
+  const template = tokenizerConfig?.get("response_template") ?? null;
+  return template === null ? {} : { responseTemplate: await loadTemplateParsers(template) };
 }
 
 /** Forty times the longest of these modules. */

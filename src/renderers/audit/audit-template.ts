@@ -3,7 +3,6 @@
 // function; the command `doctor template` reads the folder and prints what it returns.
 
 import { ConfigurationError } from "../../core/index.ts";
-import { reasoningParser, toolCallParser } from "../../parsers/on-demand.ts";
 import { AuditedTemplate, type AuditTemplateOptions } from "./audited-template.ts";
 import { probeHistory, scenariosOf, systemInTheMiddle, probeRoundTrip, roundTripsOf } from "./probe-history.ts";
 import { answerFrame, auditContents, type SampledAnswers, sampledAnswers } from "./sampled-answers.ts";
@@ -92,9 +91,9 @@ type Found = {
 };
 
 function describeRenderer(audited: AuditedTemplate, { options, answers }: Found): AuditedRenderer {
-  const { family, renderer, tokenizer } = audited;
-  const reasoningMarkers = family.reasoningParser === null ? [] : reasoningParser(family.reasoningParser).markers;
-  const markers = [...new Set([...reasoningMarkers, ...toolCallParser(family.toolCallParser).markers])];
+  const { family, renderer, tokenizer, parsers, parserBasis } = audited;
+  const { toolCallParser, reasoningParser } = parsers;
+  const markers = [...new Set([...(reasoningParser?.markers ?? []), ...toolCallParser.markers])];
   return {
     family: renderer.family,
     kind: audited.kind,
@@ -105,10 +104,10 @@ function describeRenderer(audited: AuditedTemplate, { options, answers }: Found)
     thinkingVariable: family.thinkingVariable,
     variables: audited.variables,
     toolCallParser: {
-      name: family.toolCallBasis === "unread" ? null : family.toolCallParser,
+      name: parserBasis === "unread" ? null : toolCallParser.name,
       because: parserReason(audited),
     },
-    reasoningParser: family.reasoningParser,
+    reasoningParser: reasoningParser?.name ?? null,
     markers: markers.map((text) => ({ text, isToken: tokenizer.tokenId(text.trim()) !== null })),
   };
 }
@@ -120,8 +119,8 @@ function becauseOf({ kind }: AuditedTemplate, { renderer }: AuditTemplateOptions
     : "the template is not a known one, so its facts are detected";
 }
 
-function parserReason({ family }: AuditedTemplate): string {
-  switch (family.toolCallBasis) {
+function parserReason({ parserBasis }: AuditedTemplate): string {
+  switch (parserBasis) {
     case "family":
       return "the family's";
     case "named":
@@ -132,30 +131,33 @@ function parserReason({ family }: AuditedTemplate): string {
       return "its markers occur in the template";
     case "assumed":
       return "assumed, because the template writes no calls and shows no tools";
+    case "own":
+      return "the checkpoint's own, which reads the calls of this template where no listed parser does";
     case "unread":
       return "none is known that reads the calls of this template";
     default:
-      return family.toolCallBasis satisfies never;
+      return parserBasis satisfies never;
   }
 }
 
 /** What the template writes must be read back. A row of the table says how its models write, whatever their template does. */
 function readingProblems(
-  { kind, family: { toolCallBasis, toolCallParser: parser } }: AuditedTemplate,
+  { kind, parserBasis, parsers }: AuditedTemplate,
   { answers, roundTrips }: { readonly answers: SampledAnswers; readonly roundTrips: readonly RoundTripFinding[] },
 ): string[] {
+  const { name: parser } = parsers.toolCallParser;
   const isUnread = (answer: string): boolean =>
     roundTrips.some((trip) => trip.kind === answer && trip.outcome === "unread");
   const written = answers.otherCall === null ? "" : ` It writes ${JSON.stringify(answers.otherCall)}.`;
   return [
-    toolCallBasis === "unread" &&
+    parserBasis === "unread" &&
       `No tool-call parser is known for this template.${written} Name one that reads its calls (--tool-parser), or use the ` +
         "strategy act or react.",
     kind === "template" &&
-      (toolCallBasis === "marked" || toolCallBasis === "assumed") &&
+      (parserBasis === "marked" || parserBasis === "assumed") &&
       answers.otherCall !== null &&
       unreadCall(parser, answers.otherCall),
-    toolCallBasis !== "unread" &&
+    parserBasis !== "unread" &&
       answers.isCallSpelled &&
       isUnread("call") &&
       `Parser "${parser}" does not read its own call: ${JSON.stringify(answers.call.body)}.`,
@@ -217,9 +219,9 @@ function notesOf(audited: AuditedTemplate, { renderer, answers, history, values 
     !answers.writesCalls &&
       renderer.toolCallParser.name !== null &&
       "The template does not write a call behind its own prompt, so calls are tried as the parser reads them.",
-    (audited.family.toolCallBasis === "family" || audited.family.toolCallBasis === "written") &&
+    (audited.parserBasis === "family" || audited.parserBasis === "written") &&
       answers.otherCall !== null &&
-      `${unreadCall(audited.family.toolCallParser, answers.otherCall)} Models of this family write it otherwise.`,
+      `${unreadCall(audited.parsers.toolCallParser.name, answers.otherCall)} Models of this family write it otherwise.`,
     answers.closesThinking && "The prompt closes the thinking, so no thoughts are tried; see --thinking on.",
     history.some(({ kind, template }) => kind === systemInTheMiddle && template === "refuses") &&
       "It refuses a system message in the middle. The loop adds none.",

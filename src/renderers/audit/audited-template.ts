@@ -3,7 +3,7 @@
 import type { Message, ParsedAction, Renderer, Tokenizer, Tool } from "../../core/index.ts";
 import { toolFromDefinition } from "../../core/index.ts";
 import { fromPlain, type JsonObject } from "../../python-semantics/json/index.ts";
-import { reasoningParser } from "../../parsers/on-demand.ts";
+import { reasoningParser, type ResponseTemplateParsers, toolCallParser } from "../../parsers/on-demand.ts";
 import type { ChatTemplate, TemplateSource } from "../chat-template.ts";
 import { familyFromTemplate } from "../detection/detect-family.ts";
 import { probeTime, type Rendering, tryTemplate } from "../detection/template-prober.ts";
@@ -26,6 +26,8 @@ export type AuditTemplateOptions = {
   readonly thinking?: boolean | null;
   /** Variables of the template by name. @default none */
   readonly templateKwargs?: JsonObject;
+  /** Makes the parsers of the checkpoint's own response template, which read what no listed parser reads. @default it has none */
+  readonly responseTemplate?: () => ResponseTemplateParsers;
 };
 
 /** The tool that every audited conversation may call. */
@@ -50,6 +52,10 @@ export class AuditedTemplate {
   readonly renderer: Renderer;
   /** "family": a row of the table, named or recognised. "template": detected. */
   readonly kind: "family" | "template";
+  /** What reads the answers. */
+  readonly parsers: ResponseTemplateParsers;
+  /** Why: "own": they are those of the checkpoint's response template; else as in `RendererFamily`. */
+  readonly parserBasis: RendererFamily["toolCallBasis"] | "own";
   /** Tags of thinking; empty for families that do not think or mark it otherwise. */
   readonly thinkTags: readonly string[];
   /** How a family that was named differs from what is detected of the template; `null`: it does not. */
@@ -71,8 +77,11 @@ export class AuditedTemplate {
     this.kind = named === null ? "template" : "family";
     this.family = named ?? detect();
     this.mismatch = named === known ? null : mismatchOf(this.family, detect());
-    const { reasoningParser: reasoning } = this.family;
-    const markers = reasoning === null ? [] : reasoningParser(reasoning).markers;
+    const own = this.family.toolCallBasis === "unread" ? (options.responseTemplate?.() ?? null) : null;
+    this.parsers = own ?? listedParsers(this.family);
+    this.parserBasis = own === null ? this.family.toolCallBasis : "own";
+    const { toolCallParser: calls, reasoningParser: reasoning } = this.parsers;
+    const markers = reasoning?.markers ?? [];
     this.thinkTags = markers.length === 2 ? markers : [];
     this.tokenizer = tokenizer;
     this.renderer = createTemplateRenderer(this.family, tokenizer, {
@@ -80,7 +89,9 @@ export class AuditedTemplate {
       specialTokens,
       historyPolicy: options.history ?? "keep-reasoning",
       // Named, so that a format which nothing reads is a finding and no refusal.
-      toolCallParser: this.family.toolCallParser,
+      toolCallParser: calls.name,
+      reasoningParser: reasoning?.name ?? "none",
+      ...(own === null ? {} : { responseTemplate: () => own }),
       now: probeTime,
       ...(thinking === null ? {} : { thinking }),
       templateKwargs: options.templateKwargs ?? new Map(),
@@ -128,4 +139,11 @@ function mismatchOf(family: RendererFamily, detected: RendererFamily): string | 
     if (expected !== found) return `${name} ${shown(found)}, not ${shown(expected)}`;
   }
   return null;
+}
+
+function listedParsers(family: RendererFamily): ResponseTemplateParsers {
+  return {
+    toolCallParser: toolCallParser(family.toolCallParser),
+    reasoningParser: family.reasoningParser === null ? null : reasoningParser(family.reasoningParser),
+  };
 }

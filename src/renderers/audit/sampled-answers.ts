@@ -188,7 +188,7 @@ export function sampledAnswers(audited: AuditedTemplate): SampledAnswers {
   const frame = answerFrame(audited, [question]);
   const { start, end, opensThinking, closesThinking } = frame;
   const { thought } = auditContents;
-  const thinks = audited.family.reasoningParser !== null && !closesThinking;
+  const thinks = audited.parsers.reasoningParser !== null && !closesThinking;
   /** An answer as the template writes it; `null` where it does not. */
   const write = (
     { content = "", reasoning = null, calls = 0, idOf = callIds[0]! }: Parts,
@@ -215,7 +215,7 @@ export function sampledAnswers(audited: AuditedTemplate): SampledAnswers {
   });
   const own = ownCalls.find(({ sampled }) => isRead(sampled)) ?? ownCalls[0] ?? null;
   const ownCall = own?.sampled ?? null;
-  const spelling = spelledOrder(audited.family.toolCallParser);
+  const spelling = spelledOrder(audited.parsers.toolCallParser.name);
   const spelled = {
     reasoning: null,
     calls: 1,
