@@ -103,21 +103,26 @@ function columnWidths(
   const longest = (texts: readonly string[]): number => texts.reduce((most, { length }) => Math.max(most, length), 0);
   const widths = columns.map(longest);
   const words = columns.map((column) => longest(column.flatMap((cell) => cell.split(" "))));
-  const excess = (gap: number): number => widths.reduce((sum, one) => sum + one, gap * (widths.length - 1) - width);
-  const narrow = (least: readonly number[], gap: number): void => {
-    while (excess(gap) > 0) {
-      const reducible = widths.flatMap((one, at) => (one > least[at]! ? [at] : []));
-      if (reducible.length === 0) return;
-      widths[reducible.reduce((widest, one) => (widths[one]! > widths[widest]! ? one : widest))]!--;
-    }
-  };
-  narrow(words, 2);
-  if (excess(2) <= 0) return { widths, gap: 2 };
-  narrow(
-    words.map((one) => Math.min(one, leastWidth)),
-    1,
-  );
-  return { widths, gap: 1 };
+  const roomFor = (gap: number): number => width - gap * (widths.length - 1);
+  const apart = narrowed(widths, words, roomFor(2));
+  if (sumOf(apart) <= roomFor(2)) return { widths: apart, gap: 2 };
+  const least = words.map((one) => Math.min(one, leastWidth));
+  return { widths: narrowed(apart, least, roomFor(1)), gap: 1 };
+}
+
+const sumOf = (numbers: readonly number[]): number => numbers.reduce((sum, one) => sum + one, 0);
+
+/** The widths with the largest cap that makes them fit, where `least` lets them. */
+function narrowed(widths: readonly number[], least: readonly number[], room: number): readonly number[] {
+  const under = (cap: number): number[] =>
+    widths.map((one, at) => Math.max(Math.min(one, cap), Math.min(one, least[at]!)));
+  let [low, high] = [0, Math.max(0, ...widths)];
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (sumOf(under(middle)) <= room) low = middle;
+    else high = middle - 1;
+  }
+  return under(low);
 }
 
 /** The JSON of a text; `undefined`, which is no JSON: it holds none. */

@@ -1,7 +1,6 @@
-// Calls that a model writes in another format than its own: bare JSON, a code fence, other tags, the format of another family. The
-// model's parser reads none of it, as its server reads none, so the call would be told to the user as text. Here it is found, so that
-// the model can be told; repair mode carries out what has only one reading. Data that only looks like a call is none: a declared tool is named and its
-// arguments are an object.
+// Finds calls that a model writes in another format than its own: bare JSON, a code fence, other tags, the format of another family. The
+// model's parser and its server do not read them, so they would reach the user as text. The model is told instead, and repair mode
+// carries out calls that have only one reading. A call names a declared tool and has an object of arguments; other JSON is data.
 
 import type { ParseProblem, Tool } from "../core/index.ts";
 import {

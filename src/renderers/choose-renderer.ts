@@ -25,8 +25,9 @@ export function chooseRenderer(options: ChooseRendererOptions): Renderer {
 }
 
 /**
- * The renderer of a family if one is named, else as {@link chooseRenderer} chooses it, after loading the parsers that it needs: its own for a
- * known chat template, all for another one, which is detected with them. Rejects with a `ConfigurationError` as these two throw.
+ * The renderer of the named family or, without a name, the one that {@link chooseRenderer} chooses. It loads the parsers that this renderer
+ * needs: those of its family, or all of them to detect the family of an unknown template. Rejects with a `ConfigurationError` where
+ * {@link rendererFor} and {@link chooseRenderer} throw one.
  */
 export async function loadRenderer(family: string | null, options: ChooseRendererOptions): Promise<Renderer> {
   const known = family === null ? knownFamily(options.chatTemplate) : familyNamed(family, options.chatTemplate);
@@ -34,10 +35,10 @@ export async function loadRenderer(family: string | null, options: ChooseRendere
   if (known === null || options.repair === true) (await import("../parsers/all-formats.ts")).addAllFormats();
   const { toolCallParser, reasoningParser } = options;
   const chosenReasoning = reasoningParser === "none" ? null : reasoningParser;
-  // The family's own parsers read its history, whichever read its actions.
-  // A response template is no format of the table.
+  // A response template has a loader of its own.
   const named = (...names: readonly (string | null | undefined)[]): string[] =>
     names.filter((name) => typeof name === "string").filter((name) => name !== responseTemplateName);
+  // The family's own parsers read its history, whichever read its actions.
   const calls = named(known?.toolCallParser, toolCallParser);
   const reasoning = named(known?.reasoningParser, chosenReasoning);
   await Promise.all([...calls.map(loadToolCallParser), ...reasoning.map(loadReasoningParser)]);
