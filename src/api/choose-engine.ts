@@ -1,13 +1,11 @@
-// The engine of a rollout: an SGLang or vLLM server, a GGUF file or a small model in this process, or the demonstration expert
-// behind the protocol of the first. Connecting is a step of its own, so that everything else is checked before a server is
+// The engine of a rollout: an SGLang or vLLM server, a GGUF file or a small model in this process, or the demonstration expert.
+// Connecting is a step of its own, so that everything else is checked before a server is
 // contacted. An engine is imported when it is chosen.
 
 import { resolve } from "node:path";
 
 import { AttributedError, ConfigurationError, type Engine, type EngineLoadSource } from "../core/index.ts";
-import { type CircuitStatus, createGuardedEngine } from "../engines/guarded/index.ts";
-import { createSglangEngine } from "../engines/sglang/index.ts";
-import { createExpertSampler } from "../environments/bookshop/index.ts";
+import type { CircuitStatus } from "../engines/guarded/index.ts";
 import { parseBaseUrl } from "../http/index.ts";
 import { httpAddress } from "../lib/address.ts";
 import type { ChosenModel } from "./choose-model.ts";
@@ -151,7 +149,7 @@ export type EngineParts = {
  * a server that is not there would only collect failures.
  */
 export async function connectEngine(name: EngineName, parts: EngineParts): Promise<ConnectedEngine> {
-  const { own, model, settings } = parts;
+  const { own, model } = parts;
   if (own !== null) return { ...here(own), address: "this program", close: () => Promise.resolve() };
   const { vocabularySize } = model.renderer;
   const servers = parts.servers.map((server) => ({ ...server, vocabularySize }));
@@ -161,17 +159,33 @@ export async function connectEngine(name: EngineName, parts: EngineParts): Promi
     const { createVllmEngine } = await import("../engines/vllm/index.ts");
     return openAll(servers.map(createVllmEngine), "a vLLM", parts);
   }
-  if (name === "sglang") return openAll(servers.map(createSglangEngine), "an SGLang", parts);
+  if (name === "sglang") {
+    const { createSglangEngine } = await import("../engines/sglang/index.ts");
+    return openAll(servers.map(createSglangEngine), "an SGLang", parts);
+  }
+  return openExpert(parts);
+}
+
+/** The expert acts in this process, or behind the protocol of SGLang where a preset speaks to a server. */
+async function openExpert(parts: EngineParts): Promise<ConnectedEngine> {
+  const { settings, model, servers } = parts;
   const { tokenizer, renderer } = model;
-  const { createSglangFront } = await import("../testing/index.ts");
+  const { createExpertEngine, createExpertSampler } = await import("../environments/bookshop/index.ts");
   const act = telecomWorlds.includes(settings.env)
     ? { act: (await import("../environments/tau2-bench/index.ts")).telecomExpertAction }
     : {};
+  const options = { tokenizer, noise: settings.expertNoise, ...act };
+  const weightVersion = "default";
+  if (findPreset(settings.preset) === null) return { ...here(createExpertEngine({ ...options, weightVersion })), weightVersion };
+  const { createSglangFront } = await import("../testing/index.ts");
   const front = createSglangFront({
-    ...{ sampler: createExpertSampler({ tokenizer, noise: settings.expertNoise, ...act }), tokenizer },
-    ...{ modelPath: "expert", endTokenIds: [renderer.stopTokenIds[0] ?? 0] },
+    sampler: createExpertSampler(options),
+    tokenizer,
+    modelPath: "expert",
+    endTokenIds: [renderer.stopTokenIds[0] ?? 0],
   });
   const server = await front.listen();
+  const { createSglangEngine } = await import("../engines/sglang/index.ts");
   const connections = servers[0]?.connections ?? 64;
   const connected = await open(createSglangEngine({ url: server.url, connections }), "an SGLang", parts);
   return {
@@ -227,6 +241,7 @@ async function openAll(
     await Promise.all(engines.map((engine) => engine.close()));
     throw failed.reason;
   }
+  const { createGuardedEngine } = await import("../engines/guarded/index.ts");
   const engine = createGuardedEngine(engines, { maxWaitMs: maxWaitMs(parts.settings), onChange: parts.onCircuit });
   const weightVersion = opened[0]?.status === "fulfilled" ? opened[0].value.weightVersion : null;
   return { ...here(engine), address: engines.map((one) => one.address).join(", "), weightVersion };

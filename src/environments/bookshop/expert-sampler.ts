@@ -1,39 +1,51 @@
 // The expert as something that continues token ids: it decodes the prompt it was sent, reads nothing but its text, and
-// encodes its action. It fits the sampler that `testing` puts behind its protocol front, by shape: environments
-// import none of it. And the same as an engine in this process, without a server: for dialogues to clone, simulations, tests.
+// encodes its action. The engine samples in this process, without a server. The sampler has the shape that `testing` puts behind
+// its protocol fronts, so that a server can answer as the expert does; environments import nothing of `testing`.
 
 import { type Engine, firstStop } from "../../core/engine.ts";
-import { ConfigurationError } from "../../core/failure.ts";
+import { AttributedError, ConfigurationError } from "../../core/failure.ts";
 import type { Tokenizer } from "../../core/renderer.ts";
 import { deriveSeed } from "../../lib/random.ts";
 import { expertAction, type ExpertOptions } from "./expert.ts";
 
 export type ExpertEngineOptions = ExpertSamplerOptions & {
-  /** What its weights are called. Default `null`: it has none. */
+  /** The name of its weights, which never change. Default `null`: they have none. */
   readonly weightVersion?: string | null;
 };
 
-/** Throws what `createExpertSampler` throws. */
+/**
+ * The expert as an engine of this process. Of the sampling parameters it follows `maxNewTokens` and `seed`; the bound on new
+ * tokens ends an action with "length". Throws what `createExpertSampler` throws.
+ */
 export function createExpertEngine(options: ExpertEngineOptions): Engine {
   const { weightVersion: version = null } = options;
   const sampler = createExpertSampler(options);
   return {
     name: "expert",
-    sample: async ({ prompt, sampling, stopStrings = null }) => {
-      const sampled = await sampler.sample({ promptIds: prompt.view(), params: { seed: sampling.seed } });
-      const stop = stopStrings === null ? null : firstStop(sampled.ids, stopStrings);
-      const ids = sampled.ids.slice(0, stop?.count);
-      const logprobs = sampled.logprobs.slice(0, stop?.count);
+    sample: async ({ prompt, sampling, stopTokenIds, stopStrings = null }, { signal } = {}) => {
+      if (signal?.aborted === true) throw cancelled();
+      const { ids, logprobs } = await sampler.sample({ promptIds: prompt.view(), params: { seed: sampling.seed } });
+      const stop = stopStrings === null ? null : firstStop(ids, stopStrings);
+      const whole = stop?.count ?? ids.length;
+      const count = Math.min(whole, sampling.maxNewTokens ?? whole);
+      const last = ids[count - 1];
+      const matched = stop?.matched ?? (last !== undefined && stopTokenIds.includes(last) ? last : null);
+      const isCut = count === sampling.maxNewTokens;
       return {
-        sampledTokens: Uint32Array.from(ids),
-        logprobs: Float32Array.from(logprobs),
-        finish: { reason: "stop", matched: stop?.matched ?? null, raw: null },
-        weightSpans: [{ tokenCount: ids.length, dispatch: version, reply: version }],
-        usage: { promptTokens: prompt.length, completionTokens: ids.length, cachedTokens: null },
+        sampledTokens: Uint32Array.from(ids.slice(0, count)),
+        logprobs: Float32Array.from(logprobs.slice(0, count)),
+        finish: { reason: isCut ? "length" : "stop", matched: isCut ? null : matched, raw: null },
+        weightSpans: [{ tokenCount: count, dispatch: version, reply: version }],
+        usage: { promptTokens: prompt.length, completionTokens: count, cachedTokens: 0 },
       };
     },
     close: async () => {},
   };
+}
+
+function cancelled(): AttributedError {
+  const message = "Cannot sample from the expert: the caller cancelled it.";
+  return new AttributedError({ boundary: "engine", code: "cancelled", message, retryable: false, cause: null });
 }
 
 export type ExpertSamplerOptions = ExpertOptions & {
