@@ -1,6 +1,6 @@
 // The settings that hold addresses, and the check of all of them before anything is opened or written.
 
-import { refuseCredentials } from "../http/index.ts";
+import { refuseCredentials } from "../http/base-url.ts";
 import { type RolloutSettings, rolloutSettings, type SettingName, settingNames } from "./rollout-settings.ts";
 
 type AddressName = Extract<

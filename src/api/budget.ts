@@ -4,9 +4,10 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { z } from "zod";
-import { type CallLimits, listPrices, priceOf, type PriceTable } from "../chat-models/index.ts";
+import type { CallLimits } from "../chat-models/index.ts";
+import { listPrices, priceOf, type PriceTable } from "../chat-models/chat-model.ts";
 import { ConfigurationError, messageOf } from "../core/index.ts";
-import type { RunTotals } from "../rollout/index.ts";
+import type { RunTotals } from "../rollout/loop.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { requireRegularSync } from "../system/regular-file.ts";

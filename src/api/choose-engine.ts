@@ -1,17 +1,22 @@
 // The engine of a rollout: an SGLang or vLLM server, a GGUF file or a small model in this process, or the demonstration expert.
-// Connecting is a step of its own, so that everything else is checked before a server is
-// contacted. An engine is imported when it is chosen.
+// Connecting is a step of its own, so that everything else is checked before a server is contacted. An engine is imported when it
+// is chosen.
 
 import { resolve } from "node:path";
 
-import { AttributedError, ConfigurationError, type Engine, type EngineLoadSource } from "../core/index.ts";
-import type { CircuitStatus } from "../engines/guarded/index.ts";
-import { parseBaseUrl } from "../http/index.ts";
+import { ConfigurationError } from "../core/index.ts";
+import { parseBaseUrl } from "../http/base-url.ts";
 import { httpAddress } from "../lib/address.ts";
 import type { ChosenModel } from "./choose-model.ts";
-import { checkServerModel, type ServerEngine, untilServerIsReady } from "./first-contact.ts";
+import {
+  type ConnectedEngine,
+  type EngineName,
+  type EngineParts,
+  here,
+  type ServerOptions,
+} from "./connected-engine.ts";
 import { findPreset } from "./presets.ts";
-import { concurrencyBounds, defaultEngineWait, type RolloutSettings } from "./rollout-settings.ts";
+import { concurrencyBounds, type RolloutSettings } from "./rollout-settings.ts";
 import { readAccess } from "./secrets.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { findRemote } from "./remote-environments.ts";
@@ -31,17 +36,6 @@ function originsOf(urls: string): readonly string[] {
 function addressOf({ engine, host, port }: Addressed): string {
   return httpAddress(host ?? "127.0.0.1", port ?? (engine === "vllm" ? 8000 : 30_000));
 }
-
-/** "own": an engine that a program gives as a value. */
-export type EngineName = NonNullable<RolloutSettings["engine"]>;
-
-export type ConnectedEngine = {
-  readonly engine: Engine & Partial<EngineLoadSource>;
-  /** Safe to show. */
-  readonly address: string;
-  readonly weightVersion: string | null;
-  close(): Promise<void>;
-};
 
 const telecomWorlds = ["tau2-bench/telecom", "tau2-bench/telecom-workflow"];
 /** In which the expert can act. */
@@ -105,10 +99,8 @@ function readUrls(url: string | null): readonly (string | null)[] {
   return urls;
 }
 
-export type ServerOptions = ReturnType<typeof serverOptions>[number];
-
 /** Options of the engines, one for each server, without sending anything; keys are read here. */
-export function serverOptions(settings: RolloutSettings, env: Surroundings["env"]) {
+export function serverOptions(settings: RolloutSettings, env: Surroundings["env"]): readonly ServerOptions[] {
   const { host, port, concurrency, turnTimeout, connectTimeout, firstByteTimeout } = settings;
   const { logprobsMode, endpoint } = settings;
   const urls = readUrls(settings.url);
@@ -129,21 +121,6 @@ export function serverOptions(settings: RolloutSettings, env: Surroundings["env"
   }));
 }
 
-/** What engines are connected with. */
-export type EngineParts = {
-  readonly settings: RolloutSettings;
-  /** Given as a value, and closed by its owner; `null`: the settings name one. */
-  readonly own: Engine | null;
-  /** One for each server. */
-  readonly servers: readonly ServerOptions[];
-  readonly model: ChosenModel;
-  readonly cwd: string;
-  readonly cancel: AbortSignal;
-  /** Called when the first contact has to wait. */
-  readonly onNotice: (message: string) => void;
-  readonly onCircuit: (change: CircuitStatus) => void;
-};
-
 /**
  * Connects and makes sure that the server answers. Rejects with a `ConfigurationError` when it does not: a rollout against
  * a server that is not there would only collect failures.
@@ -157,11 +134,11 @@ export async function connectEngine(name: EngineName, parts: EngineParts): Promi
   if (name === "llama-cpp") return openGguf(parts);
   if (name === "vllm") {
     const { createVllmEngine } = await import("../engines/vllm/index.ts");
-    return openAll(servers.map(createVllmEngine), "a vLLM", parts);
+    return (await import("./open-servers.ts")).openServers(servers.map(createVllmEngine), "a vLLM", parts);
   }
   if (name === "sglang") {
     const { createSglangEngine } = await import("../engines/sglang/index.ts");
-    return openAll(servers.map(createSglangEngine), "an SGLang", parts);
+    return (await import("./open-servers.ts")).openServers(servers.map(createSglangEngine), "an SGLang", parts);
   }
   return openExpert(parts);
 }
@@ -176,7 +153,8 @@ async function openExpert(parts: EngineParts): Promise<ConnectedEngine> {
     : {};
   const options = { tokenizer, noise: settings.expertNoise, ...act };
   const weightVersion = "default";
-  if (findPreset(settings.preset) === null) return { ...here(createExpertEngine({ ...options, weightVersion })), weightVersion };
+  if (findPreset(settings.preset) === null)
+    return { ...here(createExpertEngine({ ...options, weightVersion })), weightVersion };
   const { createSglangFront } = await import("../testing/index.ts");
   const front = createSglangFront({
     sampler: createExpertSampler(options),
@@ -187,7 +165,8 @@ async function openExpert(parts: EngineParts): Promise<ConnectedEngine> {
   const server = await front.listen();
   const { createSglangEngine } = await import("../engines/sglang/index.ts");
   const connections = servers[0]?.connections ?? 64;
-  const connected = await open(createSglangEngine({ url: server.url, connections }), "an SGLang", parts);
+  const { openServer } = await import("./open-servers.ts");
+  const connected = await openServer(createSglangEngine({ url: server.url, connections }), "an SGLang", parts);
   return {
     ...connected,
     close: async () => {
@@ -195,10 +174,6 @@ async function openExpert(parts: EngineParts): Promise<ConnectedEngine> {
       await server.close();
     },
   };
-}
-
-function here(engine: Engine): ConnectedEngine {
-  return { engine, address: "this process", weightVersion: null, close: () => engine.close() };
 }
 
 async function openEmbedded({ folder }: ChosenModel): Promise<ConnectedEngine> {
@@ -227,71 +202,4 @@ async function openGguf({ settings, model, cwd }: EngineParts): Promise<Connecte
     `Cannot run "${modelPath}" with this tokenizer: it has ${model.tokenizer.vocabularySize} tokens, the file ${vocabularySize}; ` +
       "name the folder of the same model with --model.",
   );
-}
-
-/** Every server must answer: an address that is mistyped would never be missed later. */
-async function openAll(
-  engines: readonly ServerEngine[],
-  product: string,
-  parts: EngineParts,
-): Promise<ConnectedEngine> {
-  const opened = await Promise.allSettled(engines.map((engine) => open(engine, product, parts)));
-  const failed = opened.find(({ status }) => status === "rejected");
-  if (failed?.status === "rejected") {
-    await Promise.all(engines.map((engine) => engine.close()));
-    throw failed.reason;
-  }
-  const { createGuardedEngine } = await import("../engines/guarded/index.ts");
-  const engine = createGuardedEngine(engines, { maxWaitMs: maxWaitMs(parts.settings), onChange: parts.onCircuit });
-  const weightVersion = opened[0]?.status === "fulfilled" ? opened[0].value.weightVersion : null;
-  return { ...here(engine), address: engines.map((one) => one.address).join(", "), weightVersion };
-}
-
-/** How long a call waits for servers of which none takes requests. */
-function maxWaitMs({ engineWait }: RolloutSettings): number {
-  return (engineWait ?? defaultEngineWait) * 1000;
-}
-
-async function open(engine: ServerEngine, product: string, parts: EngineParts): Promise<ConnectedEngine> {
-  const { settings, model, cancel: signal, onNotice } = parts;
-  const { maxContextTokens, engineWait } = settings;
-  const waiting = { maxWaitMs: maxWaitMs(settings), waitsForUnreachable: engineWait !== null, signal, onNotice };
-  try {
-    const weightVersion = await untilServerIsReady(engine, waiting, async () => {
-      const sampling = Object.keys(settings.samplingExtra);
-      await checkServerModel(engine, { ...model, maxContextTokens, sampling, signal });
-      return engine.weightVersion({ signal });
-    });
-    return { ...here(engine), address: engine.address, weightVersion };
-  } catch (error) {
-    await engine.close();
-    if (!(error instanceof AttributedError) || error.failure.code === "cancelled") throw error;
-    throw refusal(engine.address, error, product);
-  }
-}
-
-function refusal(address: string, error: AttributedError, product: string): ConfigurationError {
-  const { code, message } = error.failure;
-  if (code === "unreachable" || code === "connection-lost" || code === "timeout") {
-    return new ConfigurationError(
-      `Cannot reach the ${product.split(" ")[1]} server at ${address} (${reasonOf(message)}); start it, or name another with --url. ` +
-        "To see a rollout without a server: --env bookshop --engine expert.",
-      { cause: error },
-    );
-  }
-  if (code === "unauthorized") {
-    return new ConfigurationError(
-      `Cannot use the ${product.split(" ")[1]} server at ${address}: it refuses the key; name the variable that holds the right one with --api-key-env, or --engine-authorization-env.`,
-      { cause: error },
-    );
-  }
-  return new ConfigurationError(`${message.replace(/\.$/, "")}; is this ${product} server?`, { cause: error });
-}
-
-/** The state in a message of our grammar: what stands between the colon and the remedy. */
-function reasonOf(message: string): string {
-  const colon = message.indexOf(": ");
-  if (colon === -1) return message;
-  const [reason = ""] = message.slice(colon + 2).split(";", 1);
-  return reason.replace(/\.$/, "");
 }

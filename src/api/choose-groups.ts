@@ -13,10 +13,8 @@ import {
   type RolloutOptions,
   type RolloutPlan,
   type TaskRecord,
-} from "../rollout/index.ts";
-import { openRunFolder } from "../store/index.ts";
+} from "../rollout/loop.ts";
 import type { Surroundings } from "./surroundings.ts";
-import { importDefault } from "./load-environment.ts";
 import {
   type ConcurrencyValue,
   type RolloutSettings,
@@ -99,6 +97,7 @@ async function chooseFilters({ filter, groupSize }: RolloutSettings, cwd: string
 }
 
 async function loadFilter(name: string, cwd: string): Promise<GroupFilter> {
+  const { importDefault } = await import("./load-environment.ts");
   const exported = await importDefault(name, { cwd, what: "filter", flag: "--filter" });
   if (typeof exported !== "function") {
     throw new ConfigurationError(
@@ -123,6 +122,7 @@ async function passRates(
 ): Promise<TaskRecord[]> {
   const indexOf = new Map(taskIndexes.map((taskIndex) => [taskset.task(taskIndex).id, taskIndex]));
   const rates = new Map<number, TaskRecord>();
+  const { openRunFolder } = await import("../store/index.ts");
   const run = openRunFolder(resolve(cwd, folder));
   // A folder that is no run is refused by its reader.
   await run.manifest();

@@ -7,11 +7,10 @@ import { dirname, join, resolve } from "node:path";
 
 import { defaultToolInstruction, toolInstructionEdit } from "../agents/index.ts";
 import { ConfigurationError, type Renderer, type Tokenizer } from "../core/index.ts";
-import { type ShippedCheckpoint, shippedCheckpoint, shippedCheckpoints } from "../learner/model/index.ts";
+import { type ShippedCheckpoint, shippedCheckpoint, shippedCheckpoints } from "../learner/model/shipped-checkpoints.ts";
 import { fromPlain, type JsonObject, toPlain } from "../python-semantics/json/index.ts";
 import { bundledChatTemplate, bundledToolSentence, loadRenderer, type TemplateSource } from "../renderers/on-demand.ts";
-import { createReadableTokenizer, loadModelFolder } from "../tokenizers/index.ts";
-import { ownParsers, templateSourceOf } from "./choose-template.ts";
+import { createReadableTokenizer } from "../tokenizers/readable-tokenizer.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import { readNamedFile } from "./surroundings.ts";
 import { jsonOf } from "../lib/text.ts";
@@ -132,6 +131,8 @@ export async function chooseModel(settings: RolloutSettings, cwd: string): Promi
     return { folder: null, tokenizer, renderer, chatTemplate, specialTokens: new Map() };
   }
   const folder = settings.model;
+  const { loadModelFolder } = await import("../tokenizers/index.ts");
+  const { ownParsers, templateSourceOf } = await import("./choose-template.ts");
   const model = await loadModelFolder(modelPath(folder, cwd));
   const { tokenizer, vocabularySize, specialTokens } = model;
   const chatTemplate = await templateSourceOf(model, modelPath(folder, cwd));
@@ -167,6 +168,7 @@ export function templateKwargsOf(
  */
 export async function tokenizerOf(folder: string | null, cwd: string, run?: string): Promise<Tokenizer | null> {
   if (folder === null) return createReadableTokenizer();
+  const { loadModelFolder } = await import("../tokenizers/index.ts");
   for (const place of [cwd, ...(run === undefined ? [] : foldersAbove(run))]) {
     try {
       return (await loadModelFolder(modelPath(folder, place))).tokenizer;

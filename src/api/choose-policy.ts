@@ -1,15 +1,7 @@
 // The policy of a rollout: an engine, whose tokens are recorded and trained, or an agent behind an API, which is evaluated. Cheap
 // checks come first, models are loaded next, and servers are contacted last.
 
-import {
-  type ApiModel,
-  apiModel as makeApiModel,
-  apiModelOf,
-  type ApiModelOptions,
-  chatAgent,
-  type ChatAgentOptions,
-  chatSampling,
-} from "../chat-models/index.ts";
+import type { ApiModel, ApiModelOptions, ChatAgentOptions } from "../chat-models/index.ts";
 import {
   type AgentStrategy,
   ConfigurationError,
@@ -23,25 +15,19 @@ import {
 } from "../core/index.ts";
 import type { CircuitStatus } from "../engines/guarded/index.ts";
 import type { AgentPrograms } from "../gateway/index.ts";
-import { showAddress } from "../http/index.ts";
+import { showAddress } from "../http/base-url.ts";
 import {
   chatEpisodeRunner,
   defaultTimeouts,
   episodeRunner,
   type RoutedExpertsSink,
   type RunEpisode,
-} from "../rollout/index.ts";
+} from "../rollout/loop.ts";
 import { pricesOf, ratesOf } from "./budget.ts";
 import { agentTaskLine, isTaskFile } from "./agent-tasks.ts";
-import {
-  chooseEngineName,
-  connectEngine,
-  type ConnectedEngine,
-  type EngineName,
-  serverOptions,
-  type ServerOptions,
-} from "./choose-engine.ts";
+import { chooseEngineName, connectEngine, serverOptions } from "./choose-engine.ts";
 import type { ChosenModel } from "./choose-model.ts";
+import type { ConnectedEngine, EngineName, ServerOptions } from "./connected-engine.ts";
 import type { Preset } from "./presets.ts";
 import { concurrencyBounds, type RolloutSettings } from "./rollout-settings.ts";
 import { readAccess } from "./secrets.ts";
@@ -114,16 +100,17 @@ export type ChosenPolicy = {
  * `hasPrograms`: outside programs run the episodes. Throws a `ConfigurationError` for settings that do not go together, and for
  * programs whose model is not named: a script in its place would say nothing about them.
  */
-export function choosePolicy(
+export async function choosePolicy(
   settings: RolloutSettings,
   surroundings: Surroundings,
   hasPrograms: boolean,
-): ChosenPolicy {
+): Promise<ChosenPolicy> {
   const { env, parts } = surroundings;
   if (settings.agentCommand !== null) checkAgentCommand(settings);
   const nothing = { engine: null, agent: null, apiModel: null, servers: [] };
   const options = parts?.agentModel === undefined ? agentModelOptions(settings, surroundings) : null;
   if (hasPrograms && (options !== null || parts?.agentModel !== undefined)) {
+    const { apiModel: makeApiModel, apiModelOf } = await import("../chat-models/index.ts");
     const apiModel = options === null ? apiModelOf(parts!.agentModel!) : makeApiModel(options);
     return { ...nothing, title: `agent model "${apiModel.name}"`, apiModel };
   }
@@ -132,8 +119,7 @@ export function choosePolicy(
       "Cannot run with an agent behind an API: no model is named; give --agent-model <its name at --agent-url>.",
     );
   }
-  const agent =
-    parts?.agentModel ?? (options === null ? null : chatAgent({ ...options, sampling: chatSampling(settings) }));
+  const agent = parts?.agentModel ?? (options === null ? null : await agentBehindApi(options, settings));
   if (agent !== null) return { ...nothing, title: `agent model "${agent.name}"`, agent };
   const isOwn = parts?.engine !== undefined;
   if (hasPrograms && !isOwn && ofEngines.every((name) => settings[name] === null)) throw unnamedModel();
@@ -152,6 +138,14 @@ export function choosePolicy(
   }
   const title = `engine ${engine}${hasPrograms && engine === "expert" ? " (a script, not a model)" : ""}`;
   return { ...nothing, title, engine, servers: serverOptions(settings, env) };
+}
+
+async function agentBehindApi(
+  options: ApiModelOptions & ChatAgentOptions,
+  settings: RolloutSettings,
+): Promise<ChatAgent> {
+  const { chatAgent, chatSampling } = await import("../chat-models/index.ts");
+  return chatAgent({ ...options, sampling: chatSampling(settings) });
 }
 
 function unnamedModel(): ConfigurationError {

@@ -6,7 +6,8 @@ import { resolve } from "node:path";
 
 import { agentFactory, parseDisplays } from "../agents/index.ts";
 import { ConfigurationError, type EnvironmentSource, type UserSource, type AgentStrategy } from "../core/index.ts";
-import { type ModelUserOptions, parseUserExchanges, selectUser, userNames, recordingUser } from "../users/index.ts";
+import type { ModelUserOptions } from "../users/index.ts";
+import { loadUser, userNames } from "../users/on-demand.ts";
 import { pricesOf, ratesOf } from "./budget.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import { readAccess } from "./secrets.ts";
@@ -75,11 +76,11 @@ function requireUsed(flag: string, isUsed: boolean, strategy: string): void {
 }
 
 /** The source, recorded; as it is when `file` is `null`. Throws a `ConfigurationError` when the file exists and the run begins. */
-export function recordUsers(
+export async function recordUsers(
   source: UserSource,
   file: string | null,
   options: { readonly cwd: string; readonly redact: (text: string) => string; readonly resumes: boolean },
-): UserSource {
+): Promise<UserSource> {
   if (file === null) return source;
   const path = resolve(options.cwd, file);
   if (!options.resumes && existsSync(path)) {
@@ -88,6 +89,7 @@ export function recordUsers(
     );
   }
   let written: Promise<void> = Promise.resolve();
+  const { recordingUser } = await import("../users/index.ts");
   return recordingUser(source, (exchange) => {
     const line = `${options.redact(JSON.stringify(exchange))}\n`;
     const before = written;
@@ -129,16 +131,16 @@ export async function chooseUser(
     );
   }
   if (modelUsers.includes(name)) {
-    return selectUser(name, { model: await modelOptions(name, settings, environment, context) });
+    return loadUser(name, { model: await modelOptions(name, settings, environment, context) });
   }
-  if (name !== "scripted") return selectUser(name);
+  if (name !== "scripted") return loadUser(name);
   if (settings.userLines === null) {
     throw new ConfigurationError(
       'Cannot make user "scripted": it has nothing to say; give a file of lines with --user-lines.',
     );
   }
   const text = await readNamedFile(settings.userLines, context.cwd, "correct --user-lines.");
-  return selectUser(name, { lines: text.split(/\r?\n/).filter((line) => line.trim() !== "") });
+  return loadUser(name, { lines: text.split(/\r?\n/).filter((line) => line.trim() !== "") });
 }
 
 /** Any environment will do: what was recorded can be replayed. */
@@ -149,7 +151,8 @@ async function replayedUser(settings: RolloutSettings, file: string, cwd: string
       "Cannot replay users and choose one at the same time: leave --user, --user-model and --user-lines out, or --replay-users.",
     );
   }
-  return selectUser("replay", {
+  const { parseUserExchanges } = await import("../users/index.ts");
+  return loadUser("replay", {
     exchanges: parseUserExchanges(await readNamedFile(file, cwd, "correct --replay-users.")),
   });
 }

@@ -3,16 +3,8 @@
 
 import { type EnvironmentSource, type Task, type Episode, type EpisodeSamples, useEnvironment } from "../core/index.ts";
 import type { DomainData } from "../environments/tau-bench/index.ts";
-import {
-  type TaskFacts,
-  applyFaultPolicy,
-  attributeFault,
-  conversationOf,
-  type FaultPolicy,
-  isForeignFault,
-  isSuccess,
-} from "../graders/index.ts";
-import { checkedOpening, type RunEpisode } from "../rollout/index.ts";
+import type { FaultPolicy, TaskFacts } from "../graders/index.ts";
+import { checkedOpening, type RunEpisode } from "../rollout/loop.ts";
 
 type FaultPolicyOptions = {
   readonly policy: FaultPolicy;
@@ -40,14 +32,17 @@ export function faultPolicyOf({
   const factsOf = taskFactsOf(environment, data);
   return async (episode, result) => {
     // Aborted and failed episodes train nothing as it is.
-    if (policy === "keep" || episode.reward === null || isSuccess(episode.reward)) return result;
-    const { fault } = attributeFault({
-      conversation: conversationOf(episode),
+    if (policy === "keep" || episode.reward === null) return result;
+    const graders = await import("../graders/index.ts");
+    if (graders.isSuccess(episode.reward)) return result;
+    const { fault } = graders.attributeFault({
+      conversation: graders.conversationOf(episode),
       outcome: episode.outcome,
       failure: episode.failure,
       facts: await factsOf(episode.task),
     });
-    return isForeignFault(fault) ? applyFaultPolicy(result, { policy, trajectory: episode.trajectory }) : result;
+    if (!graders.isForeignFault(fault)) return result;
+    return graders.applyFaultPolicy(result, { policy, trajectory: episode.trajectory });
   };
 }
 

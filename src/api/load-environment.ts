@@ -16,12 +16,10 @@ import {
   hasSplit,
   splitsText,
 } from "../core/index.ts";
-import { bookshopSource } from "../environments/bookshop/index.ts";
 import { tauBenchDomains } from "../environments/tau-bench/domains.ts";
 import { tau2Domains } from "../environments/tau2-bench/domains.ts";
 import type { Tau2Options } from "../environments/tau2-bench/index.ts";
-import { checkedOpening, defaultTimeouts, readTask } from "../rollout/index.ts";
-import { agentTaskSource } from "./agent-tasks.ts";
+import { checkedOpening, defaultTimeouts, readTask } from "../rollout/loop.ts";
 import { defaultRemote, findRemote, type RemoteSettings, remoteSchemes } from "./remote-environments.ts";
 import type { GivenParts, Surroundings } from "./surroundings.ts";
 import { startWatch, watchedSource, type WatchLimits } from "./user-code.ts";
@@ -236,10 +234,11 @@ const solo = "-solo";
 
 const builtIn: Readonly<Record<string, Loader>> = {
   // Its tasks are made, not collected: thousands, of which a few show what there is to see.
-  bookshop: ({ data }) => {
+  bookshop: async ({ data }) => {
     if (data !== null) {
       throw new ConfigurationError('Cannot use --data with "bookshop": it makes its tasks itself; leave --data out.');
     }
+    const { bookshopSource } = await import("../environments/bookshop/index.ts");
     return { source: bookshopSource(), defaultSplit: "train", defaultTasks: "0-7" };
   },
   ...Object.fromEntries(tauBenchDomains.map((domain) => [`${tauBench}${domain}`, tauBenchLoader(domain)])),
@@ -334,6 +333,7 @@ export async function loadEnvironment(
   const load = Object.hasOwn(builtIn, env) ? builtIn[env] : unbuilt;
   if (load !== undefined) return load({ data, split: options.split ?? null });
   if (env.endsWith(".jsonl")) {
+    const { agentTaskSource } = await import("./agent-tasks.ts");
     const source = await agentTaskSource(resolve(options.cwd, env));
     return { source, defaultSplit: source.splits[0] ?? "", defaultTasks: "all" };
   }

@@ -13,7 +13,7 @@ import {
   type ResumedRun,
   resumeFileRunStore,
   type RunFacts,
-} from "../store/index.ts";
+} from "../store/writing.ts";
 import type { ConnectedPolicy } from "./choose-policy.ts";
 import type { PreparedRollout } from "./prepare-rollout.ts";
 import { settingsJson } from "./resolve-settings.ts";

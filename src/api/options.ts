@@ -16,7 +16,7 @@ import type { GroupFilter } from "../rollout/index.ts";
 import { checkAddresses } from "./addresses.ts";
 import { type FlagValues, resolveSettings } from "./resolve-settings.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
-import { readRunToResume, type RunToResume } from "./run-to-resume.ts";
+import type { RunToResume } from "./run-to-resume.ts";
 import { presetDefaults } from "./presets.ts";
 import type { GivenParts, Surroundings } from "./surroundings.ts";
 
@@ -88,7 +88,10 @@ export async function readOptions(
   const { cwd = process.cwd(), variables: env = process.env, config } = options;
   const { values, parts } = splitParts(options);
   const surroundings = { env, cwd, parts };
-  const resume = options.resume === undefined ? given : await readRunToResume(options.resume, cwd);
+  const resume =
+    options.resume === undefined
+      ? given
+      : await (await import("./run-to-resume.ts")).readRunToResume(options.resume, cwd);
   if (options.resume !== undefined) {
     const named = (["config", "out"] as const).find((name) => options[name] !== undefined);
     if (named !== undefined) {

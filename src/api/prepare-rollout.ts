@@ -9,7 +9,7 @@ import {
   type SamplingParams,
   type UserSource,
 } from "../core/index.ts";
-import { episodeSamples, groupRanking, type RankGroup, resumableRunner, type RolloutPlan } from "../rollout/index.ts";
+import { episodeSamples, groupRanking, type RankGroup, resumableRunner, type RolloutPlan } from "../rollout/loop.ts";
 import type { EpisodeJournal } from "../store/index.ts";
 import { addressesOf } from "./addresses.ts";
 import type { ApiModel } from "../chat-models/index.ts";
@@ -28,7 +28,7 @@ import { faultPolicyOf, withFaultPolicy } from "./fault-policy.ts";
 import { areOwnServers } from "./choose-engine.ts";
 import { type Preset, findPreset } from "./presets.ts";
 import { closeRemote } from "./remote-environments.ts";
-import { checkChatModel } from "./first-contact.ts";
+import type { checkChatModel } from "./first-contact.ts";
 import { accessVariables, readAccess, redactorFor } from "./secrets.ts";
 import type { ToolNames } from "./tool-names.ts";
 
@@ -148,7 +148,7 @@ async function prepareWith(
   }
   const split = given.split ?? loaded.defaultSplit;
   const hasPrograms = given.agentCommand !== null || groups === "outside";
-  const policy = choosePolicy(given, context, hasPrograms);
+  const policy = await choosePolicy(given, context, hasPrograms);
   checkSplit(environment, split);
   const taskset = environment.taskset(split);
   const tasks = given.tasks ?? loaded.defaultTasks;
@@ -157,7 +157,7 @@ async function prepareWith(
     urls: addressesOf(given),
   });
   const chosen = await chooseUser(given, environment, context);
-  const user = recordUsers(chosen, given.recordUsers, { cwd: context.cwd, redact, resumes });
+  const user = await recordUsers(chosen, given.recordUsers, { cwd: context.cwd, redact, resumes });
   const strategy = await chooseStrategy(given, environment, context);
   const groupSize = groups === "requested" ? null : given.groupSize;
   const grading =
@@ -225,8 +225,12 @@ async function prepareWith(
       const notice = missingJudge(grading, environment, plan);
       if (notice !== null) options.onNotice?.(notice);
       const names = await examineTools(options.onNotice ?? (() => undefined));
-      await Promise.all(chatModels(settings, context, grading !== null).map((one) => checkChatModel(one, cancel)));
-      const at = url === undefined ? policy : choosePolicy(settingsAt(url, given), context, hasPrograms);
+      const served = chatModels(settings, context, grading !== null);
+      if (served.length > 0) {
+        const { checkChatModel } = await import("./first-contact.ts");
+        await Promise.all(served.map((one) => checkChatModel(one, cancel)));
+      }
+      const at = url === undefined ? policy : await choosePolicy(settingsAt(url, given), context, hasPrograms);
       const named = model === null || names === null ? model : { ...model, renderer: names.watched() };
       const parts = { settings, environment, user, strategy, model: named, grading, preset, redact };
       const connected = await connectPolicy(at, parts, { ...options, context, cancel });

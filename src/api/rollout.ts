@@ -4,23 +4,24 @@
 import { existsSync } from "node:fs";
 import { basename, join, relative, resolve } from "node:path";
 import type { CircuitStatus } from "../engines/guarded/index.ts";
-import { slimeRowLine, toSlimeRow } from "../export/index.ts";
+import { slimeRowLine, toSlimeRow } from "../export/trainers.ts";
 import { hideSecrets } from "../lib/hidden-parts.ts";
 import { subscribeToAbort } from "../lib/deadline.ts";
 import { Opened } from "../lib/opened.ts";
-import { type Coordinator, type RolloutParts, rolloutWarnings, runRollout, type RunTotals } from "../rollout/index.ts";
-import { createRoutedExpertsFile, runFiles, cleanShards } from "../store/index.ts";
+import type { Coordinator } from "../rollout/index.ts";
+import { type RolloutParts, rolloutWarnings, runRollout, type RunTotals } from "../rollout/loop.ts";
+import { createRoutedExpertsFile, runFiles } from "../store/writing.ts";
 import { templateKwargsOf } from "./choose-model.ts";
 import { createBudget } from "./budget.ts";
 import { concurrencyOf } from "./choose-groups.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
-import { chooseSharing, openProcesses } from "./processes.ts";
+import { chooseSharing } from "./processes.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import { settingsRecord } from "./resolve-settings.ts";
 import { openRun } from "./open-run.ts";
-import { checkSameSettings, type RunToResume } from "./run-to-resume.ts";
+import type { RunToResume } from "./run-to-resume.ts";
 import type { TracedPolicy } from "../telemetry/index.ts";
 import { type RunWatch, watchRun } from "./watch-run.ts";
 
@@ -173,7 +174,7 @@ async function runPrepared(
   const folder = resume?.folder ?? given.out ?? newFolder(environment.name, surroundings.cwd);
   const settings = { ...prepared.settings, out: folder };
   const facts = { folder, environment: environment.name, split: settings.split ?? "" };
-  if (resume !== null) checkSameSettings(resume, settings);
+  if (resume !== null) (await import("./run-to-resume.ts")).checkSameSettings(resume, settings);
   const place = resolve(surroundings.cwd, folder);
   const planned = (settings.groups ?? plan.taskIndexes.length) * plan.groupSize;
   const sharing = chooseSharing(settings, surroundings, planned);
@@ -219,7 +220,9 @@ async function runPrepared(
     let report = (): void => undefined;
     let workers: Coordinator | null = null;
     if (sharing !== null) {
-      const coordinator = await openProcesses({
+      const coordinator = await (
+        await import("./open-processes.ts")
+      ).openProcesses({
         ...{ given, groups, surroundings, folder: place, sharing, run, prepared, onNotice, signal: stop },
         onReport: () => report(),
       });
@@ -260,7 +263,9 @@ async function runPrepared(
     }
     onEvent({ type: "run-end", totals });
     const status = stop.aborted || budget.signal.aborted ? "interrupted" : "done";
-    if (status === "done") await cleanShards(place);
+    if (status === "done" && existsSync(join(place, runFiles.shards))) {
+      await (await import("../store/index.ts")).cleanShards(place);
+    }
     await run.close({ status, totals });
     return { ...facts, status, totals, isResumable: status === "interrupted" && preset === null, redact };
   } catch (error) {

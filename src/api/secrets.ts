@@ -1,9 +1,9 @@
 // Keys: read from the environment by name, and taken out of everything that is shown or written. A flag never holds a key.
 
 import { ConfigurationError } from "../core/index.ts";
-import { createRedactor } from "../http/index.ts";
+import { createRedactor } from "../http/redactor.ts";
 import { secretsInText } from "../lib/hidden-parts.ts";
-import { parseNatsAddress } from "../queue/nats/index.ts";
+import { parseNatsAddress } from "../queue/nats/nats-address.ts";
 import { keyOf } from "./setting.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;

@@ -20,7 +20,7 @@ import { createEngines } from "./request-engines.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
 import { packageVersion, type Surroundings } from "./surroundings.ts";
 import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
-import { chooseSharing, openProcesses } from "./processes.ts";
+import { chooseSharing } from "./processes.ts";
 import { observedRunner } from "./watch-run.ts";
 import {
   type RolloutSettings,
@@ -232,7 +232,9 @@ async function openService(
   let workers: Coordinator | null = null;
   if (sharing !== null) {
     const groups = "requested" as const;
-    workers = await openProcesses({
+    workers = await (
+      await import("./open-processes.ts")
+    ).openProcesses({
       ...{ given, groups, surroundings: context, folder, sharing, run, prepared, onNotice, signal: cancel },
     });
   }

@@ -10,7 +10,6 @@ import { runFiles } from "../store/index.ts";
 import { isLoopback } from "../lib/address.ts";
 import { failedStartMs, Opened } from "../lib/opened.ts";
 import {
-  announceViewer,
   type EpisodeStore,
   type ExportChoice,
   exportPage,
@@ -28,6 +27,7 @@ import type { CallOptions } from "./options.ts";
 import { listenSettings, readListen } from "./listen.ts";
 import type { SettingValues } from "./setting.ts";
 import { SpecialFileError } from "../system/regular-file.ts";
+import { announceViewer } from "../system/running-viewers.ts";
 
 export const viewSettings = listenSettings(
   "The viewer",

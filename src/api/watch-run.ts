@@ -4,8 +4,8 @@
 import { join } from "node:path";
 import { ConfigurationError, messageOf } from "../core/index.ts";
 import { hasHttpCredentials, hideSecrets } from "../lib/hidden-parts.ts";
-import { parseBaseUrl } from "../http/index.ts";
-import type { DispatchEpisode, RolloutParts, RunTotals } from "../rollout/index.ts";
+import { parseBaseUrl } from "../http/base-url.ts";
+import type { DispatchEpisode, RolloutParts, RunTotals } from "../rollout/loop.ts";
 import type { CircuitChange, CurveRun, CurveSink, RunObserver, TracedPolicy } from "../telemetry/index.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import { readKey } from "./secrets.ts";

@@ -8,12 +8,13 @@ import type { RolloutEvent, RolloutResult, StartedRun } from "../api/rollout.ts"
 import { defaultEngineWait } from "../api/rollout-settings.ts";
 import { resumeWith } from "../api/user-code.ts";
 import type { RunTotals } from "../rollout/index.ts";
-import { runFiles } from "../store/index.ts";
+import { runFiles } from "../store/writing.ts";
 import { type CliContext, exitCodes } from "./cli-context.ts";
 import { createProgressDisplay, loadPainter, type ProgressDisplay } from "./display/progress-display.ts";
 import { runNotes, runTable } from "./display/run-table.ts";
 import { coloursFor, formatCount, oneMessage } from "./display/terminal-text.ts";
 import { visibleLine } from "../lib/visible-text.ts";
+import { viewerLink } from "../system/running-viewers.ts";
 
 /**
  * Runs a rollout with its display: `run` gets what a public function takes. `command` resumes the run when it is interrupted.
@@ -188,7 +189,6 @@ export async function sayLink(
   episode: { readonly name: string; readonly asTokens: boolean } | null,
   { cwd, env, stderr }: Pick<CliContext, "cwd" | "env" | "stderr">,
 ): Promise<void> {
-  const { viewerLink } = await import("../viewer/index.ts");
   const link = await viewerLink(resolve(cwd, folder), episode, env);
   if (link !== null) stderr.write(`View: ${link}\n`);
 }

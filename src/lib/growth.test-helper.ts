@@ -6,7 +6,7 @@ import { expect } from "vitest";
 /** Times as long for an input so many times as large: linear work takes 8, with `n log n` 9, quadratic work 64. */
 const factor = 8;
 const mostRatio = 20;
-const mostRounds = 12;
+const mostRounds = 60;
 /** A shorter time is measured with an error as large as itself. */
 const leastMs = 0.5;
 

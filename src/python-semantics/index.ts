@@ -1,20 +1,16 @@
-// Python's values, where ours must match byte for byte: their arithmetic, order, text and literals. Lossless JSON is in
-// `json/`. Not an interpreter.
+// Python's values, where ours must match byte for byte: their arithmetic, order and text. Lossless JSON is in `json/`, source text in
+// `tokens.ts`, `syntax.ts`, `literals.ts` and `evaluate.ts`. Not an interpreter.
 
 export * from "./complex.ts";
 export * from "./errors.ts";
-export * from "./evaluate.ts";
 export * from "./format.ts";
 export * from "./limits.ts";
-export * from "./literals.ts";
 export * from "./methods.ts";
 export * from "./number-text.ts";
 export * from "./numbers.ts";
 export * from "./operations.ts";
 export * from "./string-repr.ts";
 export * from "./strings.ts";
-export * from "./syntax.ts";
-export * from "./tokens.ts";
 export * from "./traced-text.ts";
 export * from "./values.ts";
 export { pythonTypeName } from "./json/value.ts";

@@ -6,7 +6,7 @@ import { type Tool, toolFromDefinition } from "../core/index.ts";
 import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
 import { rendererFor } from "./choose-renderer.ts";
-import { bundledChatTemplate } from "./template-text.ts";
+import { bundledChatTemplate } from "./bundled-template.ts";
 
 addAllFormats();
 

@@ -8,7 +8,7 @@ import { familyFromTemplate } from "./detection/detect-family.ts";
 import { familyOfChatTemplate, rendererFamily, rendererFamilyNames } from "./families.ts";
 import { models, publishedRenderer, publishedTemplate as template } from "./published-templates.test-helper.ts";
 import { createTemplateRenderer } from "./template-renderer.ts";
-import { bundledChatTemplate } from "./template-text.ts";
+import { bundledChatTemplate } from "./bundled-template.ts";
 
 addAllFormats();
 

@@ -2,7 +2,6 @@
 // facts are detected; a family can always be named.
 
 import { ConfigurationError, type Renderer, type Tokenizer } from "../core/index.ts";
-import { loadReasoningParser, loadToolCallParser, responseTemplateName } from "../parsers/on-demand.ts";
 import { type DetectFamilyOptions, familyFromTemplate } from "./detection/detect-family.ts";
 import { familyNamed, knownFamily, rendererFamilyNames } from "./families.ts";
 import { createTemplateRenderer, type RendererOptions } from "./template-renderer.ts";
@@ -22,27 +21,6 @@ export type ChooseRendererOptions = RendererOptions & DetectFamilyOptions;
 export function chooseRenderer(options: ChooseRendererOptions): Renderer {
   const family = knownFamily(options.chatTemplate) ?? familyFromTemplate(options);
   return createTemplateRenderer(family, options.tokenizer, options);
-}
-
-/**
- * The renderer of the named family or, without a name, the one that {@link chooseRenderer} chooses. It loads the parsers that this renderer
- * needs: those of its family, or all of them to detect the family of an unknown template. Rejects with a `ConfigurationError` where
- * {@link rendererFor} and {@link chooseRenderer} throw one.
- */
-export async function loadRenderer(family: string | null, options: ChooseRendererOptions): Promise<Renderer> {
-  const known = family === null ? knownFamily(options.chatTemplate) : familyNamed(family, options.chatTemplate);
-  // Repair carries out calls in the formats of other families, too.
-  if (known === null || options.repair === true) (await import("../parsers/all-formats.ts")).addAllFormats();
-  const { toolCallParser, reasoningParser } = options;
-  const chosenReasoning = reasoningParser === "none" ? null : reasoningParser;
-  // A response template has a loader of its own.
-  const named = (...names: readonly (string | null | undefined)[]): string[] =>
-    names.filter((name) => typeof name === "string").filter((name) => name !== responseTemplateName);
-  // The family's own parsers read its history, whichever read its actions.
-  const calls = named(known?.toolCallParser, toolCallParser);
-  const reasoning = named(known?.reasoningParser, chosenReasoning);
-  await Promise.all([...calls.map(loadToolCallParser), ...reasoning.map(loadReasoningParser)]);
-  return createTemplateRenderer(known ?? familyFromTemplate(options), options.tokenizer, options);
 }
 
 export type QwenRendererOptions = RendererOptions & {

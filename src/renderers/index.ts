@@ -4,5 +4,24 @@
 import { addAllFormats } from "../parsers/all-formats.ts";
 
 export * from "./on-demand.ts";
+export { auditTemplate } from "./audit/audit-template.ts";
+export { AuditedTemplate, type AuditTemplateOptions } from "./audit/audited-template.ts";
+export type {
+  Difference,
+  HistoryChange,
+  HistoryFinding,
+  RoundTripFinding,
+  TemplateAudit,
+  ValuesFound,
+} from "./audit/template-audit.ts";
+export { answerFrame, openerOf, type WrittenAnswer, writtenAnswer } from "./audit/sampled-answers.ts";
+export {
+  chooseRenderer,
+  type ChooseRendererOptions,
+  createQwenRenderer,
+  type QwenRendererOptions,
+  rendererFor,
+} from "./choose-renderer.ts";
+export { type DetectFamilyOptions, familyFromTemplate } from "./detection/detect-family.ts";
 
 addAllFormats();

@@ -1,17 +1,7 @@
-// The renderers without the formats of tool calls: `loadRenderer` loads those that one renderer needs. The other functions find only
-// what is loaded.
+// The renderers without the formats of tool calls, the detection of families and the audit of templates: `loadRenderer` loads what one
+// renderer needs. The other functions find only what is loaded.
 
-export { auditTemplate } from "./audit/audit-template.ts";
-export { AuditedTemplate, type AuditTemplateOptions } from "./audit/audited-template.ts";
-export type {
-  Difference,
-  HistoryChange,
-  HistoryFinding,
-  RoundTripFinding,
-  TemplateAudit,
-  ValuesFound,
-} from "./audit/template-audit.ts";
-export { answerFrame, openerOf, type WrittenAnswer, writtenAnswer } from "./audit/sampled-answers.ts";
+export { bundledChatTemplate, bundledToolSentence } from "./bundled-template.ts";
 export {
   type ChatTemplate,
   ChatTemplateError,
@@ -22,20 +12,11 @@ export {
   type TemplateSegment,
   type TemplateSource,
 } from "./chat-template.ts";
-export {
-  chooseRenderer,
-  type ChooseRendererOptions,
-  createQwenRenderer,
-  loadRenderer,
-  type QwenRendererOptions,
-  rendererFor,
-} from "./choose-renderer.ts";
-export { type DetectFamilyOptions, familyFromTemplate } from "./detection/detect-family.ts";
 export { type EncoderRow, encoderOf } from "./encoders/encoder-table.ts";
 export { familyOfChatTemplate, rendererFamily, rendererFamilyNames } from "./families.ts";
 export { compileChatTemplate } from "./jinja/compile-chat-template.ts";
+export { loadRenderer } from "./load-renderer.ts";
 export type { PromptEdit } from "./prompt-edit.ts";
 export { type RendererFamily, wireMessages } from "./renderer-family.ts";
 export { unwritableNames } from "./tool-names.ts";
 export { createTemplateRenderer, type RendererOptions } from "./template-renderer.ts";
-export { bundledChatTemplate, bundledToolSentence } from "./template-text.ts";

@@ -5,7 +5,7 @@ import { ConfigurationError, type Message, type Tool, toolFromDefinition } from 
 import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
 import { models, publishedRenderer, testedFamilies } from "./published-templates.test-helper.ts";
-import { bundledToolSentence } from "./template-text.ts";
+import { bundledToolSentence } from "./bundled-template.ts";
 
 addAllFormats();
 

@@ -9,7 +9,7 @@ import type { Renderer, Tokenizer } from "../core/index.ts";
 import { rendererFor } from "./choose-renderer.ts";
 import { rendererFamily, rendererFamilyNames } from "./families.ts";
 import type { RendererOptions } from "./template-renderer.ts";
-import { bundledChatTemplate } from "./template-text.ts";
+import { bundledChatTemplate } from "./bundled-template.ts";
 
 export const models = sharedFolder("models");
 

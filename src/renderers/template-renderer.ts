@@ -31,7 +31,8 @@ import { type EncodedSegments, encodeSegments, messageSpans } from "./encode-pro
 import { applyPromptEdits, checkPromptEdits, type PromptEdit } from "./prompt-edit.ts";
 import { lostMessage, lostMessageError } from "./lost-messages.ts";
 import type { RendererFamily } from "./renderer-family.ts";
-import { bundledChatTemplate, compiledTemplate, unlessRefused } from "./template-text.ts";
+import { bundledChatTemplate } from "./bundled-template.ts";
+import { compiledTemplate, unlessRefused } from "./template-text.ts";
 
 export type RendererOptions = {
   /**

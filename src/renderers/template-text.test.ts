@@ -5,7 +5,7 @@ import type { Message, Tool, ToolCall } from "../core/index.ts";
 import { toPlain } from "../python-semantics/json/index.ts";
 import { familyOfChatTemplate, rendererFor } from "./index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
-import { bundledChatTemplate, bundledToolSentence } from "./template-text.ts";
+import { bundledChatTemplate, bundledToolSentence } from "./bundled-template.ts";
 import { models, publishedRenderer } from "./published-templates.test-helper.ts";
 import { bookshopDialogues } from "../tokenizers/dialogues.test-helper.ts";
 

@@ -5,7 +5,7 @@ import { rendererFamily } from "./families.ts";
 import { familySamples } from "./family-samples.test-helper.ts";
 import { byteTokenizer } from "./marker-tokenizer.test-helper.ts";
 import { publishedRenderer, testedFamilies } from "./published-templates.test-helper.ts";
-import { bundledChatTemplate } from "./template-text.ts";
+import { bundledChatTemplate } from "./bundled-template.ts";
 import { unwritableNames } from "./tool-names.ts";
 
 const plain = ["find_city", "a", "getWeather2", "mcp__server__tool"];

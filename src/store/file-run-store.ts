@@ -29,8 +29,7 @@ import {
 import { EpisodeFiles } from "./episode-files.ts";
 import { type EpisodePlace, summaryOf, type UnnumberedSummary, writeSummary } from "./episode-index.ts";
 import { addEpisodeLine, storedGroup } from "./records.ts";
-import { recoverFiles, type RecoveredFiles } from "./recover-run.ts";
-import { checkResumable, openRunFolder } from "./run-folder.ts";
+import type { RecoveredFiles } from "./recover-run.ts";
 import { RunJournal, type RunJournalOptions } from "./journal.ts";
 import { lockRun, type RunLock } from "./run-lock.ts";
 
@@ -82,6 +81,8 @@ export function createFileRunStore(folder: string, options: FileRunStoreOptions 
 export async function resumeFileRunStore(folder: string, options: FileRunStoreOptions = {}): Promise<ResumedRun> {
   const lock = await lockRun(folder, join(folder, runFiles.lock));
   try {
+    const { checkResumable, openRunFolder } = await import("./run-folder.ts");
+    const { recoverFiles } = await import("./recover-run.ts");
     const manifest = await openRunFolder(folder).manifest();
     checkResumable(manifest, folder);
     const files = await recoverFiles(folder, manifest.get("format") === shardedFormat);

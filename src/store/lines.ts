@@ -5,7 +5,7 @@
 // that field. It finds lines that a disk, a copy or an editor has changed.
 
 import { createReadStream } from "node:fs";
-import { type FileHandle, open } from "node:fs/promises";
+import { type FileHandle, open, stat } from "node:fs/promises";
 import { crc32 } from "node:zlib";
 
 import { ConfigurationError } from "../core/index.ts";
@@ -321,4 +321,12 @@ export class BatchQueue<T> {
     this.#spacing = new Promise((resolve) => setTimeout(resolve, spacingMs));
     return this.#write(batch);
   }
+}
+
+/** 0 for a file that is not there: its process died before it was made. */
+export async function sizeOf(file: string): Promise<number> {
+  return stat(file).then(
+    ({ size }) => size,
+    () => 0,
+  );
 }

@@ -15,7 +15,7 @@ import { parseJson } from "../python-semantics/json/parse-json.ts";
 import { EpisodeFiles } from "./episode-files.ts";
 import { type EpisodePlace, type EpisodeSummary, readSummary } from "./episode-index.ts";
 import { journalLineEvent, journalLineHead, type JournalState, listSegments } from "./journal.ts";
-import { type CheckedLine, readCheckedLines, readRawLines, statedChecksum } from "./lines.ts";
+import { type CheckedLine, readCheckedLines, readRawLines, statedChecksum, sizeOf } from "./lines.ts";
 import { groupFromJson } from "./records.ts";
 import { runFiles, runFormat, type TornLine } from "./run-store.ts";
 import { jsonObject, text } from "./schema.ts";
@@ -66,14 +66,6 @@ export async function recoverFiles(folder: string, hasShards: boolean): Promise<
   const hasEnded = (id: string): boolean => episodes.has(id);
   const journal = await readJournal(join(folder, runFiles.journal), { hasEnded, onTornLine });
   return { episodes, hasShards, index, groups, journal, sizes, torn };
-}
-
-/** 0 for a file that is not there: its process died before it was made. */
-export async function sizeOf(file: string): Promise<number> {
-  return stat(file).then(
-    ({ size }) => size,
-    () => 0,
-  );
 }
 
 /** Our lines begin with the id; any other is read as JSON. */

@@ -6,8 +6,7 @@ import { closeSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
 import { attribute, ConfigurationError, type RoutedExperts } from "../core/index.ts";
 import { Disk } from "./disk.ts";
-import { AppendFile } from "./lines.ts";
-import { sizeOf } from "./recover-run.ts";
+import { AppendFile, sizeOf } from "./lines.ts";
 import { runFiles } from "./run-store.ts";
 
 /** Takes bytes at the end of the file, one writer at a time. */

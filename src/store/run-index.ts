@@ -7,8 +7,7 @@ import { join } from "node:path";
 import { ConfigurationError } from "../core/index.ts";
 import { type EpisodeSummary, readSummary } from "./episode-index.ts";
 import { cachedIndex, type IndexFile, scanEpisodes } from "./index-cache.ts";
-import { endOfLines, lineReach, readAt, readRawLines, statedChecksum } from "./lines.ts";
-import { sizeOf } from "./recover-run.ts";
+import { endOfLines, lineReach, readAt, readRawLines, statedChecksum, sizeOf } from "./lines.ts";
 import { runFiles, shardedFormat, type TornLine } from "./run-store.ts";
 import { requireRegular } from "../system/regular-file.ts";
 

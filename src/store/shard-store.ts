@@ -12,9 +12,9 @@ import { EpisodeFiles } from "./episode-files.ts";
 import { type EpisodePlace, isShardName, summaryOf, type UnnumberedSummary } from "./episode-index.ts";
 import type { FileRunStoreOptions } from "./file-run-store.ts";
 import { RunJournal } from "./journal.ts";
-import { AppendFile, BatchQueue, checksumHolds, readRawLines, statedChecksum } from "./lines.ts";
+import { AppendFile, BatchQueue, checksumHolds, readRawLines, statedChecksum, sizeOf } from "./lines.ts";
 import { addEpisodeLine, episodeFromJson } from "./records.ts";
-import { episodeIdOf, readJournal, type RecoveredJournal, sizeOf } from "./recover-run.ts";
+import { episodeIdOf, readJournal, type RecoveredJournal } from "./recover-run.ts";
 import { lockRun, type RunLock } from "./run-lock.ts";
 import { closedStore, type EpisodeJournal, runFiles, storeFault } from "./run-store.ts";
 

@@ -3,8 +3,9 @@
 // tokens wherever they stand, so digits go in pairs, and capitalised words and the marker of an id ("#W") never take the
 // space or the quote before them along. What is never copied may be long: the skeleton of JSON.
 
-import { bundledChatTemplate } from "../renderers/on-demand.ts";
+import { bundledChatTemplate } from "../renderers/bundled-template.ts";
 import { byteCharacters } from "./byte-table.ts";
+import { chatSplitPattern } from "./chat-split-pattern.ts";
 import { splitText, translatePattern } from "./split-pattern.ts";
 
 /** Tokens that are cut out of text before anything else, in the order of their ids. */
@@ -19,24 +20,6 @@ export const chatTokens = [
   { text: "<think>", isSpecial: false },
   { text: "</think>", isSpecial: false },
 ] as const;
-
-/** Names of JSON Schema and of calls. They are never copied, so whole runs of JSON around them may become one token. */
-const schemaWords = "type|function|name|description|parameters|properties|required|object|string|integer|arguments";
-
-/** How text is cut before merges; first match first. */
-export const chatSplitPattern = [
-  String.raw`[{}\[\]"](?:[{}\[\]"]|[:,] |${schemaWords})*`,
-  String.raw`#\p{Lu}`, // the marker of an id
-  String.raw`\p{N}{1,2}`,
-  String.raw`\p{Lu}\p{Ll}*`,
-  String.raw` ?\p{Ll}[\p{Ll}_]*`,
-  String.raw` ?[\p{Lo}\p{Lm}\p{Lt}\p{M}]+`,
-  String.raw`[,.;:!?] (?=[\p{Lu}\p{N}#$])`, // takes the space that the next word may not take
-  String.raw` ?[^\s\p{L}\p{M}\p{N}#$"{}\[\]]+`,
-  String.raw`[#$]`,
-  String.raw`\n+`,
-  String.raw`\s`,
-].join("|");
 
 export type ChatTokenizerFiles = {
   /** Content of tokenizer.json. */

@@ -12,7 +12,7 @@ import {
 import { TimeLimitError, runBounded, withinTime } from "../lib/deadline.ts";
 import type { Steps } from "../lib/steps.ts";
 import { ByteLevelBpe } from "./byte-level-bpe.ts";
-import { chatSplitPattern } from "./chat-tokenizer.ts";
+import { chatSplitPattern } from "./chat-split-pattern.ts";
 import { readBpe, NotByteLevelBpe } from "./read-bpe.ts";
 import { type PlainObject, UnsupportedPart } from "./tokenizer-json.ts";
 

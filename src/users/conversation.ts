@@ -1,12 +1,7 @@
 // What all user simulators share: lines come from one function and in one order of calls, the sign that ends a conversation,
 // resuming by saying the same again, and the failures of models that play users and of recorded users.
 
-import {
-  cancelledFailure as cancelled,
-  modelFailure,
-  type ModelFailureCode,
-  splitReasoning,
-} from "../chat-models/index.ts";
+import { cancelledFailure as cancelled, modelFailure, type ModelFailureCode } from "../chat-models/model-failure.ts";
 import {
   AttributedError,
   type ModelUsage,
@@ -16,6 +11,7 @@ import {
   type UserSide,
   type UserSimulator,
 } from "../core/index.ts";
+import { splitReasoning } from "../lib/reasoning.ts";
 import { isSameValue } from "../python-semantics/json/value.ts";
 
 export const stopMarker = "###STOP###";

@@ -4,7 +4,6 @@ export type { ViewerParts } from "./answers.ts";
 export { type EpisodeStore, isTrainingFolder, openFolderStore } from "./episode-store.ts";
 export { type ExportChoice, exportPage } from "./export-page.ts";
 export { openForeignStore } from "./foreign-store.ts";
-export { announceViewer, viewerLink } from "./running-viewers.ts";
 export { RunView } from "./run-view.ts";
 export { serveViewer } from "./server.ts";
 export { readTrainerLogprobs } from "./trainer-logprobs.ts";

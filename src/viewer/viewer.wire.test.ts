@@ -13,7 +13,7 @@ import { rollout } from "../api/rollout.ts";
 import { episodeSamples } from "../trajectories/index.ts";
 import { readEpisodes } from "../store/index.ts";
 import { openFolderStore } from "./episode-store.ts";
-import { viewerLink } from "./running-viewers.ts";
+import { viewerLink } from "../system/running-viewers.ts";
 import { RunView } from "./run-view.ts";
 import { phrasesOf } from "./summary.ts";
 import { readMetrics } from "./training.ts";

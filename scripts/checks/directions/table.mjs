@@ -31,6 +31,8 @@ export const modules = {
 
   tokenizers: {
     imports: ["core", "lib", "system", "python-semantics", "renderers"],
+    // The tokenizer of the demonstrations reads no files.
+    entries: ["readable-tokenizer.ts"],
   },
   parsers: {
     imports: ["core", "lib", "python-semantics"],
@@ -40,7 +42,8 @@ export const modules = {
   },
   renderers: {
     imports: ["core", "lib", "python-semantics", "parsers"],
-    entries: ["on-demand.ts"],
+    // The bundled chat template is text, and written beside the tokenizers that are trained here.
+    entries: ["on-demand.ts", "bundled-template.ts"],
     browser: true,
   },
   trajectories: { imports: ["core", "lib"], browser: true },
@@ -53,8 +56,8 @@ export const modules = {
       "eventsource-parser": "http/event-stream.ts",
       ws: "http/web-socket.ts",
     },
-    // Servers that only receive load no client.
-    entries: ["received-body.ts"],
+    // Servers that only receive load no client; addresses and secrets are read where nothing is called.
+    entries: ["received-body.ts", "base-url.ts", "redactor.ts"],
     isInternal: true,
   },
   "engines/*": { imports: ["core", "lib", "http"] },
@@ -106,10 +109,17 @@ export const modules = {
     },
   },
   // Models behind an API, for simulated users and for agents that are evaluated.
-  "chat-models": { imports: ["core", "lib", "python-semantics", "http"], loads: "chat-models/provider-library.ts" },
+  "chat-models": {
+    imports: ["core", "lib", "python-semantics", "http"],
+    loads: "chat-models/provider-library.ts",
+    // The contract, the prices that a budget is counted with, and the failures of models that simulate users.
+    entries: ["chat-model.ts", "model-failure.ts"],
+  },
   users: {
     imports: ["core", "lib", "python-semantics", "chat-models"],
     packages: { zod: "users/recording-user.ts" },
+    // One user is loaded by its name.
+    entries: ["on-demand.ts"],
   },
   agents: { imports: ["core", "lib", "python-semantics"], packages: { ajv: "*" } },
   // Rates, intervals and comparisons: pure functions of numbers.
@@ -124,16 +134,32 @@ export const modules = {
   "rollout/slime-tau": { imports: ["core", "python-semantics"], browser: true },
   store: {
     imports: ["core", "lib", "system", "python-semantics", "trajectories", "programs"],
-    entries: ["run-store.ts"],
+    // A run that begins loads nothing that reads runs.
+    entries: ["run-store.ts", "writing.ts"],
   },
   // Jobs for workers in other processes. The contract is in its own file.
   queue: { imports: ["core", "lib"], packages: { zod: "*" }, entries: ["job-queue.ts"], isInternal: true },
   // Its client library is an optional peer, so it is named at run time.
-  "queue/nats": { imports: ["core", "lib", "system", "queue"], loads: "queue/nats/nats-library.ts", isInternal: true },
-  rollout: { imports: ["core", "lib", "python-semantics", "trajectories", "store", "queue"] },
+  "queue/nats": {
+    imports: ["core", "lib", "system", "queue"],
+    loads: "queue/nats/nats-library.ts",
+    // Addresses are checked in every run.
+    entries: ["nats-address.ts"],
+    isInternal: true,
+  },
+  rollout: {
+    imports: ["core", "lib", "python-semantics", "trajectories", "store", "queue"],
+    // Without workers and producer.
+    entries: ["loop.ts"],
+  },
   // Files that other tools wrote, read for people and for comparisons.
   foreign: { imports: ["core", "system", "python-semantics"], isInternal: true },
-  export: { imports: ["core", "store", "trajectories"], packages: { "hyparquet-writer": "export/files.ts" } },
+  export: {
+    imports: ["core", "store", "trajectories"],
+    packages: { "hyparquet-writer": "export/files.ts" },
+    // The rows that a rollout writes beside its groups.
+    entries: ["trainers.ts"],
+  },
 
   // Node's own server and no framework: only the socket says whether an answer was delivered. Programs that are evaluated are
   // answered by models behind an API.
@@ -156,7 +182,8 @@ export const modules = {
     imports: ["core", "lib", "python-semantics", "http", "rollout", "store"],
     packages: { hono: "*", "@hono/node-server": "*", zod: "*" },
   },
-  "learner/model": { imports: ["core", "lib", "system"] },
+  // Names of shipped checkpoints are read where none is loaded.
+  "learner/model": { imports: ["core", "lib", "system"], entries: ["shipped-checkpoints.ts"] },
   learner: {
     imports: ["core", "lib", "system", "trajectories", "rollout", "store", "statistics", "learner/model"],
     packages: { zod: "*" },

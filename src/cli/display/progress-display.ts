@@ -2,7 +2,7 @@
 // pipes, log files). Writes to stderr, so that stdout holds results alone.
 
 import type { createLogUpdate } from "log-update";
-import { ratesOf, type RunTotals } from "../../rollout/index.ts";
+import { ratesOf, type RunTotals } from "../../rollout/loop.ts";
 import type { CliContext } from "../cli-context.ts";
 import { passText, progressLine } from "./run-table.ts";
 import {

@@ -1,7 +1,7 @@
 // The closing table of a run, and the line that says how far it is.
 
 import type { Counts } from "../../core/index.ts";
-import { ratesOf, type RunTotals } from "../../rollout/index.ts";
+import { ratesOf, type RunTotals } from "../../rollout/loop.ts";
 import {
   type Colours,
   countsText,

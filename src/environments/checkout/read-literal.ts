@@ -2,7 +2,8 @@
 // arithmetic are refused, so a source can say something new only by being refused.
 
 import type { SyntaxNode } from "@lezer/common";
-import { numberOf, numberValue, PythonComplex, pythonNegate, unescapeString } from "../../python-semantics/index.ts";
+import { numberOf, PythonComplex, pythonNegate } from "../../python-semantics/index.ts";
+import { numberValue, unescapeString } from "../../python-semantics/tokens.ts";
 import type { JsonObject, JsonValue } from "../../python-semantics/json/index.ts";
 import { childrenOf, problemAt, type PythonSource, quote, readPython, splitAtCommas, textOf } from "./python-source.ts";
 

@@ -2,7 +2,6 @@
 
 import {
   compareCodePoints,
-  evaluateExpression,
   floatRepr,
   isOrEquals,
   PythonError,
@@ -12,6 +11,7 @@ import {
   roundFloat,
   stringRepr,
 } from "../../python-semantics/index.ts";
+import { evaluateExpression } from "../../python-semantics/evaluate.ts";
 import type { JsonObject, JsonValue } from "../../python-semantics/json/index.ts";
 
 /** `record[key]` of a dict. */

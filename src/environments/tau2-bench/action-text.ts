@@ -3,13 +3,12 @@
 import {
   applySign,
   floatRepr,
-  type PythonNode,
-  parseExpression,
   PythonError,
   pythonRepr,
   pythonStr,
   unlessRaised,
 } from "../../python-semantics/index.ts";
+import { type PythonNode, parseExpression } from "../../python-semantics/syntax.ts";
 import { JsonFloat, type JsonObject, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import { sortedKeys } from "../tables/index.ts";
 import type { Requestor, SpokenMessage, ToolCall } from "./messages.ts";

@@ -3,7 +3,6 @@
 
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 
 import { ConfigurationError } from "../../core/failure.ts";
 import { type ModelConfig, readModelConfig, toHuggingFaceConfig } from "./model-config.ts";
@@ -222,19 +221,4 @@ export function roundToBrainFloats(values: Float32Array): Float32Array {
 
 function upperHalves(values: Float32Array): Uint16Array {
   return Uint16Array.from(new Uint32Array(values.buffer, values.byteOffset, values.length), (word) => word >>> 16);
-}
-
-/** Names of folders in models/. */
-export const shippedCheckpoints = ["bookshop-1m", "bookshop-nano"] as const;
-export type ShippedCheckpoint = (typeof shippedCheckpoints)[number];
-
-/**
- * The folder of a checkpoint that this package ships, in Hugging Face's layout: a desk clerk of the bookshop with about a
- * million parameters, and a smaller one for tests.
- *
- * @example
- * const engine = await loadEmbeddedEngine(shippedCheckpoint("bookshop-1m"));
- */
-export function shippedCheckpoint(name: ShippedCheckpoint): string {
-  return fileURLToPath(new URL(`../../../models/${name}`, import.meta.url));
 }

@@ -14,9 +14,6 @@ export {
   type Tensor,
   type WrittenType,
   writeSafetensors,
-  shippedCheckpoint,
-  shippedCheckpoints,
-  type ShippedCheckpoint,
 } from "./checkpoint.ts";
 export { Decoder, type DecoderOptions, pageTokens } from "./decoder.ts";
 export { exportGguf } from "./gguf.ts";
@@ -39,3 +36,4 @@ export {
   type UpdateOptions,
 } from "./training-model.ts";
 export { type TrainingLimits, type PackedBatch, packSequences, type TrainingSequence } from "./training-memory.ts";
+export { type ShippedCheckpoint, shippedCheckpoint, shippedCheckpoints } from "./shipped-checkpoints.ts";

@@ -5,9 +5,7 @@
 import { decodeHTML } from "entities/decode";
 
 import {
-  evaluateLiteral,
   integerOf,
-  literalErrors,
   narrowFloat,
   PythonError,
   pythonFloat,
@@ -17,6 +15,7 @@ import {
   type PythonValue,
   unlessRaised,
 } from "../../python-semantics/index.ts";
+import { evaluateLiteral, literalErrors } from "../../python-semantics/literals.ts";
 import { dumpJson, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import { inferSchemaType } from "../typed-text.ts";
 import { blocksBetween, dollar, openBlocks } from "../text-pieces.ts";

@@ -4,11 +4,9 @@
 
 import { dumpJson, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import {
-  evaluateLiteral,
   isDict,
   isList,
   isTruthy,
-  literalErrors,
   PythonError,
   pythonFloat,
   pythonInt,
@@ -20,6 +18,7 @@ import {
   type PythonValue,
   unlessRaised,
 } from "../../python-semantics/index.ts";
+import { evaluateLiteral, literalErrors } from "../../python-semantics/literals.ts";
 import type { Tool } from "../../core/index.ts";
 import { argumentPairs, withoutPairs, keyClosing, keyOpening, valueClosing, valueOpening } from "./argument-tags.ts";
 import { argumentTypes, jsonType, needsContext, onlyType } from "./glm-types.ts";

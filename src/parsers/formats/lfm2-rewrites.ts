@@ -1,15 +1,9 @@
 // Rewrites of the Python that LFM2 writes when it is nearly Python, each keeping what the model meant: raw line breaks in strings,
 // integers with leading zeros, quotes inside quotes of the same kind, arguments named like a keyword.
 
-import {
-  isSpace,
-  literalErrors,
-  parseFirstStatementValue,
-  pythonInt,
-  pythonStrip,
-  space,
-  unlessRaised,
-} from "../../python-semantics/index.ts";
+import { isSpace, pythonInt, pythonStrip, space, unlessRaised } from "../../python-semantics/index.ts";
+import { literalErrors } from "../../python-semantics/literals.ts";
+import { parseFirstStatementValue } from "../../python-semantics/syntax.ts";
 
 /**
  * Attempts to parse texts with another reading of their quotes, together this many characters: each attempt may be as long as the text,

@@ -4,19 +4,17 @@
 import { dumpJson, JsonFloat, JsonSyntaxError } from "../../python-semantics/json/index.ts";
 import {
   applySign,
-  literalErrors,
-  makeDict,
   numberOf,
-  parseFirstStatementValue,
   PythonDict,
   PythonError,
   pythonExceptionType,
-  type PythonNode,
   pythonStrip,
   PythonTuple,
   type PythonValue,
   unlessRaised,
 } from "../../python-semantics/index.ts";
+import { literalErrors, makeDict } from "../../python-semantics/literals.ts";
+import { parseFirstStatementValue, type PythonNode } from "../../python-semantics/syntax.ts";
 import { createToolCallParser } from "../tool-call-format.ts";
 import type { DetectedCall, ToolCallScan } from "../tool-call-scan.ts";
 import { isReservedStandIn, ParseBudget, rewrites, splitCalls } from "./lfm2-rewrites.ts";

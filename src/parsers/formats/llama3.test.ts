@@ -3,7 +3,8 @@ import { describe, expect, test } from "vitest";
 
 import { systemClock } from "../../lib/clock.ts";
 import { dumpJson, type JsonValue, parseJson, parseJsonPrefix } from "../../python-semantics/json/index.ts";
-import { evaluateLiteral, isDict, pythonStrip } from "../../python-semantics/index.ts";
+import { isDict, pythonStrip } from "../../python-semantics/index.ts";
+import { evaluateLiteral } from "../../python-semantics/literals.ts";
 import { exampleTools as tools } from "./format-examples.test-helper.ts";
 import { llama3 } from "./llama3.ts";
 

@@ -2,7 +2,8 @@
 // between them (nominally ";"). A Python dict is accepted where JSON is not.
 
 import { dumpJson, type JsonValue, parseJson, parseJsonPrefix } from "../../python-semantics/json/index.ts";
-import { evaluateLiteral, isDict, pythonStrip, unlessRaised } from "../../python-semantics/index.ts";
+import { isDict, pythonStrip, unlessRaised } from "../../python-semantics/index.ts";
+import { evaluateLiteral } from "../../python-semantics/literals.ts";
 import { createToolCallParser } from "../tool-call-format.ts";
 import { guessName, type ToolCallScan } from "../tool-call-scan.ts";
 

@@ -3,8 +3,6 @@
 
 import { dumpJson, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import {
-  evaluateLiteral,
-  literalErrors,
   pythonLower,
   pythonRepr,
   pythonStrip,
@@ -12,6 +10,7 @@ import {
   space,
   unlessRaised,
 } from "../../python-semantics/index.ts";
+import { evaluateLiteral, literalErrors } from "../../python-semantics/literals.ts";
 import { createToolCallParser } from "../tool-call-format.ts";
 import { declaredParameters, schemaProperties, type ToolCallScan } from "../tool-call-scan.ts";
 import { keyClosing, keyOpening, valueClosing, valueOpening } from "./argument-tags.ts";

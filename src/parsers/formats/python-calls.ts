@@ -2,15 +2,9 @@
 // their place in the list.
 
 import { dumpJson } from "../../python-semantics/json/index.ts";
-import {
-  argumentValue,
-  isSpace,
-  makeDict,
-  parseFirstStatementValue,
-  PythonError,
-  pythonExceptionType,
-  pythonStrip,
-} from "../../python-semantics/index.ts";
+import { isSpace, PythonError, pythonExceptionType, pythonStrip } from "../../python-semantics/index.ts";
+import { argumentValue, makeDict } from "../../python-semantics/literals.ts";
+import { parseFirstStatementValue } from "../../python-semantics/syntax.ts";
 import { compile, findPattern, literal, many, maybe, one, type Piece, sequence } from "../pattern-matcher.ts";
 import { createToolCallParser } from "../tool-call-format.ts";
 import type { DetectedCall, ToolCallScan } from "../tool-call-scan.ts";

@@ -2,13 +2,8 @@
 // call without parameters is none, and a value holds no "<".
 
 import { type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
-import {
-  evaluateLiteral,
-  isTruthy,
-  pythonStrip,
-  type PythonValue,
-  unlessRaised,
-} from "../../python-semantics/index.ts";
+import { isTruthy, pythonStrip, type PythonValue, unlessRaised } from "../../python-semantics/index.ts";
+import { evaluateLiteral } from "../../python-semantics/literals.ts";
 import { createToolCallParser } from "../tool-call-format.ts";
 import { blocksBetween } from "../text-pieces.ts";
 import { declaredParameters, declaredSchema, type ToolCallScan } from "../tool-call-scan.ts";

@@ -8,7 +8,7 @@ import { byteTokenizer } from "../marker-tokenizer.test-helper.ts";
 import { models, publishedTemplate } from "../published-templates.test-helper.ts";
 import { findLostValues, valueKinds } from "./argument-values.ts";
 import type { ValuesFound } from "./template-audit.ts";
-import { bundledChatTemplate } from "../template-text.ts";
+import { bundledChatTemplate } from "../bundled-template.ts";
 
 /** With a byte tokenizer: none of the values holds a marker. */
 async function found(chatTemplate: string): Promise<ValuesFound | null> {

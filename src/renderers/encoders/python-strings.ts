@@ -1,7 +1,8 @@
 // The constants of a Python module that are strings, read without running it. Not an interpreter: what is not a string literal, or a
 // dict of string literals, is passed over.
 
-import { PythonError, unescapeString } from "../../python-semantics/index.ts";
+import { PythonError } from "../../python-semantics/index.ts";
+import { unescapeString } from "../../python-semantics/tokens.ts";
 
 /**
  * Strings by the names that the module's top level gives them; `NAME.key` for those of a dict. Literals that stand beside one

@@ -2,7 +2,8 @@
 // configures it: the newline after a block tag goes, and so do the blanks before one that starts a line; `-` takes all white
 // space, `+` takes none. Brackets must close before a tag can end; numbers have underscores and exponents; names are Unicode.
 
-import { PythonError, pythonRstrip, simpleEscapes, whitespaceClass } from "../../python-semantics/index.ts";
+import { PythonError, pythonRstrip, whitespaceClass } from "../../python-semantics/index.ts";
+import { simpleEscapes } from "../../python-semantics/tokens.ts";
 import { ChatTemplateError } from "../chat-template.ts";
 
 /** "statement" and "expression" begin a tag, "end" ends one; an operator's value is its sign. */

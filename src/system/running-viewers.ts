@@ -4,10 +4,8 @@
 import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
-import { makeFolder } from "../system/make-folder.ts";
-import { objectOf, textOf } from "./episode-store.ts";
-import type { PlainJson } from "./wire/index.ts";
-import { wellFormed } from "./wire/index.ts";
+import { wellFormed } from "../lib/visible-text.ts";
+import { makeFolder } from "./make-folder.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
@@ -67,10 +65,10 @@ async function readAnnouncement(
   file: string,
 ): Promise<{ readonly url: string; readonly locations: readonly string[] } | null> {
   try {
-    const value = objectOf(JSON.parse(await readFile(file, "utf8")) as PlainJson);
-    const [url, locations] = [textOf(value?.["url"]), value?.["locations"]];
-    if (url === null || !/^https?:$/.test(new URL(url).protocol) || !Array.isArray(locations)) return null;
-    return { url, locations: (locations as readonly PlainJson[]).flatMap((one) => textOf(one) ?? []) };
+    const value = JSON.parse(await readFile(file, "utf8")) as { readonly url?: unknown; readonly locations?: unknown };
+    const { url, locations } = value;
+    if (typeof url !== "string" || !/^https?:$/.test(new URL(url).protocol) || !Array.isArray(locations)) return null;
+    return { url, locations: (locations as readonly unknown[]).filter((one) => typeof one === "string") };
   } catch {
     return null;
   }

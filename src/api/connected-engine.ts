@@ -1,0 +1,48 @@
+// An engine of a rollout, connected, and what one is connected with.
+
+import type { Engine, EngineLoadSource } from "../core/index.ts";
+import type { CircuitStatus } from "../engines/guarded/index.ts";
+import type { ChosenModel } from "./choose-model.ts";
+import type { RolloutSettings } from "./rollout-settings.ts";
+import type { Access } from "./secrets.ts";
+
+/** "own": an engine that a program gives as a value. */
+export type EngineName = NonNullable<RolloutSettings["engine"]>;
+
+export type ConnectedEngine = {
+  readonly engine: Engine & Partial<EngineLoadSource>;
+  /** Safe to show. */
+  readonly address: string;
+  readonly weightVersion: string | null;
+  close(): Promise<void>;
+};
+
+/** How one server is called. */
+export type ServerOptions = Access & {
+  readonly url?: string;
+  readonly host?: string;
+  readonly port?: number;
+  readonly timeoutMs: number;
+  readonly connectTimeoutMs: number;
+  readonly firstByteTimeoutMs: number | null;
+  readonly connections: number;
+} & Pick<RolloutSettings, "logprobsMode" | "endpoint">;
+
+/** What engines are connected with. */
+export type EngineParts = {
+  readonly settings: RolloutSettings;
+  /** Given as a value, and closed by its owner; `null`: the settings name one. */
+  readonly own: Engine | null;
+  /** One for each server. */
+  readonly servers: readonly ServerOptions[];
+  readonly model: ChosenModel;
+  readonly cwd: string;
+  readonly cancel: AbortSignal;
+  /** Called when the first contact has to wait. */
+  readonly onNotice: (message: string) => void;
+  readonly onCircuit: (change: CircuitStatus) => void;
+};
+
+export function here(engine: Engine): ConnectedEngine {
+  return { engine, address: "this process", weightVersion: null, close: () => engine.close() };
+}

@@ -1,0 +1,74 @@
+// Connects with the servers of a rollout, and makes sure that each answers and serves the model.
+
+import { AttributedError, ConfigurationError } from "../core/index.ts";
+import { createGuardedEngine } from "../engines/guarded/index.ts";
+import { type ConnectedEngine, type EngineParts, here } from "./connected-engine.ts";
+import { checkServerModel, type ServerEngine, untilServerIsReady } from "./first-contact.ts";
+import { defaultEngineWait, type RolloutSettings } from "./rollout-settings.ts";
+
+/** Every server must answer: an address that is mistyped would never be missed later. */
+export async function openServers(
+  engines: readonly ServerEngine[],
+  product: string,
+  parts: EngineParts,
+): Promise<ConnectedEngine> {
+  const opened = await Promise.allSettled(engines.map((engine) => openServer(engine, product, parts)));
+  const failed = opened.find(({ status }) => status === "rejected");
+  if (failed?.status === "rejected") {
+    await Promise.all(engines.map((engine) => engine.close()));
+    throw failed.reason;
+  }
+  const engine = createGuardedEngine(engines, { maxWaitMs: maxWaitMs(parts.settings), onChange: parts.onCircuit });
+  const weightVersion = opened[0]?.status === "fulfilled" ? opened[0].value.weightVersion : null;
+  return { ...here(engine), address: engines.map((one) => one.address).join(", "), weightVersion };
+}
+
+/** How long a call waits for servers of which none takes requests. */
+function maxWaitMs({ engineWait }: RolloutSettings): number {
+  return (engineWait ?? defaultEngineWait) * 1000;
+}
+
+/** Rejects with a `ConfigurationError` when the server does not answer, or serves another model. */
+export async function openServer(engine: ServerEngine, product: string, parts: EngineParts): Promise<ConnectedEngine> {
+  const { settings, model, cancel: signal, onNotice } = parts;
+  const { maxContextTokens, engineWait } = settings;
+  const waiting = { maxWaitMs: maxWaitMs(settings), waitsForUnreachable: engineWait !== null, signal, onNotice };
+  try {
+    const weightVersion = await untilServerIsReady(engine, waiting, async () => {
+      const sampling = Object.keys(settings.samplingExtra);
+      await checkServerModel(engine, { ...model, maxContextTokens, sampling, signal });
+      return engine.weightVersion({ signal });
+    });
+    return { ...here(engine), address: engine.address, weightVersion };
+  } catch (error) {
+    await engine.close();
+    if (!(error instanceof AttributedError) || error.failure.code === "cancelled") throw error;
+    throw refusal(engine.address, error, product);
+  }
+}
+
+function refusal(address: string, error: AttributedError, product: string): ConfigurationError {
+  const { code, message } = error.failure;
+  if (code === "unreachable" || code === "connection-lost" || code === "timeout") {
+    return new ConfigurationError(
+      `Cannot reach the ${product.split(" ")[1]} server at ${address} (${reasonOf(message)}); start it, or name another with --url. ` +
+        "To see a rollout without a server: --env bookshop --engine expert.",
+      { cause: error },
+    );
+  }
+  if (code === "unauthorized") {
+    return new ConfigurationError(
+      `Cannot use the ${product.split(" ")[1]} server at ${address}: it refuses the key; name the variable that holds the right one with --api-key-env, or --engine-authorization-env.`,
+      { cause: error },
+    );
+  }
+  return new ConfigurationError(`${message.replace(/\.$/, "")}; is this ${product} server?`, { cause: error });
+}
+
+/** The state in a message of our grammar: what stands between the colon and the remedy. */
+function reasonOf(message: string): string {
+  const colon = message.indexOf(": ");
+  if (colon === -1) return message;
+  const [reason = ""] = message.slice(colon + 2).split(";", 1);
+  return reason.replace(/\.$/, "");
+}
