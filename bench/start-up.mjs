@@ -1,5 +1,5 @@
 // `npm run bench -- start-up [other checkout]`: CPU that a command spends before and around its work, as a user starts it: processes
-// of `node dist/cli/main.js`, user and system time of each. With the path of another checkout that is built, both take turns and the
+// of `node dist/cli/main.js`, user and system time of each, and of an empty Node and one that imports the package. With the path of another checkout that is built, both take turns and the
 // ratio is printed; wall time is not, because machines are shared. Not a benchmark of rollouts: see `loop`.
 //
 // Options: --runs 9.
@@ -29,12 +29,15 @@ const rollout = [
   "2",
   "--quiet",
 ];
+/** What Node is given, by the checkout. @type {Readonly<Record<string, (checkout: string) => readonly string[]>>} */
 const commands = {
-  "--version": ["--version"],
-  "--help": ["--help"],
-  "rollout --help": ["rollout", "--help"],
-  "rollout, 4 episodes": [...rollout, "--out", out],
-  export: ["export", out, "--format", "verl", "--output", join(folder, "rows.jsonl")],
+  "empty Node": () => ["--eval", "0"],
+  "import the package": (checkout) => [join(checkout, "dist/index.js")],
+  "--version": (checkout) => [main(checkout), "--version"],
+  "--help": (checkout) => [main(checkout), "--help"],
+  "rollout --help": (checkout) => [main(checkout), "rollout", "--help"],
+  "rollout, 4 episodes": (checkout) => [main(checkout), ...rollout, "--out", out],
+  export: (checkout) => [main(checkout), "export", out, "--format", "verl", "--output", join(folder, "rows.jsonl")],
 };
 
 try {
@@ -45,7 +48,7 @@ try {
       for (const [index, checkout] of checkouts.entries()) {
         if (name.startsWith("rollout,")) await rm(out, { recursive: true, force: true });
         await rm(join(folder, "rows.jsonl"), { force: true });
-        seconds[index]?.push(await cpuOf(checkout, argv));
+        seconds[index]?.push(await cpuOf(argv(checkout)));
       }
     }
     const [first = 0, second] = seconds.map(median);
@@ -57,18 +60,23 @@ try {
   await rm(folder, { recursive: true, force: true });
 }
 
-/** @param {string} checkout @param {readonly string[]} argv */
-async function cpuOf(checkout, argv) {
+/** @param {string} checkout */
+function main(checkout) {
+  return join(checkout, "dist/cli/main.js");
+}
+
+/** @param {readonly string[]} argv */
+async function cpuOf(argv) {
   // Times of children that have ended, as the shell counts them: this process has others.
   const script = 'TIMEFORMAT="%U %S"; time "$@" > /dev/null';
-  const child = spawn("bash", ["-c", script, "time", process.execPath, join(checkout, "dist/cli/main.js"), ...argv], {
+  const child = spawn("bash", ["-c", script, "time", process.execPath, ...argv], {
     cwd: folder,
     stdio: ["ignore", "ignore", "pipe"],
   });
   let said = "";
   child.stderr.setEncoding("utf8").on("data", (text) => (said += text));
   const code = await new Promise((done) => child.on("close", done));
-  if (code !== 0) throw new Error(`Cannot measure "${argv.join(" ")}" of ${checkout}: it ended with ${code}: ${said}`);
+  if (code !== 0) throw new Error(`Cannot measure "${argv.join(" ")}": it ended with ${code}: ${said}`);
   const [user = NaN, system = NaN] = (said.trim().split("\n").at(-1) ?? "").split(" ").map(Number);
   return user + system;
 }

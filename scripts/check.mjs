@@ -40,6 +40,11 @@ const checks = [
     run: async () => (await import("./checks/files.mjs")).checkFiles(),
   },
   {
+    name: "path",
+    what: "from a command to an episode",
+    run: async () => (await import("./checks/path.mjs")).checkPath(),
+  },
+  {
     name: "words",
     what: "the field's words",
     run: async () => (await import("./checks/words.mjs")).checkWords(),

@@ -40,19 +40,33 @@ export {
   runChatEpisode,
   runEpisode,
   runGroup,
-} from "./rollout/index.ts";
-export { type CallOptions } from "./api/options.ts";
+} from "./rollout/loop.ts";
 export {
+  auditEngine,
+  auditEnvironment,
+  auditTemplate,
+  compareRuns,
+  evaluate,
+  exportRun,
+  exportView,
+  gateway,
+  initEnvironment,
+  loadEnvironmentSource,
+  mergeRun,
+  planEvaluation,
   planRollout,
   rollout,
-  type RolloutEvent,
-  type RolloutOptions,
-  type RolloutResult,
-  type StartedRun,
-} from "./api/rollout.ts";
-export { work, type WorkerProgress, type WorkOptions, type WorkResult } from "./api/work.ts";
-export { evaluate, type EvaluateOptions, type EvaluateResult, planEvaluation } from "./api/evaluate.ts";
-export { compareRuns, type CompareRunsOptions } from "./api/compare-runs.ts";
+  serve,
+  serveEnvironment,
+  train,
+  view,
+  work,
+} from "./api/functions.ts";
+export type { CallOptions } from "./api/options.ts";
+export type { RolloutEvent, RolloutOptions, RolloutResult, StartedRun } from "./api/rollout.ts";
+export type { WorkerProgress, WorkOptions, WorkResult } from "./api/work.ts";
+export type { EvaluateOptions, EvaluateResult } from "./api/evaluate.ts";
+export type { CompareRunsOptions } from "./api/compare-runs.ts";
 export {
   type ComparedEpisode,
   type Comparison,
@@ -65,27 +79,20 @@ export {
   type TaskInRun,
 } from "./statistics/index.ts";
 export type { Expert, ExpertAction, ExpertView } from "./api/from-expert.ts";
-export { train, type TrainOptions, type TrainResult } from "./api/train.ts";
-export { auditTemplate, type AuditTemplateOptions } from "./api/audit-template.ts";
-export {
-  auditEnvironment,
-  type AuditEnvironmentOptions,
-  type AuditEnvironmentResult,
-  type AuditedEnvironment,
-  type EnvironmentSourceOptions,
-  loadEnvironmentSource,
+export type { TrainOptions, TrainResult } from "./api/train.ts";
+export type { AuditTemplateOptions } from "./api/audit-template.ts";
+export type {
+  AuditEnvironmentOptions,
+  AuditEnvironmentResult,
+  AuditedEnvironment,
+  EnvironmentSourceOptions,
 } from "./api/audit-environment.ts";
-export { auditEngine, type AuditEngineOptions, type AuditEngineResult, type EngineCheck } from "./api/audit-engine.ts";
-export {
-  type ExportCounts,
-  exportRun,
-  type ExportRunOptions,
-  type ExportRunResult,
-  NothingToExportError,
-} from "./api/export-run.ts";
-export { mergeRun, type MergeRunOptions, type MergeRunResult } from "./api/merge-run.ts";
-export { type RunningEnvServer, serveEnvironment, type ServeEnvironmentOptions } from "./api/env-server.ts";
-export { initEnvironment, type InitEnvironmentOptions, type InitEnvironmentResult } from "./api/init-environment.ts";
-export { gateway, type GatewayOptions, type RunningGateway } from "./api/gateway.ts";
-export { type RunningService, serve, type ServeOptions } from "./api/serve.ts";
-export { exportView, type ExportViewOptions, type RunningViewer, view, type ViewOptions } from "./api/view.ts";
+export type { AuditEngineOptions, AuditEngineResult, EngineCheck } from "./api/audit-engine.ts";
+export { type ExportCounts, NothingToExportError } from "./api/export-counts.ts";
+export type { ExportRunOptions, ExportRunResult } from "./api/export-run.ts";
+export type { MergeRunOptions, MergeRunResult } from "./api/merge-run.ts";
+export type { RunningEnvServer, ServeEnvironmentOptions } from "./api/env-server.ts";
+export type { InitEnvironmentOptions, InitEnvironmentResult } from "./api/init-environment.ts";
+export type { GatewayOptions, RunningGateway } from "./api/gateway.ts";
+export type { RunningService, ServeOptions } from "./api/serve.ts";
+export type { ExportViewOptions, RunningViewer, ViewOptions } from "./api/view.ts";

@@ -2,8 +2,10 @@
 // cannot compile (a broken one, a reference to the network) counts as no schema, and `schemaWarnings` says so: an
 // environment must stay playable whatever its tool definitions look like.
 
-import { Ajv, type AnySchemaObject, type ErrorObject, type ValidateFunction } from "ajv";
-import { Ajv2020 } from "ajv/dist/2020.js";
+import { createRequire } from "node:module";
+
+import type * as ajv from "ajv";
+import type * as ajv2020 from "ajv/dist/2020.js";
 
 import { type Tool, toolParameters } from "../core/index.ts";
 import { linearPattern } from "../lib/linear-pattern.ts";
@@ -17,7 +19,7 @@ export type ArgumentViolation = {
   readonly detail: string;
 };
 
-type Compiled = { readonly validate: ValidateFunction | null; readonly warning: string | null };
+type Compiled = { readonly validate: ajv.ValidateFunction | null; readonly warning: string | null };
 
 const options = {
   strict: false,
@@ -94,7 +96,7 @@ function compile(tool: Tool): Compiled {
     warning: `Arguments of tool "${tool.name}" are not checked: its parameters are not a usable JSON Schema (${problem}).`,
   });
   if (!(parameters instanceof Map)) return warn("they are not an object");
-  const schema = ordinaryValue(parameters) as AnySchemaObject;
+  const schema = ordinaryValue(parameters) as ajv.AnySchemaObject;
   // Such a schema would answer with a promise.
   if (parameters.has("$async")) return warn("it is asynchronous");
   const dialect = parameters.get("$schema");
@@ -124,13 +126,18 @@ function patternWarning(tool: Tool): string | null {
   return `${are} of the arguments of tool "${tool.name}" cannot be checked in bounded time and ${named.length === 1 ? "counts" : "count"} as matched: ${named.join(", ")}.`;
 }
 
-const libraries = new Map<string, Ajv>();
+/** Loaded with the first schema: whoever imports this package need not check any. */
+const require = createRequire(import.meta.url);
+
+const libraries = new Map<string, ajv.Ajv>();
 
 /** Made on first use: an instance costs milliseconds. */
-function libraryFor(isRecent: boolean, unicodeRegExp: boolean): Ajv {
+function libraryFor(isRecent: boolean, unicodeRegExp: boolean): ajv.Ajv {
   const key = `${isRecent}/${unicodeRegExp}`;
   let library = libraries.get(key);
   if (library === undefined) {
+    const { Ajv } = require("ajv") as typeof ajv;
+    const { Ajv2020 } = require("ajv/dist/2020.js") as typeof ajv2020;
     library = new (isRecent ? Ajv2020 : Ajv)({
       ...{ ...options, unicodeRegExp },
       code: { regExp: Object.assign(checkedPattern, { code: "checkedPattern" }) },
@@ -154,7 +161,7 @@ function ordinaryValue(value: JsonValue): unknown {
   return object;
 }
 
-function describeViolation(error: ErrorObject): ArgumentViolation {
+function describeViolation(error: ajv.ErrorObject): ArgumentViolation {
   const place = placeOf(error.instancePath);
   const subject = place === "" ? "the arguments" : `"${place}"`;
   const named = (key: unknown): ArgumentViolation["place"] => joinPlace(place, String(key));

@@ -41,15 +41,7 @@ export type AuditEngineResult = {
   readonly checks: readonly EngineCheck[];
 };
 
-/**
- * Checks a server against the contract of engines: ids, logprobs, stops, refusals, cancelled and aborted calls, weight versions,
- * pauses. Samples some thousand tokens. Failed checks are data; rejects with a `ConfigurationError` when the server cannot be
- * examined.
- *
- * @example
- * const { checks } = await auditEngine({ url: "http://127.0.0.1:30000" });
- * console.log(checks.filter(({ result }) => result === "failed"));
- */
+/** The public function of this name: `functions.ts`. */
 export async function auditEngine(options: AuditEngineOptions): Promise<AuditEngineResult> {
   const { variables = process.env, url, exclusive = false, signal, drain, onServer, onCheck } = options;
   const name = readFlag(rolloutSettings.engine, options.engine) ?? "sglang";

@@ -65,14 +65,7 @@ export type AuditEnvironmentResult = AuditedEnvironment & { readonly findings: r
 const readAgendas = 50;
 const shownTasks = 3;
 
-/**
- * Plays an environment without a model and says what would break runs or make rewards meaningless. Findings are data; rejects with a
- * `ConfigurationError` when it cannot be loaded.
- *
- * @example
- * const { findings } = await auditEnvironment({ env: "bookshop", taskCount: 2 });
- * console.log(findings.filter(({ result }) => result === "fault"));
- */
+/** The public function of this name: `functions.ts`. */
 export async function auditEnvironment(options: AuditEnvironmentOptions): Promise<AuditEnvironmentResult> {
   const { taskCount, callCount } = readFlags(auditEnvironmentSettings, options);
   const opened = await load(options);
@@ -119,14 +112,7 @@ async function auditLoaded(
   return { ...audited, findings };
 }
 
-/**
- * The environment that `env` names: built in, a module, or behind an address. For tests and programs; a rollout takes the
- * name. Rejects with a `ConfigurationError` that says what would be right.
- *
- * @example
- * const source = await loadEnvironmentSource({ env: "bookshop" });
- * console.log(source.taskset("test").task(0).id);
- */
+/** The public function of this name: `functions.ts`. */
 export async function loadEnvironmentSource(options: EnvironmentSourceOptions): Promise<EnvironmentSource> {
   return (await load(options)).loaded.source;
 }

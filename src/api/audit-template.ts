@@ -27,14 +27,7 @@ export type AuditTemplateOptions = Pick<
   readonly cwd?: string;
 };
 
-/**
- * Examines the chat template of a model folder with its tokenizer: which renderer and parsers read it and why, which messages make
- * it rewrite what the policy has seen or sampled, and what an answer loses when it is read and rendered again. Problems are data,
- * in `problems`; rejects with a `ConfigurationError` when there is nothing to examine.
- *
- * @example
- * const { isAppendOnly, problems } = await auditTemplate({ model: "./Qwen3-4B" });
- */
+/** The public function of this name: `functions.ts`. */
 export async function auditTemplate(options: AuditTemplateOptions): Promise<TemplateAudit> {
   const { model: folder, template: file = null, cwd = process.cwd() } = options;
   const thinking = readFlag(rolloutSettings.thinking, options.thinking);

@@ -22,15 +22,7 @@ export type CompareRunsOptions = Pick<CallOptions, "cwd"> & {
   readonly onNotice?: (message: string) => void;
 };
 
-/**
- * Compares each later run with the first: tasks matched by content, the difference of each, an interval of the mean difference
- * by a bootstrap over tasks, a sign-flip test. Reads run folders, results.json of an evaluation and files of other tools. Rejects with a
- * `ConfigurationError` for what cannot be read.
- *
- * @example
- * const { pairs } = await compareRuns({ runs: ["runs/before", "runs/after"] });
- * console.log(pairs.map(comparisonSentence));
- */
+/** The public function of this name: `functions.ts`. */
 export async function compareRuns(options: CompareRunsOptions): Promise<Comparison> {
   const { runs, seed = 0 } = options;
   if (runs.length < 2) {

@@ -58,15 +58,7 @@ export type RunningEnvServer = EnvServer & {
   readonly user: string;
 };
 
-/**
- * Serves the episodes of an environment over MCP, at `/mcp` below the address, and over OpenEnv, at `/ws`. Resolves when requests come
- * in; rejects with a `ConfigurationError` for whatever the caller can correct.
- *
- * @example
- * const server = await serveEnvironment({ env: "bookshop", listen: "127.0.0.1:0" });
- * // ... a client that connects to `${server.url}/mcp?task=17&seed=3` ...
- * await server.close();
- */
+/** The public function of this name: `functions.ts`. */
 export async function serveEnvironment(options: ServeEnvironmentOptions = {}): Promise<RunningEnvServer> {
   const { variables = process.env } = options;
   const own = readFlags(envServerSettings, options);

@@ -85,14 +85,7 @@ export type EvaluateResult = {
   readonly agreement: ReadonlyMap<string, readonly Agreement[]>;
 };
 
-/**
- * Runs every task `trials` times, or reads results that exist (`from`), and resolves with pass^k, pass@k, rewards, errors and
- * who caused each failure. A run made here also gets results.json. A low score is no error. Rejects as `rollout` does.
- *
- * @example
- * const { evaluation } = await evaluate({ env: "bookshop", engine: "expert", trials: 4, tasks: "0-9" });
- * for (const { k, passHatK } of evaluation.passRates) console.log(`pass^${k} ${passHatK}`);
- */
+/** The public function of this name: `functions.ts`. */
 export async function evaluate(options: EvaluateOptions = {}): Promise<EvaluateResult> {
   const plan = await readEvaluation(options);
   checkReports(plan.own.report ?? [], plan.surroundings.cwd);
@@ -130,7 +123,7 @@ async function evaluateWith(scoring: Scoring, plan: EvaluationPlan, options: Eva
   return { ...result, rollout };
 }
 
-/** The settings that {@link evaluate} would run with, everything decided that was left open. Checks all but the server. */
+/** The public function of this name: `functions.ts`. */
 export async function planEvaluation(options: EvaluateOptions = {}): Promise<PreparedRollout> {
   const { own, given, surroundings, resume } = await readEvaluation(options);
   const settings = await orderTasks(given, own, surroundings);

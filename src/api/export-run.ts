@@ -24,7 +24,6 @@ import {
   exportFormats,
   exportGroup,
   type GroupToExport,
-  type LeftOut,
   type RowFile,
   type TurnRewardsChoice,
 } from "../export/index.ts";
@@ -47,6 +46,7 @@ import { faultPolicyOf } from "./fault-policy.ts";
 import { environmentNames, loadEnvironment } from "./load-environment.ts";
 import type { CallOptions } from "./options.ts";
 import type { SettingName } from "./rollout-settings.ts";
+import { type ExportCounts, NothingToExportError } from "./export-counts.ts";
 import { keyOf } from "./setting.ts";
 import type { GivenParts } from "./surroundings.ts";
 
@@ -99,36 +99,7 @@ export type ExportRunResult = ExportCounts & {
   readonly expertBytes: number;
 };
 
-/** What an export wrote and what it left out. */
-export type ExportCounts = {
-  readonly rows: number;
-  /** Episodes with a row. */
-  readonly episodes: number;
-  /** Groups with a row. */
-  readonly groups: number;
-  /** `null`: rows of this format hold no tokens. */
-  readonly trainedTokens: number | null;
-  /** By reason. */
-  readonly leftOut: readonly LeftOut[];
-};
-
-/** No episode is left for the format; `counts.leftOut` says why. */
-export class NothingToExportError extends ConfigurationError {
-  readonly counts: ExportCounts;
-  constructor(message: string, counts: ExportCounts) {
-    super(message);
-    this.counts = counts;
-  }
-}
-
-/**
- * Writes the episodes of one or more runs as the rows that a trainer reads. Every sampled token is in exactly one row or is left
- * out with a reason. Resolves with `null` when a signal stopped it. Rejects with a `ConfigurationError` for what the caller can
- * correct, and with an `Error` for a token that would be lost or trained twice; no file is written then.
- *
- * @example
- * await exportRun({ runs: "runs/one", format: "verl", output: "train.parquet", where: "reward == 1" });
- */
+/** The public function of this name: `functions.ts`. */
 export async function exportRun(options: ExportRunOptions): Promise<ExportRunResult | null> {
   const { output, signal, drain, where, force = false } = options;
   const folders = [options.runs].flat();

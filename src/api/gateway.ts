@@ -141,19 +141,7 @@ export type RunningGateway = Pick<Gateway, "sessions" | "fetch" | "open" | "rewa
   close(options?: CloseOptions): Promise<void>;
 };
 
-/**
- * Serves a policy, or a model behind an API (`agentModel`, `agentUrl`), to agent programs, over Chat Completions, Messages and
- * Responses. `out` is required. Resolves when requests come in. Rejects with a `ConfigurationError` for whatever the caller can
- * correct.
- *
- * @example
- * const running = await gateway({ engine: "expert", listen: "127.0.0.1:0", out: "runs/gateway" });
- * const { id, key } = await running.open({ task: "first" });
- * // ... a program that uses `${running.url}/v1` with this key ...
- * await running.reward(id, { reward: 1, metrics: {}, log: "", info: new Map() });
- * await running.end(id);
- * await running.close();
- */
+/** The public function of this name: `functions.ts`. */
 export async function gateway(options: GatewayOptions): Promise<RunningGateway> {
   const { cwd = process.cwd(), variables = process.env, signal, onNotice = () => undefined, out } = options;
   const own = readFlags(gatewaySettings, options);

@@ -29,13 +29,7 @@ export type InitEnvironmentResult = {
   readonly package: "installed" | "linked";
 };
 
-/**
- * Writes an environment with tools, tasks, a grader, a test and a README into a new folder. Rejects with a `ConfigurationError` when
- * the folder holds something, which is then left as it is.
- *
- * @example
- * const { folder } = await initEnvironment({ name: "museum-tours", to: "/tmp/museum-tours-of-an-example" });
- */
+/** The public function of this name: `functions.ts`. */
 export async function initEnvironment(options: InitEnvironmentOptions): Promise<InitEnvironmentResult> {
   const { name, to = name, cwd = process.cwd() } = options;
   if (typeof name !== "string" || !/^[a-z][a-z0-9-]{0,63}$/.test(name)) {

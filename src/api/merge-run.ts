@@ -17,15 +17,7 @@ export type MergeRunResult = MergedRun & {
   readonly folder: string;
 };
 
-/**
- * Writes the episodes that count, in the order of the index, into a new run folder without shards: for programs that read
- * `episodes.jsonl` themselves, and to copy a run as a few files. Readers of this package need no merge. Resolves with `null` when the
- * signal stopped it. Rejects with a `ConfigurationError` for a run without shards, for one in progress, and where a line is not what
- * was written; no folder is made then. Journals of episodes in flight are left behind: a merged run that is resumed begins them again.
- *
- * @example
- * const merged = await mergeRun({ run: "runs/large", out: "runs/large-merged" });
- */
+/** The public function of this name: `functions.ts`. */
 export async function mergeRun({
   run,
   out = `${run.replace(/(?<![/\\])[/\\]+$/, "")}-merged`,

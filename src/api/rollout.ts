@@ -88,16 +88,7 @@ export type RolloutResult = {
   readonly redact: (text: string) => string;
 };
 
-/**
- * Runs groups of episodes and writes a run folder: run.json, episodes.jsonl and its index, groups.jsonl, and samples.jsonl with
- * `writeSamples`. Resolves when all groups are decided or a signal stopped the run; failed episodes are data, in `totals`. Rejects
- * with a `ConfigurationError` for whatever the caller can correct, before the folder is made; with the first fault of the store
- * or of an export, after the folder says so.
- *
- * @example
- * const { totals, folder } = await rollout({ env: "bookshop", engine: "expert", groupSize: 8, tasks: "0-3" });
- * console.log(`${totals.episodesFinished} episodes in ${folder}, mean reward ${totals.meanReward}`);
- */
+/** The public function of this name: `functions.ts`. */
 export async function rollout(options: RolloutOptions = {}): Promise<RolloutResult> {
   const { settings, surroundings, resume } = await readOptions(options);
   if (resume?.isComplete === true && resume.totals !== null) {
@@ -115,10 +106,7 @@ export async function rollout(options: RolloutOptions = {}): Promise<RolloutResu
   return rolloutFrom(settings, surroundings, { ...options, resume });
 }
 
-/**
- * The settings that {@link rollout} would run with, everything decided that was left open. Checks all but the server. Rejects
- * with a `ConfigurationError` as `rollout` does.
- */
+/** The public function of this name: `functions.ts`. */
 export async function planRollout(options: RolloutOptions = {}): Promise<PreparedRollout> {
   const { settings, surroundings, resume } = await readOptions(options);
   return prepareRollout(settings, surroundings, { resumes: resume !== null });

@@ -97,16 +97,7 @@ export type RunningService = {
   close(options?: CloseOptions): Promise<void>;
 };
 
-/**
- * Serves rollouts over HTTP, for a trainer that requests groups or takes batches. What was requested is kept in the folder `out`,
- * which is required: served again, it is resumed. Resolves when requests come in. Rejects with a `ConfigurationError` for
- * whatever the caller can correct.
- *
- * @example
- * const service = await serve({ env: "bookshop", listen: "127.0.0.1:0", out: "runs/service" });
- * console.log(`${service.url}/openapi.json`);
- * await service.close();
- */
+/** The public function of this name: `functions.ts`. */
 export async function serve(options: ServeOptions): Promise<RunningService> {
   const { cwd = process.cwd(), variables = process.env, signal, onNotice = () => undefined, out } = options;
   const own = readFlags(serveSettings, options);

@@ -75,16 +75,7 @@ export type TrainResult = TrainingResult & {
   readonly folder: string;
 };
 
-/**
- * Trains a small model by reinforcement learning, or by imitation, and compares it before and after on the same held-out tasks.
- * Resolves when time or steps are over, the policy has collapsed, or a signal interrupted it; every checkpoint can be loaded and
- * resumed. The same options and number of threads give the same weights. Rejects with a `ConfigurationError` for whatever the
- * caller can correct, before anything is made; with a `DisagreementError` where sampling and training disagree about logprobs.
- *
- * @example
- * const { comparison, checkpoint } = await train({ minutes: 2, model: "bookshop-nano" });
- * console.log(`${checkpoint}: ${comparison?.[0]?.before} before, ${comparison?.[0]?.after} after`);
- */
+/** The public function of this name: `functions.ts`. */
 export async function train(options: TrainOptions = {}): Promise<TrainResult> {
   return trainFrom(await readTraining(options), options);
 }

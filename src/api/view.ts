@@ -22,7 +22,7 @@ import {
   serveViewer,
   type ViewerParts,
 } from "../viewer/index.ts";
-import { tokenizerOf } from "./choose-model.ts";
+import type { tokenizerOf } from "./choose-model.ts";
 import type { CallOptions } from "./options.ts";
 import { listenSettings, readListen } from "./listen.ts";
 import type { SettingValues } from "./setting.ts";
@@ -50,15 +50,7 @@ export type RunningViewer = {
   close(): Promise<void>;
 };
 
-/**
- * Serves the page over runs, finished or in progress. Resolves when it can be opened; rejects with a `ConfigurationError` for
- * whatever the caller can correct.
- *
- * @example
- * const viewer = await view({ sources: ["runs/first"], listen: "127.0.0.1:0" });
- * // ... open viewer.url in a browser ...
- * await viewer.close();
- */
+/** The public function of this name: `functions.ts`. */
 export async function view(options: ViewOptions): Promise<RunningViewer> {
   const { cwd = process.cwd() } = options;
   const { host, port } = readListen(viewSettings, options);
@@ -85,13 +77,7 @@ export type ExportViewOptions = Pick<ViewOptions, "cwd" | "sources" | "logprobs"
     readonly file: string;
   };
 
-/**
- * Writes what {@link view} would show into one HTML file that opens from a disk: an episode, those that an expression keeps, a
- * comparison of two runs, or a training. Resolves with its size in bytes; rejects as `view` does.
- *
- * @example
- * await exportView({ sources: ["runs/first"], episode: "36", file: "episode-36.html" });
- */
+/** The public function of this name: `functions.ts`. */
 export async function exportView({
   cwd = process.cwd(),
   sources,
@@ -138,7 +124,8 @@ async function openParts(
     runs,
     tokenizerOf: (folder, run) => {
       const key = JSON.stringify([folder, run]);
-      const known = tokenizers.get(key) ?? tokenizerOf(folder, cwd, run);
+      const known =
+        tokenizers.get(key) ?? import("./choose-model.ts").then((models) => models.tokenizerOf(folder, cwd, run));
       tokenizers.set(key, known);
       return known;
     },

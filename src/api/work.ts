@@ -69,14 +69,7 @@ export type WorkResult = {
   readonly done: number;
 };
 
-/**
- * Runs episodes of whatever runs the coordinators of a queue have, until `drain` (running episodes may finish, for `grace` seconds)
- * or `signal`. Rejects with a `ConfigurationError` when the broker does not take it, or when it cannot run what it was sent:
- * another version of the package, other data, a model that is not here.
- *
- * @example
- * const { done } = await work({ queue: "nats://127.0.0.1:4222", drain: AbortSignal.timeout(60_000) });
- */
+/** The public function of this name: `functions.ts`. */
 export async function work(options: WorkOptions): Promise<WorkResult> {
   const { cwd = process.cwd(), variables: env = process.env, onProgress = () => undefined } = options;
   const settings = readFlags(workerSettings, options);

@@ -14,7 +14,6 @@ export {
   type WeightedSample,
 } from "./group-advantages.ts";
 export {
-  agreementLimits,
   cloningSequence,
   disagreement,
   type LogprobAgreement,
@@ -57,3 +56,4 @@ export {
   runTraining,
   type TrainingRunOptions,
 } from "./training-run.ts";
+export { agreementLimits } from "../statistics/index.ts";

@@ -2,6 +2,7 @@
 // sampling and training agree. A sequence is not a sample: samples know rewards and masks, and `advantages.ts` and
 // `cloning-learner.ts` make sequences of them.
 
+import { agreementLimits } from "../statistics/index.ts";
 export type LossSequence = {
   readonly tokens: Uint32Array;
   /** Places of the tokens that are in the loss; ascending, never 0. */
@@ -109,9 +110,6 @@ export type LogprobAgreement = {
   /** How many were compared. With 0 of them nothing disagrees, and nothing is shown. */
   readonly tokens: number;
 };
-
-/** What rounding explains: measured means are about 1e-6, and 1e-5 is the largest seen. */
-export const agreementLimits = Object.freeze({ mean: 1e-4, largest: 2e-3 });
 
 /** The `index`-th outcome is of the `index`-th sequence. Sequences without sampled logprobs do not count. */
 export function logprobAgreement(

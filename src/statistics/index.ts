@@ -27,3 +27,4 @@ export {
   type RowChange,
   type TaskInRun,
 } from "./comparison.ts";
+export { agreementLimits } from "./agreement.ts";

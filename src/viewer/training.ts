@@ -3,8 +3,7 @@
 import { stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { ConfigurationError } from "../core/index.ts";
-import { rateInterval } from "../statistics/index.ts";
-import { agreementLimits } from "../learner/index.ts";
+import { agreementLimits, rateInterval } from "../statistics/index.ts";
 import { type EpisodeStore, objectOf, readJsonFile, type StoreFacts, textOf } from "./episode-store.ts";
 import type { PlainObject, RunFacts, Training, TrainingPoint } from "./wire/index.ts";
 import { readRegular } from "../system/regular-file.ts";

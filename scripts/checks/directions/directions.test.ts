@@ -140,6 +140,12 @@ test("readImports() sees every form of import and no text that only looks like o
       .map(({ isReexportOfAll }) => isReexportOfAll)
       .indexOf(true),
   ).toBe(3);
+  const loading = readImports("x.ts", source).filter(({ isLoading }) => isLoading);
+  expect(loading.map(({ specifier }) => specifier)).toEqual(["a", "c"]);
+  expect(readImports("x.ts", 'import { type A, b } from "c"; import { type D } from "e";')).toMatchObject([
+    { specifier: "c", isLoading: true },
+    { specifier: "e", isLoading: false },
+  ]);
 });
 
 test("findCycles() finds a circle through several nodes, and none in a tree", () => {

@@ -215,18 +215,7 @@ export const modules = {
   // The local page over runs: its server, and what server and page have in common.
   viewer: {
     imports: [
-      ...[
-        "core",
-        "lib",
-        "system",
-        "python-semantics",
-        "http",
-        "statistics",
-        "trajectories",
-        "store",
-        "foreign",
-        "learner",
-      ],
+      ...["core", "lib", "system", "python-semantics", "http", "statistics", "trajectories", "store", "foreign"],
       "viewer/wire",
     ],
     isInternal: true,

@@ -6,14 +6,8 @@ import { relative, resolve } from "node:path";
 import { Command, Option } from "commander";
 
 import { modelPath } from "../../api/choose-model.ts";
-import {
-  type ExportCounts,
-  exportFileKinds,
-  exportNames,
-  exportRun,
-  type ExportRunOptions,
-  NothingToExportError,
-} from "../../api/export-run.ts";
+import { type ExportCounts, NothingToExportError } from "../../api/export-counts.ts";
+import { exportFileKinds, exportNames, exportRun, type ExportRunOptions } from "../../api/export-run.ts";
 import { mergeRun } from "../../api/merge-run.ts";
 import { ConfigurationError } from "../../core/index.ts";
 import { turnRewardsChoices } from "../../export/index.ts";

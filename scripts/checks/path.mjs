@@ -1,0 +1,138 @@
+// `npm run check -- path`: how much code stands between a command and an episode. One canonical rollout runs with V8's coverage, and
+// what it loads and executes is held against budgets, as are the closures of some public entries. Budgets may only fall: a change that
+// needs less lowers them in the same commit.
+
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, normalize, sep } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { root, runCommand } from "../run-command.mjs";
+import { readImports } from "./directions/read-imports.mjs";
+
+/** Of the rollout: files of dist/ that are loaded and their lines; files in which a function runs, and lines that run in functions. */
+const rolloutBudgets = { modules: 243, lines: 27_100, entered: 184, executed: 8_900 };
+
+/** Files that an entry loads when it is imported, at most. */
+const closureBudgets = {
+  "index.ts": 90,
+  "api/view.ts": 137,
+  "tokenizers/index.ts": 55,
+  "rollout/episode/run-episode.ts": 48,
+};
+
+/** A budget further above the figure than this share of it is to be lowered. */
+const slack = 0.03;
+
+const rollout = ["--env", "bookshop", "--engine", "expert", "--tasks", "0", "--group-size", "1", "--write-samples"];
+
+/** @returns {Promise<{ problems: string[], summary: string }>} */
+export async function checkPath() {
+  const figures = await measureRollout();
+  const closures = Object.keys(closureBudgets).map((entry) => /** @type {const} */ ([entry, closureOf(entry).size]));
+  const problems = [
+    ...compare("The rollout's", figures, rolloutBudgets),
+    ...compare("The closure of", Object.fromEntries(closures), closureBudgets),
+  ];
+  const { modules, lines, entered, executed } = figures;
+  const summary = `${modules} modules with ${lines} lines loaded, ${entered} entered, ${executed} lines executed`;
+  return { problems, summary };
+}
+
+/**
+ * @param {string} what
+ * @param {Readonly<Record<string, number>>} figures
+ * @param {Readonly<Record<string, number>>} budgets
+ */
+function* compare(what, figures, budgets) {
+  for (const [name, budget] of Object.entries(budgets)) {
+    const figure = figures[name] ?? 0;
+    if (figure > budget)
+      yield `${what} ${name}: ${figure}, the budget is ${budget}; import what is not needed at once where it is used.`;
+    else if (budget > figure * (1 + slack))
+      yield `${what} ${name}: ${figure}, and the budget is still ${budget}; lower it.`;
+  }
+}
+
+/** @returns {Promise<{ modules: number, lines: number, entered: number, executed: number }>} */
+async function measureRollout() {
+  const folder = mkdtempSync(join(tmpdir(), "path-"));
+  try {
+    const coverage = join(folder, "coverage");
+    const command = [join(root, "dist", "cli", "main.js"), "rollout", ...rollout, "--out", join(folder, "run")];
+    const env = { ...process.env, NODE_V8_COVERAGE: coverage };
+    const { code, output } = await runCommand(process.execPath, command, { cwd: folder, env });
+    if (code !== 0) throw new Error(`Cannot measure the path: the rollout ended with code ${code}: ${output}`);
+    const total = { modules: 0, lines: 0, entered: 0, executed: 0 };
+    for (const file of readdirSync(coverage)) {
+      const { result } = /** @type {{ readonly result: readonly Script[] }} */ (
+        JSON.parse(readFileSync(join(coverage, file), "utf8"))
+      );
+      for (const script of result) {
+        if (!script.url.startsWith("file:")) continue;
+        const path = fileURLToPath(script.url);
+        if (!path.startsWith(join(root, "dist") + sep)) continue;
+        const { lines, executed } = measureScript(readFileSync(path, "utf8"), script.functions);
+        total.modules++;
+        total.lines += lines;
+        total.executed += executed;
+        if (executed > 0) total.entered++;
+      }
+    }
+    return total;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/**
+ * What V8 reports of a script.
+ *
+ * @typedef {{ readonly startOffset: number, readonly endOffset: number, readonly count: number }} Range
+ * @typedef {{ readonly url: string, readonly functions: readonly { readonly ranges: readonly Range[] }[] }} Script
+ */
+
+/**
+ * @param {string} text
+ * @param {readonly { readonly ranges: readonly Range[] }[]} functions As V8 reports them, those within others after them.
+ */
+function measureScript(text, functions) {
+  const counts = new Int32Array(text.length);
+  const isInFunction = new Uint8Array(text.length);
+  for (const { ranges } of functions) {
+    const [whole] = ranges;
+    const isModule = whole !== undefined && whole.startOffset === 0 && whole.endOffset >= text.length - 1;
+    if (whole !== undefined && !isModule) isInFunction.fill(1, whole.startOffset, whole.endOffset);
+    for (const { startOffset, endOffset, count } of ranges) counts.fill(count, startOffset, endOffset);
+  }
+  let executed = 0;
+  let start = 0;
+  const lines = text.split("\n");
+  for (const line of lines) {
+    const isCode = /\S/.test(line) && !/^\s*(?:\/\/|\/?\*)/.test(line);
+    const runs = (/** @type {number} */ at) => isInFunction[at] === 1 && counts[at] !== 0 && /\S/.test(text[at] ?? "");
+    if (isCode && Array.from(line, (_, at) => start + at).some(runs)) executed++;
+    start += line.length + 1;
+  }
+  return { lines: lines.length - 1, executed };
+}
+
+/**
+ * @param {string} entry Below src/.
+ * @returns {Set<string>} The files that importing it loads.
+ */
+function closureOf(entry) {
+  /** @type {Set<string>} */
+  const seen = new Set();
+  const open = [entry];
+  for (let file = open.pop(); file !== undefined; file = open.pop()) {
+    if (seen.has(file)) continue;
+    seen.add(file);
+    const source = readFileSync(join(root, "src", file), "utf8");
+    for (const { specifier, isLoading } of readImports(file, source)) {
+      if (isLoading && specifier !== null && specifier.startsWith("."))
+        open.push(normalize(join(dirname(file), specifier)));
+    }
+  }
+  return seen;
+}
