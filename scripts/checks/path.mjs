@@ -11,15 +11,21 @@ import { root, runCommand } from "../run-command.mjs";
 import { readImports } from "./directions/read-imports.mjs";
 
 /** Of the rollout: files of dist/ that are loaded and their lines; files in which a function runs, and lines that run in functions. */
-const rolloutBudgets = { modules: 243, lines: 27_100, entered: 184, executed: 8_900 };
+const rolloutBudgets = { modules: 241, lines: 27_200, entered: 186, executed: 8_900 };
 
 /** Files that an entry loads when it is imported, at most. */
 const closureBudgets = {
-  "index.ts": 90,
-  "api/view.ts": 137,
-  "tokenizers/index.ts": 55,
-  "rollout/episode/run-episode.ts": 48,
+  "index.ts": 87,
+  "api/view.ts": 133,
+  "tokenizers/index.ts": 51,
+  "rollout/episode/run-episode.ts": 46,
 };
+
+/** The reading lists of docs/how-it-works.md: one episode, and a rollout, which has the files of the first list besides its own. */
+const readingBudgets = [
+  { what: "an episode", files: 14, lines: 2600 },
+  { what: "a rollout", files: 30, lines: 6500 },
+];
 
 /** A budget further above the figure than this share of it is to be lowered. */
 const slack = 0.03;
@@ -33,6 +39,7 @@ export async function checkPath() {
   const problems = [
     ...compare("The rollout's", figures, rolloutBudgets),
     ...compare("The closure of", Object.fromEntries(closures), closureBudgets),
+    ...judgeReading(),
   ];
   const { modules, lines, entered, executed } = figures;
   const summary = `${modules} modules with ${lines} lines loaded, ${entered} entered, ${executed} lines executed`;
@@ -51,6 +58,21 @@ function* compare(what, figures, budgets) {
       yield `${what} ${name}: ${figure}, the budget is ${budget}; import what is not needed at once where it is used.`;
     else if (budget > figure * (1 + slack))
       yield `${what} ${name}: ${figure}, and the budget is still ${budget}; lower it.`;
+  }
+}
+
+/** The lists are numbered through; where one begins, no number stands in the line before. */
+function* judgeReading() {
+  const [, page = ""] = readFileSync(join(root, "docs", "how-it-works.md"), "utf8").split("\n## Reading the code\n");
+  const lists = page.split(/\n(?!\d)[^\n]*\n\n(?=\d+\. )/).map((list) => [...list.matchAll(/^\d+\. `([^`]+)`/gm)]);
+  const parts = lists.filter((list) => list.length > 0).map((list) => list.map(([, file = ""]) => file));
+  if (parts.length !== readingBudgets.length)
+    yield `docs/how-it-works.md has ${parts.length} reading lists, not ${readingBudgets.length}.`;
+  for (const [index, budget] of readingBudgets.entries()) {
+    const files = parts.slice(0, index + 1).flat();
+    const lines = files.reduce((sum, file) => sum + readFileSync(join(root, file), "utf8").split("\n").length - 1, 0);
+    if (files.length <= budget.files && lines <= budget.lines) continue;
+    yield `The reading list of ${budget.what} has ${files.length} files with ${lines} lines; ${budget.files} with ${budget.lines} is the most.`;
   }
 }
 

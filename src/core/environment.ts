@@ -1,194 +1,11 @@
-// Tasks, and the world of an episode as a contract: what it must guarantee so that runs can be replayed and graded. Not an
-// environment: see `environments/`. It knows no model, no user simulator and no tokens.
+// The world of an episode as a contract: what it must guarantee so that runs can be replayed and graded; its tasks, and what a
+// simulated user may do in it. Not an environment: see `environments/`. It knows no model and no tokens.
 
 import type { JsonObject } from "../python-semantics/json/value.ts";
+import type { Agenda } from "./agenda.ts";
 import type { Question, Ranking, Rubric } from "./judge.ts";
 import type { Message, Tool } from "./message.ts";
 import type { UserLine } from "./user-line.ts";
-
-/** Something the user can tell on request. A user who does not know says so in `answers`, or tells what else helps. */
-export type AgendaSlot = {
-  /** Unique among the slots that stand together; for logs. */
-  readonly name: string;
-  /**
-   * Phrases by which an agent may ask for it ("order number"), lower case. A phrase is heard when each of its words begins
-   * a word of one asking sentence, in any order.
-   */
-  readonly askedBy: readonly string[];
-  /** Whole sentences that answer; one is chosen by seed. */
-  readonly answers: readonly string[];
-};
-
-/** What the user compares a proposal with before it says yes. */
-export type AgendaConfirmation = {
-  /** For each thing that a proposal must name, the ways of naming it (compared without case); all things must be named. */
-  readonly mustName: readonly (readonly string[])[];
-  /** Whole sentences that put a wrong or vague proposal right; one is chosen by seed. */
-  readonly corrections: readonly string[];
-};
-
-/** A change of mind: said once, in place of the yes to the first right proposal. From then on its parts replace the goal's. */
-export type AgendaSecondThought = {
-  readonly words: readonly string[];
-  readonly slots: readonly AgendaSlot[];
-  readonly confirmation: AgendaConfirmation;
-};
-
-/** One request of the user. */
-export type AgendaGoal = {
-  /** For logs. */
-  readonly name: string;
-  /** Ways of asking for it, whole sentences; one is chosen by seed. */
-  readonly requests: readonly string[];
-  readonly slots: readonly AgendaSlot[];
-  /** `null`: nothing is to be done that the user would say yes to (it wants to know something, say). */
-  readonly confirmation: AgendaConfirmation | null;
-  /** `null`: the user knows its mind. Only together with a confirmation. */
-  readonly secondThought: AgendaSecondThought | null;
-  /** Phrases (whole words, compared without case) that make a statement settle the goal, whether or not it requested a yes. */
-  readonly settledBy: readonly string[];
-  /** Said one after another at refusals; the refusal after the last is accepted and settles the goal. */
-  readonly objections: readonly string[];
-};
-
-/**
- * The structured goal of an agenda-based simulated user (Schatzmann et al. 2007): what it requests, in which order, what it can
- * tell, what it says yes to, and how much it puts up with. Data only; `users/` follows it. It holds whole sentences and phrases
- * to listen for, never a record of the environment, so any domain can write one.
- */
-export type Agenda = {
-  /** Whole sentences before the first request; one is chosen by seed, an empty one says nothing. */
-  readonly greetings: readonly string[];
-  /** What the user can tell at any time (who it is). */
-  readonly slots: readonly AgendaSlot[];
-  /** Pursued in this order, the next one when the last is settled. At least one. */
-  readonly goals: readonly AgendaGoal[];
-  /** Last utterances of a user whose goals are settled; one is chosen by seed. */
-  readonly farewells: readonly string[];
-  /** Lines of the agent that lead nowhere before the user hangs up. At least one. */
-  readonly patience: number;
-};
-
-/** An immutable problem with a stable id. */
-export type Task = {
-  /** Unique and stable, e.g. `tau-bench/retail:test:17`. */
-  readonly id: string;
-  /** Name of the environment. */
-  readonly environment: string;
-  readonly split: string;
-  readonly index: number;
-  /** SHA-256 (hex) of everything that defines the task. */
-  readonly contentHash: string;
-  /** Prompt of a user simulated by a model; `null` when the task has no prose. */
-  readonly instruction: string | null;
-  /** What the agenda-based user follows; `null` when the task has no structured goal. */
-  readonly agenda: Agenda | null;
-};
-
-/** A seedable source of tasks. `task(i)` is pure: the same index gives the same task, in every process. */
-export interface Taskset {
-  readonly environment: string;
-  readonly split: string;
-  readonly size: number;
-  /** Throws a `RangeError` that names the bounds. */
-  task(index: number): Task;
-}
-
-export type EnvironmentCall = { readonly name: string; readonly arguments: JsonObject };
-
-export type ToolResult = {
-  /** What the policy reads. */
-  readonly text: string;
-  /** True when the call was refused or raised; a bad call is an observation, not a crash. */
-  readonly isError: boolean;
-  /** True when the call ends the episode (a transfer to a human, say). */
-  readonly endsEpisode: boolean;
-  /** Merged over the episode's info. Numbers in it are finite. */
-  readonly info: JsonObject;
-  /**
-   * Reward of this call, for environments that reward each step; finite. The loop adds those of a turn up; what the final grade
-   * has beyond their sum belongs to the last turn. @default null
-   */
-  readonly reward?: number | null;
-};
-
-/** How the episode that is graded ended: by a tool or the user, or by a limit. Aborted and failed episodes are not graded. */
-export type Ending = { readonly outcome: "completed" | "truncated" };
-
-/**
- * Reward is the scalar for learning, metrics are numbers to aggregate, log is text for people: never mixed. Numbers are
- * finite; a grade with another one is a failure at boundary "grader" of its episode.
- */
-export type Grade = {
-  readonly reward: number;
-  readonly metrics: Readonly<Record<string, number>>;
-  readonly log: string;
-  /**
-   * Merged over the episode's info. `termination_reason`: what the environment calls the end, where its reference has a list of its
-   * own; see `endingOf()`. Of an episode that did not pass, viewers show `expected_actions`, a list of `{name, arguments}`, and
-   * `state_difference`, a list of `{record, expected, found}`: texts, `null` where there is no such record.
-   */
-  readonly info: JsonObject;
-  /**
-   * What each sampled turn of the trajectory earned, in order; `null`: nothing is known of that turn. They sum to `reward`, within
-   * a millionth of what is added. Given: one for each turn that was not discarded; recorded: one for each of
-   * `trajectory.turns`, `null` at discarded ones. An environment whose calls carry rewards leaves it out. @default null
-   */
-  readonly turnRewards?: readonly (number | null)[] | null;
-};
-
-/** Of a call of an environment. */
-export type EnvironmentCallOptions = {
-  /** Aborts when the deadline of the call has passed or the episode is cancelled: nobody reads the answer any more. */
-  readonly signal: AbortSignal;
-};
-
-/** Of the grading. */
-export type GradeOptions = EnvironmentCallOptions & {
-  /** What the judge answered to `question`, which can read it. @default there was no question, or nobody to ask */
-  readonly answer?: string | null;
-};
-
-/** Of a call of the agent. */
-export type AgentCallOptions = EnvironmentCallOptions & {
-  /** The action that the call is of. @default it is the action's only one, without a text beside it */
-  readonly action?: {
-    /** Which of its calls this is, from 0; only those that are carried out count. */
-    readonly call: number;
-    readonly calls: number;
-    /** What the policy said beside its calls; nobody answers it. */
-    readonly text: string;
-  };
-};
-
-/** What came of a line of the user. */
-export type UserOutcome = {
-  /** Of its calls, in order. */
-  readonly results: readonly ToolResult[];
-  /** True when the conversation is over with it. */
-  readonly endsEpisode: boolean;
-};
-
-/** The side of a simulated user that acts in the world itself. */
-export interface UserSide {
-  /** System message of a user simulated by a model: who it is, what it wants, how it behaves. */
-  readonly prompt: string;
-  /** Tools of the user; none: it only talks. */
-  readonly tools: readonly Tool[];
-  /** What the user has seen before its first line, from its own side: the agent is "user" in it. */
-  readonly history: readonly Message[];
-  /** Takes a line: words are noted, calls carried out in order. A bad call is a result, not a rejection. */
-  act(line: UserLine, options?: EnvironmentCallOptions): UserOutcome | Promise<UserOutcome>;
-}
-
-/** Of an environment that is opened. */
-export type OpenOptions = EnvironmentCallOptions & {
-  /** The environment's own randomness derives from it. Equal for equal episodes of a run. */
-  readonly seed: number;
-};
-
-/** What an environment says of an utterance that it heard. */
-export type Heard = void | { readonly endsEpisode: boolean };
 
 /**
  * The world of one episode: its state, its tools, its reward. Single use.
@@ -243,6 +60,76 @@ export interface Environment {
   close?(): void | Promise<void>;
 }
 
+export type EnvironmentCall = { readonly name: string; readonly arguments: JsonObject };
+
+export type ToolResult = {
+  /** What the policy reads. */
+  readonly text: string;
+  /** True when the call was refused or raised; a bad call is an observation, not a crash. */
+  readonly isError: boolean;
+  /** True when the call ends the episode (a transfer to a human, say). */
+  readonly endsEpisode: boolean;
+  /** Merged over the episode's info. Numbers in it are finite. */
+  readonly info: JsonObject;
+  /**
+   * Reward of this call, for environments that reward each step; finite. The loop adds those of a turn up; what the final grade
+   * has beyond their sum belongs to the last turn. @default null
+   */
+  readonly reward?: number | null;
+};
+
+/** Of a call of an environment. */
+export type EnvironmentCallOptions = {
+  /** Aborts when the deadline of the call has passed or the episode is cancelled: nobody reads the answer any more. */
+  readonly signal: AbortSignal;
+};
+
+/** Of a call of the agent. */
+export type AgentCallOptions = EnvironmentCallOptions & {
+  /** The action that the call is of. @default it is the action's only one, without a text beside it */
+  readonly action?: {
+    /** Which of its calls this is, from 0; only those that are carried out count. */
+    readonly call: number;
+    readonly calls: number;
+    /** What the policy said beside its calls; nobody answers it. */
+    readonly text: string;
+  };
+};
+
+/** What an environment says of an utterance that it heard. */
+export type Heard = void | { readonly endsEpisode: boolean };
+
+/** How the episode that is graded ended: by a tool or the user, or by a limit. Aborted and failed episodes are not graded. */
+export type Ending = { readonly outcome: "completed" | "truncated" };
+
+/**
+ * Reward is the scalar for learning, metrics are numbers to aggregate, log is text for people: never mixed. Numbers are
+ * finite; a grade with another one is a failure at boundary "grader" of its episode.
+ */
+export type Grade = {
+  readonly reward: number;
+  readonly metrics: Readonly<Record<string, number>>;
+  readonly log: string;
+  /**
+   * Merged over the episode's info. `termination_reason`: what the environment calls the end, where its reference has a list of its
+   * own; see `endingOf()`. Of an episode that did not pass, viewers show `expected_actions`, a list of `{name, arguments}`, and
+   * `state_difference`, a list of `{record, expected, found}`: texts, `null` where there is no such record.
+   */
+  readonly info: JsonObject;
+  /**
+   * What each sampled turn of the trajectory earned, in order; `null`: nothing is known of that turn. They sum to `reward`, within
+   * a millionth of what is added. Given: one for each turn that was not discarded; recorded: one for each of
+   * `trajectory.turns`, `null` at discarded ones. An environment whose calls carry rewards leaves it out. @default null
+   */
+  readonly turnRewards?: readonly (number | null)[] | null;
+};
+
+/** Of the grading. */
+export type GradeOptions = EnvironmentCallOptions & {
+  /** What the judge answered to `question`, which can read it. @default there was no question, or nobody to ask */
+  readonly answer?: string | null;
+};
+
 /**
  * Where environments and tasks come from: one value per domain, shared by all episodes. State is never shared between
  * episodes.
@@ -293,3 +180,54 @@ export interface EnvironmentSource {
 export interface LocalEnvironmentSource extends EnvironmentSource {
   open(task: Task, options?: OpenOptions): Environment;
 }
+
+/** Of an environment that is opened. */
+export type OpenOptions = EnvironmentCallOptions & {
+  /** The environment's own randomness derives from it. Equal for equal episodes of a run. */
+  readonly seed: number;
+};
+
+/** An immutable problem with a stable id. */
+export type Task = {
+  /** Unique and stable, e.g. `tau-bench/retail:test:17`. */
+  readonly id: string;
+  /** Name of the environment. */
+  readonly environment: string;
+  readonly split: string;
+  readonly index: number;
+  /** SHA-256 (hex) of everything that defines the task. */
+  readonly contentHash: string;
+  /** Prompt of a user simulated by a model; `null` when the task has no prose. */
+  readonly instruction: string | null;
+  /** What the agenda-based user follows; `null` when the task has no structured goal. */
+  readonly agenda: Agenda | null;
+};
+
+/** A seedable source of tasks. `task(i)` is pure: the same index gives the same task, in every process. */
+export interface Taskset {
+  readonly environment: string;
+  readonly split: string;
+  readonly size: number;
+  /** Throws a `RangeError` that names the bounds. */
+  task(index: number): Task;
+}
+
+/** The side of a simulated user that acts in the world itself. */
+export interface UserSide {
+  /** System message of a user simulated by a model: who it is, what it wants, how it behaves. */
+  readonly prompt: string;
+  /** Tools of the user; none: it only talks. */
+  readonly tools: readonly Tool[];
+  /** What the user has seen before its first line, from its own side: the agent is "user" in it. */
+  readonly history: readonly Message[];
+  /** Takes a line: words are noted, calls carried out in order. A bad call is a result, not a rejection. */
+  act(line: UserLine, options?: EnvironmentCallOptions): UserOutcome | Promise<UserOutcome>;
+}
+
+/** What came of a line of the user. */
+export type UserOutcome = {
+  /** Of its calls, in order. */
+  readonly results: readonly ToolResult[];
+  /** True when the conversation is over with it. */
+  readonly endsEpisode: boolean;
+};

@@ -2,15 +2,16 @@
 
 export * from "./agent.ts";
 export * from "./engine.ts";
-export * from "./environment.ts";
+export type * from "./agenda.ts";
+export type * from "./environment.ts";
 export * from "./episode.ts";
-export * from "./episode-summary.ts";
+export type * from "./episode-summary.ts";
 export * from "./failure.ts";
-export * from "./grading.ts";
-export * from "./judge.ts";
+export type * from "./grading.ts";
+export type * from "./judge.ts";
 export * from "./message.ts";
 export * from "./renderer.ts";
-export * from "./judge.ts";
+export type * from "./judge.ts";
 export * from "./token-buffer.ts";
 export * from "./turn.ts";
 export * from "./use-environment.ts";

@@ -2,8 +2,8 @@
 // whose state fits into memory and can be cloned; anything else implements `EnvironmentSource` itself.
 
 import { createHash } from "node:crypto";
+import type { Agenda } from "../core/agenda.ts";
 import type {
-  Agenda,
   Environment,
   EnvironmentCallOptions,
   EnvironmentSource,

@@ -22,7 +22,7 @@ type Message = { readonly content: string | null; readonly tool_calls?: readonly
 
 const environment = bookshopSource();
 const tasks = environment.taskset("train");
-const sampling = { temperature: 1, maxNewTokens: 96 };
+const sampling = { temperature: 1, maxNewTokens: 256 };
 /** The program is told of no format errors: what is not read as a call is text, and its user hears it. */
 const strategy = createToolCalling({ problemPolicy: { "not-json": "words", "unknown-tool": "words" } });
 const renderer = createQwenRenderer({ tokenizer, family: "qwen2.5-instruct" });

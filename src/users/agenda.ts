@@ -5,7 +5,7 @@
 //   agent's message ─► listen ─► push acts ─► pop what is ready ─► line
 //                                stack: [inform order][request goal 2][goodbye]
 
-import type { AgendaSlot } from "../core/environment.ts";
+import type { AgendaSlot } from "../core/agenda.ts";
 import {
   type Agenda,
   type AgendaGoal,

@@ -2,7 +2,7 @@
 // cycle, so that any run of 21 tasks holds each of them once; the rest is drawn from the number.
 
 import { createHash } from "node:crypto";
-import type { Agenda } from "../../core/environment.ts";
+import type { Agenda } from "../../core/agenda.ts";
 import { deriveSeed } from "../../lib/random.ts";
 import { belongsTo, type BookshopSplit, Draw, type Kind, kinds, type Level, levels, World } from "./world.ts";
 import { type Goal, type GoalCase, goalCases } from "./goals/index.ts";

@@ -2,8 +2,8 @@
 // of the right types, or a failure of this episode alone. Not a sandbox: code that never yields or ends the
 // process is noticed by the command line (`cli/environment-watch.ts`).
 
+import type { Agenda } from "../../core/agenda.ts";
 import type {
-  Agenda,
   AgentCallOptions,
   Ending,
   Environment,

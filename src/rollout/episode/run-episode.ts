@@ -1,6 +1,6 @@
 // The loop: one attempt at one task, from the first observation to the stop. It requests an action, steps environment or user,
-// and shows the result. It imports no implementation, retries nothing itself, and turns every fault into data. An episode whose
-// process died walks its recorded events first (`recorded-events.ts`): the same steps, without engine and user.
+// and shows the result. It imports no implementation, retries nothing itself, and turns every fault into data. Every step goes through
+// `episode-events.ts`, which records it or, in an episode whose process died, has it recorded already.
 //
 //   open ─► act ─► read action ─┬─ call ─► environment ─┬─► show ─► act ...
 //                               ├─ say ──► user ────────┤
@@ -15,24 +15,21 @@ import type {
   Task,
   UserOutcome,
 } from "../../core/environment.ts";
-import type { Episode, EpisodeEvent } from "../../core/episode.ts";
-import type { Verdict } from "../../core/grading.ts";
-import { attribute, type Boundary, type Failure, faultAt, messageOf, outcomeOf } from "../../core/failure.ts";
+import type { Episode } from "../../core/episode.ts";
+import { attribute, type Failure, faultAt, outcomeOf } from "../../core/failure.ts";
 import type { Message } from "../../core/message.ts";
 import type { ParsedAction } from "../../core/renderer.ts";
 import type { UserCallOptions, UserLine, UserSimulator } from "../../core/user.ts";
 import { deriveSeed } from "../../lib/random.ts";
-import { isSameValue, type JsonObject } from "../../python-semantics/json/value.ts";
-import { gradeTurns } from "../../trajectories/index.ts";
+import type { JsonObject } from "../../python-semantics/json/value.ts";
 import { type CheckedEnvironment, cutResult, openChecked, readTask, readUserLine } from "./checked-environment.ts";
 import { ChatActions, EngineActions, type ActionSource } from "./actions.ts";
-import { askGraders, askJudge, combineGrades, type Steps } from "../grading.ts";
 import { type EpisodeOptions, type EpisodeParts, resolveOptions, type ResolvedOptions } from "./episode-options.ts";
-import { type EventOf, RecordedEvents } from "./recorded-events.ts";
-import { episodeUsage } from "./episode-usage.ts";
+import { EpisodeEvents } from "./episode-events.ts";
+import { gradeEpisode } from "./grade-episode.ts";
 import { makeUser } from "./make-user.ts";
 import { StepDeadlines } from "./step-deadlines.ts";
-import { type Ending, endingOf, isEnding, stop } from "./ending.ts";
+import { type Ending, endingOf, stop } from "./ending.ts";
 
 /** Lines of calls that a user may write one after another; an environment with users who act ends such an episode earlier. */
 const mostLinesOfCalls = 1000;
@@ -68,8 +65,6 @@ type RunParts = Pick<EpisodeParts, "environment" | "strategy" | "user" | "gradin
   readonly actions: ActionSource;
 };
 
-type ComputedEvent = EventOf<"episode-start" | "decision" | "tool-result" | "user-outcome">;
-
 /** One episode. Single use: `run` resolves with an `Episode` whatever happens in it. */
 class EpisodeRun {
   /** As it was given, because its environment may compare it by identity, and as it is recorded. */
@@ -78,10 +73,9 @@ class EpisodeRun {
   readonly #parts: RunParts;
   readonly #user: UserSimulator;
   readonly #options: ResolvedOptions;
-  readonly #events: EpisodeEvent[] = [];
   readonly #messages: Message[] = [];
   readonly #steps: StepDeadlines;
-  readonly #recorded: RecordedEvents;
+  readonly #events: EpisodeEvents;
   /** An earlier process began the episode, whose world cannot be replayed. */
   readonly #restarts: boolean;
   #environment: CheckedEnvironment | null = null;
@@ -98,34 +92,22 @@ class EpisodeRun {
     this.#parts = parts;
     this.#options = options;
     this.#steps = new StepDeadlines(options);
-    this.#recorded = new RecordedEvents(options.resumeFrom);
+    this.#events = new EpisodeEvents(options, this.#steps);
     this.#restarts = restarts(parts, options);
   }
 
   async run(): Promise<Episode> {
     let ending = await this.#converse().catch((error: unknown) => this.#endingOf(error));
-    // A recorded episode that was cut short or diverged is not walked to its end.
-    const isWalkedOn = this.#recorded.ending() !== null || (ending.failure === null && this.#recorded.isBeingGraded());
-    if (!isWalkedOn) this.#recorded.drop();
+    this.#events.endConversation(ending);
     const environment = this.#environment;
     const outcome = outcomeOf(ending.stopReason);
     let grade: Episode["grade"] = null;
     if (environment !== null && (outcome === "completed" || outcome === "truncated")) {
       try {
-        const answer = await this.#answer(environment, { outcome });
-        const verdicts = await this.#judge(environment, { outcome });
-        const graded = await this.#step("grade", "grader", async () => {
-          const { result, durationMs } = await this.#timed("grader", () =>
-            this.#steps.ask("grade", (options) => environment.grade({ outcome }, { ...options, answer })),
-          );
-          const { grading } = this.#parts;
-          const own = this.#turnsGraded(result);
-          const whole = grading === undefined ? own : combineGrades(grading, own, verdicts);
-          return { type: "grade", grade: whole, durationMs };
-        });
-        if (graded.type === "ending") ending = graded;
+        const graded = await this.#grade(environment, { outcome });
+        if ("stopReason" in graded) ending = graded;
         else {
-          grade = graded.grade;
+          grade = graded;
           this.#merge(grade.info);
         }
       } catch (error) {
@@ -137,10 +119,7 @@ class EpisodeRun {
       if (closing !== null) ending = this.#endingOf(closing);
     }
     try {
-      const recorded = this.#recorded.take("episode-end");
-      if (recorded?.type === "ending") ending = recorded;
-      else if (recorded?.stopReason === ending.stopReason) this.#events.push(recorded);
-      else await this.#emit({ type: "episode-end", stopReason: ending.stopReason, failure: ending.failure });
+      ending = (await this.#events.end(ending)) ?? ending;
     } catch (error) {
       ending = this.#endingOf(error);
     }
@@ -148,37 +127,15 @@ class EpisodeRun {
     return this.#finish(ending, grade);
   }
 
-  /** With its rewards of turns aligned, or those of steps in their place. */
-  #turnsGraded(grade: Grade): Grade {
-    try {
-      return gradeTurns(grade, { trajectory: this.#parts.actions.trajectory, events: this.#events });
-    } catch (error) {
-      throw faultAt("grader", "bad-result", `Cannot grade: ${messageOf(error)}`, { cause: error });
-    }
-  }
-
-  /** What the judge says to the question of the environment; `null`: it has none, or there is nobody to ask. */
-  async #answer(environment: CheckedEnvironment, ending: EndingToGrade): Promise<string | null> {
-    const judge = this.#parts.grading?.judge ?? null;
-    const question = judge === null ? null : await environment.question(ending);
-    return judge === null || question === null ? null : askJudge(judge, question, this.#judgements());
-  }
-
-  #judge({ guidelines }: CheckedEnvironment, ending: EndingToGrade): Promise<readonly Verdict[]> {
-    const episode = { task: this.#task, guidelines, ending, events: this.#events };
-    return askGraders(this.#parts.grading?.graders ?? [], episode, this.#judgements());
-  }
-
-  #judgements(): Steps {
-    return {
-      judgement: (ask) =>
-        this.#step("judgement", "grader", async () => {
-          // The judge has deadlines of its own, and waits its turn.
-          const asked = await this.#timed("grader", () => this.#steps.run(ask));
-          return { type: "judgement", judgement: asked.result, ranked: null, durationMs: asked.durationMs };
-        }),
-      diverged: (difference) => this.#recorded.diverged("grader", difference),
-    };
+  #grade(environment: CheckedEnvironment, ending: EndingToGrade): Promise<Grade | Ending> {
+    const { grading, actions } = this.#parts;
+    return gradeEpisode(environment, ending, {
+      task: this.#task,
+      trajectory: actions.trajectory,
+      grading,
+      events: this.#events,
+      steps: this.#steps,
+    });
   }
 
   #endingOf(error: unknown): Ending {
@@ -187,6 +144,7 @@ class EpisodeRun {
 
   #finish({ stopReason, failure }: Ending, grade: Episode["grade"]): Episode {
     const { episodeId, groupId, sampleIndex, seed } = this.#options;
+    const { events } = this.#events;
     return {
       id: episodeId,
       groupId,
@@ -202,8 +160,8 @@ class EpisodeRun {
       messages: this.#messages,
       trajectory: this.#parts.actions.trajectory,
       historyPolicy: this.#parts.actions.historyPolicy,
-      events: this.#events,
-      problems: this.#events.flatMap((event) => (event.type === "decision" ? event.decision.problems : [])),
+      events,
+      problems: events.flatMap((event) => (event.type === "decision" ? event.decision.problems : [])),
     };
   }
 
@@ -211,12 +169,15 @@ class EpisodeRun {
   async #converse(): Promise<Ending> {
     const { seed, episodeId } = this.#options;
     const { strategy, actions } = this.#parts;
-    const begun = await this.#confirm({ type: "episode-start", episodeId, taskId: this.#task.id, seed }, "environment");
+    const begun = await this.#events.confirm(
+      { type: "episode-start", episodeId, taskId: this.#task.id, seed },
+      "environment",
+    );
     if (begun !== null) return begun;
     const { failure } = this.#options;
     if (failure !== null) return { type: "ending", stopReason: "fault", failure };
-    if (this.#restarts) await this.#restart();
-    const environment = await this.#guard("environment", () => this.#open());
+    if (this.#restarts) actions.restart(await this.#events.restart());
+    const environment = await this.#steps.guard("environment", () => this.#open());
     this.#environment = environment;
     this.#merge(environment.info);
     const { tools, guidelines, opening: begins } = environment;
@@ -228,22 +189,22 @@ class EpisodeRun {
     this.#messages.push(...opening.messages.slice(0, first), ...environment.history, ...opening.messages.slice(first));
     const { argumentErrors, unknownTools = "loop", calls = "several" } = this.#parts.environment;
     const shown = { messages: this.#messages, shownTools: opening.tools, tools, unknownTools };
-    await this.#guard("renderer", () => actions.open(shown));
+    await this.#steps.guard("renderer", () => actions.open(shown));
 
     for (let turn = 0; turn < this.#options.limits.maxTurns; turn++) {
       const parse = await this.#request(turn);
       if (typeof parse !== "function") return parse;
-      const action = await this.#guard("parser", parse);
+      const action = await this.#steps.guard("parser", parse);
       const decision = strategy.decide(action, { tools, argumentErrors, unknownTools, calls, turn });
       this.#messages.push(actions.asMessage(action, decision));
-      const decided = await this.#confirm({ type: "decision", turn, action, decision }, "parser");
+      const decided = await this.#events.confirm({ type: "decision", turn, action, decision }, "parser");
       if (decided !== null) return decided;
       const observed = await this.#carryOut(decision, environment, { turn, text: action.content });
       if ("stopReason" in observed) return observed;
       const history = [...this.#messages];
       const newMessages = observed.map((observation, call) => strategy.observe(decision, observation, call));
       this.#messages.push(...newMessages);
-      await this.#guard("renderer", () => actions.show({ history, newMessages }));
+      await this.#steps.guard("renderer", () => actions.show({ history, newMessages }));
     }
     return stop("max_turns");
   }
@@ -273,40 +234,20 @@ class EpisodeRun {
       ({ failure } = attribute(error, "environment"));
     }
     try {
-      await this.#emit({ type: "close-failure", failure });
+      await this.#events.emit({ type: "close-failure", failure });
       return null;
     } catch (error) {
       return error;
     }
   }
 
-  /** In place of a replay: keeps the turns of earlier processes, and lets go of everything else. */
-  async #restart(): Promise<void> {
-    const { resumeFrom } = this.#options;
-    this.#recorded.drop();
-    const before = resumeFrom.filter((event) => event.type === "turn");
-    const turns = before.map(({ turn }) => turn);
-    this.#parts.actions.restart(turns);
-    this.#events.push(...before);
-    // That of restarts in between stands for events that are still there.
-    const usage = episodeUsage({ events: resumeFrom.filter(({ type }) => type !== "restart") });
-    await this.#emit({ type: "restart", turns: turns.map(({ index }) => index), usage });
-  }
-
   /** Requests the action of a turn until there is one to parse. */
   async #request(turn: number): Promise<(() => ParsedAction) | Ending> {
     const { actions } = this.#parts;
     for (;;) {
-      const recorded = this.#recorded.take(actions.eventType, "engine");
-      if (recorded?.type === "ending") return recorded;
-      const requested =
-        recorded === null
-          ? await actions.act(turn)
-          : await this.#guard("renderer", () => actions.replay(recorded, { turn, recorded: this.#recorded }));
+      const requested = await this.#events.action(actions, turn);
       if ("stopReason" in requested) return requested;
-      const { event, next } = requested;
-      if (recorded === null) await this.#emit(event);
-      else this.#events.push(event);
+      const { next } = requested;
       if (next.type === "read") return next.read;
       if (next.type === "end") return next.ending;
     }
@@ -345,7 +286,7 @@ class EpisodeRun {
         return observed;
       }
       case "say": {
-        const heard = await this.#guard("environment", () =>
+        const heard = await this.#steps.guard("environment", () =>
           this.#steps.ask("call", (options) => environment.hear(decision.words, options)),
         );
         if (heard?.endsEpisode === true) return stop("tool_ended");
@@ -372,11 +313,14 @@ class EpisodeRun {
       ...place
     }: { readonly turn: number; readonly call?: number; readonly action: NonNullable<AgentCallOptions["action"]> },
   ): Promise<string | Ending> {
-    const { result: whole, durationMs } = await this.#timed("environment", () =>
+    const { result: whole, durationMs } = await this.#steps.timed("environment", () =>
       this.#steps.ask("call", (options) => environment.call(call, { ...options, action })),
     );
     const { result, cutFrom } = cutResult(whole, this.#options.maxResultCharacters);
-    const ended = await this.#confirm({ type: "tool-result", ...place, result, cutFrom, durationMs }, "environment");
+    const ended = await this.#events.confirm(
+      { type: "tool-result", ...place, result, cutFrom, durationMs },
+      "environment",
+    );
     if (ended !== null) return ended;
     this.#merge(result.info);
     if (result.endsEpisode) return stop("tool_ended");
@@ -390,8 +334,8 @@ class EpisodeRun {
         const message = `The user called tools in ${lines} lines one after another, and said nothing.`;
         throw faultAt("user", "bad-result", message);
       }
-      const event = await this.#step("user-line", "user", async () => {
-        const { result, durationMs } = await this.#timed("user", async () =>
+      const event = await this.#events.step("user-line", "user", async () => {
+        const { result, durationMs } = await this.#steps.timed("user", async () =>
           readUserLine(await this.#steps.bounded("user", async (signal) => next({ signal, side }))),
         );
         return { type: "user-line", line: result, durationMs };
@@ -417,65 +361,11 @@ class EpisodeRun {
       if (line.type !== "calls") return { results: [], endsEpisode: false };
       throw faultAt("user", "bad-result", "Cannot carry out the user's calls: this environment gives users no tools.");
     }
-    const { result: outcome, durationMs } = await this.#timed("environment", () =>
+    const { result: outcome, durationMs } = await this.#steps.timed("environment", () =>
       this.#steps.ask("call", (options) => side.act(line, options)),
     );
-    const ended = await this.#confirm({ type: "user-outcome", outcome, durationMs }, "environment");
+    const ended = await this.#events.confirm({ type: "user-outcome", outcome, durationMs }, "environment");
     return ended ?? outcome;
-  }
-
-  /** Runs extension code and attributes the errors that escape from it. */
-  async #guard<T>(boundary: Boundary, action: () => T | Promise<T>): Promise<T> {
-    this.#options.signal?.throwIfAborted();
-    try {
-      return await action();
-    } catch (error) {
-      throw attribute(error, boundary);
-    }
-  }
-
-  async #timed<T>(boundary: Boundary, action: () => T | Promise<T>): Promise<{ result: T; durationMs: number }> {
-    const start = this.#options.clock.now();
-    const result = await this.#guard(boundary, action);
-    return { result, durationMs: this.#options.clock.now() - start };
-  }
-
-  /** An event from outside: as it is recorded, or live. */
-  async #step<T extends EpisodeEvent["type"]>(
-    type: T,
-    boundary: Boundary,
-    live: () => Promise<EventOf<T>>,
-  ): Promise<EventOf<T> | Ending> {
-    const recorded = this.#recorded.take(type, boundary);
-    if (isEnding(recorded)) return recorded;
-    const event = recorded ?? (await live());
-    if (recorded === null) await this.#emit(event);
-    else this.#events.push(event);
-    return event;
-  }
-
-  /** Emits a computed event; a recorded one must be equal. Returns the ending when the recorded episode ended here. */
-  async #confirm(event: ComputedEvent, boundary: Boundary): Promise<Ending | null> {
-    const recorded = this.#recorded.take(event.type, boundary);
-    if (recorded?.type === "ending") return recorded;
-    if (recorded === null) {
-      await this.#emit(event);
-      return null;
-    }
-    if (!isSameValue({ ...recorded, durationMs: 0 }, { ...event, durationMs: 0 })) {
-      throw this.#recorded.diverged(boundary, `the recorded "${event.type}" is another one`);
-    }
-    this.#events.push(recorded);
-    return null;
-  }
-
-  async #emit(event: EpisodeEvent): Promise<void> {
-    try {
-      await this.#options.onEvent?.(event);
-    } catch (error) {
-      throw attribute(error, "store", "event-not-recorded");
-    }
-    this.#events.push(event);
   }
 
   #merge(info: JsonObject): void {

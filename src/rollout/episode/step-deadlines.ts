@@ -1,8 +1,8 @@
-// How long each step of an episode may take beside the engine, and what an environment is told when nobody waits any more. Not the
-// deadlines of engine calls: see `sample-turn.ts`.
+// The steps of an episode beside the engine: whose fault an error is, how long each may take, and the signal by which an environment
+// learns that no one waits any more. Not the deadlines of engine calls: see `sample-turn.ts`.
 
 import type { EnvironmentCallOptions } from "../../core/environment.ts";
-import { faultAt } from "../../core/failure.ts";
+import { attribute, type Boundary, faultAt } from "../../core/failure.ts";
 import { DeadlineError, DeadlineRunner } from "../../lib/deadline.ts";
 import type { ResolvedOptions } from "./episode-options.ts";
 
@@ -56,6 +56,23 @@ export class StepDeadlines {
   constructor(options: ResolvedOptions) {
     this.#options = options;
     this.#deadlines = new DeadlineRunner({ clock: options.clock, signal: options.signal ?? undefined });
+  }
+
+  /** Runs extension code of a boundary, to which errors that escape from it are attributed. Throws when the episode is cancelled. */
+  async guard<T>(boundary: Boundary, action: () => T | Promise<T>): Promise<T> {
+    this.#options.signal?.throwIfAborted();
+    try {
+      return await action();
+    } catch (error) {
+      throw attribute(error, boundary);
+    }
+  }
+
+  /** As `guard`, with the time that it took. */
+  async timed<T>(boundary: Boundary, action: () => T | Promise<T>): Promise<{ result: T; durationMs: number }> {
+    const start = this.#options.clock.now();
+    const result = await this.guard(boundary, action);
+    return { result, durationMs: this.#options.clock.now() - start };
   }
 
   /** Until the episode is cancelled. */

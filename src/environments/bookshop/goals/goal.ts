@@ -1,7 +1,8 @@
 // What a kind of task makes of a world: what the user wants, what would be right, and what has to be said. And what all kinds
 // share: how a member refers to a record, a granted and a forbidden wish, and what counts as having told something.
 
-import type { AgendaSlot, EnvironmentCall, AgendaGoal } from "../../../core/environment.ts";
+import type { AgendaGoal, AgendaSlot } from "../../../core/agenda.ts";
+import type { EnvironmentCall } from "../../../core/environment.ts";
 import type { JsonValue } from "../../../python-semantics/json/value.ts";
 import type { Card, Order } from "../shop.ts";
 import { asides, objections } from "../words.ts";

@@ -4,7 +4,8 @@
 import { createHash } from "node:crypto";
 import { isAbsolute, normalize } from "node:path";
 import { agendaProblem } from "../../index.ts";
-import type { Agenda, Ending } from "../../../core/environment.ts";
+import type { Agenda } from "../../../core/agenda.ts";
+import type { Ending } from "../../../core/environment.ts";
 import { ConfigurationError, messageOf } from "../../../core/failure.ts";
 import { dumpJson } from "../../../python-semantics/json/dump-json.ts";
 import { fromPlain } from "../../../python-semantics/json/plain.ts";

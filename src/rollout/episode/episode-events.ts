@@ -1,0 +1,114 @@
+// The events of one episode. Each reaches the sink before it counts; those that an earlier process recorded are walked first, by the
+// same steps: values from outside are taken as recorded, computed ones must be equal. So the loop knows nothing of resuming.
+
+import type { EpisodeEvent } from "../../core/episode.ts";
+import { attribute, type AttributedError, type Boundary } from "../../core/failure.ts";
+import type { Turn } from "../../core/turn.ts";
+import { isSameValue } from "../../python-semantics/json/value.ts";
+import type { ActionSource, RequestedAction } from "./actions.ts";
+import { type Ending, isEnding } from "./ending.ts";
+import type { ResolvedOptions } from "./episode-options.ts";
+import { episodeUsage } from "./episode-usage.ts";
+import { type EventOf, RecordedEvents } from "./recorded-events.ts";
+import type { StepDeadlines } from "./step-deadlines.ts";
+
+type ComputedEvent = EventOf<"episode-start" | "decision" | "tool-result" | "user-outcome">;
+
+/** Single use; calls arrive one at a time. */
+export class EpisodeEvents {
+  /** In the order in which they happened, those of earlier processes included. */
+  readonly events: EpisodeEvent[] = [];
+  readonly #options: Pick<ResolvedOptions, "onEvent" | "resumeFrom">;
+  readonly #steps: StepDeadlines;
+  readonly #recorded: RecordedEvents;
+
+  constructor(options: Pick<ResolvedOptions, "onEvent" | "resumeFrom">, steps: StepDeadlines) {
+    this.#options = options;
+    this.#steps = steps;
+    this.#recorded = new RecordedEvents(options.resumeFrom);
+  }
+
+  /** An event from outside: as it is recorded, or live. */
+  async step<T extends EpisodeEvent["type"]>(
+    type: T,
+    boundary: Boundary,
+    live: () => Promise<EventOf<T>>,
+  ): Promise<EventOf<T> | Ending> {
+    const recorded = this.#recorded.take(type, boundary);
+    if (isEnding(recorded)) return recorded;
+    const event = recorded ?? (await live());
+    if (recorded === null) await this.emit(event);
+    else this.events.push(event);
+    return event;
+  }
+
+  /** The next action of a turn: as it is recorded, or requested now. */
+  async action(actions: ActionSource, turn: number): Promise<RequestedAction | Ending> {
+    const recorded = this.#recorded.take(actions.eventType, "engine");
+    if (isEnding(recorded)) return recorded;
+    const replay = (event: NonNullable<typeof recorded>) => actions.replay(event, { turn, recorded: this.#recorded });
+    const requested =
+      recorded === null ? await actions.act(turn) : await this.#steps.guard("renderer", () => replay(recorded));
+    if ("stopReason" in requested) return requested;
+    if (recorded === null) await this.emit(requested.event);
+    else this.events.push(requested.event);
+    return requested;
+  }
+
+  /** Emits a computed event; a recorded one must be equal. Returns the ending when the recorded episode ended here. */
+  async confirm(event: ComputedEvent, boundary: Boundary): Promise<Ending | null> {
+    const recorded = this.#recorded.take(event.type, boundary);
+    if (isEnding(recorded)) return recorded;
+    if (recorded === null) {
+      await this.emit(event);
+      return null;
+    }
+    if (!isSameValue({ ...recorded, durationMs: 0 }, { ...event, durationMs: 0 })) {
+      throw this.diverged(boundary, `the recorded "${event.type}" is another one`);
+    }
+    this.events.push(recorded);
+    return null;
+  }
+
+  /** Throws a failure at boundary "store" when the sink does not take the event. */
+  async emit(event: EpisodeEvent): Promise<void> {
+    try {
+      await this.#options.onEvent?.(event);
+    } catch (error) {
+      throw attribute(error, "store", "event-not-recorded");
+    }
+    this.events.push(event);
+  }
+
+  /** In place of a replay: keeps the turns of earlier processes, which it returns, and drops everything else. */
+  async restart(): Promise<readonly Turn[]> {
+    const { resumeFrom } = this.#options;
+    this.#recorded.drop();
+    const before = resumeFrom.filter((event) => event.type === "turn");
+    const turns = before.map(({ turn }) => turn);
+    this.events.push(...before);
+    // The usage of earlier restarts is that of events which are still there.
+    const usage = episodeUsage({ events: resumeFrom.filter(({ type }) => type !== "restart") });
+    await this.emit({ type: "restart", turns: turns.map(({ index }) => index), usage });
+    return turns;
+  }
+
+  /** The conversation has ended. A recorded episode that was cut short or diverged is not walked to its end. */
+  endConversation({ failure }: Ending): void {
+    const isWalkedOn = this.#recorded.ending() !== null || (failure === null && this.#recorded.isBeingGraded());
+    if (!isWalkedOn) this.#recorded.drop();
+  }
+
+  /** The last event. Returns the recorded ending where it is another one. */
+  async end({ stopReason, failure }: Ending): Promise<Ending | null> {
+    const recorded = this.#recorded.take("episode-end");
+    if (isEnding(recorded)) return recorded;
+    if (recorded?.stopReason === stopReason) this.events.push(recorded);
+    else await this.emit({ type: "episode-end", stopReason, failure });
+    return null;
+  }
+
+  diverged(boundary: Boundary, difference: string): AttributedError {
+    return this.#recorded.diverged(boundary, difference);
+  }
+}
