@@ -20,7 +20,9 @@ const made = '{"task_id": "task_1", "title": "Tea", "description": null, "status
 
 /** As upstream's runner writes it: one trial that leaves the world as it was, one that makes a task nobody asked for, one that broke. */
 function resultsFile(rewards: readonly (number | null)[]): {
-  readonly simulations: readonly { readonly id: string }[];
+  readonly info: object;
+  readonly tasks: readonly object[];
+  readonly simulations: readonly ({ readonly id: string } & Readonly<Record<string, unknown>>)[];
 } {
   const said = (role: string, content: string) => ({ role, content, tool_calls: null });
   const quiet = [said("user", "Hello."), said("assistant", "Hello."), said("user", "###STOP###")];
@@ -31,16 +33,14 @@ function resultsFile(rewards: readonly (number | null)[]): {
   const conversations = [quiet, [quiet[0], ...busy, ...quiet.slice(1)], []];
   const endings = ["user_stop", "user_stop", "infrastructure_error"];
   return {
-    ...{ info: { environment_info: { domain_name: "mock", policy: "" } } },
-    ...{
-      tasks: [
-        {
-          id: "second",
-          user_scenario: { instructions: "Ask." },
-          evaluation_criteria: { actions: [], reward_basis: ["DB"] },
-        },
-      ],
-    },
+    info: { environment_info: { domain_name: "mock", policy: "" } },
+    tasks: [
+      {
+        id: "second",
+        user_scenario: { instructions: "Ask." },
+        evaluation_criteria: { actions: [], reward_basis: ["DB"] },
+      },
+    ],
     simulations: rewards.map((reward, trial) => ({
       id: `s${trial}`,
       task_id: "second",

@@ -1,6 +1,6 @@
 // `npm run check -- files`: what every tracked file keeps. Small enough to read in one go, headed by what it is, and free of
-// anything that is true on one machine only: its paths, and the registry it installs from. And package.json has no script that
-// npm runs when another was asked for.
+// anything that is true on one machine only: its paths, and the registry it installs from. Objects are written out. And package.json has
+// no script that npm runs when another was requested.
 
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
@@ -37,6 +37,7 @@ export async function checkFiles() {
       if (text.includes(path)) problems.push(`${file} contains "${path}", a path of this machine.`);
     }
     if (/\bregistry\.[\w-]+\.(?:org|com)/.test(text)) problems.push(`${file} names the host of a registry.`);
+    if (/\.(?:ts|tsx|mjs)$/.test(file)) problems.push(...findGroups(file, text));
     if (/^src\/.*\.ts$/.test(file) && !/\.test(-helper)?\.ts$/.test(file)) {
       const lines = text.split("\n").length - 1;
       problems.push(...judgeSource(file, text, lines));
@@ -59,6 +60,29 @@ function* judgeSource(file, text, lines) {
   if (lines > limits.lines && !/\b(table|catalogue)\b/i.test(header ?? "")) {
     yield `${file} has ${lines} lines; ${limits.lines} is the most for what is no table or catalogue.`;
   }
+}
+
+/**
+ * Objects are written out: a literal that is spread into another one hides its properties from the compiler's checks.
+ *
+ * @param {string} file
+ * @param {string} text
+ */
+function findGroups(file, text) {
+  /** @type {string[]} */
+  const problems = [];
+  if (!/\.\.\.\s*\{/.test(text)) return problems;
+  JSON.stringify(parseSync(file, text).program, (_, node) => {
+    const { type, start, argument } = /** @type {{ type?: string, start: number, argument?: { type: string } }} */ (
+      node ?? {}
+    );
+    if (type === "SpreadElement" && argument?.type === "ObjectExpression") {
+      const line = text.slice(0, start).split("\n").length;
+      problems.push(`${file}:${line} spreads an object literal; write its properties out.`);
+    }
+    return /** @type {unknown} */ (node);
+  });
+  return problems;
 }
 
 /**

@@ -11,7 +11,7 @@ import { root, runCommand } from "../run-command.mjs";
 import { readImports } from "./directions/read-imports.mjs";
 
 /** Of the rollout: files of dist/ that are loaded and their lines; files in which a function runs, and lines that run in functions. */
-const rolloutBudgets = { modules: 241, lines: 27_200, entered: 186, executed: 8_900 };
+const rolloutBudgets = { modules: 241, lines: 27_200, entered: 186, executed: 8_930 };
 
 /** Files that an entry loads when it is imported, at most. */
 const closureBudgets = {

@@ -8,6 +8,7 @@ import { parseSync } from "oxc-parser";
 
 import { root } from "../run-command.mjs";
 import { isTest } from "./directions/problems.mjs";
+import { checkGrammar } from "./grammar.mjs";
 import { readSources } from "./read-sources.mjs";
 
 /** What is refused, and what to say instead. At most 30. @type {Readonly<Record<string, string>>} */
@@ -70,7 +71,12 @@ export async function checkWords() {
     lookAtHeadings(file, readFileSync(join(root, file), "utf8"), look);
   }
   for (const [file, text] of readSources("docs", ".md")) lookAtHeadings(`docs/${file}`, text, look);
-  return { problems, summary: `${count} names and texts, ${Object.keys(refused).length} refused words` };
+  const grammar = await checkGrammar();
+  problems.push(...grammar.problems);
+  return {
+    problems,
+    summary: `${count} names and texts, ${Object.keys(refused).length} refused words; the grammar of ${grammar.summary}`,
+  };
 }
 
 /**

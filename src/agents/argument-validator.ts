@@ -139,7 +139,8 @@ function libraryFor(isRecent: boolean, unicodeRegExp: boolean): ajv.Ajv {
     const { Ajv } = require("ajv") as typeof ajv;
     const { Ajv2020 } = require("ajv/dist/2020.js") as typeof ajv2020;
     library = new (isRecent ? Ajv2020 : Ajv)({
-      ...{ ...options, unicodeRegExp },
+      ...options,
+      unicodeRegExp,
       code: { regExp: Object.assign(checkedPattern, { code: "checkedPattern" }) },
     });
     libraries.set(key, library);

@@ -169,7 +169,13 @@ async function runPrepared(
   const onNotice = (message: string): void => onEvent({ type: "notice", message });
   const patience = { waitMs: settings.diskWait * 1000 };
   const run = await openRun({
-    ...{ place, resume, settings, prepared, hasShards: sharing !== null, patience, onNotice },
+    place,
+    resume,
+    settings,
+    prepared,
+    hasShards: sharing !== null,
+    patience,
+    onNotice,
   });
   const { store, earlier } = run;
   // Who stops a run does not wait for its disk.
@@ -191,8 +197,12 @@ async function runPrepared(
     onEvent({
       type: "run-start",
       run: {
-        ...{ ...facts, settings, isResumable: preset === null },
-        ...{ tasks: plan.taskIndexes.length, groupSize: plan.groupSize, user: prepared.user.name },
+        ...facts,
+        settings,
+        isResumable: preset === null,
+        tasks: plan.taskIndexes.length,
+        groupSize: plan.groupSize,
+        user: prepared.user.name,
         policy: `${prepared.policyTitle} at ${connected.address}`,
         earlier: run.counts,
       },
@@ -211,7 +221,15 @@ async function runPrepared(
       const coordinator = await (
         await import("./open-processes.ts")
       ).openProcesses({
-        ...{ given, groups, surroundings, folder: place, sharing, run, prepared, onNotice, signal: stop },
+        given,
+        groups,
+        surroundings,
+        folder: place,
+        sharing,
+        run,
+        prepared,
+        onNotice,
+        signal: stop,
         onReport: () => report(),
       });
       workers = coordinator;
@@ -220,14 +238,18 @@ async function runPrepared(
     }
     const unwatched = { runEpisode: workers?.runEpisode ?? connected.runEpisode, store };
     const watched = await watchRun(settings, unwatched, {
-      ...{ folder: place, onNotice, log, variables: surroundings.env },
+      folder: place,
+      onNotice,
+      log,
+      variables: surroundings.env,
       metricsAuthorizationEnv: settings.metricsAuthorizationEnv,
       policy: tracedPolicy(settings),
       run: { id: run.id, name: basename(place), configuration: settingsRecord(settings) },
     });
     watch = watched;
     const parts = {
-      ...{ runEpisode: watched.runEpisode, store: watched.store },
+      runEpisode: watched.runEpisode,
+      store: watched.store,
       rank: prepared.rank,
       unfinished: workers === null ? undefined : () => workers.unfinished,
       exportSamples: writesSamples(place, prepared) ? exporterFor(prepared) : undefined,
@@ -236,7 +258,9 @@ async function runPrepared(
     let totals: RunTotals;
     try {
       totals = await runRollout(plan, parts, {
-        ...{ ...prepared.groups, drain: AbortSignal.any([drain, budget.signal]), signal },
+        ...prepared.groups,
+        drain: AbortSignal.any([drain, budget.signal]),
+        signal,
         concurrency: concurrencyOf(settings.concurrency, connected.engine),
         onProgress: (current) => {
           report = () => onEvent({ type: "progress", totals: current });

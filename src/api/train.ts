@@ -32,6 +32,7 @@ import { loadKernels, readCheckpoint, shippedCheckpoint, shippedCheckpoints } fr
 import { episodeRunner, groupRanking } from "../rollout/index.ts";
 import { createLearner } from "./choose-learner.ts";
 import { chooseModel, modelPath, withShippedModel } from "./choose-model.ts";
+import { chooseTasks, holdOut, traitsIn } from "./train-tasks.ts";
 import { samplingOf } from "./choose-policy.ts";
 import { chooseGrading } from "./choose-graders.ts";
 import { chooseStrategy, chooseUser } from "./choose-user.ts";
@@ -145,7 +146,9 @@ async function trainWith(
   opened.add(() => trainer.close());
   const state = saved?.state ?? firstState;
   const engine = createEmbeddedEngine({
-    ...{ checkpoint, weightVersion: `step-${state.step}`, seed: base.seed },
+    checkpoint,
+    weightVersion: `step-${state.step}`,
+    seed: base.seed,
     ...(settings.threads === null ? {} : { threads: settings.threads }),
   });
   opened.add(() => engine.close());
@@ -172,25 +175,30 @@ async function trainWith(
   const runGreedily = runnerOf(measured, { ...samplingOf(base), temperature: 0 });
   const rank = grading === null ? null : groupRanking(grading);
   const publish: PolicyParts["publish"] = (weights, version) => engine.updateWeights(weights, version);
-  const parts = { ...{ trainer, runEpisode, rank, publish }, taskset: prepared.trainTasks, order: prepared.order };
+  const parts = { trainer, runEpisode, rank, publish, taskset: prepared.trainTasks, order: prepared.order };
   const reference = prepared.checkpoint.weights;
   const learner = await createLearner(given, { ...parts, reference }, { base, modelFolder, state, sabotage });
   const id = settings.resume === null ? randomUUID() : await idOf(place);
   const sink = await openCurves(base.metrics, {
-    ...{
-      folder: place,
-      variables: surroundings.env,
-      metricsAuthorizationEnv: base.metricsAuthorizationEnv,
-      run: { id, name: basename(place), configuration: flagsOf(given) },
-    },
+    folder: place,
+    variables: surroundings.env,
+    metricsAuthorizationEnv: base.metricsAuthorizationEnv,
+    run: { id, name: basename(place), configuration: flagsOf(given) },
     onNotice: notice,
   });
   opened.add(() => sink.close());
   if (settings.resume === null) {
     const facts: TrainFacts = {
-      ...{ format: 1, id, versions: packageVersions(), kernels: loadKernels().build, threads },
-      ...{ environment: environment.name, split, model: modelFolder },
-      ...{ learning: fromPlain(settings) as JsonObject, configuration: settingsJson(base) },
+      format: 1,
+      id,
+      versions: packageVersions(),
+      kernels: loadKernels().build,
+      threads,
+      environment: environment.name,
+      split,
+      model: modelFolder,
+      learning: fromPlain(settings) as JsonObject,
+      configuration: settingsJson(base),
     };
     await replaceFile(join(place, "train.json"), `${dumpJson(fromPlain(facts), { indent: 2 })}\n`).catch(refuse);
   }
@@ -198,9 +206,25 @@ async function trainWith(
   notice(`${environment.name} (${split}), ${basename(modelFolder)}, ${algorithm}; writing to ${folder}`);
   if (prepared.strangerTo !== null && saved === null) notice(prepared.strangerTo);
   const result = await runTraining({
-    ...{ learner, trainer, runEpisode: evaluate, runGreedily, heldOut, endTokenId, saved, drain, signal, onEvent },
+    learner,
+    trainer,
+    runEpisode: evaluate,
+    runGreedily,
+    heldOut,
+    endTokenId,
+    saved,
+    drain,
+    signal,
+    onEvent,
     onStep: (row) => sink.write(pointOf(row)),
-    ...{ minutes, steps, evalEvery, checkpointEvery, seed: base.seed, folder: place, disk, begun },
+    minutes,
+    steps,
+    evalEvery,
+    checkpointEvery,
+    seed: base.seed,
+    folder: place,
+    disk,
+    begun,
     modelFolder: resolve(surroundings.cwd, modelFolder),
     title: `${environment.name}: ${algorithm}, pass rate at temperature 1`,
     stopsAtCollapse: sabotage === "none",
@@ -341,7 +365,9 @@ async function prepareTraining(
   const base = withShippedModel({ ...given, engine: "embedded", ...(isMade ? { model: join(folder, "model") } : {}) });
   const { cwd } = surroundings;
   const { source: environment, defaultSplit } = await loadEnvironment(base.env, {
-    ...{ data: base.data, split: base.split, remote: base },
+    data: base.data,
+    split: base.split,
+    remote: base,
     ...surroundings,
   });
   if (surroundings.parts?.env === undefined) opened.add(() => closeRemote(environment));
@@ -371,8 +397,19 @@ async function prepareTraining(
   if (isMade) {
     const { size, cloneTokens: tokens, minutes, minReward, threads } = settings;
     const isWhole = await makeOwnModel({
-      ...{ fromExpert, size, tokens, minutes, minReward, environment, user, strategy, signal, cwd },
-      ...{ seed: base.seed, maxTurns: base.maxTurns, folder: resolve(cwd, folder) },
+      fromExpert,
+      size,
+      tokens,
+      minutes,
+      minReward,
+      environment,
+      user,
+      strategy,
+      signal,
+      cwd,
+      seed: base.seed,
+      maxTurns: base.maxTurns,
+      folder: resolve(cwd, folder),
       threads: threads ?? Math.min(8, availableParallelism()),
       tasks: { count: trained.length, at: (place) => trainTasks.task(trained[place]!) },
       notice: (message) => onEvent({ type: "notice", message }),
@@ -420,48 +457,4 @@ async function prepareTraining(
       : `The model "${basename(modelFolder)}" has only seen the bookshop, never "${environment.name}", so hardly an episode will earn a reward to learn from; ` +
         "clone an expert first (--from-expert), or name a --model that knows this world.";
   return { base, environment, split, modelFolder, checkpoint, renderer, user, strategy, grading, trainTasks, order, heldOut, endTokenId, strangerTo }; // prettier-ignore
-}
-
-/** Tasks of the kinds and cases that `names` lists, separated by commas; `null`: all. Throws a `ConfigurationError` that lists what there is. */
-function chooseTasks(
-  indexes: readonly number[],
-  traitsOf: (index: number) => TaskTraits,
-  names: string | null,
-): readonly number[] {
-  if (names === null) return indexes;
-  const wanted = new Set(names.split(",").map((name) => name.trim()));
-  const known = new Set<string>();
-  const chosen = indexes.filter((index) => {
-    const { kind, case: situation } = traitsOf(index);
-    const own = situation === null ? [kind] : [kind, situation];
-    for (const name of own) known.add(name);
-    return own.some((name) => wanted.has(name));
-  });
-  const unknown = [...wanted].find((name) => !known.has(name));
-  if (unknown === undefined) return chosen;
-  throw new ConfigurationError(
-    `Cannot train on tasks of "${unknown}": the kinds and cases are ${[...known].toSorted().join(", ")}; correct --cases.`,
-  );
-}
-
-/** What tables of cases need to know of a task, from what its environment says of it. */
-export function traitsIn(info: JsonObject): TaskTraits {
-  const [kind, level, cases] = ["kind", "level", "cases"].map((key) => info.get(key));
-  const [only, ...others] = Array.isArray(cases) ? cases : [];
-  return {
-    kind: typeof kind === "string" ? kind : "all",
-    case: typeof only !== "string" ? null : others.length === 0 ? only : `${others.length + 1} goals`,
-    level: typeof level === "number" ? level : null,
-  };
-}
-
-/** Where there is one split alone, its first tasks are kept for evaluation, a third of them at most. */
-function holdOut(indexes: readonly number[], count: number): [readonly number[], readonly number[]] {
-  const held = Math.min(count, Math.floor(indexes.length / 3));
-  if (held < 1) {
-    throw new ConfigurationError(
-      `Cannot train on ${indexes.length} tasks: a third of them is held out to see what was learnt; give 3 or more with --tasks.`,
-    );
-  }
-  return [indexes.slice(0, held), indexes.slice(held)];
 }

@@ -7,18 +7,14 @@
 import {
   attribute,
   type Attempt,
-  type Engine,
   type Episode,
   type EpisodeEvent,
   type Failure,
   type Grade,
   type ParsedAction,
-  type Renderer,
-  type SamplingParams,
   type StopReason,
   toolFromDefinition,
 } from "../core/index.ts";
-import type { Clock } from "../lib/clock.ts";
 import { DeadlineRunner } from "../lib/deadline.ts";
 import { deriveSeed } from "../lib/random.ts";
 import { type Steps, takeTurns } from "../lib/steps.ts";
@@ -30,70 +26,17 @@ import { endedEpisode } from "./session-episode.ts";
 import { engineError, recorded } from "./session-errors.ts";
 import { spentLimit } from "./session-room.ts";
 import { samplingOfCall } from "./session-sampling.ts";
+import type { CallAnswer, RunningCall, SessionCall, SessionCounters, SessionParts } from "./session-call.ts";
 import type { SessionSettings } from "./session-settings.ts";
 import { type ReadingOptions, shownAction, shownFinish } from "./shown-action.ts";
 import { ClientTemplates } from "./session-template.ts";
 import { stopStringsOf } from "./stop-strings.ts";
 import { Deltas, answerReader } from "./streaming.ts";
-import { type UnusedCounters, UnusedFields, unusedNames } from "./unused-fields.ts";
+import { UnusedFields, unusedNames } from "./unused-fields.ts";
 import { type OpenCall, OpenCalls } from "./open-calls.ts";
-import { gradeSoFar, type Prompt, type PromptCounters, SessionRecord } from "./record.ts";
+import { gradeSoFar, SessionRecord } from "./record.ts";
 import { conversationOf, type SampledTurn } from "./history.ts";
-import {
-  type DialectName,
-  type GatewayAnswer,
-  GatewayError,
-  type GatewayRequest,
-  type SampledItems,
-  sessionEnded,
-} from "./request.ts";
-
-export type SessionParts = {
-  readonly engine: Engine;
-  readonly renderer: Renderer;
-  /** Resolves once the event has left the process. */
-  readonly record: (event: EpisodeEvent) => Promise<void>;
-  readonly clock: Clock;
-};
-
-/** How prompts came about, and what was not done as a client said. */
-export type SessionCounters = Readonly<PromptCounters> &
-  UnusedCounters & {
-    readonly calls: number;
-    /** Calls that were answered from the record, because their client had not had the answer. */
-    readonly replayed: number;
-  };
-
-/** A call whose prompt is rendered. */
-export type SessionCall = {
-  readonly head: Pick<GatewayAnswer, "call" | "idPrefix" | "createdAt">;
-  readonly promptTokens: number;
-  /** What is known of the answer before its end. */
-  readonly deltas: Deltas;
-  /** Resolves once the turn is recorded. Rejects with a `GatewayError`. */
-  readonly answer: Promise<GatewayAnswer>;
-  /** To be called once the whole answer has left. */
-  readonly delivered: () => void;
-  /** To be called when the client has gone before: the next equal request gets this answer. */
-  readonly left: () => void;
-};
-
-type CallAnswer = Omit<SessionCall, "delivered" | "left">;
-
-/** What is sampled for a request. */
-type RunningCall = {
-  readonly request: GatewayRequest;
-  readonly number: number;
-  readonly dialect: DialectName;
-  readonly digest: string;
-  readonly prompt: Prompt;
-  readonly sampling: SamplingParams;
-  /** Strings at which it ends. */
-  readonly stop: readonly string[];
-  /** Sampling parameters that are not used. */
-  readonly unused: readonly string[];
-  readonly deltas: Deltas;
-};
+import { type GatewayAnswer, GatewayError, type GatewayRequest, type SampledItems, sessionEnded } from "./request.ts";
 
 export class Session {
   readonly settings: SessionSettings;
@@ -131,7 +74,12 @@ export class Session {
     this.#usedAt = parts.clock.now();
     const { id, groupId, seed, episode } = settings;
     this.#options = resolveOptions(id, {
-      ...{ ...episode, episodeId: id, groupId, seed, clock: parts.clock, signal: this.#controller.signal },
+      ...episode,
+      episodeId: id,
+      groupId,
+      seed,
+      clock: parts.clock,
+      signal: this.#controller.signal,
       limits: { maxTurns: Number.MAX_SAFE_INTEGER, ...episode.limits },
     });
   }
@@ -144,7 +92,8 @@ export class Session {
   get counters(): SessionCounters {
     return {
       ...this.#record.counters,
-      ...{ calls: this.#calls, replayed: this.#replayed },
+      calls: this.#calls,
+      replayed: this.#replayed,
       ...this.#unused.counters,
     };
   }
@@ -326,7 +275,11 @@ export class Session {
     for (const { buffer } of this.#record.sampled) buffer?.close();
     const last = this.#record.sampled.at(-1);
     return endedEpisode(this.settings, {
-      ...{ stopReason, failure, grade: this.#grade, events: this.#events, problems: this.#record.problems },
+      stopReason,
+      failure,
+      grade: this.#grade,
+      events: this.#events,
+      problems: this.#record.problems,
       messages: last === undefined ? [] : [...conversationOf(last)],
       trajectory: { turns: this.#record.turns },
       historyPolicy: this.#parts.renderer.historyPolicy,
@@ -366,7 +319,10 @@ export class Session {
         this.#parts.engine,
         {
           // Calls are the turns of the built-in loop, and seeded as they are.
-          ...{ prompt: prompt.buffer, stopTokenIds: renderer.stopTokenIds, turn: number, discarded },
+          prompt: prompt.buffer,
+          stopTokenIds: renderer.stopTokenIds,
+          turn: number,
+          discarded,
           stopStrings: stopStringsOf(stop, renderer),
           onTokens: request.isStreamed
             ? answerReader({ renderer, reading: this.#readingOf(call), stop }, deltas)
@@ -383,7 +339,9 @@ export class Session {
       const turn = makeTurn(
         { ...result, finish },
         {
-          ...{ index: this.#record.turns.length, parent: prompt.parent, ...facts },
+          index: this.#record.turns.length,
+          parent: prompt.parent,
+          ...facts,
           observationTokens: prompt.buffer.view(prompt.observedFrom),
         },
       );
@@ -415,14 +373,24 @@ export class Session {
     const { basis, messages, tools, continues } = prompt;
     const { response, maxCalls, ignoredFields } = running.request;
     const parsed = shownAction(turn.sampledTokens, tools.renderer ?? this.#parts.renderer, {
-      ...{ reading: this.#readingOf(running), stop, maxCalls },
+      reading: this.#readingOf(running),
+      stop,
+      maxCalls,
     });
     // At a stop string the server stops without a stop token.
     const action: ParsedAction = turn.finish.reason === "stop" ? { ...parsed, isTerminated: true } : parsed;
     prompt.buffer.append(turn.sampledTokens);
     const sampled = this.#record.addSampled({ ...prompt, turn, call, action, response }, prompt.buffer);
     const exchange = this.#emit({
-      ...{ type: "exchange", turn: turn.index, call, dialect, digest, messages, action, continues, response },
+      type: "exchange",
+      turn: turn.index,
+      call,
+      dialect,
+      digest,
+      messages,
+      action,
+      continues,
+      response,
       ignored: unusedNames([...unused, ...ignoredFields]),
       basis: basis?.turn.index ?? null,
       tools: basis !== null && basis.tools === tools ? null : tools.tools.map(({ definition }) => definition),
@@ -443,8 +411,13 @@ export class Session {
     const count = turn.sampledTokens.length;
     const promptTokens = length - count;
     return {
-      ...{ call, idPrefix: this.#record.idPrefix, action, finish: turn.finish, createdAt: seconds() },
-      ...{ sampledTokens: turn.sampledTokens, logprobs: turn.logprobs },
+      call,
+      idPrefix: this.#record.idPrefix,
+      action,
+      finish: turn.finish,
+      createdAt: seconds(),
+      sampledTokens: turn.sampledTokens,
+      logprobs: turn.logprobs,
       usage: { promptTokens, cachedTokens, sampledTokens: count },
     };
   }

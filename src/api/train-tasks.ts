@@ -1,0 +1,49 @@
+// Which tasks a training learns from, by their kinds and cases, and which are held out.
+
+import { ConfigurationError } from "../core/index.ts";
+import type { TaskTraits } from "../learner/index.ts";
+import type { JsonObject } from "../python-semantics/json/index.ts";
+
+/** Tasks of the kinds and cases that `names` lists, separated by commas; `null`: all. Throws a `ConfigurationError` that lists what there is. */
+export function chooseTasks(
+  indexes: readonly number[],
+  traitsOf: (index: number) => TaskTraits,
+  names: string | null,
+): readonly number[] {
+  if (names === null) return indexes;
+  const wanted = new Set(names.split(",").map((name) => name.trim()));
+  const known = new Set<string>();
+  const chosen = indexes.filter((index) => {
+    const { kind, case: situation } = traitsOf(index);
+    const own = situation === null ? [kind] : [kind, situation];
+    for (const name of own) known.add(name);
+    return own.some((name) => wanted.has(name));
+  });
+  const unknown = [...wanted].find((name) => !known.has(name));
+  if (unknown === undefined) return chosen;
+  throw new ConfigurationError(
+    `Cannot train on tasks of "${unknown}": the kinds and cases are ${[...known].toSorted().join(", ")}; correct --cases.`,
+  );
+}
+
+/** What tables of cases need to know of a task, from what its environment says of it. */
+export function traitsIn(info: JsonObject): TaskTraits {
+  const [kind, level, cases] = ["kind", "level", "cases"].map((key) => info.get(key));
+  const [only, ...others] = Array.isArray(cases) ? cases : [];
+  return {
+    kind: typeof kind === "string" ? kind : "all",
+    case: typeof only !== "string" ? null : others.length === 0 ? only : `${others.length + 1} goals`,
+    level: typeof level === "number" ? level : null,
+  };
+}
+
+/** Where there is one split alone, its first tasks are kept for evaluation, a third of them at most. */
+export function holdOut(indexes: readonly number[], count: number): [readonly number[], readonly number[]] {
+  const held = Math.min(count, Math.floor(indexes.length / 3));
+  if (held < 1) {
+    throw new ConfigurationError(
+      `Cannot train on ${indexes.length} tasks: a third of them is held out to see what was learnt; give 3 or more with --tasks.`,
+    );
+  }
+  return [indexes.slice(0, held), indexes.slice(held)];
+}

@@ -1,0 +1,57 @@
+// A call of a session as data: what its client is answered, and what is sampled for it.
+
+import type { Engine, SamplingParams } from "../core/engine.ts";
+import type { EpisodeEvent } from "../core/episode.ts";
+import type { Renderer } from "../core/renderer.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Prompt, PromptCounters } from "./record.ts";
+import type { DialectName, GatewayAnswer, GatewayRequest } from "./request.ts";
+import type { Deltas } from "./streaming.ts";
+import type { UnusedCounters } from "./unused-fields.ts";
+
+export type SessionParts = {
+  readonly engine: Engine;
+  readonly renderer: Renderer;
+  /** Resolves once the event has left the process. */
+  readonly record: (event: EpisodeEvent) => Promise<void>;
+  readonly clock: Clock;
+};
+
+/** How prompts came about, and what was not done as a client said. */
+export type SessionCounters = Readonly<PromptCounters> &
+  UnusedCounters & {
+    readonly calls: number;
+    /** Calls that were answered from the record, because their client had not had the answer. */
+    readonly replayed: number;
+  };
+
+/** A call whose prompt is rendered. */
+export type SessionCall = {
+  readonly head: Pick<GatewayAnswer, "call" | "idPrefix" | "createdAt">;
+  readonly promptTokens: number;
+  /** What is known of the answer before its end. */
+  readonly deltas: Deltas;
+  /** Resolves once the turn is recorded. Rejects with a `GatewayError`. */
+  readonly answer: Promise<GatewayAnswer>;
+  /** To be called once the whole answer has left. */
+  readonly delivered: () => void;
+  /** To be called when the client has gone before: the next equal request gets this answer. */
+  readonly left: () => void;
+};
+
+export type CallAnswer = Omit<SessionCall, "delivered" | "left">;
+
+/** What is sampled for a request. */
+export type RunningCall = {
+  readonly request: GatewayRequest;
+  readonly number: number;
+  readonly dialect: DialectName;
+  readonly digest: string;
+  readonly prompt: Prompt;
+  readonly sampling: SamplingParams;
+  /** Strings at which it ends. */
+  readonly stop: readonly string[];
+  /** Sampling parameters that are not used. */
+  readonly unused: readonly string[];
+  readonly deltas: Deltas;
+};
