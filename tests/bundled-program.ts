@@ -24,7 +24,8 @@ const external = [/^@swc\/wasm-typescript/, /^node-llama-cpp/, /^ai$/, /^@ai-sdk
 export async function bundledProgram(program: string): Promise<string> {
   const input = join(repositoryRoot(), program);
   const { name } = parse(program);
-  const folder = join(repositoryRoot(), "build", "bundles", `${name}-${stateOfBuild(input)}`);
+  // What watches code of users takes nothing below node_modules/ for theirs; on a busy machine the first use of a library is long.
+  const folder = join(repositoryRoot(), "build", "bundles", "node_modules", `${name}-${stateOfBuild(input)}`);
   const bundle = join(folder, `${name}.js`);
   if (existsSync(bundle)) return bundle;
   const build = await rolldown({ input, platform: "node", external, logLevel: "warn", plugins: [placeOfModules] });
