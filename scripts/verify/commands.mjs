@@ -45,6 +45,13 @@ export async function verifyCommands() {
     process.stdout.write(`${code === 0 ? "ok    " : "FAILED"} ${seconds.toFixed(0).padStart(4)} s  ${command}\n`);
     if (code !== 0) failures.push(`"${command}" ended with code ${code}:\n${output.split("\n").slice(-15).join("\n")}`);
   };
+  const checkPage = async (/** @type {string} */ command, /** @type {string} */ cwd) => {
+    const { said, interrupt } = await serve(command, cwd);
+    const page = await fetch(said.trim());
+    const code = page.ok ? await interrupt() : page.status;
+    process.stdout.write(`${code === 0 ? "ok    " : "FAILED"}         ${command}\n`);
+    if (code !== 0) failures.push(`"${command}" ended with ${code}.`);
+  };
   try {
     failures.push(...(await packAndInstall(work)));
     if (failures.length > 0) return tell(failures);
@@ -63,7 +70,11 @@ export async function verifyCommands() {
     const vllm = await vllmFront();
     closing.unshift(() => vllm.close());
     const { npx, npm } = printedCommands();
-    for (const command of npx) if (!/ trainable-agents (?:serve|engine)/.test(command)) await check(command, work);
+    for (const command of npx) {
+      if (/ trainable-agents (?:serve|engine)/.test(command)) continue;
+      if (/ view (?!.*--export)/.test(command)) await checkPage(command, work);
+      else await check(command, work);
+    }
 
     const service = await serve("npx trainable-agents serve --out runs/service", work);
     closing.unshift(() => service.interrupt());
@@ -147,12 +158,12 @@ function userEnvironment() {
 }
 
 /**
- * A command that serves, when it has said its address; `interrupt` presses Ctrl-C as a terminal does and resolves with the
- * exit code.
+ * A command that serves, when it has said its address (`said`); `interrupt` presses Ctrl-C as a terminal does and resolves with
+ * the exit code.
  *
  * @param {string} command
  * @param {string} cwd
- * @returns {Promise<{ interrupt: () => Promise<number | null> }>}
+ * @returns {Promise<{ readonly said: string, readonly interrupt: () => Promise<number | null> }>}
  */
 function serve(command, cwd) {
   const child = spawn("bash", ["-c", command], {
@@ -173,8 +184,9 @@ function serve(command, cwd) {
   let said = "";
   return new Promise((resolve, reject) => {
     child.stderr.on("data", (text) => (said += text));
-    child.stdout.on("data", () =>
+    child.stdout.on("data", (shown) =>
       resolve({
+        said: String(shown),
         interrupt: () => {
           if (!isOver && child.pid !== undefined) process.kill(-child.pid, "SIGINT");
           return ended;

@@ -6,6 +6,7 @@ import { resolve } from "node:path";
 import { z } from "zod";
 import { type CallLimits, listPrices, priceOf, type PriceTable } from "../chat-models/index.ts";
 import { ConfigurationError, messageOf } from "../core/index.ts";
+import { anyNames } from "../lib/any-names.ts";
 import type { RunTotals } from "../rollout/index.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -34,7 +35,7 @@ export function pricesOf({ prices: file }: Pick<RolloutSettings, "prices">, cwd:
   } catch (cause) {
     throw new ConfigurationError(`Cannot read prices from "${file}": ${messageOf(cause)}; ${shape}.`, { cause });
   }
-  const read = z.record(z.string(), price).safeParse(parsed);
+  const read = anyNames(price).safeParse(parsed);
   if (read.success) return { ...listPrices, ...read.data };
   const [issue] = read.error.issues;
   throw new ConfigurationError(
