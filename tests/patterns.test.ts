@@ -64,7 +64,7 @@ function constructions(): string[] {
         const { type, callee, start } = node as { type?: string; callee?: { name?: string }; start: number };
         if ((type === "NewExpression" || type === "CallExpression") && callee?.name === "RegExp") {
           const lines = text.slice(0, start).split("\n");
-          sites.push(`${module}:${lines.length}:${lines.at(-1)!.length + 1}`);
+          sites.push(`${module}:${lines.length}:${(lines.at(-1) ?? "").length + 1}`);
         }
         Object.values(node).forEach(visit);
       };

@@ -31,6 +31,15 @@ const leftOut = [
   [/ --agent-(?:command|model|url) /, "a program, or a key, of the reader's; see npm run verify -- gateway"],
   [/ trainable-agents gateway/, "serves programs of others; see npm run verify -- gateway"],
   [/^curl|^node /, "is part of a longer example"],
+  [/ --env '?(?:openenv|ors|mcp):/, "needs a server of that protocol; see npm run verify -- environments"],
+  [/nats:\/\//, "needs a broker; see npm run verify -- queue"],
+  [/ merge /, "needs the shards of workers; see npm run verify -- queue"],
+  [/ --format tau2 /, "needs a run of τ²-bench; see npm run verify -- tau2"],
+  [
+    /rubric\.json|trainer\.jsonl|tasks\.jsonl|(?:retail|results)\.json|\.\/expert\.ts|runs\/bar/,
+    "needs a file of the reader's",
+  ],
+  [/ example 09 models\//, "is run in a clone; see npm run verify -- npm"],
 ];
 
 /** @returns {Promise<number>} An exit code. */
@@ -48,7 +57,7 @@ export async function verifyCommands() {
   const checkPage = async (/** @type {string} */ command, /** @type {string} */ cwd) => {
     const { said, interrupt } = await serve(command, cwd);
     const page = await fetch(said.trim());
-    const code = page.ok ? await interrupt() : page.status;
+    const code = page.status < 500 ? await interrupt() : page.status;
     process.stdout.write(`${code === 0 ? "ok    " : "FAILED"}         ${command}\n`);
     if (code !== 0) failures.push(`"${command}" ended with ${code}.`);
   };
@@ -72,7 +81,7 @@ export async function verifyCommands() {
     const { npx, npm } = printedCommands();
     for (const command of npx) {
       if (/ trainable-agents (?:serve|engine)/.test(command)) continue;
-      if (/ view (?!.*--export)/.test(command)) await checkPage(command, work);
+      if (/ (?:view (?!.*--export)|env-server )/.test(command)) await checkPage(command, work);
       else await check(command, work);
     }
 
