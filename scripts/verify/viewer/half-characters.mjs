@@ -23,7 +23,7 @@ async function halfRun(from, folder) {
       if (event.type === "user-line") return { ...event, line: { ...event.line, text: half } };
       if (event.type === "tool-result") return { ...event, result: { ...event.result, text: half } };
       if (event.type !== "decision") return event;
-      const toolCalls = event.action.toolCalls.map((call) => ({ ...call, argumentsText: JSON.stringify({ note: half }).replaceAll(/\\u(d[89a-f]..)/g, (_, code) => String.fromCharCode(Number.parseInt(code, 16))) })); // prettier-ignore
+      const toolCalls = event.action.toolCalls.map((call) => ({ ...call, argumentsText: `{"note": "${half}"}` }));
       return { ...event, action: { ...event.action, text: half, content: half, toolCalls } };
     });
     const task = { ...episode.task, id: `${half} task`, instruction: half };
