@@ -29,7 +29,10 @@ export function guardGlobals(onChange: (message: string) => void): void {
   notify = onChange;
   const globals = globalThis as unknown as Readonly<Record<string, { readonly prototype: object } & object>>;
   const keep = (name: string, object: object, isPrototype: boolean, keys = ownKeys(object)): Kept => ({
-    ...{ name, object, isPrototype, keys },
+    name,
+    object,
+    isPrototype,
+    keys,
     properties: keys.map((key) => getOwnPropertyDescriptor(object, key)!),
   });
   kept = [
