@@ -3,23 +3,25 @@
 // bounds its text.
 
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 
 import { parseSync } from "oxc-parser";
 import { expect, it } from "vitest";
 
+import { formatExamples } from "../src/parsers/formats/format-examples.test-helper.ts";
 import { parsePattern, type PatternNode } from "../src/lib/parse-pattern.ts";
 
 /** Repetitions of a text: work that is quadratic takes far longer than this, linear work a millisecond. */
 const repetitions = 20_000;
 const mostMs = 250;
 
-/** Files whose expressions meet only short texts of our own, of the command line, or of a checkout that the user names. */
+/** Files whose expressions meet only short texts of our own, of the command line, or of a checkout that the user names, or are not run. */
 const ownTexts: Readonly<Record<string, string>> = {
   "src/environments/tau2-bench/checkout/": "sources of a checkout",
   "src/environments/bookshop/expert/records.ts": "what our own world answers the scripted expert",
   "src/environments/tau2-bench/telecom-expert.ts": "what our own world answers the scripted expert",
   "src/learner/pretraining/": "texts that we generate",
+  "src/lib/linear-pattern.ts": "patterns that are run only where they are plain",
 };
 
 type Expression = { readonly place: string; readonly source: string; readonly flags: string };
@@ -46,23 +48,41 @@ function literals(): Expression[] {
     });
 }
 
-/** Expressions that modules make of parts when they are loaded, as the build does. */
-function composed(): Expression[] {
-  const files = execFileSync("git", ["grep", "-l", "^[^ ].*new RegExp(\\|^  .*=> new RegExp(", "--", "src/*.ts"], { encoding: "utf8" }).split("\n"); // prettier-ignore
-  const modules = files.filter(
-    (file) => file !== "" && !/\.test(-helper)?\.ts$/.test(file) && !file.includes("testing/"),
-  );
-  const program = `
-    const found = [];
-    let place = "";
-    globalThis.RegExp = new Proxy(RegExp, { construct(target, given) {
-      const made = new target(...given);
-      found.push({ place, source: made.source, flags: made.flags });
-      return made;
-    } });
-    for (place of ${JSON.stringify(modules)}) await import("./" + place.replace(/^src/, "dist").replace(/ts$/, "js"));
-    process.stdout.write(JSON.stringify(found));`;
-  return JSON.parse(execFileSync(process.execPath, ["--input-type=module", "-e", program], { encoding: "utf8" })) as Expression[]; // prettier-ignore
+/** Where the built modules make expressions of parts: module, line and column of each `new RegExp(...)`. */
+function constructions(): string[] {
+  const files = execFileSync("git", ["ls-files", "src/*.ts"], { encoding: "utf8" }).trim().split("\n");
+  return files
+    .filter((file) => !/\.test(-helper)?\.ts$/.test(file) && !file.startsWith("src/testing/"))
+    .flatMap((file) => {
+      const module = file.slice("src/".length).replace(/ts$/, "js");
+      if (!existsSync(`dist/${module}`) || !readFileSync(file, "utf8").includes("RegExp(")) return [];
+      const text = readFileSync(`dist/${module}`, "utf8");
+      const sites: string[] = [];
+      const visit = (node: unknown): void => {
+        if (Array.isArray(node)) return node.forEach(visit);
+        if (typeof node !== "object" || node === null) return;
+        const { type, callee, start } = node as { type?: string; callee?: { name?: string }; start: number };
+        if ((type === "NewExpression" || type === "CallExpression") && callee?.name === "RegExp") {
+          const lines = text.slice(0, start).split("\n");
+          sites.push(`${module}:${lines.length}:${(lines.at(-1) ?? "").length + 1}`);
+        }
+        Object.values(node).forEach(visit);
+      };
+      visit(parseSync(module, text).program);
+      return sites;
+    });
+}
+
+/** What each construction makes of representative arguments; see drive-constructions.mjs. */
+function constructed(sites: readonly string[]): Expression[] {
+  const innerQuotes = ['<|tool_call_start|>[get_weather(city="a "b" c")]<|tool_call_end|>'];
+  const input = JSON.stringify({
+    modules: [...new Set(sites.map((site) => site.split(":")[0]))],
+    formats: [...Object.entries(formatExamples), ["lfm2", innerQuotes]],
+  });
+  const options = { encoding: "utf8", input, maxBuffer: 2 ** 28 } as const;
+  const made = JSON.parse(execFileSync(process.execPath, ["tests/patterns/drive-constructions.mjs"], options)) as readonly (Omit<Expression, "place"> & { readonly site: string })[]; // prettier-ignore
+  return made.map(({ site, ...rest }) => ({ ...rest, place: `dist/${site}` }));
 }
 
 const usual = [
@@ -186,10 +206,23 @@ function slowest(expressions: readonly Attacked[]): { readonly ms: number; reado
   return JSON.parse(execFileSync(process.execPath, ["-e", program], { encoding: "utf8", input, maxBuffer: 2 ** 28 })) as { ms: number; text: string }[]; // prettier-ignore
 }
 
+const sites = constructions();
+const made = constructed(sites);
+
+it("every expression that is made of parts is among those that are attacked", () => {
+  const reached = new Set(made.map(({ place }) => place));
+  const missed = sites.filter((site) => !reached.has(`dist/${site}`));
+  expect(sites.length).toBeGreaterThan(60);
+  expect(missed, "add a call that makes it to tests/patterns/drive-constructions.mjs").toEqual([]);
+});
+
 it("every regular expression takes linear time", () => {
-  const unique = new Map([...literals(), ...composed()].map((one) => [`/${one.source}/${one.flags}`, one]));
+  const unique = new Map([...literals(), ...made].map((one) => [`/${one.source}/${one.flags}`, one]));
   const attacked = [...unique.values()]
-    .filter(({ place }) => !Object.keys(ownTexts).some((path) => place.startsWith(path)))
+    .filter(
+      ({ place }) =>
+        !Object.keys(ownTexts).some((path) => place.replace(/^dist/, "src").startsWith(path.replace(/ts$/, ""))),
+    )
     .map((one) => ({
       ...one,
       attacks: attacksOn(parsePattern(one.source.replaceAll(/\\[1-9]/g, ""), one.flags), one.flags, ""),

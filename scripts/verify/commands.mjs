@@ -31,6 +31,15 @@ const leftOut = [
   [/ --agent-(?:command|model|url) /, "a program, or a key, of the reader's; see npm run verify -- gateway"],
   [/ trainable-agents gateway/, "serves programs of others; see npm run verify -- gateway"],
   [/^curl|^node /, "is part of a longer example"],
+  [/ --env '?(?:openenv|ors|mcp):/, "needs a server of that protocol; see npm run verify -- environments"],
+  [/nats:\/\//, "needs a broker; see npm run verify -- queue"],
+  [/ merge /, "needs the shards of workers; see npm run verify -- queue"],
+  [/ --format tau2 /, "needs a run of τ²-bench; see npm run verify -- tau2"],
+  [
+    /rubric\.json|trainer\.jsonl|tasks\.jsonl|(?:retail|results)\.json|\.\/expert\.ts|runs\/bar/,
+    "needs a file of the reader's",
+  ],
+  [/ example 09 models\//, "is run in a clone; see npm run verify -- npm"],
 ];
 
 /** @returns {Promise<number>} An exit code. */
@@ -44,6 +53,13 @@ export async function verifyCommands() {
     const { code, output, seconds } = await shell(command, cwd);
     process.stdout.write(`${code === 0 ? "ok    " : "FAILED"} ${seconds.toFixed(0).padStart(4)} s  ${command}\n`);
     if (code !== 0) failures.push(`"${command}" ended with code ${code}:\n${output.split("\n").slice(-15).join("\n")}`);
+  };
+  const checkPage = async (/** @type {string} */ command, /** @type {string} */ cwd) => {
+    const { said, interrupt } = await serve(command, cwd);
+    const page = await fetch(said.trim());
+    const code = page.status < 500 ? await interrupt() : page.status;
+    process.stdout.write(`${code === 0 ? "ok    " : "FAILED"}         ${command}\n`);
+    if (code !== 0) failures.push(`"${command}" ended with ${code}.`);
   };
   try {
     failures.push(...(await packAndInstall(work)));
@@ -63,7 +79,11 @@ export async function verifyCommands() {
     const vllm = await vllmFront();
     closing.unshift(() => vllm.close());
     const { npx, npm } = printedCommands();
-    for (const command of npx) if (!/ trainable-agents (?:serve|engine)/.test(command)) await check(command, work);
+    for (const command of npx) {
+      if (/ trainable-agents (?:serve|engine)/.test(command)) continue;
+      if (/ (?:view (?!.*--export)|env-server )/.test(command)) await checkPage(command, work);
+      else await check(command, work);
+    }
 
     const service = await serve("npx trainable-agents serve --out runs/service", work);
     closing.unshift(() => service.interrupt());
@@ -147,12 +167,12 @@ function userEnvironment() {
 }
 
 /**
- * A command that serves, when it has said its address; `interrupt` presses Ctrl-C as a terminal does and resolves with the
- * exit code.
+ * A command that serves, when it has said its address (`said`); `interrupt` presses Ctrl-C as a terminal does and resolves with
+ * the exit code.
  *
  * @param {string} command
  * @param {string} cwd
- * @returns {Promise<{ interrupt: () => Promise<number | null> }>}
+ * @returns {Promise<{ readonly said: string, readonly interrupt: () => Promise<number | null> }>}
  */
 function serve(command, cwd) {
   const child = spawn("bash", ["-c", command], {
@@ -173,8 +193,9 @@ function serve(command, cwd) {
   let said = "";
   return new Promise((resolve, reject) => {
     child.stderr.on("data", (text) => (said += text));
-    child.stdout.on("data", () =>
+    child.stdout.on("data", (shown) =>
       resolve({
+        said: String(shown),
         interrupt: () => {
           if (!isOver && child.pid !== undefined) process.kill(-child.pid, "SIGINT");
           return ended;

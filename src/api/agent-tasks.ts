@@ -23,7 +23,7 @@ interface AgentTaskSource extends LocalEnvironmentSource {
   lineOf(task: Task): string;
 }
 
-const taskSchema = z.looseObject({ id: z.union([z.string().min(1).max(200), z.int()]) });
+const taskSchema = z.object({ id: z.union([z.string().min(1).max(200), z.int()]) });
 
 /** Throws a `ConfigurationError` that names file and line. */
 async function readAgentTasks(path: string): Promise<readonly AgentTask[]> {

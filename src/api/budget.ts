@@ -7,6 +7,7 @@ import { z } from "zod";
 import type { CallLimits } from "../chat-models/index.ts";
 import { listPrices, priceOf, type PriceTable } from "../chat-models/chat-model.ts";
 import { ConfigurationError, messageOf } from "../core/index.ts";
+import { anyNames } from "../lib/any-names.ts";
 import type { RunTotals } from "../rollout/loop.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -35,7 +36,7 @@ export function pricesOf({ prices: file }: Pick<RolloutSettings, "prices">, cwd:
   } catch (cause) {
     throw new ConfigurationError(`Cannot read prices from "${file}": ${messageOf(cause)}; ${shape}.`, { cause });
   }
-  const read = z.record(z.string(), price).safeParse(parsed);
+  const read = anyNames(price).safeParse(parsed);
   if (read.success) return { ...listPrices, ...read.data };
   const [issue] = read.error.issues;
   throw new ConfigurationError(

@@ -23,6 +23,7 @@ import { checkedOpening, defaultTimeouts, readTask } from "../rollout/loop.ts";
 import { defaultRemote, findRemote, type RemoteSettings, remoteSchemes } from "./remote-environments.ts";
 import type { GivenParts, Surroundings } from "./surroundings.ts";
 import { startWatch, watchedSource, type WatchLimits } from "./user-code.ts";
+import { checkPrototypes, guardGlobals, unguardGlobals } from "../lib/global-guard.ts";
 import { meant, suggestion } from "../lib/nearest.ts";
 import { requireRegularSync } from "../system/regular-file.ts";
 
@@ -137,18 +138,12 @@ function checkTools(source: EnvironmentSource): void {
   try {
     tools = lookIntoEnvironment(checkedOpening(source), source.taskset(split).task(0), (world) => world.tools) ?? [];
   } catch {
+    checkPrototypes();
     return;
   }
   checkPrototypes();
   const [warning] = unusableSchemas(tools);
   if (warning !== undefined) throw new TypeError(warning);
-}
-
-/** Throws for names that code of the user's has given to every object: what reads data would take them for data. */
-function checkPrototypes(): void {
-  for (const name in {}) throw new TypeError(`it adds "${name}" to Object.prototype, so that all objects have it`);
-  // oxlint-disable-next-line no-for-in-array
-  for (const name in []) throw new TypeError(`it adds "${name}" to Array.prototype, so that all lists have it`);
 }
 
 /** Modules that are looked at, the one that is named included. */
@@ -361,9 +356,11 @@ export async function importDefault(
   }
   requireRegularSync(file);
   await hookModules();
+  unguardGlobals();
   return guarded(name, { ...options, file }, async () => {
     const module = (await import(pathToFileURL(file).href)) as { readonly default?: unknown };
     checkPrototypes();
+    keepGlobals();
     return module.default;
   });
 }
@@ -389,8 +386,15 @@ async function loadModule(env: string, cwd: string, limits: WatchLimits): Promis
   const loaded = { what: "environment", file: resolve(cwd, env), cwd };
   const exported =
     typeof made === "function" ? await guarded(env, loaded, async () => (made as () => unknown)()) : made;
+  unguardGlobals();
   const source = checkedSource(watchedSource(exported, limits), env);
+  keepGlobals();
   return { source, defaultSplit: source.splits[0] ?? "", defaultTasks: "all" };
+}
+
+/** What modules of users change from now on, between two episodes or within one, is undone and said. */
+function keepGlobals(): void {
+  guardGlobals((message) => process.emitWarning(message));
 }
 
 /** Registers the hooks for modules of users, once. Where this program runs from its sources, its runner reads TypeScript. */

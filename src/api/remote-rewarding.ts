@@ -21,6 +21,7 @@ import {
 import { type RemoteAddress, type RemoteContext, readRemoteAddress } from "./remote-options.ts";
 import { type Access, readAccess } from "./secrets.ts";
 import { readNamedFile } from "./surroundings.ts";
+import { anyNames } from "../lib/any-names.ts";
 import { setOwn } from "../lib/counts.ts";
 
 /** Of both. */
@@ -81,7 +82,7 @@ const mostSeeds = 10_000_000;
 const taskLine = z.strictObject({
   split: z.string().min(1).default("train"),
   instruction: z.string().nullable().default(null),
-  reset: z.record(z.string(), z.unknown()).default({}),
+  reset: anyNames(z.unknown()).default({}),
 });
 
 function readTaskLine(line: string, number: number): z.infer<typeof taskLine> {

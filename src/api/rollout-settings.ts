@@ -27,6 +27,7 @@ import {
   variable,
   whole,
 } from "./setting.ts";
+import { anyNames } from "../lib/any-names.ts";
 import { jsonOf } from "../lib/text.ts";
 
 const item = /^(\d+)(?:-(\d+))?$/;
@@ -77,7 +78,7 @@ const taskList = z.preprocess((value) => {
 /** A JSON object, or its text. */
 const jsonObject = z.preprocess(
   (value) => (typeof value === "string" ? (jsonOf(value) ?? value) : value),
-  z.record(z.string(), z.unknown()),
+  anyNames(z.unknown()),
 );
 
 const metricsList = nonEmpty.refine((list) =>

@@ -3,6 +3,7 @@
 
 import { z } from "zod";
 import { ConfigurationError, messageOf } from "../core/index.ts";
+import { anyNames } from "../lib/any-names.ts";
 import { failedStartMs, Opened } from "../lib/opened.ts";
 import type { RunState } from "../queue/job-queue.ts";
 import type { WorkerRun } from "../rollout/index.ts";
@@ -120,7 +121,9 @@ async function openRunHere(state: RunState, place: WorkerPlace, opened: Opened):
 export function readWorkerSettings(text: string): WorkerSettings {
   try {
     const { settings, groups, folder } = schema.parse(JSON.parse(text));
-    const given = Object.entries(settings).filter(([name, value]) => value !== null && name in rolloutSettings);
+    const given = Object.entries(settings).filter(
+      ([name, value]) => value !== null && Object.hasOwn(rolloutSettings, name),
+    );
     return { settings: resolveSettings(Object.fromEntries(given), null), groups, folder };
   } catch (error) {
     throw new ConfigurationError(`Cannot open the run: its settings cannot be read: ${messageOf(error)}`);
@@ -128,7 +131,7 @@ export function readWorkerSettings(text: string): WorkerSettings {
 }
 
 const schema = z.object({
-  settings: z.record(z.string(), z.unknown()),
+  settings: anyNames(z.unknown()),
   groups: z.enum(["planned", "evaluated", "requested", "outside"]),
   folder: z.string().min(1).max(4096),
 });

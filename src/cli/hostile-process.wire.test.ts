@@ -87,6 +87,14 @@ async function expectResumable(name: string): Promise<void> {
   expect((await readFile(join(folder, `${name}.jsonl`), "utf8")).trimEnd().split("\n")).toHaveLength(4);
 }
 
+/** A record but for what the clock says, and the checksum over it. */
+function withoutTimes(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutTimes);
+  if (typeof value !== "object" || value === null) return value;
+  const kept = Object.entries(value).filter(([name]) => !/Ms$|At$|^crc32$|[tT]ime|[dD]uration/.test(name));
+  return Object.fromEntries(kept.map(([name, one]) => [name, withoutTimes(one)]));
+}
+
 describe.skipIf(!existsSync(environments))("the built program (needs npm run build)", () => {
   it("a run of several processes survives an episode that ends each of them, and records why it failed", async () => {
     await writeFile(
@@ -168,11 +176,7 @@ describe.skipIf(!existsSync(environments))("the built program (needs npm run bui
       'setTimeout(() => { throw null; }, 1); await new Promise((done) => setTimeout(done, 50)); return "on";',
       "null",
     ],
-    [
-      "leaves",
-      'process.chdir("/"); process.exitCode = 9; console.log("noise"); Object.prototype.polluted = () => 1; return "on";',
-      null,
-    ],
+    ["leaves", 'process.chdir("/"); process.exitCode = 9; console.log("noise"); return "on";', null],
   ] as const)("goes on when an environment misbehaves beside its calls (%s)", async (name, hostile, warning) => {
     const { code, stderr } = await play(name, hostile);
     if (warning !== null) {
@@ -185,6 +189,34 @@ describe.skipIf(!existsSync(environments))("the built program (needs npm run bui
     expect(exported).toMatchObject({ code: 0 });
     expect((await readFile(join(folder, `${name}.jsonl`), "utf8")).trimEnd().split("\n")).toHaveLength(4);
   });
+
+  it("keeps what an episode changes of the objects that all code shares from the episodes after it, and says so", async () => {
+    const recorded = async (name: string): Promise<readonly string[]> => {
+      const lines = (await readFile(join(folder, name, "episodes.jsonl"), "utf8")).trimEnd().split("\n");
+      return lines.map((line) => JSON.stringify(withoutTimes(JSON.parse(line)))).toSorted();
+    };
+    const plain = await play("plain", 'return "on";');
+    expect(plain).toMatchObject({ code: 0, stderr: expect.not.stringContaining("Warning") as string });
+    const expected = await recorded("plain");
+    expect(expected).toHaveLength(4);
+    const changes = {
+      "Object.prototype.extra": "Object.prototype.extra = 7;",
+      "Object.prototype.toJSON":
+        'Object.defineProperty(Object.prototype, "toJSON", { value: () => 5, configurable: true });',
+      "Array.prototype.map": "await null; Array.prototype.map = () => [];",
+      "JSON.stringify": "JSON.stringify = () => '{}'; Math.round = () => 0;",
+      "Map.prototype.get": "Map.prototype.get = () => undefined;",
+      "Object.prototype.late":
+        "setTimeout(() => { Object.prototype.late = 5; }, 0); await new Promise((done) => setTimeout(done, 5));",
+    };
+    for (const [name, change] of Object.entries(changes)) {
+      const { code, stderr } = await play(name, `${change} return "on";`);
+      expect({ name, code, episodes: await recorded(name) }).toEqual({ name, code: 0, episodes: expected });
+      expect(stderr).toMatch(
+        new RegExp(`Warning: Code of a module changed ${name.replaceAll(".", "\\.")}[^]*changed back`),
+      );
+    }
+  }, 120_000);
 
   it("ends an episode whose tool waits for ever, and nothing else", async () => {
     const { code } = await play("never", "await new Promise(() => {});");

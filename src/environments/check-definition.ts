@@ -4,6 +4,7 @@
 
 import { z } from "zod";
 import { ConfigurationError, messageOf } from "../core/failure.ts";
+import { anyNames } from "../lib/any-names.ts";
 import { fromPlain } from "../python-semantics/json/plain.ts";
 
 /** Throws a `ConfigurationError` that names what is wrong, and where. */
@@ -40,8 +41,7 @@ const name = z
   .string("a string that is not empty")
   .refine((value) => value.trim() !== "", "a string that is not empty");
 /** Its keys have messages of their own. */
-const record = <Item extends z.ZodType>(item: Item) =>
-  z.record(name, item, { error: (issue) => (issue.code === "invalid_type" ? "an object" : undefined) });
+const record = <Item extends z.ZodType>(item: Item) => anyNames(item, { name, error: "an object" });
 const list = <Item extends z.ZodType>(item: Item) => z.array(item, "a list");
 const listOfSome = <Item extends z.ZodType>(item: Item) =>
   z.array(item, "a list with at least 1 item").min(1, "a list with at least 1 item");
@@ -89,7 +89,7 @@ const jsonTypes = ["object", "array", "string", "number", "integer", "boolean", 
 const jsonType = z.enum(jsonTypes, `one of ${jsonTypes.join(", ")}`);
 
 /** What of a JSON Schema is got wrong by hand; the rest is checked where arguments are. */
-const schema: z.ZodType = z.lazy(() => z.looseObject(schemaParts, "an object").or(z.boolean()));
+const schema: z.ZodType = z.lazy(() => z.object(schemaParts, "an object").or(z.boolean()));
 const schemaParts = {
   type: z.array(jsonType).or(jsonType).optional(),
   properties: record(schema).optional(),
@@ -102,7 +102,7 @@ const parameters = z
   .superRefine((value, context) => {
     if (typeof value === "object") checkPlain(value, context);
   })
-  .pipe(z.looseObject({ ...schemaParts, type: z.literal("object", '"object"').optional() }, "an object"));
+  .pipe(z.object({ ...schemaParts, type: z.literal("object", '"object"').optional() }, "an object"));
 
 function definitionSchema() {
   const weight = z.custom(

@@ -52,6 +52,24 @@ describe("defineEnvironment()", () => {
     expect(() => defineEnvironment(wrong)).toThrow("tools.renew.reward is 1, a function is needed");
   });
 
+  it("takes names that every object has for names like others, and checks what they name", async () => {
+    const named = (item: unknown) => Object.fromEntries(["__proto__", "constructor"].map((name) => [name, item]));
+    const tasks = named([{ state: { loans: { Emma: 3 } }, info: named(1) }]) as typeof definition.tasks;
+    const tools = named(definition.tools.renew) as typeof definition.tools;
+    const source = defineEnvironment({ ...definition, tools, tasks });
+    expect(source.splits).toEqual(["__proto__", "constructor"]);
+    for (const name of source.splits) {
+      const environment = source.open(source.taskset(name).task(0));
+      expect([...environment.info.keys()]).toEqual(["__proto__", "constructor"]);
+      expect(environment.call({ name, arguments: new Map([["book", "Emma"]]) })).toMatchObject({
+        text: '{"days": 17}',
+      });
+    }
+    expect(await environmentViolations(source, { tasks: 1, calls: 20 })).toEqual([]);
+    for (const wrong of [{ tools: named({}) }, { tasks: named([{ states: 1 }]) }])
+      expect(() => defineEnvironment({ ...definition, ...(wrong as object) })).toThrow("__proto__");
+  });
+
   it("carries out calls on a state of its own and grades it with what was said", async () => {
     const source = defineEnvironment(definition);
     const task = source.taskset("test").task(0);

@@ -43,6 +43,22 @@ test("reach the template where they are obeyed; what it does not read is counted
   await world.close();
 });
 
+test("keep every name, at every depth", async () => {
+  const shows = chooseRenderer({
+    tokenizer,
+    chatTemplate: `{% if about %}{{ about | tojson }}{% endif %}${chatTemplate}`,
+    toolCallParser: "qwen25",
+  });
+  const world = await openWorld(() => "fine", { renderer: shows, clientTemplate: "obey" });
+  const about = '{"__proto__": {"a": 1}, "b": [{"__proto__": null}], "constructor": 2}';
+  const body = `{"model": "m", "messages": ${JSON.stringify(question)}, "chat_template_kwargs": {"about": ${about}, "__proto__": 1}}`;
+  expect((await post(world.gateway, path, JSON.parse(body) as Record<string, unknown>)).status).toBe(200);
+  expect(tokenizer.decode(world.sampled[0]!.prompt)).toContain(about);
+  expect(Object.entries(world.gateway.sessions[0]!.counters.ignoredFields)).toEqual([["__proto__", 1]]);
+  expect(({} as { a?: number }).a).toBe(undefined);
+  await world.close();
+});
+
 test("are refused where the run says so, and a value of another shape always", async () => {
   const world = await openWorld(() => "fine", { renderer, clientTemplate: "refuse" });
   const ask = (fields: object) => post(world.gateway, path, { model: "m", messages: question, ...fields });

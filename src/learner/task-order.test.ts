@@ -51,6 +51,14 @@ describe("createLiveOrder()", () => {
     expect(shareOf("seldom: plain", live)).toBeLessThan(0.04);
   });
 
+  test.each(["__proto__", "constructor", "toString"])("takes the kind %j for a kind like others", (kind) => {
+    const odd = createLiveOrder({ indexes, traitsOf: () => ({ kind, case: null, level: null }), seed: 1 });
+    const silent = liveShares({}, [[kind, false]]);
+    expect(Object.entries(silent)).toEqual([[kind, 0.75]]);
+    expect(Object.entries(liveShares(silent, [[kind, true]]))).toEqual([[kind, 0.8125]]);
+    for (const live of [{}, silent]) expect(indexes).toContain(odd.taskIndex(3, live));
+  });
+
   test("names the same task for the same number and state", () => {
     expect(order.taskIndex(7, { "often: plain": 0.5 })).toBe(order.taskIndex(7, { "often: plain": 0.5 }));
   });

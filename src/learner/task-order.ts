@@ -1,6 +1,7 @@
 // Which task a group runs: by kind in turn, or oftener what taught something recently. Both are functions of the group's number and
 // of the learner's state, so a run that is resumed continues alike.
 
+import { ownValue, setOwn } from "../lib/counts.ts";
 import { createRandom, deriveSeed } from "../lib/random.ts";
 import type { TaskTraits } from "./comparison.ts";
 
@@ -59,7 +60,7 @@ export function createLiveOrder({ indexes, traitsOf, seed }: TaskOrderOptions): 
       const random = createRandom(deriveSeed(seed, "live-order", number));
       for (;;) {
         const index = random.pick(indexes);
-        if (random.next() < Math.max(leastShare, live[nameOf(index)] ?? 1)) return index;
+        if (random.next() < Math.max(leastShare, ownValue(live, nameOf(index)) ?? 1)) return index;
       }
     },
   };
@@ -72,8 +73,8 @@ export function liveShares(
 ): LiveShares {
   const shares: Record<string, number> = { ...before };
   for (const [name, isLive] of groups) {
-    const share = shares[name] ?? 1;
-    shares[name] = share + novelty * ((isLive ? 1 : 0) - share);
+    const share = ownValue(shares, name) ?? 1;
+    setOwn(shares, name, share + novelty * ((isLive ? 1 : 0) - share));
   }
   return shares;
 }

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { z } from "zod";
 
 import { ConfigurationError, messageOf } from "../core/index.ts";
+import { anyNames } from "../lib/any-names.ts";
 import { systemCode } from "../lib/system-error.ts";
 import type { TaskOutcome } from "./comparison.ts";
 import type { LearnerState, StepMetrics } from "./policy-learner.ts";
@@ -40,7 +41,7 @@ const progressSchema = z.object({
   groups: z.number(),
   liveShare: z.number(),
   // Absent in folders of earlier versions.
-  liveShares: z.record(z.string(), z.number()).default({}),
+  liveShares: anyNames(z.number()).default({}),
   elapsedMs: z.number(),
 });
 

@@ -2,7 +2,12 @@
 
 /** Adds to a count; a name that has none begins at 0. */
 export function addCount(counts: Record<string, number>, name: string, count = 1): void {
-  setOwn(counts, name, (Object.hasOwn(counts, name) ? counts[name]! : 0) + count);
+  setOwn(counts, name, (ownValue(counts, name) ?? 0) + count);
+}
+
+/** A property of the object itself; `undefined` where it has none of that name. */
+export function ownValue<T>(object: Readonly<Record<string, T>>, name: string): T | undefined {
+  return Object.hasOwn(object, name) ? object[name] : undefined;
 }
 
 /** Sets a property of the object itself, whatever its name means to JavaScript. */

@@ -117,7 +117,10 @@ function signText(isNegative: boolean, spec: FormatSpec): string {
 
 function group(digits: string, separator: string, size: number): string {
   if (separator === "") return digits;
-  return digits.replace(new RegExp(`(?<=\\w)(?=(?:\\w{${size}})+$)`, "g"), separator);
+  const first = digits.length % size || size;
+  const groups = [digits.slice(0, first)];
+  for (let at = first; at < digits.length; at += size) groups.push(digits.slice(at, at + size));
+  return groups.join(separator);
 }
 
 /** Numbers stand right, texts left; with "=" the fill goes between sign and digits. */

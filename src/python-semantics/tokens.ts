@@ -28,7 +28,7 @@ export function syntaxError(message: string): PythonError {
 
 const numberPattern =
   "0[xX](?:_?[\\da-fA-F])+|0[oO](?:_?[0-7])+|0[bB](?:_?[01])+|" +
-  "(?:\\d(?:_?\\d)*\\.?(?:\\d(?:_?\\d)*)?|\\.\\d(?:_?\\d)*)(?:[eE][+-]?\\d(?:_?\\d)*)?[jJ]?";
+  "(?:\\d(?:_?\\d)*(?:\\.(?:\\d(?:_?\\d)*)?)?|\\.\\d(?:_?\\d)*)(?:[eE][+-]?\\d(?:_?\\d)*)?[jJ]?";
 
 const tokenPattern = new RegExp(
   [

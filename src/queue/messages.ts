@@ -87,7 +87,7 @@ const receipt: z.ZodType<Receipt> = z.object({
   episodeId: id,
   worker: workerName,
   // Strings in it are bounded by the message; the store checks each field.
-  entry: z.record(z.string().max(64), z.unknown()),
+  entry: anyNames(z.unknown(), { name: z.string().max(64) }),
   details,
   counts: eventCounts,
   origin: z.enum(["new", "resumed", "stored"]),

@@ -13,6 +13,7 @@ import {
   type SamplingParams,
   type Task,
 } from "../core/index.ts";
+import { restoreGlobals } from "../lib/global-guard.ts";
 import type { EpisodeJournal, RunStore } from "../store/index.ts";
 import type { EpisodeOptions, EpisodeParts } from "./episode/episode-options.ts";
 import { countOnes, episodeSamples } from "../trajectories/index.ts";
@@ -156,6 +157,8 @@ export function resumableRunner(run: RunEpisode, journal: EpisodeJournal): RunEp
     // What an earlier restart left out is still there.
     if (onRecorded !== undefined) recorded.filter(({ type }) => type !== "restart").forEach(onRecorded);
     const record = async (event: EpisodeEvent): Promise<void> => {
+      // Graders, users and agents are code of others, too.
+      restoreGlobals();
       await journal.record(episodeId, event);
       await onEvent(event);
     };

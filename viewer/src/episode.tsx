@@ -10,6 +10,7 @@ import {
 } from "../../src/viewer/wire/index.ts";
 import { ask } from "./api.ts";
 import { Conversation } from "./conversation.tsx";
+import { printable } from "./format.tsx";
 import { useLoaded, Waiting } from "./load.tsx";
 import { type Route, go, linkTo } from "./route.ts";
 import { Strip } from "./strip.tsx";
@@ -43,7 +44,7 @@ function Shown({
   // What the key t shows is there when it is pressed.
   useEffect(() => {
     if (episode.trajectory.turns.length > 0) loadText(run, row.number).catch(() => undefined);
-    document.title = `${row.number} · ${row.id}`;
+    document.title = `${row.number} · ${printable(row.id)}`;
     scrollTo(0, 0);
   }, [episode]);
   const mode = { t: isTokens ? 1 : null };

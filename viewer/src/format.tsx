@@ -1,6 +1,6 @@
 // How numbers and texts are shown, everywhere the same.
 
-import type { Row } from "../../src/viewer/wire/index.ts";
+import { type Row, wellFormed } from "../../src/viewer/wire/index.ts";
 
 const counts = new Intl.NumberFormat("en");
 
@@ -30,14 +30,15 @@ export function duration(ms: number | null): string {
  * text by their numbers.
  */
 export function printable(text: string): string {
-  return controlsShown(text).replaceAll(/[\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]|\p{Surrogate}/gu, (mark) => {
-    return `⟨U+${mark.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`;
-  });
+  const marks = /[\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]|\p{Surrogate}/gu;
+  return controlsShown(
+    text.replaceAll(marks, (mark) => `⟨U+${mark.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`),
+  );
 }
 
-/** Control characters but line feeds and tabs as their symbols. Keeps the length of the text. */
+/** Control characters but line feeds and tabs as their symbols, and well-formed. Keeps the length of the text. */
 export function controlsShown(text: string): string {
-  return text.replaceAll(/(?![\n\t])\p{Cc}/gu, (mark) => {
+  return wellFormed(text).replaceAll(/(?![\n\t])\p{Cc}/gu, (mark) => {
     const code = mark.charCodeAt(0);
     return code < 0x20 ? String.fromCharCode(0x2400 + code) : code === 0x7f ? "␡" : "␦";
   });

@@ -13,6 +13,7 @@ import {
   samplesOf,
   type ShownEpisode,
   type TrainerLines,
+  wellFormed,
 } from "../../src/viewer/wire/index.ts";
 import { ask } from "./api.ts";
 import { controlsShown, count, plural, printable } from "./format.tsx";
@@ -459,7 +460,7 @@ class TokenPane {
       parts.push(chunk.text.slice(start, end));
     }
     if (parts.length === 0) return;
-    event.clipboardData.setData("text/plain", parts.join(""));
+    event.clipboardData.setData("text/plain", wellFormed(parts.join("")));
     event.preventDefault();
   };
 

@@ -73,7 +73,7 @@ export const modules = {
   },
   // What environments written by users are defined with.
   environments: {
-    imports: ["core", "python-semantics"],
+    imports: ["core", "lib", "python-semantics"],
     packages: { zod: "environments/check-definition.ts" },
   },
   "environments/*": { imports: ["core", "lib", "python-semantics"] },

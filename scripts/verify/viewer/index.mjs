@@ -10,6 +10,7 @@ import { pathToFileURL } from "node:url";
 import { exportView, view } from "../../../dist/index.js";
 import { root } from "../../run-command.mjs";
 import { openBrowser } from "./browser.mjs";
+import { halfCharacters } from "./half-characters.mjs";
 import {
   bookshopRun,
   foreignFiles,
@@ -79,6 +80,7 @@ export async function verifyViewer({ quick }) {
     await checks.page("killed episode", killed, "#/0/episode/1", { see: "turn 0" });
     await large(checks, { from: at("book"), folder: at("large"), serve });
     await hostile(checks, { from: at("book"), folder: at("hostile"), serve, file: at("hostile.html") });
+    await halfCharacters(checks, { from: at("book"), folder: at("half"), serve, file: at("half.html") });
     await exported(checks, at);
     await foreign(checks, await foreignFiles(at("sampled"), at), serve);
     await everyPage(checks, {

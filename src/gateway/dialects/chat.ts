@@ -33,11 +33,11 @@ import { anyNames } from "../../lib/any-names.ts";
 const argumentsSchema = optional(
   z.union([z.string(), anyNames(z.unknown()).transform((value) => JSON.stringify(value))]),
 );
-const callSchema = z.looseObject({
+const callSchema = z.object({
   id: optional(z.string()),
-  function: z.looseObject({ name: z.string(), arguments: argumentsSchema }),
+  function: z.object({ name: z.string(), arguments: argumentsSchema }),
 });
-const messageSchema = z.looseObject({
+const messageSchema = z.object({
   role: z.enum(["system", "developer", "user", "assistant", "tool"]),
   content: optional(contentSchema),
   reasoning_content: optional(z.string()),
@@ -47,21 +47,21 @@ const messageSchema = z.looseObject({
   name: optional(z.string()),
   function_call: z.unknown().optional(),
 });
-const toolSchema = z.looseObject({
+const toolSchema = z.object({
   type: optional(z.string()),
   function: optional(
-    z.looseObject({ name: z.string().min(1), description: optional(z.string()), parameters: z.unknown().optional() }),
+    z.object({ name: z.string().min(1), description: optional(z.string()), parameters: z.unknown().optional() }),
   ),
-  custom: optional(z.looseObject({ name: optional(z.string()) })),
+  custom: optional(z.object({ name: optional(z.string()) })),
 });
 /** Of both. */
 const openAiShape = {
   max_tokens: limitSchema,
   stop: stopSchema,
-  stream_options: optional(z.looseObject({ include_usage: optional(z.boolean()) })),
+  stream_options: optional(z.object({ include_usage: optional(z.boolean()) })),
   ...commonShape,
 };
-const chatSchema = z.looseObject({
+const chatSchema = z.object({
   messages: longList(messageSchema).min(1),
   tools: optional(longList(toolSchema)),
   tool_choice: z.unknown().optional(),
@@ -217,7 +217,7 @@ export function errorBody(error: GatewayError): { readonly error: unknown } {
 // vLLM returns them (`return_token_ids`): `token_ids`, and `token_logprobs` in the OpenAI form. A prompt that begins as the record
 // of its session does continues it.
 
-const completionsSchema = z.looseObject({ prompt: z.union([z.string(), z.array(z.unknown())]), ...openAiShape });
+const completionsSchema = z.object({ prompt: z.union([z.string(), z.array(z.unknown())]), ...openAiShape });
 
 export const completionsDialect: Dialect = {
   name: "completions",

@@ -27,7 +27,7 @@ export function* readLists(body: unknown, lists: Dialect["lists"]): Steps<unknow
 
 const textTypes = new Set(["text", "input_text", "output_text", "refusal", "summary_text"]);
 
-export const partSchema = z.looseObject({
+export const partSchema = z.object({
   type: z.string(),
   text: z.string().nullish(),
   refusal: z.string().nullish(),
@@ -162,10 +162,10 @@ export function readToolChoice(choice: unknown): ToolChoice {
   throw unsupported(message, "tool_choice");
 }
 
-const allowedSchema = z.looseObject({
+const allowedSchema = z.object({
   mode: optional(z.string()),
   tools: z.array(
-    z.looseObject({ name: optional(z.string()), function: optional(z.looseObject({ name: optional(z.string()) })) }),
+    z.object({ name: optional(z.string()), function: optional(z.object({ name: optional(z.string()) })) }),
   ),
 });
 

@@ -40,19 +40,19 @@ const blockSchema = partSchema.extend({
   is_error: optional(z.boolean()),
 });
 
-const messageSchema = z.looseObject({
+const messageSchema = z.object({
   role: z.enum(["user", "assistant", "system"]),
   content: z.union([z.string(), z.array(blockSchema)]),
 });
 
-const toolSchema = z.looseObject({
+const toolSchema = z.object({
   type: optional(z.string()),
   name: z.string().min(1),
   description: optional(z.string()),
   input_schema: z.unknown().optional(),
 });
 
-const bodySchema = z.looseObject({
+const bodySchema = z.object({
   max_tokens: limitSchema,
   system: optional(contentSchema),
   messages: longList(messageSchema).min(1),
@@ -163,7 +163,7 @@ function isSingle(choice: unknown): boolean {
   return readBody(choiceSchema, choice).disable_parallel_tool_use === true;
 }
 
-const choiceSchema = z.looseObject({ disable_parallel_tool_use: optional(z.boolean()) });
+const choiceSchema = z.object({ disable_parallel_tool_use: optional(z.boolean()) });
 
 /** Prefix of a block that one client puts first, with the number of its build: it is no instruction, and changes. */
 const billingHeader = "x-anthropic-billing-header:";

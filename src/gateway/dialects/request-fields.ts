@@ -2,6 +2,7 @@
 // parameters are read. Null is absent in all of them. Shapes are checked by the schemas of the dialects.
 
 import { z } from "zod";
+import { anyNames } from "../../lib/any-names.ts";
 import { type DialectName, GatewayError, type GatewayRequest } from "../request.ts";
 import { type FieldRule, type FieldTable, fieldTables } from "./field-table.ts";
 
@@ -63,7 +64,7 @@ export function checkFields(dialect: DialectName, body: unknown): CheckedFields 
 /** Variables of the chat template; `null`: the value has another shape. */
 function variablesIn(value: unknown, template: "variables" | "effort"): Readonly<Record<string, unknown>> | null {
   if (template === "effort") return typeof value === "string" ? { reasoning_effort: value } : null;
-  return z.record(z.string(), z.json()).safeParse(value).data ?? null;
+  return anyNames(z.unknown()).safeParse(value).data ?? null;
 }
 
 /** Every field that is set, by its name in the table: an object whose fields alone have rows is taken apart. */
@@ -114,7 +115,7 @@ export const samplingShape = {
   seed: z.int().nullish(),
   presence_penalty: z.number().nullish(),
   frequency_penalty: z.number().nullish(),
-  logit_bias: z.record(z.string(), z.number()).nullish(),
+  logit_bias: anyNames(z.number()).nullish(),
 };
 
-const samplingSchema = z.looseObject(samplingShape);
+const samplingSchema = z.object(samplingShape);

@@ -32,7 +32,7 @@ import {
 } from "./fields.ts";
 import { checkFields, readBody, unsupported } from "./request-fields.ts";
 
-const itemSchema = z.looseObject({
+const itemSchema = z.object({
   type: optional(z.string()),
   id: optional(z.string()),
   role: optional(z.enum(["system", "developer", "user", "assistant"])),
@@ -44,13 +44,13 @@ const itemSchema = z.looseObject({
   output: optional(contentSchema),
 });
 type Item = z.infer<typeof itemSchema>;
-const toolSchema = z.looseObject({
+const toolSchema = z.object({
   type: z.string(),
   name: optional(z.string()),
   description: optional(z.string()),
   parameters: z.unknown().optional(),
 });
-const bodySchema = z.looseObject({
+const bodySchema = z.object({
   instructions: optional(z.string()),
   input: optional(z.union([z.string(), longList(itemSchema)])),
   previous_response_id: optional(z.string()),

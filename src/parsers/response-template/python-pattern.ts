@@ -25,24 +25,26 @@ export class PythonPattern {
   readonly names: readonly string[];
   /** Fixed texts of two characters or more that it looks for. */
   readonly literals: readonly string[];
-  readonly #search: RegExp;
+  readonly #source: string;
+  readonly #node: PatternNode;
   readonly #match: RegExp;
-  readonly #partial: RegExp;
+  // Made when first used: what is only matched at a place may take long to search for.
+  #search: RegExp | null = null;
+  #partial: RegExp | null = null;
 
   /** Throws an `UnreadPatternError` or a `SyntaxError` for what is no pattern, or one that JavaScript cannot decide likewise. */
   constructor(source: string) {
     const { source: translated, names } = translate(source);
     this.names = names;
-    this.#search = new RegExp(translated, "gu");
+    this.#source = translated;
     this.#match = new RegExp(translated, "yu");
-    const node = parsePattern(translated, "u");
-    this.literals = [...new Set(fixedTexts(node))];
-    this.#partial = new RegExp(partial(node), "gu");
+    this.#node = parsePattern(translated, "u");
+    this.literals = [...new Set(fixedTexts(this.#node))];
   }
 
   /** The leftmost match that begins at `from` or later. */
   find(text: string, from: number): PatternMatch | null {
-    return run(this.#search, text, from);
+    return run(this.#searching(), text, from);
   }
 
   /** The match that begins at `at`. */
@@ -52,12 +54,18 @@ export class PythonPattern {
 
   /** The first place, `from` or later, at which what follows to the end of the text begins a match that more text could complete. */
   mayBegin(text: string, from: number): PatternMatch | null {
+    this.#partial ??= new RegExp(partial(this.#node), "gu");
     return run(this.#partial, text, from);
   }
 
   /** Every match, as Python's `finditer` gives them. */
   *all(text: string): Generator<PatternMatch> {
-    for (const found of text.matchAll(this.#search)) yield matchOf(found);
+    for (const found of text.matchAll(this.#searching())) yield matchOf(found);
+  }
+
+  #searching(): RegExp {
+    this.#search ??= new RegExp(this.#source, "gu");
+    return this.#search;
   }
 }
 

@@ -30,6 +30,7 @@ import {
 import type { Question } from "../../core/judge.ts";
 import type { Message, Tool } from "../../core/message.ts";
 import type { UserCall, UserLine } from "../../core/user-line.ts";
+import { restoreGlobals } from "../../lib/global-guard.ts";
 import { cloneJson } from "../../python-semantics/json/value.ts";
 import { fromForeign } from "../../python-semantics/json/plain.ts";
 import { JsonFloat, type JsonObject } from "../../python-semantics/json/value.ts";
@@ -156,16 +157,20 @@ function crossing<T>(
 ): T | Promise<T> {
   const readSafely = (value: unknown): T => {
     try {
+      restoreGlobals();
       return read(value);
     } catch (error) {
       throw faultAt(boundary, "bad-result", `Cannot ${task}: ${messageOf(error)}`, { cause: error });
     }
   };
   const fail = (error: unknown): never => {
+    restoreUnlessStuck();
     throw attributed(error, boundary);
   };
   let value: unknown;
   let isPromise: boolean;
+  // What ran between the calls of an environment: a timer, a grader, another episode.
+  restoreUnlessStuck();
   try {
     value = call();
     isPromise = isThenable(value);
@@ -173,6 +178,15 @@ function crossing<T>(
     return fail(error);
   }
   return isPromise ? Promise.resolve(value).then(readSafely, fail) : readSafely(value);
+}
+
+/** What cannot be undone fails the call that notices it when its result is read. */
+function restoreUnlessStuck(): void {
+  try {
+    restoreGlobals();
+  } catch {
+    // The result of a call is not read before this was said.
+  }
 }
 
 /** An attributed error of an environment counts only when it is well-formed, and only at this boundary. */
