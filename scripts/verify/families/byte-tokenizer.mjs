@@ -27,7 +27,9 @@ export function byteTokenizer(chatTemplate, further = []) {
   const tokenizerJson = {
     version: "1.0",
     added_tokens: [...new Set([...special, ...plain])].map((content, index) => ({
-      ...{ id: 256 + index, content, ...flags },
+      id: 256 + index,
+      content,
+      ...flags,
       special: special.has(content),
     })),
     normalizer: null,
