@@ -50,8 +50,9 @@ const targets = {
   benches: async () => (await import("./verify/benches.mjs")).verifyBenches(),
   parsers: async () => (await import("./verify/parsers.mjs")).verifyParsers(values),
   "response-templates": async () => (await import("./verify/response-templates.mjs")).verifyResponseTemplates(values),
-  values: async () => (await import("./verify/values.mjs")).verifyValues(),
+  values: async () => (await import("./verify/values.mjs")).verifyValues(values),
   encoders: async () => (await import("./verify/encoders.mjs")).verifyEncoders(values),
+  families: async () => (await import("./verify/families.mjs")).verifyFamilies(values),
   commands: async () => (await import("./verify/commands.mjs")).verifyCommands(),
 };
 
@@ -69,18 +70,19 @@ const installs = {
   parsers: async () => (await import("./verify/parsers.mjs")).installParsers(values),
   "response-templates": async () => (await import("./verify/response-templates.mjs")).installResponseTemplates(),
   encoders: async () => (await import("./verify/encoders.mjs")).installEncoders(),
+  families: async () => (await import("./verify/families/templates-at-hand.mjs")).installFamilies(values),
 };
 
 const usage = `Usage: npm run verify -- ${Object.keys(targets).join("|")}|all [options]
   --model <folder>, --prompts <n>, --write   of transformers and llama-cpp: what is read, how much, and whether the outcome is recorded
-                                             (--write: of templates, response-templates and tokenizers too; of verifiers: its files become golden ones)
+                                             (--write: of templates, families, response-templates and tokenizers too; of verifiers: its files become golden ones)
   --newest                                   of servers, trainers and tokenizers: the newest version on PyPI in place of the pinned one
   --full                                     of trainers: plain torch trains for 12 minutes; of gateway: coding programs, too; of environments: 50 kills;
                                              of gateway-training: beside the built-in loop as it is by default, too;
                                              of queue: 100,000 leases for ten minutes, 1,000 kills
   --quick                                    of queue: Debian's nats-server alone, few leases, 15 kills; of viewer: three pages;
                                              of parsers: 100 random texts a name; of response-templates: 60 answers each;
-                                             of encoders: 100 conversations each
+                                             of encoders: 100 conversations each; of families and values: the templates of TRL alone
   --install                                  of ${Object.keys(installs).join(", ")}: installs what it needs and ends
 `;
 const [name = ""] = positionals;

@@ -140,10 +140,89 @@ describe("the end of an answer", () => {
     ["tokens with blanks between them", "<|close|>\n<|end_of_msg|>\n", "<|end_of_msg|>"],
     ["one token after a line end", "\n<|im_end|>\n", "<|im_end|>"],
     ["one token", "<|im_end|>", "<|im_end|>"],
+    ["tokens with text between them", "<|close|>message<|result|><|end_of_msg|>", "<|end_of_msg|>"],
   ])("%s", (_, closing, expected) => {
     const chatTemplate = template(plain.replace("<|im_end|>\n", closing.replaceAll("\n", "\\n")));
     expect(familyFromTemplate({ tokenizer, chatTemplate }).stopTokens).toEqual([expected]);
   });
+});
+
+describe("the end of an answer or a call that the template does not always write", () => {
+  test("an answer that is closed only once something follows it", () => {
+    const chatTemplate = template(plain.replace("+ '<|im_end|>\n'", "+ ('' if loop.last else '<|im_end|>\n')"));
+    expect(familyFromTemplate({ tokenizer, chatTemplate })).toMatchObject({
+      stopTokens: ["<|im_end|>"],
+      endToken: "<|im_end|>",
+      closing: "\n",
+    });
+  });
+
+  test("a token that closes a section of calls ends no action, one that opens results does", () => {
+    const section = calls.replace("{% endfor %}{{ '<|im_end|>", "{% endfor %}{{ '<|close|><|im_end|>");
+    expect(familyFromTemplate({ tokenizer, chatTemplate: template(section) }).stopTokens).toEqual(["<|im_end|>"]);
+    const inOne = calls.replace("{% endfor %}{{ '<|im_end|>\n' }}", "{% endfor %}{{ '<|result|>' }}");
+    const results = `{% if m.role == 'tool' %}{{ m.content + '<|im_end|>\n' }}{% else %}${inOne}{% endif %}`;
+    expect(familyFromTemplate({ tokenizer, chatTemplate: template(results) }).stopTokens).toEqual([
+      "<|im_end|>",
+      "<|result|>",
+    ]);
+  });
+});
+
+describe("parsers of a detected template", () => {
+  const parserOf = (written: string, more = ""): string | null => {
+    const found = audit(template(more + calls.replace(json, written)));
+    expect(found.problems).toEqual([]);
+    return found.renderer?.toolCallParser.name ?? null;
+  };
+  const dsml = (section: string): string =>
+    `{{ '<｜DSML｜${section}>\n<｜DSML｜invoke name="' + c.function.name + '">\n' }}{% for k, v in c.function.arguments | items %}{{ '<｜DSML｜parameter name="' + k + '" string="true">' + v + '</｜DSML｜parameter>\n' }}{% endfor %}{{ '</｜DSML｜invoke>\n</｜DSML｜${section}>' }}`;
+  const argumentKeys =
+    "{{ '<tool_call>' + c.function.name + '\n' }}{% for k, v in c.function.arguments | items %}{{ '<arg_key>' + k + '</arg_key>\n<arg_value>' + v + '</arg_value>\n' }}{% endfor %}{{ '</tool_call>' }}";
+
+  test("of several that read a call, the one whose markers are in it, or whose sign is in the template", () => {
+    expect(parserOf(dsml("function_calls"))).toBe("deepseekv32");
+    expect(parserOf(dsml("tool_calls"))).toBe("deepseekv4");
+    expect(parserOf(argumentKeys)).toBe("glm45");
+    expect(parserOf(argumentKeys, "{# <|role_end|> #}")).toBe("ling3");
+  });
+
+  test("calls whose strings have no quotes are those of the parser that reads their numbers", () => {
+    const bare =
+      "{{ '[' + c.function.name + '(' }}{% for k, v in c.function.arguments | items %}{{ k + '=' + (v | string) }}{% endfor %}{{ ')]' }}";
+    expect(parserOf(bare)).toBe("pythonic");
+  });
+
+  test("a template that shows tools without a format takes the one of its vocabulary, where there is one", async () => {
+    const withTokens = await byteTokenizer(["<|im_start|>", "<|im_end|>", "<|tool_call_start|>", "<|tool_call_end|>"]);
+    const found = auditTemplate({ tokenizer: withTokens, chatTemplate: template(plain) });
+    expect(found.renderer?.toolCallParser.name).toBe("lfm2");
+  });
+
+  test.each([
+    ["gemma4", "<|channel>thought", "<channel|>"],
+    ["mistral", "[THINK]", "[/THINK]"],
+  ])("reasoning of %s", (name, start, end) => {
+    const chatTemplate = template(
+      plain.replace("m.content", `(m.content.split('${end}')[-1])`).replace("{{", `{# ${start} #}{{`),
+    );
+    const found = audit(chatTemplate);
+    expect(found.renderer?.reasoningParser).toBe(name);
+    expect(found.problems.filter((problem) => problem.startsWith("Thinking"))).toEqual([]);
+  });
+});
+
+test("ids that the template refuses are written as it takes them", () => {
+  const strict = template(
+    `{% if m.role == 'tool' and m.tool_call_id | length != 9 %}{{ raise_exception('nine') }}{% endif %}${calls}`,
+  );
+  expect(audit(strict).problems).toEqual([]);
+});
+
+test("values are tried behind a prompt that closes the thinking, which the history leaves out", () => {
+  const closing = template(calls).replace("<|im_start|>assistant\n' }}{% endif %}", "<|im_start|>assistant\n<think>\n\n</think>\n\n' }}{% endif %}"); // prettier-ignore
+  expect(closing).toContain("</think>");
+  expect(audit(closing).values).toMatchObject({ written: 46, lost: [] });
 });
 
 describe("an answer that was cut off inside its reasoning", () => {

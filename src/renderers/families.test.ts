@@ -12,7 +12,7 @@ import { encoderSamples, encoderTypes, testEncoder } from "./encoders/encoders.t
 import { rendererFamily, rendererFamilyNames } from "./families.ts";
 import { familySamples } from "./family-samples.test-helper.ts";
 import { byteTokenizer, mergingTokenizer } from "./marker-tokenizer.test-helper.ts";
-import { publishedTemplate, testedFamilies } from "./published-templates.test-helper.ts";
+import { familiesAtHand, publishedTemplate } from "./published-templates.test-helper.ts";
 import {
   conversations,
   play,
@@ -38,7 +38,7 @@ const encoders = new Map(
   (await Promise.all(encoderTypes.map((type) => testEncoder(type)))).map((encoder) => [encoder.family.name, encoder]),
 );
 
-describe.each([...testedFamilies, ...encoders.keys()])("%s", async (name) => {
+describe.each([...familiesAtHand, ...encoders.keys()])("%s", async (name) => {
   const sample = familySamples[name] ?? encoderSamples[name]!;
   const chatTemplate = encoders.get(name) ?? publishedTemplate(name);
   const family = encoders.get(name)?.family ?? rendererFamily(name);
@@ -112,7 +112,7 @@ describe.each([...testedFamilies, ...encoders.keys()])("%s", async (name) => {
               ...checked,
               bridge: (input) => {
                 const result = checked.bridge(input);
-                expect(result.type).toBe("extended");
+                if (family.history !== "unproven") expect(result.type).toBe("extended");
                 return result;
               },
             };
@@ -179,6 +179,10 @@ const movesToFront = /moves message 2 to the front$/;
 /** Templates that put system messages elsewhere or refuse them. */
 const systemOutcome: Readonly<Record<string, RegExp>> = {
   "qwen3.5": /^System message must be at the beginning/,
+  "qwen3.6": /^System message must be at the beginning/,
+  "qwen3.8": /^System message must be at the beginning/,
+  "deepseek-r1-distill": movesToFront,
+  "muse-glimmer": /^the chat template of "muse-glimmer" r/,
   "deepseek-v3.1": movesToFront,
   "deepseek-v3.1-sglang-tools": movesToFront,
   "deepseek-v3-sglang-tools": movesToFront,

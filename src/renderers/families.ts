@@ -88,6 +88,55 @@ const mistral = {
   standIn: mistralStandIn,
 } as const;
 
+const lfm2 = {
+  ...chatMl,
+  specialTokens: new Map([["bos_token", "<|startoftext|>"]]),
+  stopTokens: ["<|im_end|>"],
+  toolCallParser: "lfm2",
+} as const;
+
+/** For templates that refuse or leave out results unless their calls are structured. */
+const behindCalls = (parser: string) => ({
+  restate: restateCalls(parser, { always: false }),
+  standIn: mistralStandIn,
+});
+
+const minimax = {
+  ...familyDefaults,
+  startToken: "]~b]",
+  endToken: "[e~[",
+  closing: "\n",
+  stopTokens: ["[e~["],
+  toolCallParser: "minimax-m2",
+} as const;
+
+const laguna = {
+  ...familyDefaults,
+  startToken: "</assistant>",
+  endToken: "</assistant>",
+  closing: "\n",
+  stopTokens: ["</assistant>", "〈|EOS|〉"],
+  reasoningParser: "poolside_v1",
+  toolCallParser: "poolside_v1",
+  thinkingVariable: "enable_thinking",
+} as const;
+
+/** Results are written behind structured calls only, and some revisions open them in the message of the call. */
+const gemma4 = {
+  ...familyDefaults,
+  specialTokens: new Map([["bos_token", "<bos>"]]),
+  history: "unproven",
+  startToken: "<|turn>",
+  endToken: "<turn|>",
+  otherEnds: ["<|tool_response>"],
+  closing: "\n",
+  stopTokens: ["<turn|>", "<|tool_response>", "<eos>"],
+  reasoningParser: "gemma4",
+  toolCallParser: "gemma4",
+  thinkingVariable: "enable_thinking",
+  ...behindCalls("gemma4"),
+} as const;
+
 const rows: readonly RendererFamily[] = [
   { ...appending, name: "qwen2.5-instruct", fingerprints: ["30944e76e21d167d"], isBundledFormat: true },
   {
@@ -102,7 +151,7 @@ const rows: readonly RendererFamily[] = [
   { ...hybrid, name: "qwen3-miles-fixed", fingerprints: ["ac6c595863fdcd2b"] },
   { ...hybrid, name: "qwen3-skyrl-acc-thinking", fingerprints: ["ad7270a9190b05c8"] },
   { ...appending, ...tagged, name: "qwen3-coder", fingerprints: ["14958839f75cb6eb"] },
-  { ...hybrid, ...tagged, name: "qwen3.5", fingerprints: ["b5a3b51b13dff0a0"] },
+  { ...hybrid, ...tagged, name: "qwen3.5", fingerprints: ["b5a3b51b13dff0a0", "b022b465464c3d77"] },
   { ...thinking, name: "qwq-32b", fingerprints: ["90a33a1a188655e9"] },
   { ...llama, name: "llama-3.1-instruct", fingerprints: ["6cfeb92a6436cd38"] },
   { ...llama, name: "llama-3.2-instruct", fingerprints: ["7a0e4fcdd113cf54"] },
@@ -166,15 +215,10 @@ const rows: readonly RendererFamily[] = [
     standIn: harmonyStandIn,
   },
   {
-    ...familyDefaults,
+    ...minimax,
     name: "minimax-m3",
     fingerprints: ["02a9cc9890a41233"],
-    startToken: "]~b]",
-    endToken: "[e~[",
-    closing: "\n",
-    stopTokens: ["[e~["],
     reasoningParser: "minimax-m3",
-    toolCallParser: "minimax-m2",
     wire: minimaxMessage,
     standIn: minimaxStandIn,
   },
@@ -189,6 +233,112 @@ const rows: readonly RendererFamily[] = [
     stopTokens: ["<seed:eos>"],
     reasoningParser: "seed_oss",
     toolCallParser: "seed_oss",
+  },
+  { ...hybrid, ...tagged, name: "qwen3.6", fingerprints: ["739df9338580c994"] },
+  { ...hybrid, ...tagged, name: "qwen3.8", fingerprints: ["f3e3771e5d18fb8b", "ede42ec0ee9a4aac"] },
+  {
+    ...hybrid,
+    name: "nemotron-3",
+    // Nano, Super, Ultra, and 3.5 Lightning.
+    fingerprints: ["b3a9f7bbec0fa7e9", "56c5bdd58d779fa8", "e976a7c65406c46b", "24eefc338061d22d"],
+    stopTokens: ["<|im_end|>"],
+    reasoningParser: "nemotron_3",
+    toolCallParser: "qwen3_coder",
+  },
+  {
+    ...thinking,
+    name: "step-3.5-flash",
+    fingerprints: ["18d37594f8d33948"],
+    stopTokens: ["<|im_end|>"],
+    reasoningParser: "step3p5",
+    toolCallParser: "step3p5",
+  },
+  { ...lfm2, name: "lfm2", fingerprints: ["ec354004697e6640", "f8885de2f32caf54"] },
+  { ...lfm2, name: "lfm2-rev2", fingerprints: ["4f034ffbddf40285"] },
+  {
+    ...lfm2,
+    name: "lfm2.5",
+    // Two revisions, the one for images, and Instruct, whose template shows tools without a format.
+    fingerprints: ["e1c9c438d11e378a", "797fafb88031594b", "5f8e7dc598221353", "dc9d82ae61eb24aa"],
+    reasoningParser: "qwen3",
+  },
+  {
+    ...familyDefaults,
+    name: "granite-4",
+    fingerprints: ["d115753dbfc0a970", "5aa960cb70f6e089"],
+    startToken: "<|start_of_role|>",
+    endToken: "<|end_of_text|>",
+    closing: "\n",
+    stopTokens: ["<|end_of_text|>"],
+    toolCallParser: "hermes",
+  },
+  { ...glm, name: "glm-5.1", fingerprints: ["f17dfc11dc2943f2"], toolCallParser: "glm47" },
+  { ...glm, name: "glm-5.2", fingerprints: ["0b03d7e6b049a89e"], toolCallParser: "glm47" },
+  {
+    ...kimi,
+    name: "kimi-k2.5",
+    fingerprints: ["3f3c59f0e793fb28"],
+    reasoningParser: "kimi_k2",
+    thinkingVariable: "thinking",
+  },
+  {
+    ...minimax,
+    ...behindCalls("minimax-m2"),
+    name: "minimax-m2",
+    // llama.cpp's copy and the published one, then M2.5 and M2.7.
+    fingerprints: ["b9d5c690a5f550de", "e87522a5094a3812", "3b16ebd93e830b67", "2142341fd0aa653d"],
+    reasoningParser: "minimax",
+  },
+  {
+    ...minimax,
+    ...behindCalls("minimax-m3"),
+    name: "minimax-m3-published",
+    fingerprints: ["c7dc47b7b592b451"],
+    reasoningParser: "minimax-m3",
+    toolCallParser: "minimax-m3",
+  },
+  {
+    ...familyDefaults,
+    name: "ling-3",
+    fingerprints: ["47486a2f7c067a67"],
+    startToken: "<|role_end|>",
+    endToken: "<|role_end|>",
+    stopTokens: ["<|role_end|>"],
+    reasoningParser: "ling3",
+    toolCallParser: "ling3",
+    thinkingVariable: "enable_thinking",
+  },
+  { ...laguna, name: "laguna-xs.2", fingerprints: ["a23d8b2ce1cb777c"] },
+  { ...laguna, name: "laguna-xs-2.1", fingerprints: ["814cb14dcf82ddfb"] },
+  { ...laguna, name: "laguna-s-2.1", fingerprints: ["e202d6c1500c9bbf"] },
+  {
+    ...deepseek,
+    name: "deepseek-r1-distill",
+    // Its models' copy, and two of llama.cpp.
+    fingerprints: ["f2c8d9b3be6dff86", "68a55626d2e7eda9"],
+    reasoningParser: "deepseek-r1",
+    standIn: standInAfterResults(() => false),
+  },
+  {
+    ...gemma4,
+    name: "gemma-4",
+    // Five published revisions; vLLM's template; two of llama.cpp, one of them for reasoning between calls; Diffusion Gemma.
+    fingerprints: [
+      ...["6d177c326a835aeb", "8130b9aee132cf19", "874898fabe712af4", "b4f5a5c1d5a88a7e", "0cf6cfd845de3047"],
+      ...["f80ec820e18d6c5f", "5184a582217ee2d2", "8ac3ad695df63fdf", "d16974693163a041"],
+    ],
+  },
+  {
+    ...familyDefaults,
+    name: "muse-glimmer",
+    fingerprints: ["201c0c6c636d6990", "7c929484d33cf84c"],
+    specialTokens: new Map([["bos_token", "<|begin_of_text|>"]]),
+    history: "unproven",
+    startToken: "<|start|>",
+    endToken: "<|eot|>",
+    stopTokens: ["<|eot|>"],
+    reasoningParser: "muse",
+    toolCallParser: "muse",
   },
 ];
 

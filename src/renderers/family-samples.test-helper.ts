@@ -69,6 +69,23 @@ const mistral = {
   movesTools: true,
 };
 
+const glm47 = {
+  markers: glm.markers,
+  thought: "I should look.</think>Hello!",
+  call: "<tool_call>find_order<arg_key>order_id</arg_key><arg_value>#W1</arg_value></tool_call>",
+};
+const lfm2 = {
+  markers: ["<|tool_call_start|>", "<|tool_call_end|>", "<|tool_response_start|>", ...thinkMarkers],
+  call: '<|tool_call_start|>[find_order(order_id="#W1")]<|tool_call_end|>',
+};
+const minimax = {
+  markers: ["]~!b[", "<minimax:tool_call>", "</minimax:tool_call>", "<mm:think>", "</mm:think>"],
+  call:
+    '<minimax:tool_call>\n<invoke name="find_order">\n<parameter name="order_id">#W1</parameter>\n</invoke>\n' +
+    "</minimax:tool_call>",
+};
+const laguna = { markers: ["<assistant>", ...toolMarkers, ...thinkMarkers], call: glm.call };
+
 export const familySamples: Readonly<Record<string, FamilySample>> = {
   "qwen2.5-instruct": { ...chatMl, thought: null },
   "qwen3-instruct-2507": { ...chatMl, thought: null },
@@ -84,11 +101,7 @@ export const familySamples: Readonly<Record<string, FamilySample>> = {
   "hermes-3-tool-use": { ...chatMl, thought: null },
   "glm-4.5": glm,
   "glm-4.6": glm,
-  "glm-4.7-flash": {
-    markers: glm.markers,
-    thought: "I should look.</think>Hello!",
-    call: "<tool_call>find_order<arg_key>order_id</arg_key><arg_value>#W1</arg_value></tool_call>",
-  },
+  "glm-4.7-flash": glm47,
   "kimi-k2": { ...kimi, thought: null },
   "kimi-k2-thinking": { ...kimi, thought: "<think>I should look.</think>Hello!" },
   "deepseek-v3.1": deepseekV31,
@@ -124,5 +137,59 @@ export const familySamples: Readonly<Record<string, FamilySample>> = {
     thought: "<seed:think>I should look.</seed:think>\nHello!",
     leavesBlankOpen: true,
     call: "<seed:tool_call>\n<function=find_order>\n<parameter=order_id>#W1</parameter>\n</function>\n</seed:tool_call>",
+  },
+  "qwen3.6": { ...chatMl, call: tagCall, thought: opened },
+  "qwen3.8": { ...chatMl, call: tagCall, thought: opened },
+  "nemotron-3": { ...chatMl, call: tagCall, thought: opened },
+  "step-3.5-flash": { ...chatMl, call: tagCall, thought: opened },
+  lfm2: { ...lfm2, thought: null },
+  "lfm2-rev2": { ...lfm2, thought: null },
+  "lfm2.5": { ...lfm2, thought: thinking },
+  "granite-4": { markers: ["<|end_of_role|>", ...toolMarkers], thought: null, call: jsonCall },
+  "glm-5.1": glm47,
+  "glm-5.2": glm47,
+  "kimi-k2.5": { ...kimi, thought: "I should look.</think>Hello!" },
+  "minimax-m2": {
+    ...minimax,
+    needsCallBeforeResults: true,
+    markers: [...minimax.markers, ...thinkMarkers],
+    thought: opened,
+  },
+  "minimax-m3-published": {
+    ...minimax,
+    needsCallBeforeResults: true,
+    thought: "<mm:think>I should look.</mm:think>Hello!",
+    call: ']<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name="find_order">]<]minimax[>[<order_id>#W1]<]minimax[>[</order_id>]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>',
+  },
+  "ling-3": {
+    markers: [...toolMarkers, ...thinkMarkers],
+    thought: "I should look.</think>Hello!",
+    call: glm.call.trim(),
+  },
+  "laguna-xs.2": { ...laguna, thought: null },
+  "laguna-xs-2.1": { ...laguna, thought: null },
+  "laguna-s-2.1": { ...laguna, call: glm47.call, thought: "I should look.</think>Hello!" },
+  "deepseek-r1-distill": { ...deepseekV3, thought: opened },
+  "gemma-4": {
+    markers: [
+      "<|channel>",
+      "<channel|>",
+      "<|tool_call>",
+      "<tool_call|>",
+      '<|"|>',
+      "<|tool>",
+      "<tool|>",
+      "<tool_response|>",
+    ],
+    thought: "<|channel>thought\nI should look.\n<channel|>Hello!",
+    call: '<|tool_call>call:find_order{order_id:<|"|>#W1<|"|>}<tool_call|>',
+    needsCallBeforeResults: true,
+  },
+  "muse-glimmer": {
+    markers: ["<|message|>", "<|eom|>"],
+    callEnd: "<|eot|>",
+    thought: " to=self<|message|>I should look.<|eom|><|start|>assistant to=user<|message|>Hello!",
+    call: ' to=find_order<|message|><atem:function_calls>\n<atem:invoke name="find_order">\n<atem:parameter name="order_id">#W1</atem:parameter>\n</atem:invoke>\n</atem:function_calls>',
+    needsCallBeforeResults: true,
   },
 };

@@ -1,5 +1,5 @@
-// The chat templates that families publish, from ../shared/models. Without that folder, tests are about the families that the
-// bundled template renders.
+// The chat templates that families publish, from ../shared/models, or from build/templates, where `npm run verify -- families --install`
+// puts those of packages and a contributor the one of a new family. Without them, tests are about the families of the bundled template.
 
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,17 +13,29 @@ import { bundledChatTemplate } from "./bundled-template.ts";
 
 export const models = sharedFolder("models");
 
-/** The families whose templates are at hand. */
+/** The families whose templates are in ../shared/models. */
 export const testedFamilies: readonly string[] = rendererFamilyNames.filter(
-  (name) => models !== null || rendererFamily(name).isBundledFormat,
+  (name) =>
+    rendererFamily(name).isBundledFormat || (models !== null && existsSync(join(models, name, "chat_template.jinja"))),
 );
 
-/** Of a family; the bundled one without ../shared, in tests that are skipped then or take any template. */
+/** The first file with a template of a family; `undefined`: there is none. */
+function templateFile(name: string): string | undefined {
+  const unpacked = join(repositoryRoot(), "build", "templates");
+  const files = [name, ...rendererFamily(name).fingerprints].map((file) => join(unpacked, `${file}.jinja`));
+  const shared = models === null ? [] : [join(models, name, "chat_template.jinja")];
+  return [...shared, ...files].find((file) => existsSync(file));
+}
+
+/** Families with a template in ../shared/models or build/templates, and those of the bundled template. */
+export const familiesAtHand: readonly string[] = rendererFamilyNames.filter(
+  (name) => rendererFamily(name).isBundledFormat || templateFile(name) !== undefined,
+);
+
+/** Of a family; the bundled one where there is none, in tests that are skipped then or take any template. */
 export function publishedTemplate(name: string): string {
-  if (models === null) return bundledChatTemplate;
-  const file = join(models, name, "chat_template.jinja");
-  if (!existsSync(file)) throw new Error(`Cannot test family "${name}": "${file}" is missing; put its template there.`);
-  return readFileSync(file, "utf8");
+  const file = templateFile(name);
+  return file === undefined ? bundledChatTemplate : readFileSync(file, "utf8");
 }
 
 /** Of our own making: leaves the thinking of earlier turns out, as Qwen3's does. */

@@ -43,10 +43,10 @@ const counts: Readonly<Record<string, readonly [render: number, prefix: number]>
 };
 
 describe.skipIf(folder === null)("template goldens (skipped without ../shared/models/goldens)", () => {
-  test("every family has its two files counted here", () => {
-    expect(Object.keys(counts).toSorted()).toEqual(rendererFamilyNames.toSorted());
-    const files = readdirSync(folder ?? "").filter((file) => /^(render|prefix)\./.test(file));
-    expect(files.length).toBe(2 * rendererFamilyNames.length);
+  test("every file is counted here, two of each family", () => {
+    expect(Object.keys(counts).filter((name) => !rendererFamilyNames.includes(name))).toEqual([]);
+    const found = readdirSync(folder ?? "").filter((file) => /^(render|prefix)\./.test(file));
+    expect(found.toSorted()).toEqual(files.map(([file]) => file).toSorted());
   });
 
   const files = Object.entries(counts).flatMap(([name, [render, prefix]]) => [

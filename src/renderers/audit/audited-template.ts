@@ -46,6 +46,9 @@ export const auditTool: Tool = toolFromDefinition(
   }) as JsonObject,
 );
 
+/** What opens a thought, where that is more than the first marker of its parser. */
+const thoughtOpeners: Readonly<Record<string, string>> = { gemma4: "<|channel>thought" };
+
 export class AuditedTemplate {
   readonly tokenizer: Tokenizer;
   readonly family: RendererFamily;
@@ -81,8 +84,9 @@ export class AuditedTemplate {
     this.parsers = own ?? listedParsers(this.family);
     this.parserBasis = own === null ? this.family.toolCallBasis : "own";
     const { toolCallParser: calls, reasoningParser: reasoning } = this.parsers;
-    const markers = reasoning?.markers ?? [];
-    this.thinkTags = markers.length === 2 ? markers : [];
+    const [opened, ...closed] = reasoning?.markers ?? [];
+    const opener = (reasoning === null ? undefined : thoughtOpeners[reasoning.name]) ?? opened;
+    this.thinkTags = opener === undefined || closed.length !== 1 ? [] : [opener, ...closed];
     this.tokenizer = tokenizer;
     this.renderer = createTemplateRenderer(this.family, tokenizer, {
       chatTemplate,

@@ -52,15 +52,18 @@ export function writtenAnswer(
   audited: AuditedTemplate,
   { frame, ...answer }: AnswerParts & { readonly frame: AnswerFrame },
 ): WrittenAnswer | null {
-  const { history, prompt, start, end, opensThinking } = frame;
+  const { history, prompt, start, end, opensThinking, closesThinking } = frame;
   const rendering = renderParts(audited, { history, ...answer });
   if (rendering.type === "refused" || !rendering.text.includes(answer.mustHold)) return null;
-  const base = opensThinking ? prompt.slice(0, prompt.lastIndexOf(start)) : prompt;
+  // What a prompt opens or closes need not stand in the history.
+  const startAt = opensThinking || closesThinking ? prompt.lastIndexOf(start, prompt.length - 1) : -1;
+  const base = startAt < prompt.length - frame.generationPrompt.length ? prompt : prompt.slice(0, startAt);
   if (!rendering.text.startsWith(base)) return null;
   const isOpened = rendering.text.startsWith(prompt);
   const rest = rendering.text.slice(isOpened ? prompt.length : base.length);
   // Where the prompt opens the thinking and the template writes none, the model closes it all the same.
-  return withoutEnd(isOpened || rest.trimStart().startsWith(end) ? rest : `${end}\n\n${rest}`, audited);
+  const isClosed = isOpened || closesThinking || rest.trimStart().startsWith(end);
+  return withoutEnd(isClosed ? rest : `${end}\n\n${rest}`, audited);
 }
 
 /** Parts the token that stops sampling from what it ends. */

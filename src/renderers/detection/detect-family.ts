@@ -61,7 +61,7 @@ export function familyFromTemplate(options: DetectFamilyOptions): RendererFamily
   const call = writtenCall(prober, turns);
   const { parser: calls, basis } =
     options.toolCallParser === undefined || options.toolCallParser === responseTemplateName
-      ? detectToolCallParser(call, { chatTemplate: program, showsTools: showsTools(prober) })
+      ? detectToolCallParser(call, { chatTemplate: program, showsTools: showsTools(prober), tokenizer })
       : { parser: toolCallParser(options.toolCallParser).name, basis: "named" as const };
   // The end of an answer, else what opens the next message; then the tokenizer's own end and what the caller adds.
   const ends = turns.endToken === null ? turns.openers : [turns.endToken];
@@ -110,24 +110,28 @@ function detectThinkingVariable(prober: TemplateProber): RendererFamily["thinkin
 }
 
 /**
- * The special token right after a call, where the template writes another one there than at the end of an answer: what opens the
- * results, and what the model stops with. `null`: it is the same one.
+ * The special token that ends a call, where that is another one than ends an answer: what opens the results, written behind the call or
+ * as the last of it. `null`: a call ends as an answer does.
  */
 function detectCallEnd(
   prober: TemplateProber,
   { call, turns, tokenizer }: { readonly call: string; readonly turns: DetectedTurns; readonly tokenizer: Tokenizer },
 ): string | null {
-  const segments = prober.render([question, callMessage(), resultMessage], { withTool: true }) ?? [];
-  const text = segmentsText(segments);
+  const text = segmentsText(prober.render([question, callMessage(), resultMessage], { withTool: true }) ?? []);
   const bare = call.trim();
-  // A call that is written with what opens its result ends with that already.
-  const opener = trailingSpecial(bare, tokenizer);
   const at = text.lastIndexOf(bare);
-  const after = at === -1 ? "" : text.slice(at + bare.length).trimStart();
-  const next = leadingSpecial(after, tokenizer);
-  if (next !== null && next === turns.endToken) return null;
-  const isOfCall = opener !== null && readsWithout(call, opener);
-  return isOfCall ? opener : at === -1 || next === null ? null : next;
+  if (at === -1) return null;
+  const after = text.slice(at + bare.length, Math.max(at + bare.length, text.lastIndexOf(probeContents.result)));
+  // A token that closes a section of calls is followed by the end of the answer, or by what opens the results.
+  const opensResult = (rest: string): boolean => {
+    const next = leadingSpecial(rest.trimStart(), tokenizer);
+    return !rest.includes(turns.endToken ?? "\0") && (next === null || next === turns.startToken);
+  };
+  const last = trailingSpecial(bare, tokenizer);
+  if (last !== null && opensResult(after) && readsWithout(call, last)) return last;
+  const next = leadingSpecial(after.trimStart(), tokenizer);
+  if (next === null || next === turns.endToken || next === turns.startToken) return null;
+  return opensResult(after.trimStart().slice(next.length)) ? next : null;
 }
 
 function trailingSpecial(text: string, tokenizer: Tokenizer): string | null {
@@ -146,23 +150,33 @@ function showsTools(prober: TemplateProber): boolean {
   return prober.text([question], { withTool: true, addGenerationPrompt: true }).includes("probe_tool");
 }
 
-/** Some templates refuse or leave out a result, or what follows it, unless the message before it holds its call as structure. */
+/**
+ * Some templates refuse or leave out a result, or what follows it, unless the message before it holds its call as structure, or refuse
+ * the ids that the loop gives to calls.
+ */
 function detectRestating(
   prober: TemplateProber,
   { call, calls }: { readonly call: string; readonly calls: string },
 ): RendererFamily["restate"] {
   const isRefused = (messages: readonly object[]): boolean => {
     const text = segmentsText(prober.render(messages, { withTool: true }) ?? []);
-    const expected = messages.includes(resultMessage) ? probeContents.result : "";
+    const expected = messages.some((message) => message === resultMessage || message === ownResult)
+      ? probeContents.result
+      : "";
     return text === "" || !text.includes(expected);
   };
   const asText = { role: "assistant", content: call };
-  const results = [resultMessage, answer];
-  if (!isRefused([question, asText, ...results]) || isRefused([question, callMessage(), ...results])) {
+  if (
+    !isRefused([question, asText, ownResult, answer]) ||
+    isRefused([question, callMessage(), resultMessage, answer])
+  ) {
     return familyDefaults.restate;
   }
   return restateCalls(calls, { always: isRefused([question, asText, nextQuestion]) });
 }
+
+/** A result with the id that the loop gives to a call. */
+const ownResult = { ...resultMessage, tool_call_id: "call_0_0" };
 
 export type DetectedTurns = {
   /** `null`: nothing special stands in the text. */
@@ -182,11 +196,16 @@ function detectTurns(prober: TemplateProber, tokenizer: Tokenizer): DetectedTurn
   const tail = textAfter(segmentsText(closed), probeContents.answer);
   const followed = prober.render([question, answer, nextQuestion]);
   const next = followed === null ? "" : textAfter(segmentsText(followed), probeContents.answer);
-  const end = lastSpecial(commonStart(tail, answerTail(followed) ?? tail), tokenizer) ?? lastSpecial(tail, tokenizer);
+  const inHistory = answerTail(followed) ?? tail;
+  const end =
+    lastSpecial(commonStart(tail, inHistory), tokenizer) ??
+    // Some templates close an answer only once something follows it.
+    lastSpecial(tail === "" ? inHistory : tail, tokenizer);
+  const written = tail === "" ? inHistory : tail;
   return {
     startToken: openerOfMessages(followed ?? closed, tokenizer),
     endToken: end?.token ?? null,
-    closing: end === null ? "" : tail.slice(end.end),
+    closing: end === null ? "" : written.slice(end.end),
     openers: end === null && tail === "" ? distinct([next, textAfterCall(prober)], tokenizer) : [],
   };
 }
@@ -204,19 +223,13 @@ function commonStart(left: string, right: string): string {
   return left.slice(0, length);
 }
 
-/**
- * The last of the special tokens that close an answer: some close its text, then the message. Only blanks lie between them, and
- * none that opens the next message is among them.
- */
+/** The last special token of what the template writes after an answer: some close its text first, then the message. */
 function lastSpecial(tail: string, tokenizer: Tokenizer): { readonly token: string; readonly end: number } | null {
-  let found: { readonly token: string; readonly end: number } | null = null;
-  for (let at = 0; ;) {
-    at += /^\s*/.exec(tail.slice(at))![0].length;
-    const token = leadingSpecial(tail.slice(at), tokenizer);
-    if (token === null) return found;
-    at += token.length;
-    found = { token, end: at };
-  }
+  const id = tokenizer.encode(tail).findLast((candidate) => tokenizer.isSpecial(candidate));
+  if (id === undefined) return null;
+  const token = tokenizer.decode([id]);
+  const at = tail.lastIndexOf(token);
+  return at === -1 ? null : { token, end: at + token.length };
 }
 
 /** The special token that a text begins with. */

@@ -1,7 +1,7 @@
 // The parsers of a template that is not in the table. For calls: a parser that reads back the very call that the template has
 // written, else one whose markers all stand in the template. For reasoning: by the tags that stand in the template.
 
-import { toolFromDefinition } from "../../core/index.ts";
+import { type Tokenizer, toolFromDefinition } from "../../core/index.ts";
 import { dumpJson, fromPlain, JsonSyntaxError, parseJson } from "../../python-semantics/json/index.ts";
 import type { RendererFamily } from "../renderer-family.ts";
 import { type ToolCallParser, toolCallParser, toolCallParserNames } from "../../parsers/on-demand.ts";
@@ -37,6 +37,13 @@ const signs: readonly (readonly [text: string, parser: string])[] = [
   ["<|tool_call|>", "granite"],
 ];
 
+/** What only templates of one format write, of parsers that read the same call. */
+const relatives: readonly (readonly [text: string, parser: string])[] = [
+  ["<|role_end|>", "ling3"],
+  ["</assistant>", "poolside_v1"],
+  ["<|Bot|>", "spark25"],
+];
+
 /**
  * The call of the probe tool as an action, in the first form that a parser reads; two calls where the template closes only those.
  * Without what the prompt has opened and what closes the turn. "": none is written.
@@ -48,11 +55,11 @@ export function writtenCall(
   const render = (messages: readonly object[], addGenerationPrompt: boolean): string =>
     prober.text(messages, { withTool: true, addGenerationPrompt });
   const prompt = render([question], true);
-  // Some templates close the section of calls only after the second one.
+  // Some templates close the section of calls only after the second one, and some leave the quotes of strings away.
   const texts = [1, 2]
     .flatMap((count) => probeIds.map((id) => ({ count, id })))
     .flatMap(({ count, id }) =>
-      [probeArguments, JSON.stringify(probeArguments)].flatMap((given) =>
+      [probeArguments, JSON.stringify(probeArguments), probeNumber].flatMap((given) =>
         ["", null].map((content) => callMessage(given, { id, count, content })),
       ),
     )
@@ -67,14 +74,22 @@ export function writtenCall(
   return actions.find((action) => readingParser(action) !== undefined) ?? actions[0] ?? "";
 }
 
+const probeNumber = { probe_key: 7 };
+
 /** Of calls: nine characters as Mistral's templates demand, and the form that Kimi's models write their ids in. */
 const probeIds = ["probe0001", "functions.probe_tool:0"];
 
 /** Also one that reads the call once its section is closed: some templates leave that to the model. */
-export function readingParser(call: string): ToolCallParser | undefined {
+export function readingParser(call: string, chatTemplate = ""): ToolCallParser | undefined {
   const parsers = allParsers();
+  const readers = parsers.filter((parser) => readsProbe(parser, call));
+  const relative = relatives.find(
+    ([text, name]) => chatTemplate.includes(text) && readers.some((reader) => reader.name === name),
+  );
   return (
-    parsers.find((parser) => readsProbe(parser, call)) ??
+    readers.find(({ name }) => name === relative?.[1]) ??
+    readers.find(({ markers }) => markers.every((marker) => call.includes(marker))) ??
+    readers[0] ??
     parsers.find((parser) => call !== "" && parser.markers.some((marker) => readsProbe(parser, call + marker)))
   );
 }
@@ -93,10 +108,14 @@ export type DetectedToolCallParser = {
 /** `call`: as the template writes it, "" where it writes none. */
 export function detectToolCallParser(
   call: string,
-  { chatTemplate, showsTools }: { readonly chatTemplate: string; readonly showsTools: boolean },
+  {
+    chatTemplate,
+    showsTools,
+    tokenizer,
+  }: { readonly chatTemplate: string; readonly showsTools: boolean; readonly tokenizer: Tokenizer },
 ): DetectedToolCallParser {
   const parsers = allParsers();
-  const reading = readingParser(call);
+  const reading = readingParser(call, chatTemplate);
   if (reading !== undefined) return { parser: reading.name, basis: "written" };
   const isUnread = call !== "" || showsTools;
   const marked = parsers.filter(
@@ -108,7 +127,17 @@ export function detectToolCallParser(
   if (heaviest !== undefined && call === "") return { parser: heaviest.name, basis: "marked" };
   const sign = signs.find(([text, name]) => chatTemplate.includes(text) && toolCallParserNames.includes(name));
   if (sign !== undefined && call === "") return { parser: sign[1], basis: "marked" };
+  // Some templates leave the format to what the model learned: then its vocabulary has the tokens of one format.
+  const known = parsers.filter(
+    ({ markers }) => markers.length > 1 && markers.every((marker) => isSpecialToken(marker, tokenizer)),
+  );
+  if (known.length === 1 && call === "" && showsTools) return { parser: known[0]!.name, basis: "marked" };
   return { parser: heaviest?.name ?? assumed, basis: isUnread ? "unread" : "assumed" };
+}
+
+function isSpecialToken(text: string, tokenizer: Tokenizer): boolean {
+  const id = tokenizer.tokenId(text);
+  return id !== null && tokenizer.isSpecial(id);
 }
 
 function readsProbe(parser: ToolCallParser, text: string): boolean {
@@ -118,7 +147,8 @@ function readsProbe(parser: ToolCallParser, text: string): boolean {
 
 function isProbe(parameters: string): boolean {
   try {
-    return dumpJson(parseJson(parameters)) === dumpJson(fromPlain(probeArguments));
+    const read = dumpJson(parseJson(parameters));
+    return [probeArguments, probeNumber].some((given) => dumpJson(fromPlain(given)) === read);
   } catch (error) {
     if (error instanceof JsonSyntaxError) return false;
     throw error;
@@ -137,6 +167,8 @@ const reasoningTags: readonly (readonly [tag: string, parser: string])[] = [
   ["</mm:think>", "minimax-m3"],
   ["</seed:think>", "seed_oss"],
   ["◁/think▷", "kimi"],
+  ["<channel|>", "gemma4"],
+  ["[/THINK]", "mistral"],
   ["</think>", "qwen3"],
 ];
 
