@@ -46,6 +46,6 @@ function treeOf(file, source) {
   const { program, errors } = parseSync(file, source);
   if (errors.length > 0) throw new Error(`Cannot read "${file}": ${errors[0]?.message}.`);
   return JSON.stringify(program, (key, /** @type {unknown} */ value) =>
-    key === "start" || key === "end" ? undefined : value,
+    key === "start" || key === "end" ? undefined : typeof value === "bigint" ? `${value}n` : value,
   );
 }
