@@ -1,6 +1,7 @@
 // Imports every format, so that the parser of any name is there without waiting. A rollout does not import this file.
 
 import * as apertus from "./formats/apertus.ts";
+import * as beam from "./formats/beam.ts";
 import * as cohereCommand4 from "./formats/cohere-command4.ts";
 import * as dots from "./formats/dots.ts";
 import * as dsml from "./formats/dsml.ts";
@@ -18,6 +19,7 @@ import * as kimiK2 from "./formats/kimi-k2.ts";
 import * as kimiK3 from "./formats/kimi-k3.ts";
 import * as lfm2 from "./formats/lfm2.ts";
 import * as llama3 from "./formats/llama3.ts";
+import * as minicpm5 from "./formats/minicpm5.ts";
 import * as minimax from "./formats/minimax.ts";
 import * as mistral from "./formats/mistral.ts";
 import * as muse from "./formats/muse.ts";
@@ -32,6 +34,7 @@ import { addToolCallParsers } from "./tool-call-parsers.ts";
 
 const exported: readonly unknown[] = [
   apertus,
+  beam,
   cohereCommand4,
   dots,
   dsml,
@@ -49,6 +52,7 @@ const exported: readonly unknown[] = [
   kimiK3,
   lfm2,
   llama3,
+  minicpm5,
   minimax,
   mistral,
   muse,

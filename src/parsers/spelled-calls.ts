@@ -13,6 +13,10 @@ const tags = (name: string, value = "\nRome\n"): string =>
 const given = '{"city": "Rome"}';
 
 const spellings: Readonly<Record<string, (name: string) => string>> = {
+  beam: (name) =>
+    ` to=${name}<|channel|>analysis <|constrain|>xml<|message|><rfl:parameter name="city">\nRome\n</rfl:parameter><|call|>`,
+  cohere_command4: (name) =>
+    `<|START_ACTION|>[\n    {"tool_call_id": "0", "tool_name": ${JSON.stringify(name)}, "parameters": ${given}}\n]<|END_ACTION|>`,
   deepseekv3: (name) =>
     `<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>${name}\n\`\`\`json\n${given}\n\`\`\`<｜tool▁call▁end｜><｜tool▁calls▁end｜>`,
   deepseekv31: (name) =>
@@ -42,6 +46,7 @@ const spellings: Readonly<Record<string, (name: string) => string>> = {
   lfm2: (name) => `<|tool_call_start|>[${name}(city="Rome")]<|tool_call_end|>`,
   llama3: (name) => `<|python_tag|>${json(name, "parameters")}`,
   mimo: (name) => `<tool_call>\n<function=${name}>\n<parameter=city>Rome</parameter>\n</function>\n</tool_call>`,
+  minicpm5: (name) => `<function name="${name}"><param name="city">Rome</param></function>`,
   "minimax-m2": (name) =>
     `<minimax:tool_call>\n<invoke name="${name}">\n<parameter name="city">Rome</parameter>\n</invoke>\n</minimax:tool_call>`,
   "minimax-m3": (name) =>

@@ -8,6 +8,8 @@ const table = new ParserTable<ToolCallParser>({
   task: "read tool calls",
   loaders: {
     apertus2509: async () => (await import("./formats/apertus.ts")).apertus,
+    beam: async () => (await import("./formats/beam.ts")).beam,
+    cohere_command4: async () => (await import("./formats/cohere-command4.ts")).cohereCommand4,
     deepseekv3: async () => (await import("./formats/json-blocks.ts")).deepseekv3,
     deepseekv31: async () => (await import("./formats/json-blocks.ts")).deepseekv31,
     deepseekv32: async () => (await import("./formats/dsml.ts")).deepseekv32,
@@ -32,6 +34,7 @@ const table = new ParserTable<ToolCallParser>({
     ling3: async () => (await import("./formats/glm.ts")).ling3,
     llama3: async () => (await import("./formats/llama3.ts")).llama3,
     mimo: async () => (await import("./formats/function-tags.ts")).mimo,
+    minicpm5: async () => (await import("./formats/minicpm5.ts")).minicpm5,
     "minimax-m2": async () => (await import("./formats/minimax.ts")).minimaxM2,
     "minimax-m3": async () => (await import("./formats/minimax.ts")).minimaxM3,
     mistral: async () => (await import("./formats/mistral.ts")).mistral,
