@@ -1,5 +1,5 @@
 // `npm run verify -- parsers`: SGLang's own detectors and reasoning parsers, out of its wheel, against ours: every golden vector,
-// and random texts for each name. Some texts are streamed, cut at every place: our readings must be those of the whole text; where the
+// and random texts for each name; vLLM's tool parsers for the names that only vLLM has. Some texts are streamed, cut at every place: our readings must be those of the whole text; where the
 // server's own are not, the table counts it.
 
 import { spawn } from "node:child_process";
@@ -18,6 +18,7 @@ import {
 import { pythonLstrip } from "../../dist/python-semantics/index.js";
 import { parseJson } from "../../dist/python-semantics/json/index.js";
 import { root } from "../run-command.mjs";
+import { unpackModules } from "./encoders.mjs";
 import { randomOf, randomText } from "./parsers/random-texts.mjs";
 import { ownAnswers, reasoningSeeds, seeds } from "./parsers/seeds.mjs";
 import { toolsets } from "./parsers/tools.mjs";
@@ -26,7 +27,7 @@ import { installInto, makeEnvironment, versionOf } from "./python.mjs";
 const version = "0.5.23";
 /** Packages that the detectors import; stand-ins take the place of all other parts of the server. */
 const needed = ["transformers==5.23.0", "pybase64", "msgspec", "regex", "requests", "partial-json-parser", "orjson", "openai", "pydantic", "numpy"]; // prettier-ignore
-const oracle = join(root, "scripts", "verify", "parsers", "oracle.py");
+const vllm = { packageName: "vllm", version: "0.33.0", paths: ["vllm/tool_parsers/", "vllm/utils/"] };
 
 /** @typedef {{ readonly newest: boolean, readonly quick: boolean }} Options */
 /** @typedef {Readonly<Record<string, unknown>> & { readonly text: string, readonly cuts?: readonly number[] }} Request `cuts`: where the text is streamed in two pieces, in code points; 0: in pieces of one character. */
@@ -41,6 +42,9 @@ export function installParsers({ newest }) {
   return { python: environment.bin("python"), wheel };
 }
 
+/** The tool parsers of vLLM, which run in the same environment. */
+export const installVllmParsers = () => unpackModules(join(root, "build", "verify", "parsers-vllm"), vllm);
+
 /**
  * @param {Options} options
  * @returns {Promise<number>} The exit code.
@@ -49,15 +53,24 @@ export async function verifyParsers({ newest, quick }) {
   const { python, wheel } = installParsers({ newest });
   const started = performance.now();
   process.stdout.write(`sglang ${wheelVersion(wheel)}, transformers ${versionOf(python, "transformers")}\n`);
-  const server = startOracle(python, wheel);
+  const server = startOracle(python, "oracle.py", wheel);
   const there = /** @type {Names} */ (await server.ask({ names: true }));
+  const other = startOracle(python, "vllm_oracle.py", installVllmParsers());
+  const elsewhere = namesOnlyIn(/** @type {Names} */ (await other.ask({ names: true })), there);
   /** @type {readonly { readonly name: string, readonly requests: readonly Request[] }[]} */
   const rows = [
     ...playVectors(),
     ...playRandom(there, quick ? 100 : 2_000, quick ? { texts: 20, cuts: 8 } : { texts: 200, cuts: Infinity }),
+    ...playVllm(elsewhere, quick ? 100 : 2_000),
   ];
-  const results = await Promise.all(rows.map(async (row) => ({ ...row, answers: await askAll(server, row.requests) })));
+  const results = await Promise.all(
+    rows.map(async (row) => {
+      const asked = row.requests[0]?.server === "vllm" ? other : server;
+      return { ...row, answers: await askAll(asked, row.requests) };
+    }),
+  );
   server.end();
+  other.end();
   let different = 0;
   let unread = 0;
   let [allCuts, allOtherwise] = [0, 0];
@@ -74,7 +87,7 @@ export async function verifyParsers({ newest, quick }) {
     );
     for (const failure of failures.slice(0, 3)) process.stdout.write(`${failure}\n`);
   }
-  const missing = missingNames(there);
+  const missing = missingNames(there, elsewhere);
   process.stdout.write(`  names without a parser here: ${missing.length === 0 ? "none" : missing.join(", ")}\n`);
   const seconds = ((performance.now() - started) / 1000).toFixed(0);
   process.stdout.write(
@@ -189,9 +202,35 @@ function piecesAt(text, cut) {
 const seedOf = (name) =>
   Array.from(name).reduce((sum, character) => (sum * 31 + (character.codePointAt(0) ?? 0)) >>> 0, 7);
 
-/** @param {Names} there */
-function missingNames(there) {
+/**
+ * Texts for the names that only vLLM has. It streams by tokens, so nothing is streamed.
+ *
+ * @param {Names} elsewhere
+ * @param {number} count
+ */
+function playVllm(elsewhere, count) {
+  const vectors = readVectors(join(root, "tests", "goldens", "vllm-parsers.jsonl"));
+  const rows = [{ name: "vectors (vLLM)", requests: vectors }, ...playRandom(elsewhere, count, { texts: 0, cuts: 0 })];
+  return rows
+    .filter(({ requests }) => requests.length > 0)
+    .map(({ name, requests }) => ({
+      name: name.startsWith("vectors") ? name : `vllm ${name}`,
+      requests: requests.map((request) => ({ ...request, server: "vllm" })),
+    }));
+}
+
+/** @param {Names} names @param {Names} others @returns {Names} */
+function namesOnlyIn(names, others) {
+  const tools = Object.entries(names.tools).filter(([name]) => others.tools[name] === undefined);
+  return { tools: Object.fromEntries(tools), reasoning: {} };
+}
+
+/** @param {Names} there @param {Names} elsewhere */
+function missingNames(there, elsewhere) {
   return [
+    ...Object.keys(elsewhere.tools)
+      .filter((name) => !toolCallParserNames.includes(name))
+      .map((name) => `${name} of vLLM`),
     ...Object.keys(there.tools).filter((name) => !toolCallParserNames.includes(name)),
     ...Object.keys(there.reasoning)
       .filter((name) => !reasoningParserNames.includes(name))
@@ -203,13 +242,21 @@ function missingNames(there) {
 function compare(request, answer) {
   if (answer.out_of_time === true) return null;
   const own = read(request);
-  const [ours, theirs] = [sorted(own.reading), sorted({ ...answer, streamed: undefined })];
+  const reading = request.server === "vllm" ? vllmReading(own.reading.expected) : own.reading;
+  const [ours, theirs] = [sorted(reading), sorted({ ...answer, streamed: undefined })];
   if (ours !== theirs) return `    ${JSON.stringify(request.text)}\n      server ${theirs}\n      ours   ${ours}`;
   for (const cut of request.cuts ?? []) {
     const streamed = own.stream(piecesAt(request.text, cut));
     if (streamed !== null) return `    ${JSON.stringify(request.text)} cut at ${cut}: ${streamed}`;
   }
   return null;
+}
+
+/** vLLM numbers no calls, and has no quick test. @param {object} expected */
+function vllmReading(expected) {
+  if (!("calls" in expected) || !Array.isArray(expected.calls)) return { expected };
+  const calls = /** @type {readonly { name: string, parameters: string }[]} */ (expected.calls);
+  return { expected: { ...expected, calls: calls.map(({ name, parameters }) => ({ name, parameters })) } };
 }
 
 /** @param {Request} request */
@@ -278,8 +325,10 @@ function misshown(deltas, { content, calls }) {
     const call = delta.type === "call-arguments" ? shown[delta.index] : undefined;
     if (call !== undefined && delta.type === "call-arguments") call.parameters += delta.text;
   }
-  const read = [pythonLstrip(content), calls.map(({ name, parameters }) => ({ name, parameters }))];
-  return sorted([text, shown]) === sorted(read) ? null : `shown was ${sorted([text, shown])}, read ${sorted(read)}`;
+  const expected = [pythonLstrip(content), calls.map(({ name, parameters }) => ({ name, parameters }))];
+  return sorted([text, shown]) === sorted(expected)
+    ? null
+    : `shown was ${sorted([text, shown])}, read ${sorted(expected)}`;
 }
 
 /** JSON with the keys of objects in order. @param {unknown} value */
@@ -296,9 +345,11 @@ function inOrder(_, value) {
 /** @param {ReturnType<typeof startOracle>} server @param {readonly Request[]} requests */
 const askAll = (server, requests) => Promise.all(requests.map((request) => server.ask(request)));
 
-/** @param {string} python @param {string} wheel */
-function startOracle(python, wheel) {
-  const child = spawn(python, [oracle, wheel], { stdio: ["pipe", "pipe", "inherit"] });
+/** @param {string} python @param {string} program @param {string} wheel */
+function startOracle(python, program, wheel) {
+  const child = spawn(python, [join(root, "scripts", "verify", "parsers", program), wheel], {
+    stdio: ["pipe", "pipe", "inherit"],
+  });
   /** @type {((answer: Answer) => void)[]} */
   const waiting = [];
   /** @type {(error: Error) => void} */

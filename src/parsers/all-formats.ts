@@ -27,6 +27,7 @@ import * as poolside from "./formats/poolside.ts";
 import * as pythonCalls from "./formats/python-calls.ts";
 import * as spark25 from "./formats/spark25.ts";
 import * as step3 from "./formats/step3.ts";
+import * as vllmJson from "./formats/vllm-json.ts";
 import type { ReasoningParser } from "./reasoning-parser.ts";
 import { addReasoningParsers } from "./reasoning-parsers.ts";
 import type { ToolCallParser } from "./tool-call-parser.ts";
@@ -60,6 +61,7 @@ const exported: readonly unknown[] = [
   pythonCalls,
   spark25,
   step3,
+  vllmJson,
 ].flatMap((module): readonly unknown[] => Object.values(module));
 
 const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;

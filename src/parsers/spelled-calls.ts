@@ -72,6 +72,14 @@ const spellings: Readonly<Record<string, (name: string) => string>> = {
     ` to=functions<|message|><atem:function_calls>\n<atem:invoke name="${name}">\n<atem:parameter name="city">Rome</atem:parameter>\n</atem:invoke>\n</atem:function_calls><|eot|>`,
   poolside_v1: (name) => `<tool_call>${name}\n<arg_key>city</arg_key>\n<arg_value>Rome</arg_value>\n</tool_call>`,
   spark25: (name) => `<tool_call>${name}\n<arg_key>city</arg_key><arg_value>Rome</arg_value>\n</tool_call>`,
+  ernie45: (name) => `<tool_call>\n${json(name)}\n</tool_call>`,
+  "granite-20b-fc": (name) => `<function_call> ${json(name)}`,
+  granite4: (name) => `<tool_call>\n${json(name)}\n</tool_call>`,
+  internlm: (name) => `<|action_start|><|plugin|>\n${json(name, "parameters")}<|action_end|>`,
+  jamba: (name) => `<tool_calls>[${json(name)}]</tool_calls>`,
+  longcat: (name) => `<longcat_tool_call>\n${json(name)}\n</longcat_tool_call>`,
+  phi4_mini_json: (name) => `functools[${json(name)}]`,
+  qwen3_json: (name) => `<tool_call>\n${json(name)}\n</tool_call>`,
   trinity: (name) => `<tool_call>\n${json(name)}\n</tool_call>`,
 };
 

@@ -1,5 +1,5 @@
-// The tool-call parsers by SGLang's names, its aliases included, and two of our own for families that it has none for:
-// `mistral_ids` and `seed_oss`. Each is loaded when it is first requested.
+// The tool-call parsers by SGLang's names, its aliases included; by vLLM's names those that only vLLM has; and two of our own for families
+// that neither reads as their templates write: `mistral_ids` and `seed_oss`. Each is loaded when it is first requested.
 
 import { ParserTable } from "./parser-table.ts";
 import type { ToolCallParser } from "./tool-call-parser.ts";
@@ -16,23 +16,29 @@ const table = new ParserTable<ToolCallParser>({
     deepseekv4: async () => (await import("./formats/dsml.ts")).deepseekv4,
     deepseekv41: async () => (await import("./formats/dsml.ts")).deepseekv41,
     dots: async () => (await import("./formats/dots.ts")).dots,
+    ernie45: async () => (await import("./formats/vllm-json.ts")).ernie45,
     gemma4: async () => (await import("./formats/gemma4.ts")).gemma4,
     gigachat3: async () => (await import("./formats/gigachat3.ts")).gigachat3,
     gigachat35: async () => (await import("./formats/gigachat35.ts")).gigachat35,
     glm45: async () => (await import("./formats/glm.ts")).glm45,
     glm47: async () => (await import("./formats/glm.ts")).glm47,
     "gpt-oss": async () => (await import("./formats/gpt-oss.ts")).gptOss,
+    "granite-20b-fc": async () => (await import("./formats/vllm-json.ts")).granite20bFc,
+    granite4: async () => (await import("./formats/vllm-json.ts")).granite4,
     hermes: async () => (await import("./formats/json-blocks.ts")).hermes,
     hunyuan: async () => (await import("./formats/hunyuan.ts")).hunyuan,
     inkling: async () => (await import("./formats/inkling.ts")).inkling,
+    internlm: async () => (await import("./formats/vllm-json.ts")).internlm,
     interns1: async () => (await import("./formats/json-blocks.ts")).interns1,
     iquest_q1: async () => (await import("./formats/glm.ts")).iquestQ1,
+    jamba: async () => (await import("./formats/vllm-json.ts")).jamba,
     k2_horizon: async () => (await import("./formats/k2-horizon.ts")).k2Horizon,
     kimi_k2: async () => (await import("./formats/kimi-k2.ts")).kimiK2,
     kimi_k3: async () => (await import("./formats/kimi-k3.ts")).kimiK3,
     lfm2: async () => (await import("./formats/lfm2.ts")).lfm2,
     ling3: async () => (await import("./formats/glm.ts")).ling3,
     llama3: async () => (await import("./formats/llama3.ts")).llama3,
+    longcat: async () => (await import("./formats/vllm-json.ts")).longcat,
     mimo: async () => (await import("./formats/function-tags.ts")).mimo,
     minicpm5: async () => (await import("./formats/minicpm5.ts")).minicpm5,
     "minimax-m2": async () => (await import("./formats/minimax.ts")).minimaxM2,
@@ -40,10 +46,12 @@ const table = new ParserTable<ToolCallParser>({
     mistral: async () => (await import("./formats/mistral.ts")).mistral,
     mistral_ids: async () => (await import("./formats/mistral.ts")).mistralIds,
     muse: async () => (await import("./formats/muse.ts")).muse,
+    phi4_mini_json: async () => (await import("./formats/vllm-json.ts")).phi4MiniJson,
     poolside_v1: async () => (await import("./formats/poolside.ts")).poolside,
     pythonic: async () => (await import("./formats/python-calls.ts")).pythonic,
     qwen25: async () => (await import("./formats/json-blocks.ts")).qwen25,
     qwen3_coder: async () => (await import("./formats/function-tags.ts")).qwen3Coder,
+    qwen3_json: async () => (await import("./formats/vllm-json.ts")).qwen3Json,
     seed_oss: async () => (await import("./formats/function-tags.ts")).seedOss,
     spark25: async () => (await import("./formats/spark25.ts")).spark25,
     step3: async () => (await import("./formats/step3.ts")).step3,

@@ -101,6 +101,14 @@ const rfl = (closing) => (tool, values) =>
 
 /** @type {Readonly<Record<string, readonly Spelling[]>>} */
 const spellings = {
+  ernie45: [jsonBetween("<tool_call>\n", "\n</tool_call>\n")],
+  "granite-20b-fc": [jsonBetween("<function_call> ", ""), jsonBetween("<function_call>", "\n")],
+  granite4: [jsonBetween("<tool_call>", "</tool_call>")],
+  internlm: [jsonBetween("<|action_start|><|plugin|>\n", "<|action_end|>", "parameters"), jsonBetween("<|action_start|><|plugin|>", "<|action_end|>\n")],
+  jamba: [jsonBetween("<tool_calls>[", "]</tool_calls>"), jsonBetween(" <tool_calls>\n[", "\n]</tool_calls>")],
+  longcat: [jsonBetween("<longcat_tool_call>", "</longcat_tool_call>\n")],
+  phi4_mini_json: [jsonBetween("functools[", "]"), jsonBetween("functools[", "]", "parameters")],
+  qwen3_json: [jsonBetween("<tool_call>\n", "\n</tool_call>")],
   beam: [
     rfl("<|call|>"),
     rfl("<|end|><|start|>assistant"),

@@ -51,4 +51,12 @@ export const formatExamples: Readonly<Record<string, readonly [whole: string, cu
   poolside_v1: ["<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Rome</arg_value>\n</tool_call>", "<tool_call>get_weather\n<arg_key>ci"],
   spark25: ["<tool_call>get_weather<arg_key>city</arg_key><arg_value>Rome</arg_value></tool_call>", "<tool_call>get_weather<arg_key>ci"],
   trinity: ['<think>\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n</tool_call></think>', '<tool_call>\n{"name": "get_weather", "arg'],
+  ernie45: ['<tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n</tool_call>', '<tool_call>\n{"name": "get_wea'],
+  "granite-20b-fc": ['<function_call> {"name": "get_weather", "arguments": {"city": "Rome"}}', '<function_call> {"name": "get_wea'],
+  granite4: ['<tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n</tool_call>', '<tool_call>\n{"name": "get_wea'],
+  internlm: ['<|action_start|><|plugin|>\n{"name": "get_weather", "arguments": {"city": "Rome"}}<|action_end|>', '<|action_start|><|plugin|>\n{"name": "get_wea'],
+  jamba: ['<tool_calls>[{"name": "get_weather", "arguments": {"city": "Rome"}}]</tool_calls>', '<tool_calls>[{"name": "get_wea'],
+  longcat: ['<longcat_tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n</longcat_tool_call>', '<longcat_tool_call>\n{"name": "get_wea'],
+  phi4_mini_json: ['functools[{"name": "get_weather", "arguments": {"city": "Rome"}}]', 'functools[{"name": "get_wea'],
+  qwen3_json: ['<tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n</tool_call>', '<tool_call>\n{"name": "get_wea'],
 }; // prettier-ignore

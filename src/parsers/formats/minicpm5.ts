@@ -138,12 +138,12 @@ function requiredNames(parameters: JsonValue | undefined): readonly string[] {
   return required.map((key) => (typeof key === "string" ? key : JSON.stringify(key)));
 }
 
-const functionName = new RegExp(`<function${space}+name=['"]([^'"]+)['"][^>]*>`, "u");
+/** A block ends with its closing tag, so some tag end follows. */
+const functionName = new RegExp(`<function${space}+name=['"]([^'"]+)['"]`, "u");
 const parameterName = new RegExp(`<param${space}+name=['"]([^'"]+)['"]>`, "gu");
 
 /** Parameters as a pattern finds them, CDATA taken off. */
 function* writtenParameters(block: string): Generator<readonly [key: string, text: string]> {
-  parameterName.lastIndex = 0;
   const pattern = new RegExp(parameterName);
   for (let found = pattern.exec(block); found !== null; found = pattern.exec(block)) {
     const end = block.indexOf(parameterClosing, pattern.lastIndex);
