@@ -29,7 +29,11 @@ import { readEpisodes } from "../dist/store/index.js";
 
 /** What the bar asks for, as shares. `bestKnown`: greedily, of the first checkpoint that was shipped, on validation. */
 const bar = {
-  ...{ greedy: 0.88, sampled: 0.84, gain: 0.15, gainLow: 0.1, bestKnown: 0.703 },
+  greedy: 0.88,
+  sampled: 0.84,
+  gain: 0.15,
+  gainLow: 0.1,
+  bestKnown: 0.703,
   refusals: { before: 0.15, after: 0.7 },
 };
 const readsFile = "bench/test-split-reads.jsonl";
@@ -224,7 +228,10 @@ async function logRead(event, rates) {
 
 function ratesOfRuns() {
   return runs.map(({ mask, seed, sampled: [one], greedy: [greedy] }) => ({
-    ...{ mask, seed, sampled: [one.before, one.after], greedy: [greedy.before, greedy.after] },
+    mask,
+    seed,
+    sampled: [one.before, one.after],
+    greedy: [greedy.before, greedy.after],
   }));
 }
 

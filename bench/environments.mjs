@@ -20,8 +20,15 @@ const thinkMs = 400;
 const options = { signal: new AbortController().signal, seed: 0 };
 const echoServer = `${process.execPath} ${fileURLToPath(new URL("lib/mcp-server.mjs", import.meta.url))}`;
 const task = {
-  ...{ id: "echo", split: "test", instruction: "Echo.", agenda: null, guidelines: null, files: {} },
-  ...{ data: null, contentHash: "0", grader: () => 1 },
+  id: "echo",
+  split: "test",
+  instruction: "Echo.",
+  agenda: null,
+  guidelines: null,
+  files: {},
+  data: null,
+  contentHash: "0",
+  grader: () => 1,
 };
 
 if (process.argv[2] === "serve") {

@@ -68,9 +68,22 @@ function makeEpisode(group, sampleIndex) {
     { type: "decision", turn: one.index, action, decision },
   ]);
   const episode = {
-    ...{ id: `${id}#${sampleIndex}`, groupId: id, sampleIndex, task, seed: 1, reward, messages, events },
-    ...{ outcome: "completed", stopReason: "user_hung_up", failure: null, grade: null, info: new Map(), problems: [] },
-    ...{ trajectory: { turns }, historyPolicy: "append-only" },
+    id: `${id}#${sampleIndex}`,
+    groupId: id,
+    sampleIndex,
+    task,
+    seed: 1,
+    reward,
+    messages,
+    events,
+    outcome: "completed",
+    stopReason: "user_hung_up",
+    failure: null,
+    grade: null,
+    info: new Map(),
+    problems: [],
+    trajectory: { turns },
+    historyPolicy: "append-only",
   };
   const origin = { episodeId: episode.id, groupId: id, taskId: id, reward };
   const facts = { tokenAccounting: "token-exact", historyPolicy: "append-only" };

@@ -43,11 +43,17 @@ async function serve() {
   const ids = [...tokenizer.encode(answerText)].slice(0, sampledTokens - 1).concat([...tokenizer.encode("<|im_end|>")]);
   const logged = ids.map((id) => [-0.25, id, null]);
   const chat = JSON.stringify({
-    ...{ id: "x", object: "chat.completion", created: 0, model: "policy" },
+    id: "x",
+    object: "chat.completion",
+    created: 0,
+    model: "policy",
     prompt_token_ids: Array.from({ length: promptTokens }, (_, place) => 1000 + (place % 500)),
     choices: [
       {
-        ...{ index: 0, message: { role: "assistant", content: answerText }, finish_reason: "stop", token_ids: ids },
+        index: 0,
+        message: { role: "assistant", content: answerText },
+        finish_reason: "stop",
+        token_ids: ids,
         logprobs: { content: ids.map((id) => ({ token: `t${id}`, logprob: -0.25, bytes: null, top_logprobs: [] })) },
       },
     ],
@@ -56,9 +62,14 @@ async function serve() {
   /** The first so many tokens. */
   const reply = (count, prompt) =>
     JSON.stringify({
-      ...{ text: "", output_ids: ids.slice(0, count) },
+      text: "",
+      output_ids: ids.slice(0, count),
       meta_info: {
-        ...{ id: "x", prompt_tokens: prompt, weight_version: "1", completion_tokens: count, cached_tokens: 0 },
+        id: "x",
+        prompt_tokens: prompt,
+        weight_version: "1",
+        completion_tokens: count,
+        cached_tokens: 0,
         finish_reason: count < ids.length ? null : { type: "stop", matched: ids.at(-1) },
         output_token_logprobs: logged.slice(0, count),
       },
@@ -249,7 +260,9 @@ async function startPeer(serverPort) {
   const options = ["--host", "127.0.0.1", "--port", String(port), "--db-path", join(folder, "traces.db")];
   const worker = ["--worker", `http://127.0.0.1:${serverPort}/v1`, "--log-level", "warning"];
   const process_ = spawn(bin("rllm-model-gateway"), [...options, ...worker], {
-    ...{ cwd: folder, env: { PATH: process.env.PATH, HOME: folder }, stdio: ["ignore", "ignore", "inherit"] },
+    cwd: folder,
+    env: { PATH: process.env.PATH, HOME: folder },
+    stdio: ["ignore", "ignore", "inherit"],
   });
   for (let tries = 0; ; tries++) {
     const isUp = await fetch(`http://127.0.0.1:${port}/health`).then(({ ok }) => ok, () => false); // prettier-ignore
@@ -258,7 +271,8 @@ async function startPeer(serverPort) {
     await new Promise((done) => setTimeout(done, 200));
   }
   return {
-    ...{ port, version: versionOf(bin("python"), "rllm-model-gateway") },
+    port,
+    version: versionOf(bin("python"), "rllm-model-gateway"),
     cpu: () => {
       // Linux counts CPU time in ticks of 10 ms, apart for user and system mode.
       const fields = readFileSync(`/proc/${process_.pid}/stat`, "utf8").split(") ")[1].split(" ");
@@ -284,7 +298,8 @@ async function child(name, ...parameters) {
   const next = () => new Promise((done) => process_.once("message", done));
   const { port } = await next();
   return {
-    ...{ process: process_, port },
+    process: process_,
+    port,
     cpu: async () => {
       const answer = next();
       process_.send("cpu");

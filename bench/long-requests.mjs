@@ -33,8 +33,12 @@ function serve() {
       text: "",
       output_ids: ids,
       meta_info: {
-        ...{ id: "x", prompt_tokens: promptTokens, weight_version: "1", completion_tokens: ids.length },
-        ...{ cached_tokens: 0, finish_reason: { type: "length", length: ids.length } },
+        id: "x",
+        prompt_tokens: promptTokens,
+        weight_version: "1",
+        completion_tokens: ids.length,
+        cached_tokens: 0,
+        finish_reason: { type: "length", length: ids.length },
         output_token_logprobs: ids.map((id) => [-0.25, id, null]),
       },
     });
@@ -183,7 +187,8 @@ async function startGateway(serverPort, folder) {
   ];
   const flags = ["gateway", ...model, "--listen", "127.0.0.1:0", "--out", folder];
   const child = spawn(process.execPath, [join(root, "dist", "cli", "main.js"), ...flags], {
-    ...{ cwd: root, stdio: ["ignore", "pipe", "pipe"] },
+    cwd: root,
+    stdio: ["ignore", "pipe", "pipe"],
   });
   let output = "";
   const port = await new Promise((done, fail) => {

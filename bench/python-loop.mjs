@@ -76,7 +76,8 @@ await writeFile(
   JSON.stringify({
     model: modelFolder,
     url: `http://127.0.0.1:${server.port}/generate`,
-    ...{ wiki: guidelines, tools: toPlain([...tools]) },
+    wiki: guidelines,
+    tools: toPlain([...tools]),
     concurrency,
     episodes,
   }),

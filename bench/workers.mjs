@@ -64,9 +64,16 @@ function cpuOf(processes) {
 }
 
 const preparedRun = (name, episodes) => ({
-  ...{ ...world.settings, tasks: `0-${world.tasks.length - 1}`, groupSize: episodes },
-  ...{ model: world.modelFolder, engine: "sglang", url: `http://127.0.0.1:${server.port}` },
-  ...{ user: "scripted", userLines: lines, concurrency: 256, out: join(folder, name) },
+  ...world.settings,
+  tasks: `0-${world.tasks.length - 1}`,
+  groupSize: episodes,
+  model: world.modelFolder,
+  engine: "sglang",
+  url: `http://127.0.0.1:${server.port}`,
+  user: "scripted",
+  userLines: lines,
+  concurrency: 256,
+  out: join(folder, name),
 });
 
 /** Workers of the queue, which take jobs from now on. */

@@ -11,8 +11,19 @@ import type { StepMetrics } from "trainable-agents/learner";
 const cwd = await mkdtemp(join(tmpdir(), "example-"));
 let told = 0;
 const { end, comparison } = await train({
-  ...{ env: "bookshop", model: "bookshop-nano", steps: 2, groups: 2, groupSize: 4, maxGroups: 2, maxTurns: 6 },
-  ...{ evalEvery: 0, evalTasks: 4, finalTasks: 6, seed: 3, cwd, out: "training" },
+  env: "bookshop",
+  model: "bookshop-nano",
+  steps: 2,
+  groups: 2,
+  groupSize: 4,
+  maxGroups: 2,
+  maxTurns: 6,
+  evalEvery: 0,
+  evalTasks: 4,
+  finalTasks: 6,
+  seed: 3,
+  cwd,
+  out: "training",
   onEvent: (event) => {
     if (event.type === "notice") console.log(event.message);
     else report(event.progress.metrics);

@@ -10,8 +10,12 @@ import { rollout, serveEnvironment } from "trainable-agents";
 const server = await serveEnvironment({ env: "bookshop", listen: "127.0.0.1:0" });
 const out = join(await mkdtemp(join(tmpdir(), "remote-")), "run");
 const { totals } = await rollout({
-  ...{ env: `openenv:${server.url}`, user: "agenda", engine: "expert" },
-  ...{ tasks: [0, 1, 2, 3], groupSize: 2, out },
+  env: `openenv:${server.url}`,
+  user: "agenda",
+  engine: "expert",
+  tasks: [0, 1, 2, 3],
+  groupSize: 2,
+  out,
 });
 const { opened, closed } = server.sessions();
 console.log(

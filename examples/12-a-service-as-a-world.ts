@@ -115,7 +115,10 @@ const engine = createSglangEngine({ url: front.url });
 async function play(lines: string[]): Promise<void> {
   turns = lines;
   const episode = await runEpisode(parkingHouse.taskset("test").task(0), {
-    ...{ engine, environment: parkingHouse, user: taskUser(), strategy: createToolCalling() },
+    engine,
+    environment: parkingHouse,
+    user: taskUser(),
+    strategy: createToolCalling(),
     renderer: createQwenRenderer({ tokenizer, family: "qwen2.5-instruct" }),
   });
   for (const event of episode.events) if (event.type === "tool-result") console.log(event.result.text);

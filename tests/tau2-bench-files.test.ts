@@ -31,16 +31,14 @@ function resultsFile(rewards: readonly (number | null)[]): {
   const conversations = [quiet, [quiet[0], ...busy, ...quiet.slice(1)], []];
   const endings = ["user_stop", "user_stop", "infrastructure_error"];
   return {
-    ...{ info: { environment_info: { domain_name: "mock", policy: "" } } },
-    ...{
-      tasks: [
-        {
-          id: "second",
-          user_scenario: { instructions: "Ask." },
-          evaluation_criteria: { actions: [], reward_basis: ["DB"] },
-        },
-      ],
-    },
+    info: { environment_info: { domain_name: "mock", policy: "" } },
+    tasks: [
+      {
+        id: "second",
+        user_scenario: { instructions: "Ask." },
+        evaluation_criteria: { actions: [], reward_basis: ["DB"] },
+      },
+    ],
     simulations: rewards.map((reward, trial) => ({
       id: `s${trial}`,
       task_id: "second",

@@ -57,8 +57,16 @@ describe.skipIf(data === null)("τ²-bench's telecom (skipped without ../shared/
   beforeAll(async () => {
     cwd = await mkdtemp(join(tmpdir(), "tau2-training-"));
     await rollout({
-      ...{ ...telecom, cwd, split: "base", tasks: "0,19,38,57,76,95", groupSize: 2, seed: 3, out: "run" },
-      ...{ engine: "expert", expertNoise: 0.2, quiet: true },
+      ...telecom,
+      cwd,
+      split: "base",
+      tasks: "0,19,38,57,76,95",
+      groupSize: 2,
+      seed: 3,
+      out: "run",
+      engine: "expert",
+      expertNoise: 0.2,
+      quiet: true,
     });
     const read: Episode[] = [];
     for await (const episode of readEpisodes(join(cwd, "run"))) read.push(episode);
@@ -229,7 +237,14 @@ describe.skipIf(data === null)("τ²-bench's telecom (skipped without ../shared/
     };
     const losses: number[] = [];
     const cloned = await train({
-      ...{ ...short, algorithm: "sft", from: "expert", batch: 6, steps: 6, lr: 0.01, maxNewTokens: 16, out: "sft" },
+      ...short,
+      algorithm: "sft",
+      from: "expert",
+      batch: 6,
+      steps: 6,
+      lr: 0.01,
+      maxNewTokens: 16,
+      out: "sft",
       onEvent: (event) => {
         const loss = event.type === "progress" ? event.progress.metrics?.["loss"] : undefined;
         if (typeof loss === "number" && loss !== losses.at(-1)) losses.push(loss);

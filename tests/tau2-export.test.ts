@@ -51,11 +51,13 @@ function agentOf(busy: boolean): ChatAgent {
 
 const play = (folder: string, name: string, { busy = true, ...options }: RolloutOptions & { busy?: boolean } = {}) =>
   rollout({
-    ...{ env: "tau2-bench/mock", data: folder, split: "base", groupSize: 2, out: join(folder, name) },
-    ...{
-      agentModel: agentOf(busy),
-      user: scriptedUsers([line("words", "Hello."), line("hang-up", "Bye. ###STOP###")]),
-    },
+    env: "tau2-bench/mock",
+    data: folder,
+    split: "base",
+    groupSize: 2,
+    out: join(folder, name),
+    agentModel: agentOf(busy),
+    user: scriptedUsers([line("words", "Hello."), line("hang-up", "Bye. ###STOP###")]),
     ...options,
   });
 
@@ -90,12 +92,18 @@ describe("exportRun() to tau2", () => {
       });
       const usage = { completion_tokens: 4, prompt_tokens: 30 };
       expect(simulations[0]).toMatchObject({
-        ...{ task_id: "second", termination_reason: "user_stop", agent_cost: null, user_cost: 0.5 },
+        task_id: "second",
+        termination_reason: "user_stop",
+        agent_cost: null,
+        user_cost: 0.5,
         messages: [
           { role: "assistant", content: "Hi! How can I help you today?", timestamp: null },
           { role: "user", content: "Hello.", tool_calls: null, cost: 0.25, usage },
           {
-            ...{ role: "assistant", content: "One moment.", cost: null, usage },
+            role: "assistant",
+            content: "One moment.",
+            cost: null,
+            usage,
             tool_calls: [{ id: "call_0", name: "create_task", requestor: "assistant" }],
           },
           { id: "call_0", role: "tool", error: false, requestor: "assistant" },

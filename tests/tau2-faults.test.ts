@@ -14,7 +14,11 @@ const folder = sharedFolder("tau2-bench");
 const user = (text: string): ConversationStep => ({ type: "user", text, hangsUp: false });
 const agent = (text: string): ConversationStep => ({ type: "agent", text });
 const phone = (name: string, result: string, given: Readonly<Record<string, string>> = {}): ConversationStep => ({
-  ...{ type: "user-call", name, arguments: new Map(Object.entries(given)), result, isError: false },
+  type: "user-call",
+  name,
+  arguments: new Map(Object.entries(given)),
+  result,
+  isError: false,
 });
 const stop: ConversationStep = { type: "user", text: "Bye.", hangsUp: true };
 
@@ -155,16 +159,16 @@ describe.skipIf(folder === null)("faults in τ²-bench (skipped without ../share
 
 function simulationOf(task: Tau2Task, messages: readonly Tau2Message[]) {
   return {
-    ...{
-      id: "s",
-      digest: "s",
-      taskId: task.id,
-      trial: 0,
-      reason: "user_stop" as const,
-      messages,
-      reward: 0,
-      breakdown: null,
-    },
-    ...{ agentCost: null, userCost: null, durationSeconds: null },
+    id: "s",
+    digest: "s",
+    taskId: task.id,
+    trial: 0,
+    reason: "user_stop" as const,
+    messages,
+    reward: 0,
+    breakdown: null,
+    agentCost: null,
+    userCost: null,
+    durationSeconds: null,
   };
 }

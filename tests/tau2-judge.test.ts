@@ -170,8 +170,12 @@ describe("evaluate() of tasks with assertions in words", () => {
     const notices: string[] = [];
     return withFolder(files, async (data) => {
       const { scores } = await evaluate({
-        ...{ env: "tau2-bench/mock", data, agentModel: agent, user: scriptedUsers(["Hi.", "Bye. ###STOP###"]) },
-        ...{ out: await mkdtemp(join(tmpdir(), "judged-")), ...options },
+        env: "tau2-bench/mock",
+        data,
+        agentModel: agent,
+        user: scriptedUsers(["Hi.", "Bye. ###STOP###"]),
+        out: await mkdtemp(join(tmpdir(), "judged-")),
+        ...options,
         onEvent: (event) => void (event.type === "notice" && notices.push(event.message)),
       });
       return { rewards: scores.map(({ reward }) => reward), notices };

@@ -7,7 +7,9 @@ const tool = { name: "echo", inputSchema: { type: "object", properties: { text: 
 /** @type {Record<string, (params: any) => object>} */
 const methods = {
   initialize: ({ protocolVersion }) => ({
-    ...{ protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "echo", version: "1" } },
+    protocolVersion,
+    capabilities: { tools: {} },
+    serverInfo: { name: "echo", version: "1" },
   }),
   "tools/list": () => ({ tools: [tool] }),
   "tools/call": ({ arguments: { text } }) => ({ content: [{ type: "text", text }] }),

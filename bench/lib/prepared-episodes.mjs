@@ -71,7 +71,13 @@ async function loadBookshop() {
   const { name, kwargs } = tasks[0].actions[0];
   const settings = { env: "bookshop", split };
   return {
-    ...{ split, modelFolder, tokenizer, renderer, tasks, settings, environment: bookshopSource() },
+    split,
+    modelFolder,
+    tokenizer,
+    renderer,
+    tasks,
+    settings,
+    environment: bookshopSource(),
     lookUp: { name, args: kwargs },
   };
 }

@@ -12,7 +12,9 @@ const titles = ["The Hollow Clock", "The Velvet Baker", "The Distant Whale", "Th
 writeFileSync(join(folder, "stock.txt"), titles.map((title) => `${lookUp(title)}\n`).join(""));
 const prompt = `The stock of a bookshop is in stock.txt. ${task.question} Answer in one sentence.`;
 const { status, stdout, stderr } = spawnSync("claude", ["-p", prompt, "--allowed-tools", "Read,Bash"], {
-  ...{ cwd: folder, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] },
+  cwd: folder,
+  encoding: "utf8",
+  stdio: ["ignore", "pipe", "pipe"],
   env: { ...process.env, HOME: folder, CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1", DISABLE_AUTOUPDATER: "1" },
 });
 rmSync(folder, { recursive: true, force: true });

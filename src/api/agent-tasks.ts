@@ -57,17 +57,30 @@ export async function agentTaskSource(path: string): Promise<EnvironmentSource> 
   const name = basename(path).replace(/\.jsonl$/, "");
   const shared = { environment: name, split: "train", instruction: null, agenda: null } as const;
   const tasks = lines.map(({ id, line }, index): Task => ({
-    ...{ ...shared, id, index, contentHash: createHash("sha256").update(line).digest("hex") },
+    ...shared,
+    id,
+    index,
+    contentHash: createHash("sha256").update(line).digest("hex"),
   }));
   const elsewhere = (): never => {
     const message = `Cannot step a task of "${name}": its world is the program's own; give --agent-command.`;
     throw faultAt("environment", "no-world", message);
   };
   const source: AgentTaskSource = {
-    ...{ name, splits: ["train"], users: ["task"], argumentErrors: "loop", resume: "restart" },
+    name,
+    splits: ["train"],
+    users: ["task"],
+    argumentErrors: "loop",
+    resume: "restart",
     taskset: (split) => createTaskset(name, split, { sizes: { train: tasks.length }, task: (index) => tasks[index]! }),
     open: (task) => ({
-      ...{ task, guidelines: "", tools: [], info: new Map(), call: elsewhere, hear: elsewhere, grade: elsewhere },
+      task,
+      guidelines: "",
+      tools: [],
+      info: new Map(),
+      call: elsewhere,
+      hear: elsewhere,
+      grade: elsewhere,
       digest: () => "",
     }),
     lineOf: ({ index }) => lines[index]!.line,

@@ -99,7 +99,12 @@ async function auditLoaded(
   };
   const { signal } = options;
   await examineEnvironment(narrowed(source, splits), {
-    ...{ tasks: taskCount, calls: callCount, seed, timeoutMs, openTimeoutMs, onFinding },
+    tasks: taskCount,
+    calls: callCount,
+    seed,
+    timeoutMs,
+    openTimeoutMs,
+    onFinding,
     ...(signal === undefined ? {} : { signal }),
     // A service is asked what the loop would let through; code of this process may be asked anything.
     ...(isRemote && source.argumentErrors === "loop"
@@ -142,7 +147,10 @@ async function load(options: EnvironmentSourceOptions): Promise<{
   const { settings, surroundings } = await readOptions(options);
   const limits = { environmentMs: settings.environmentTimeout * 1000, graderMs: settings.gradingTimeout * 1000 };
   const loaded = await loadEnvironment(settings.env, {
-    ...{ data: settings.data, split: settings.split, remote: settings, limits },
+    data: settings.data,
+    split: settings.split,
+    remote: settings,
+    limits,
     openMs: settings.openTimeout * 1000,
     ...surroundings,
   });

@@ -123,7 +123,9 @@ export function serverOptions(settings: RolloutSettings, env: Surroundings["env"
     ...(url === null ? {} : { url }),
     ...(host === null ? {} : { host }),
     ...(port === null ? {} : { port }),
-    ...{ ...readAccess("engine", settings, env), logprobsMode, endpoint },
+    ...readAccess("engine", settings, env),
+    logprobsMode,
+    endpoint,
     timeoutMs: turnTimeout * 1000,
     connectTimeoutMs: Math.ceil(connectTimeout * 1000),
     firstByteTimeoutMs: firstByteTimeout === null ? null : firstByteTimeout * 1000,
@@ -168,8 +170,10 @@ export async function connectEngine(name: EngineName, parts: EngineParts): Promi
     ? { act: (await import("../environments/tau2-bench/index.ts")).telecomExpertAction }
     : {};
   const front = createSglangFront({
-    ...{ sampler: createExpertSampler({ tokenizer, noise: settings.expertNoise, ...act }), tokenizer },
-    ...{ modelPath: "expert", endTokenIds: [renderer.stopTokenIds[0] ?? 0] },
+    sampler: createExpertSampler({ tokenizer, noise: settings.expertNoise, ...act }),
+    tokenizer,
+    modelPath: "expert",
+    endTokenIds: [renderer.stopTokenIds[0] ?? 0],
   });
   const server = await front.listen();
   const connections = servers[0]?.connections ?? 64;
@@ -202,7 +206,8 @@ async function openGguf({ settings, model, cwd }: EngineParts): Promise<Connecte
   const modelPath = resolve(cwd, gguf ?? "");
   const { createLlamaCppEngine } = await import("../engines/llama-cpp/index.ts");
   const engine = await createLlamaCppEngine({
-    ...{ modelPath, sequences: Math.min(8, concurrencyBounds(concurrency).ceiling) },
+    modelPath,
+    sequences: Math.min(8, concurrencyBounds(concurrency).ceiling),
     ...(maxContextTokens === null ? {} : { contextTokens: maxContextTokens }),
   });
   const { vocabularySize } = engine.limits;

@@ -206,13 +206,11 @@ async function chooseJudge(
   }
   const { apiKey, authorization } = readAccess("judge", settings, variables);
   return createJudge({
-    ...{
-      model,
-      variables,
-      prices: pricesOf(settings, cwd),
-      timeoutMs: gradingTimeout * 1000,
-      maxConcurrency: concurrencyBounds(concurrency).ceiling,
-    },
+    model,
+    variables,
+    prices: pricesOf(settings, cwd),
+    timeoutMs: gradingTimeout * 1000,
+    maxConcurrency: concurrencyBounds(concurrency).ceiling,
     ...ratesOf(settings, context),
     // Some models sample in one way alone and refuse to be told so.
     sampling: judgeTemperature === 1 ? {} : { temperature: judgeTemperature },

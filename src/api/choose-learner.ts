@@ -53,11 +53,17 @@ export async function createLearner(
     const policy = new PolicyLearner(
       parts,
       {
-        ...{ ...updates, groups, groupSize, penalty, seed, sabotage },
+        ...updates,
+        groups,
+        groupSize,
+        penalty,
+        seed,
+        sabotage,
         maxGroups: Math.max(groups, maxGroups ?? 2 * groups),
         baseline: algorithm === "reinforce" ? "batch" : "group",
         normalizeAdvantages: settings.normalize === "std",
-        ...{ credit, creditDiscount },
+        credit,
+        creditDiscount,
         loss: { clip: clip === null ? null : { low: clip, high: clip }, kl, entropy },
       },
       state,
@@ -73,11 +79,16 @@ export async function createLearner(
     };
   }
   const samples = await readClonedSamples(settings.from, {
-    ...{ cwd: surroundings.cwd, minReward: settings.minReward, modelFolder },
+    cwd: surroundings.cwd,
+    minReward: settings.minReward,
+    modelFolder,
     vocabularySize: parts.trainer.config.vocabularySize,
   });
   const cloning = new CloningLearner(parts.trainer, samples, {
-    ...{ ...updates, seed, batch: settings.batch, step: state.step },
+    ...updates,
+    seed,
+    batch: settings.batch,
+    step: state.step,
   });
   return {
     get state() {

@@ -58,13 +58,12 @@ describe("chooseModel()", () => {
         fields: {
           thinking: { open: "{think}", close: "{/think}" },
           tool_calls: {
-            ...{
-              open_pattern: "\\{call\\}(?P<name>\\w+);",
-              close: "{/call}",
-              content: "kv-lines",
-              content_args: { line_sep: ";", kv_sep: "~" },
-            },
-            ...{ repeats: true, transform: { function: { name: "{name}", arguments: "{content}" } } },
+            open_pattern: "\\{call\\}(?P<name>\\w+);",
+            close: "{/call}",
+            content: "kv-lines",
+            content_args: { line_sep: ";", kv_sep: "~" },
+            repeats: true,
+            transform: { function: { name: "{name}", arguments: "{content}" } },
           },
           content: {},
         },
@@ -81,7 +80,10 @@ describe("chooseModel()", () => {
     const tools = [toolFromDefinition(fromPlain({ type: "function", function: { name: "ping" } }) as JsonObject)];
     renderer.renderPrompt([{ role: "user", content: "?" }], tools);
     expect(renderer.parseAction(tokenizer.encode(text), { tools, turn: 0 })).toMatchObject({
-      ...{ reasoning: "Hm.", content: "Now.", problems: [], isTerminated: true },
+      reasoning: "Hm.",
+      content: "Now.",
+      problems: [],
+      isTerminated: true,
       toolCalls: [{ name: "ping", argumentsText: '{"a": "1"}' }],
     });
     const audit = await auditTemplate({ model });

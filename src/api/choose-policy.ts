@@ -86,7 +86,9 @@ function agentModelOptions(
   }
   const { apiKey, authorization } = readAccess("agent", settings, env);
   return {
-    ...{ variables: env, prices: pricesOf(settings, cwd), ...ratesOf(settings, context) },
+    variables: env,
+    prices: pricesOf(settings, cwd),
+    ...ratesOf(settings, context),
     ...(agentModel === null ? {} : { model: agentModel }),
     ...(agentUrl === null ? {} : { url: agentUrl }),
     ...(apiKey === null ? {} : { apiKey }),
@@ -225,7 +227,9 @@ export async function connectPolicy(
   if (agent !== null) {
     return {
       address: agentAddress(settings),
-      ...{ weightVersion: null, engine: null, close: () => Promise.resolve() },
+      weightVersion: null,
+      engine: null,
+      close: () => Promise.resolve(),
       runEpisode: chatEpisodeRunner({ environment, user, strategy, agent, grading }, episodeOptions(settings)),
     };
   }
@@ -237,7 +241,9 @@ export async function connectPolicy(
       settings.agentCommand === null ? null : await openPrograms({ settings, environment, user, redact }, context);
     return {
       address: apiModel === null ? "the programs themselves" : agentAddress(settings),
-      ...{ weightVersion: null, engine: null, close: async () => programs?.close() },
+      weightVersion: null,
+      engine: null,
+      close: async () => programs?.close(),
       runEpisode: programs?.runner({ type: "api", model: apiModel }, programOptions(settings)) ?? noPrograms,
     };
   }
@@ -292,14 +298,23 @@ async function openPrograms(
   const { agentCommand, agentTimeout, model, engine, agentModel, split, openTimeout, environmentTimeout } = settings;
   const { openAgentPrograms } = await import("../gateway/index.ts");
   const hosted = {
-    ...{ source: environment, split: split ?? environment.splits[0] ?? "", user, redact },
-    ...{ callMs: environmentTimeout * 1000, openMs: openTimeout * 1000 },
+    source: environment,
+    split: split ?? environment.splits[0] ?? "",
+    user,
+    redact,
+    callMs: environmentTimeout * 1000,
+    openMs: openTimeout * 1000,
   };
   // They end with their programs.
   const bounds = { maxSessions: Infinity, idleMs: agentTimeout * 1000 };
   const worlds = isTaskFile(environment) ? null : (await import("./gateway-worlds.ts")).openWorlds(hosted, bounds);
   const programs = await openAgentPrograms({
-    ...{ command: agentCommand ?? "", timeoutMs: agentTimeout * 1000, cwd, variables, redact, worlds },
+    command: agentCommand ?? "",
+    timeoutMs: agentTimeout * 1000,
+    cwd,
+    variables,
+    redact,
+    worlds,
     taskLine: (task) => agentTaskLine(environment, task, user.name),
     modelName: agentModel ?? model ?? engine ?? "policy",
   });

@@ -45,7 +45,8 @@ export function chooseQueue(values: QueueValues, { cwd, env }: Surroundings): Na
     throw new ConfigurationError(`Cannot read --${keyOf(name)} "${given}": there is no such file; correct its path.`);
   };
   return {
-    ...{ address: queue, secret: readKey(env, queueTokenEnv, "--queue-token-env") },
+    address: queue,
+    secret: readKey(env, queueTokenEnv, "--queue-token-env"),
     credentials: pathOf("queueCredentials"),
     tls: { ca: pathOf("queueCa"), cert: pathOf("queueCert"), key: pathOf("queueKey") },
   };

@@ -183,7 +183,10 @@ async function modelOptions(
   const hasPrompts = userPrompts === "data" && data !== null && environment.name.startsWith("tau-bench/");
   const prompts = hasPrompts ? await (await tauBench()).loadUserPrompts(resolve(cwd, data)) : null;
   return {
-    ...{ model: userModel, variables: env, compat: settings.userCompat, prices: pricesOf(settings, cwd) },
+    model: userModel,
+    variables: env,
+    compat: settings.userCompat,
+    prices: pricesOf(settings, cwd),
     ...ratesOf(settings, context),
     ...(prompts === null ? {} : { prompts }),
     ...(userUrl === null ? {} : { url: userUrl }),

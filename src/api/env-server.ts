@@ -83,8 +83,19 @@ export async function serveEnvironment(options: ServeEnvironmentOptions = {}): P
     const hosted = await readHostedEnvironment(withoutListen(options), opened);
     const { source, split, user, redact, callMs, openMs } = hosted;
     const server = await createEnvServer({
-      ...{ source, split, user, host, port, token, agentToken, redact, version: packageVersion() },
-      ...{ maxSessions: own.maxSessions, idleMs: own.sessionIdle * 1000, callMs, openMs },
+      source,
+      split,
+      user,
+      host,
+      port,
+      token,
+      agentToken,
+      redact,
+      version: packageVersion(),
+      maxSessions: own.maxSessions,
+      idleMs: own.sessionIdle * 1000,
+      callMs,
+      openMs,
     });
     opened.add(() => server.close());
     return { ...server, close: () => opened.close(), name: source.name, user: user.name };
@@ -106,7 +117,9 @@ export async function readHostedEnvironment(options: HostedEnvironmentOptions, o
   const { settings, surroundings } = await readOptions(options);
   const limits = { environmentMs: settings.environmentTimeout * 1000, graderMs: settings.gradingTimeout * 1000 };
   const { source, defaultSplit } = await loadEnvironment(settings.env, {
-    ...{ data: settings.data, remote: settings, limits },
+    data: settings.data,
+    remote: settings,
+    limits,
     ...surroundings,
   });
   if (surroundings.parts?.env === undefined) opened.add(() => closeRemote(source));

@@ -25,8 +25,16 @@ afterEach(async () => {
 
 async function episodesOf(env: string, out: string): Promise<readonly Episode[]> {
   await rollout({
-    ...{ env, engine: "expert", user: "agenda", tasks: [0, 1, 2, 3, 4, 5], groupSize: 2, seed: 7, out, cwd },
-    ...{ concurrency: 4, expertNoise: 0.3 },
+    env,
+    engine: "expert",
+    user: "agenda",
+    tasks: [0, 1, 2, 3, 4, 5],
+    groupSize: 2,
+    seed: 7,
+    out,
+    cwd,
+    concurrency: 4,
+    expertNoise: 0.3,
   });
   const episodes: Episode[] = [];
   for await (const episode of openRunFolder(join(cwd, out)).episodes()) episodes.push(episode);
@@ -173,7 +181,8 @@ describe("serveEnvironment()", () => {
   it("refuses what is no request, a session that is none, pages of other sites, and episodes beyond its room", async () => {
     const post = async (body: string, headers: Readonly<Record<string, string>> = {}) => {
       const answer = await fetch(`${server.url}/mcp`, {
-        ...{ method: "POST", body },
+        method: "POST",
+        body,
         headers: { "content-type": "application/json", accept: "application/json, text/event-stream", ...headers },
       });
       return [answer.status, ((await answer.json()) as { readonly error?: { readonly code: number } }).error?.code];

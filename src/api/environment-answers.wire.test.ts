@@ -60,7 +60,9 @@ const engineOf = (messages: readonly (readonly Called[])[]) =>
   createScriptedEngine({ tokenizer, script: messages.map((calls) => `${written(calls)}<|im_end|>`) });
 
 const parts = (environment: EnvironmentSource) => ({
-  ...{ environment, strategy: createToolCalling({ calls: "several" }), user: scriptedUsers(lines) },
+  environment,
+  strategy: createToolCalling({ calls: "several" }),
+  user: scriptedUsers(lines),
 });
 type Messages = readonly (readonly Called[])[];
 
@@ -75,9 +77,14 @@ function runChat(environment: EnvironmentSource, messages: Messages, task = firs
   const chat: ChatModel = {
     name: "chat",
     complete: async () => ({
-      ...{ text: "", reasoning: null, isCutOff: false, usage: freeUsage },
+      text: "",
+      reasoning: null,
+      isCutOff: false,
+      usage: freeUsage,
       toolCalls: messages[said++]!.map((call, at) => ({
-        ...{ id: `${said}_${at}`, name: call.name, argumentsText: JSON.stringify(call.arguments) },
+        id: `${said}_${at}`,
+        name: call.name,
+        argumentsText: JSON.stringify(call.arguments),
       })),
     }),
   };
@@ -160,7 +167,8 @@ describe.skipIf(data === null)("what τ²-bench answers itself (skipped without 
     const post = async (path: string, body: object, key = ""): Promise<Record<string, never>> =>
       (await (
         await fetch(`${listener.url}${path}`, {
-          ...{ method: "POST", body: JSON.stringify(body) },
+          method: "POST",
+          body: JSON.stringify(body),
           headers: { "content-type": "application/json", ...(key === "" ? {} : { authorization: `Bearer ${key}` }) },
         })
       ).json()) as Record<string, never>;
@@ -169,7 +177,8 @@ describe.skipIf(data === null)("what τ²-bench answers itself (skipped without 
     await client.connect(new StreamableHTTPClientTransport(new URL(session["mcp_url"]!)));
     const { tools } = await client.listTools();
     const functions = tools.map(({ name, inputSchema }) => ({
-      ...{ type: "function", function: { name, parameters: inputSchema } },
+      type: "function",
+      function: { name, parameters: inputSchema },
     }));
     type Message = { readonly content: string | null; readonly tool_calls?: readonly { readonly id: string; readonly function: { readonly name: string; readonly arguments: string } }[] }; // prettier-ignore
     const ask = async (messages: readonly object[], more: object = {}, key = session["key"]!): Promise<Message> => {
@@ -183,7 +192,8 @@ describe.skipIf(data === null)("what τ²-bench answers itself (skipped without 
       const [made] = said.tool_calls ?? [];
       expect(made?.function.name).toBe(call.name);
       const { content } = await client.callTool({
-        ...{ name: made!.function.name, arguments: JSON.parse(made!.function.arguments) as Record<string, unknown> },
+        name: made!.function.name,
+        arguments: JSON.parse(made!.function.arguments) as Record<string, unknown>,
       });
       const { text } = (content as readonly { readonly text: string }[])[0]!;
       seen.push(text);

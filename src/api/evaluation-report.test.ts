@@ -3,17 +3,20 @@ import { type EpisodeScore, evaluationOf } from "../graders/index.ts";
 import { evaluationReport, readReports } from "./evaluation-report.ts";
 
 const score = (taskId: string, taskIndex: number, reward: number | null, ending: string): EpisodeScore => ({
-  ...{
-    recording: `${taskId} ${reward}`,
-    taskId,
-    taskIndex,
-    contentHash: null,
-    trial: 0,
-    reward,
-    outcome: reward === null ? "failed" : "completed",
-    ending,
-  },
-  ...{ turns: 3, toolCalls: null, toolErrors: {}, problems: {}, agentCost: 0.25, userCost: null },
+  recording: `${taskId} ${reward}`,
+  taskId,
+  taskIndex,
+  contentHash: null,
+  trial: 0,
+  reward,
+  outcome: reward === null ? "failed" : "completed",
+  ending,
+  turns: 3,
+  toolCalls: null,
+  toolErrors: {},
+  problems: {},
+  agentCost: 0.25,
+  userCost: null,
   durations: { policy: 1000, user: 500, tools: 0 },
   fault: null,
 });

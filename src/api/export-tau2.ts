@@ -64,8 +64,14 @@ export async function openTau2Export(runs: readonly Tau2Run[]): Promise<Tau2Expo
   const written: { readonly task: Tau2Task; readonly simulation: Pick<Tau2Simulation, "startedAt"> }[] = [];
   const trials = new TrialNumbers();
   const format: ExportFormat = {
-    ...{ columns: [], takes: "all-groups", needsText: false, wholeGroups: false, holdsTurnRewards: true },
-    ...{ holdsExperts: false, trainedTokens: () => null, whyLeftOut: "upstream's evaluator raises on it" },
+    columns: [],
+    takes: "all-groups",
+    needsText: false,
+    wholeGroups: false,
+    holdsTurnRewards: true,
+    holdsExperts: false,
+    trainedTokens: () => null,
+    whyLeftOut: "upstream's evaluator raises on it",
     rowsOf: (episodes) =>
       episodes.flatMap(({ origin }) => {
         const played = made.get(origin.episode);
@@ -152,8 +158,18 @@ async function play(
   const startedAt = timeOf(facts.startedAt) ?? 0;
   const simulation = {
     id: name === null ? episode.id : `${name}:${episode.id}`,
-    ...{ taskId: task.id, trial: episode.sampleIndex, seed: episode.seed, reason, messages, spent, reward, durationMs },
-    ...{ startedAt, endedAt: timeOf(facts.finishedAt) ?? startedAt, agentCost: agent.cost, userCost: user.cost },
+    taskId: task.id,
+    trial: episode.sampleIndex,
+    seed: episode.seed,
+    reason,
+    messages,
+    spent,
+    reward,
+    durationMs,
+    startedAt,
+    endedAt: timeOf(facts.finishedAt) ?? startedAt,
+    agentCost: agent.cost,
+    userCost: user.cost,
   };
   return { task, simulation };
 }
@@ -170,7 +186,11 @@ function factsOf({ seed, user, agent, model, configuration }: RunFacts): Omit<Ta
   const named = configuration?.get("user-model");
   const userModel = typeof named === "string" ? named : null;
   return {
-    ...{ maxSteps: 200, maxErrors: 10, seed, agentModel: agent?.name ?? nameOf(model?.folder ?? null), userModel },
+    maxSteps: 200,
+    maxErrors: 10,
+    seed,
+    agentModel: agent?.name ?? nameOf(model?.folder ?? null),
+    userModel,
     ...(userModel === null && user !== null ? { user } : {}),
   };
 }

@@ -33,8 +33,21 @@ beforeAll(async () => {
 afterAll(() => rm(cwd, { recursive: true }));
 
 const small: TrainOptions = {
-  ...{ env, user: "scripted", userLines: "lines.txt", maxTurns: 1, maxNewTokens: 4, threads: 1, variables: {} },
-  ...{ steps: 1, groups: 1, groupSize: 2, maxGroups: 1, finalTasks: 2, evalTasks: 1, cloneTokens: 3000, minutes: 10 },
+  env,
+  user: "scripted",
+  userLines: "lines.txt",
+  maxTurns: 1,
+  maxNewTokens: 4,
+  threads: 1,
+  variables: {},
+  steps: 1,
+  groups: 1,
+  groupSize: 2,
+  maxGroups: 1,
+  finalTasks: 2,
+  evalTasks: 1,
+  cloneTokens: 3000,
+  minutes: 10,
 };
 
 describe("train({ fromExpert })", () => {
@@ -69,8 +82,18 @@ describe("train({ fromExpert })", () => {
 
   it("clones recorded episodes of the same environment", async () => {
     await rollout({
-      ...{ env, user: "scripted", userLines: "lines.txt", maxTurns: 1, maxNewTokens: 4, variables: {}, cwd },
-      ...{ engine: "embedded", model: join(cwd, "made", "model"), split: "train", tasks: "0-3", out: "recorded" },
+      env,
+      user: "scripted",
+      userLines: "lines.txt",
+      maxTurns: 1,
+      maxNewTokens: 4,
+      variables: {},
+      cwd,
+      engine: "embedded",
+      model: join(cwd, "made", "model"),
+      split: "train",
+      tasks: "0-3",
+      out: "recorded",
     });
     const made = await train({ ...small, cwd, fromExpert: "recorded", out: "from-record" });
     expect(made).toMatchObject({ steps: 1, end: { type: "steps" } });

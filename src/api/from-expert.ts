@@ -241,7 +241,11 @@ function parsed(given: unknown, turn: number): ParsedAction {
   if (say === "" && call === undefined) throw new TypeError(`it neither says nor calls anything at turn ${turn}`);
   const argumentsText = call === undefined ? "" : dumpJson(fromPlain(call.arguments));
   return {
-    ...{ text: say, reasoning: null, content: say, problems: [], isTerminated: true },
+    text: say,
+    reasoning: null,
+    content: say,
+    problems: [],
+    isTerminated: true,
     toolCalls: call === undefined ? [] : [{ id: `call_${turn}_0`, name: call.name, argumentsText }],
   };
 }

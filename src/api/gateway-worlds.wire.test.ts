@@ -14,8 +14,13 @@ let running: RunningGateway;
 const notices: string[] = [];
 const start = (more: Partial<GatewayOptions> = {}): Promise<RunningGateway> =>
   gateway({
-    ...{ engine: "expert", listen: "127.0.0.1:0", out: "run", cwd, onNotice: (notice) => void notices.push(notice) },
-    ...{ env: "bookshop", ...more },
+    engine: "expert",
+    listen: "127.0.0.1:0",
+    out: "run",
+    cwd,
+    onNotice: (notice) => void notices.push(notice),
+    env: "bookshop",
+    ...more,
   });
 beforeEach(async () => {
   cwd = await mkdtemp(join(tmpdir(), "trainable-agents-"));
@@ -34,7 +39,8 @@ type Answer = Readonly<Record<string, unknown>> & {
 
 async function post(path: string, body: object, key: string | null = null): Promise<Answer> {
   const answer = await fetch(`${running.url}${path}`, {
-    ...{ method: "POST", body: JSON.stringify(body) },
+    method: "POST",
+    body: JSON.stringify(body),
     headers: { "content-type": "application/json", ...(key === null ? {} : { authorization: `Bearer ${key}` }) },
   });
   return (await answer.json()) as Answer;

@@ -176,7 +176,7 @@ export async function gateway(options: GatewayOptions): Promise<RunningGateway> 
       );
     }
     const notice = (message: string): void => onNotice(prepared.redact(message));
-    const parts = { ...{ own, folder, out, resume, ofWorlds, token, opened }, onNotice: notice };
+    const parts = { own, folder, out, resume, ofWorlds, token, opened, onNotice: notice };
     return await openGateway(prepared, { ...parts, address, cancel: signal ?? new AbortController().signal });
   } catch (error) {
     await opened.abandon(failedStartMs);
@@ -207,8 +207,14 @@ async function openGateway(
   const settings: RolloutSettings = { ...prepared.settings, out: folder };
   if (resume !== null) checkSameSettings(resume, settings, gatewaySettingNames);
   const run = await openRun({
-    ...{ place: folder, resume, settings, prepared, names: gatewaySettingNames, environment: "gateway" },
-    ...{ patience: { waitMs: Infinity, waitsForAll: true }, onNotice },
+    place: folder,
+    resume,
+    settings,
+    prepared,
+    names: gatewaySettingNames,
+    environment: "gateway",
+    patience: { waitMs: Infinity, waitsForAll: true },
+    onNotice,
   });
   const { store, earlier } = run;
   const connected = await prepared.connect(cancel, store, { onNotice }).catch(run.release);
@@ -219,7 +225,8 @@ async function openGateway(
   const exportSamples = settings.writeSamples ? exporterFor(prepared) : () => [];
   const names = model === null ? null : await toolNames(model, onNotice);
   const bounds = {
-    ...{ maxSessions: own.maxSessions, idleMs: own.sessionIdle * 1000 },
+    maxSessions: own.maxSessions,
+    idleMs: own.sessionIdle * 1000,
     ...(names === null ? {} : { onTools: names.examine.bind(names) }),
   };
   const worlds = ofWorlds === null ? null : openWorlds(await readHostedEnvironment(ofWorlds, opened), bounds);
@@ -227,17 +234,21 @@ async function openGateway(
   const made = createGateway(
     {
       ...answeringParts(connected.engine, names?.watched() ?? null, apiModel),
-      ...{ store, exportSamples, rowsOf: rowsIn(prepared) },
+      store,
+      exportSamples,
+      rowsOf: rowsIn(prepared),
       ...(worlds === null ? {} : { worlds }),
     },
     {
-      ...{ seed: settings.seed, groupSize: settings.groupSize, token, redact, sampling: samplingOf(settings) },
-      ...{
-        clientSampling: own.clientSampling,
-        clientTemplate: own.clientTemplate,
-        idleMs: own.sessionIdle * 1000,
-        maxSessions: own.maxSessions,
-      },
+      seed: settings.seed,
+      groupSize: settings.groupSize,
+      token,
+      redact,
+      sampling: samplingOf(settings),
+      clientSampling: own.clientSampling,
+      clientTemplate: own.clientTemplate,
+      idleMs: own.sessionIdle * 1000,
+      maxSessions: own.maxSessions,
       groups: prepared.groups.groups,
       modelName: settings.agentModel ?? settings.model ?? settings.engine ?? "policy",
       episode: episodeOf(settings),
@@ -253,7 +264,9 @@ async function openGateway(
     get sessions() {
       return made.sessions;
     },
-    ...{ url: listener.url, folder: out, policy: prepared.policyTitle },
+    url: listener.url,
+    folder: out,
+    policy: prepared.policyTitle,
     close: closeWithGrace(own.grace, {
       finish: (ended) => listener.drain(ended),
       end: () => {

@@ -109,7 +109,9 @@ async function environmentFiles(
   // Not in the example: what lies beside a package.json cannot import this package by its name.
   const made = {
     "package.json": json({
-      ...{ name, private: true, type: "module" },
+      name,
+      private: true,
+      type: "module",
       scripts: {
         test: "node --test",
         doctor: `trainable-agents doctor environment ./${name}.ts`,
@@ -119,8 +121,13 @@ async function environmentFiles(
     }),
     "tsconfig.json": json({
       compilerOptions: {
-        ...{ target: "ES2023", lib: ["ES2023", "DOM"], module: "NodeNext", types: [] },
-        ...{ strict: true, noEmit: true, skipLibCheck: true },
+        target: "ES2023",
+        lib: ["ES2023", "DOM"],
+        module: "NodeNext",
+        types: [],
+        strict: true,
+        noEmit: true,
+        skipLibCheck: true,
       },
       include: ["*.ts"],
     }),

@@ -18,8 +18,17 @@ const temporary = () => mkdtemp(join(tmpdir(), "judged-"));
 
 function optionsOf(judge: FakeJudge, out: string): RolloutOptions {
   return {
-    ...{ env: "bookshop", engine: "expert", expertNoise: 0.4, tasks: "0-1", groupSize: 3, concurrency: 2 },
-    ...{ rubric, ranking: defineRanking(), environmentWeight: 1, judgeModel: judge, out },
+    env: "bookshop",
+    engine: "expert",
+    expertNoise: 0.4,
+    tasks: "0-1",
+    groupSize: 3,
+    concurrency: 2,
+    rubric,
+    ranking: defineRanking(),
+    environmentWeight: 1,
+    judgeModel: judge,
+    out,
   } as const;
 }
 

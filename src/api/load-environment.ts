@@ -313,7 +313,9 @@ export async function loadEnvironment(
     const { cwd, env: variables = {}, remote: settings = defaultRemote } = options;
     const { envTasks } = settings;
     const source = await remote.load(remote.address, {
-      ...{ ...settings, cwd, variables },
+      ...settings,
+      cwd,
+      variables,
       envTasks: envTasks === null || envTasks.startsWith("seeds:") ? envTasks : resolve(cwd, envTasks),
       limits: {
         callMs: limits.environmentMs,

@@ -42,7 +42,9 @@ const servers: readonly Server[] = [
     open: () => gateway({ engine: "expert", listen: "127.0.0.1:0", out: "gateway", cwd }),
     open200: { path: "/health" },
     posted: {
-      ...{ path: "/v1/chat/completions", headers: { authorization: "Bearer s1" }, status: 200 },
+      path: "/v1/chat/completions",
+      headers: { authorization: "Bearer s1" },
+      status: 200,
       json: { model: "policy", messages: [{ role: "user", content: "Hello." }] },
     },
   },
@@ -139,8 +141,11 @@ describe.each(guarded)("without a token, $name", ({ name, open200 }) => {
 it("a WebSocket of the environment server is opened by no page of another port", async () => {
   const { port } = new URL(opened.get("environment server")!.url);
   const handshake = (origin: string) => ({
-    ...{ connection: "Upgrade", upgrade: "websocket", origin },
-    ...{ "sec-websocket-version": "13", "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==" },
+    connection: "Upgrade",
+    upgrade: "websocket",
+    origin,
+    "sec-websocket-version": "13",
+    "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
   });
   const refused = await send("environment server", { path: "/ws", headers: handshake("http://127.0.0.1:3000") });
   expect(refused.status).toBe(403);

@@ -87,7 +87,10 @@ export async function openRun({ place, resume, settings, prepared, ...options }:
   let facts: Omit<RunFacts, "format"> | null = null;
   const manifest = (): JsonObject => fromPlain(facts) as JsonObject;
   return {
-    ...{ id, resumed, store, earlier },
+    id,
+    resumed,
+    store,
+    earlier,
     counts: earlier === null ? null : { ended: earlier.ended.size, inFlight: earlier.inFlight.size },
     release: async (error) => {
       await earlier?.release();
@@ -95,11 +98,17 @@ export async function openRun({ place, resume, settings, prepared, ...options }:
     },
     begin: async ({ address, weightVersion }) => {
       facts = {
-        ...{ id, status: "running", startedAt: (resume?.begun ?? new Date()).toISOString(), finishedAt: null, resumed },
+        id,
+        status: "running",
+        startedAt: (resume?.begun ?? new Date()).toISOString(),
+        finishedAt: null,
+        resumed,
         versions: packageVersions(),
         seed: settings.seed,
         environment: {
-          ...{ name: options.environment ?? environment.name, split: settings.split, tasks: plan.taskIndexes.length },
+          name: options.environment ?? environment.name,
+          split: settings.split,
+          tasks: plan.taskIndexes.length,
         },
         model:
           model === null
@@ -117,7 +126,8 @@ export async function openRun({ place, resume, settings, prepared, ...options }:
         agent: agentName === null ? null : { name: settings.agentModel ?? agentName, address },
         user: prepared.user.name,
         configuration: settingsJson(settings, options.names),
-        ...{ totals: null, error: null },
+        totals: null,
+        error: null,
       };
       await store.begin(manifest());
     },

@@ -107,7 +107,8 @@ export async function readOptions(
   const command = values.agentCommand ?? file?.values.get("agentCommand")?.value ?? null;
   const below = {
     ...(command === null ? {} : programDefaults),
-    ...{ ...defaults, ...presetDefaults(typeof preset === "string" ? preset : null) },
+    ...defaults,
+    ...presetDefaults(typeof preset === "string" ? preset : null),
   };
   return read(resolveSettings(values, file, below));
 }

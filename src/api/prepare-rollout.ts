@@ -109,7 +109,10 @@ export async function prepareRollout(
   if (requested.agentCommand !== null) (await import("../programs/index.ts")).killOrphans();
   const limits = { environmentMs: requested.environmentTimeout * 1000, graderMs: requested.gradingTimeout * 1000 };
   const loaded = await loadEnvironment(requested.env, {
-    ...{ data: requested.data, split: requested.split, remote: requested, limits },
+    data: requested.data,
+    split: requested.split,
+    remote: requested,
+    limits,
     openMs: requested.openTimeout * 1000,
     ...context,
   });

@@ -189,9 +189,20 @@ function finished({ task, place }: Placed, result: SlimeTauResult): FinishedEpis
 function emptyEpisode({ task, place }: Placed): Omit<Episode, "outcome" | "stopReason"> {
   const { episodeId: id, groupId, sampleIndex, seed } = place;
   return {
-    ...{ id, groupId, sampleIndex, task, seed, historyPolicy: "append-only" },
-    ...{ failure: null, reward: null, grade: null, info: new Map() },
-    ...{ messages: [], trajectory: { turns: [] }, events: [], problems: [] },
+    id,
+    groupId,
+    sampleIndex,
+    task,
+    seed,
+    historyPolicy: "append-only",
+    failure: null,
+    reward: null,
+    grade: null,
+    info: new Map(),
+    messages: [],
+    trajectory: { turns: [] },
+    events: [],
+    problems: [],
   };
 }
 

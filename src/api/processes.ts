@@ -125,7 +125,11 @@ export async function openProcesses({
     if (!isKnown) tell(message);
   };
   return Coordinator.open({
-    ...{ ...options, onNotice, runId, fence, store },
+    ...options,
+    onNotice,
+    runId,
+    fence,
+    store,
     stored: async (episodeId) => {
       const episode = await store.kept(episodeId);
       return episode === null ? null : { ...(await whole(episode)), origin: "stored" };
@@ -141,14 +145,21 @@ export async function openProcesses({
       if (queue !== null)
         return coordinateNats(handlers, {
           ...queue,
-          ...{ leaseMs, maxLeases: ceiling, signal },
+          leaseMs,
+          maxLeases: ceiling,
+          signal,
         });
       return createProcessPool(handlers, {
-        ...{ processes, leaseMs, onFault: fail, generation: fence },
+        processes,
+        leaseMs,
+        onFault: fail,
+        generation: fence,
         start: (name) => {
           const { mark, variable } = newMark();
           const child = fork(program, [name, folder, String(capacity), String(leaseMs)], {
-            ...{ cwd, env: { ...env, [markName]: variable }, execArgv: [] },
+            cwd,
+            env: { ...env, [markName]: variable },
+            execArgv: [],
             // What a worker says is for people; standard output is this program's.
             stdio: ["ignore", 2, 2, "ipc"],
           });

@@ -32,8 +32,15 @@ const loaders: Readonly<Record<string, RemoteLoader>> = {
     const { cwd, variables, envTasks, limits } = context;
     const { apiKey: token, authorization } = readAccess("env", context, variables);
     const common = {
-      ...{ address, cwd, variables, token, authorization, limits, version: packageVersion() },
-      ...{ elicitation: context.mcpElicitation, warm: context.mcpWarm },
+      address,
+      cwd,
+      variables,
+      token,
+      authorization,
+      limits,
+      version: packageVersion(),
+      elicitation: context.mcpElicitation,
+      warm: context.mcpWarm,
     };
     if (envTasks === null) return mcpEnvironment(common);
     const tasks = await readMcpTasks(await readTasks(envTasks), {

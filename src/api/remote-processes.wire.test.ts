@@ -41,9 +41,17 @@ function isRunning(processId: number): boolean {
 it.each(["speaks", "mute"])("rollout() ends the processes that wait for episodes (server %s)", async (mode) => {
   const pids = join(cwd, "pids");
   const { totals } = await rollout({
-    ...{ env: `mcp:${process.execPath} ${join(cwd, "server.mjs")} ${pids} ${mode}`, envTasks: "tasks.jsonl" },
-    ...{ engine: "embedded", model: "bookshop-1m", maxTurns: 1, maxNewTokens: 4, groupSize: 2, openTimeout: 2 },
-    ...{ mcpWarm: 2, cwd, out: "run" },
+    env: `mcp:${process.execPath} ${join(cwd, "server.mjs")} ${pids} ${mode}`,
+    envTasks: "tasks.jsonl",
+    engine: "embedded",
+    model: "bookshop-1m",
+    maxTurns: 1,
+    maxNewTokens: 4,
+    groupSize: 2,
+    openTimeout: 2,
+    mcpWarm: 2,
+    cwd,
+    out: "run",
   });
   expect(totals.episodesFinished).toBe(2);
   const started = (await readFile(pids, "utf8")).trim().split("\n").map(Number);

@@ -43,7 +43,8 @@ export async function loadOpenEnv(address: string, context: RemoteContext): Prom
       ...rewardsOf(read),
       ...(exceptions === null ? {} : { exceptions }),
       ...(token === null ? {} : { token }),
-      ...{ capacity: read.count("capacity"), deterministic: read.flag("deterministic") ?? false },
+      capacity: read.count("capacity"),
+      deterministic: read.flag("deterministic") ?? false,
     }),
   );
   return remoteSource(service, { limits: context.limits });
@@ -114,7 +115,8 @@ export async function loadOrs(address: string, context: RemoteContext): Promise<
       ...(apiKey === null ? {} : { apiKey }),
       secrets: Object.fromEntries(names.map((name) => [name, variable(name, context)])),
       ...rewardsOf(read),
-      ...{ capacity: read.count("capacity"), deterministic: read.flag("deterministic") ?? false },
+      capacity: read.count("capacity"),
+      deterministic: read.flag("deterministic") ?? false,
     }),
   );
   return remoteSource(service, { limits: context.limits });

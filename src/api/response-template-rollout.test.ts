@@ -19,7 +19,10 @@ it("reads the same calls: earns the same rewards", async () => {
     fields: {
       thinking: { open: "<think>", close: "</think>" },
       tool_calls: {
-        ...{ open: "<tool_call>", close: "</tool_call>", repeats: true, content: "json" },
+        open: "<tool_call>",
+        close: "</tool_call>",
+        repeats: true,
+        content: "json",
         transform: { type: "function", function: "{content}" },
       },
       content: {},

@@ -28,8 +28,16 @@ it("takes environment, engine, user and filters as values", async () => {
   const engine = await loadEmbeddedEngine(shippedCheckpoint("bookshop-1m"));
   try {
     const result = await rollout({
-      ...{ env: bookshopSource(), engine, model: "bookshop-1m", user: agendaUser(), cwd, out: "run" },
-      ...{ tasks: "0", groupSize: 2, maxTurns: 2, filter: () => "none is kept" },
+      env: bookshopSource(),
+      engine,
+      model: "bookshop-1m",
+      user: agendaUser(),
+      cwd,
+      out: "run",
+      tasks: "0",
+      groupSize: 2,
+      maxTurns: 2,
+      filter: () => "none is kept",
     });
     expect(result.totals).toMatchObject({ episodesFinished: 2, groupsKept: 0, groupsDropped: { "none is kept": 1 } });
     const { configuration } = JSON.parse(await readFile(join(cwd, "run/run.json"), "utf8")) as {

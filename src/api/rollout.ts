@@ -180,7 +180,13 @@ async function runPrepared(
   const onNotice = (message: string): void => onEvent({ type: "notice", message });
   const patience = { waitMs: settings.diskWait * 1000 };
   const run = await openRun({
-    ...{ place, resume, settings, prepared, hasShards: sharing !== null, patience, onNotice },
+    place,
+    resume,
+    settings,
+    prepared,
+    hasShards: sharing !== null,
+    patience,
+    onNotice,
   });
   const { store, earlier } = run;
   // Who stops a run does not wait for its disk.
@@ -202,8 +208,12 @@ async function runPrepared(
     onEvent({
       type: "run-start",
       run: {
-        ...{ ...facts, settings, isResumable: preset === null },
-        ...{ tasks: plan.taskIndexes.length, groupSize: plan.groupSize, user: prepared.user.name },
+        ...facts,
+        settings,
+        isResumable: preset === null,
+        tasks: plan.taskIndexes.length,
+        groupSize: plan.groupSize,
+        user: prepared.user.name,
         policy: `${prepared.policyTitle} at ${connected.address}`,
         earlier: run.counts,
       },
@@ -220,7 +230,15 @@ async function runPrepared(
     let workers: Coordinator | null = null;
     if (sharing !== null) {
       const coordinator = await openProcesses({
-        ...{ given, groups, surroundings, folder: place, sharing, run, prepared, onNotice, signal: stop },
+        given,
+        groups,
+        surroundings,
+        folder: place,
+        sharing,
+        run,
+        prepared,
+        onNotice,
+        signal: stop,
         onReport: () => report(),
       });
       workers = coordinator;
@@ -229,14 +247,18 @@ async function runPrepared(
     }
     const unwatched = { runEpisode: workers?.runEpisode ?? connected.runEpisode, store };
     const watched = await watchRun(settings, unwatched, {
-      ...{ folder: place, onNotice, log, variables: surroundings.env },
+      folder: place,
+      onNotice,
+      log,
+      variables: surroundings.env,
       metricsAuthorizationEnv: settings.metricsAuthorizationEnv,
       policy: tracedPolicy(settings),
       run: { id: run.id, name: basename(place), configuration: settingsRecord(settings) },
     });
     watch = watched;
     const parts = {
-      ...{ runEpisode: watched.runEpisode, store: watched.store },
+      runEpisode: watched.runEpisode,
+      store: watched.store,
       rank: prepared.rank,
       unfinished: workers === null ? undefined : () => workers.unfinished,
       exportSamples: writesSamples(place, prepared) ? exporterFor(prepared) : undefined,
@@ -245,7 +267,9 @@ async function runPrepared(
     let totals: RunTotals;
     try {
       totals = await runRollout(plan, parts, {
-        ...{ ...prepared.groups, drain: AbortSignal.any([drain, budget.signal]), signal },
+        ...prepared.groups,
+        drain: AbortSignal.any([drain, budget.signal]),
+        signal,
         concurrency: concurrencyOf(settings.concurrency, connected.engine),
         onProgress: (current) => {
           report = () => onEvent({ type: "progress", totals: current });

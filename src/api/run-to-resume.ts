@@ -48,7 +48,11 @@ export async function readRunToResume(folder: string, cwd: string): Promise<RunT
     );
   }
   return {
-    ...{ folder, id, begun: new Date(startedAt), resumed: resumed ?? 0, isComplete: status === "done" },
+    folder,
+    id,
+    begun: new Date(startedAt),
+    resumed: resumed ?? 0,
+    isComplete: status === "done",
     settings: { path: `${folder}/run.json`, values: settingValues(configuration, folder) },
     configuration: new Map([...configuration].map(([key, value]) => [renamedSettings.get(key) ?? key, value])),
     totals: toPlain(totals) as RunTotals | null,

@@ -159,13 +159,22 @@ export async function scoreForeign(file: ForeignFile, onRepeated: (id: string) =
     const place = trials.get(taskId) ?? 0;
     trials.set(taskId, place + 1);
     scores.push({
-      ...{ recording, taskId, taskIndex: indexes.get(taskId) ?? 0, contentHash, trial: trial ?? place, reward },
+      recording,
+      taskId,
+      taskIndex: indexes.get(taskId) ?? 0,
+      contentHash,
+      trial: trial ?? place,
+      reward,
       outcome: outcomeOf(episode),
       ending: error === null ? (stopReason ?? "not recorded") : "error",
       turns: foreignTurns(episode),
       toolCalls: messages?.reduce((sum, { toolCalls }) => sum + toolCalls.length, 0) ?? null,
-      ...{ toolErrors: {}, problems: {}, agentCost: episode.agentCost, userCost: episode.userCost },
-      ...{ durations: null, fault: null },
+      toolErrors: {},
+      problems: {},
+      agentCost: episode.agentCost,
+      userCost: episode.userCost,
+      durations: null,
+      fault: null,
     });
   }
   return scores.toSorted((a, b) => a.taskIndex - b.taskIndex || a.trial - b.trial);

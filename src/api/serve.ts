@@ -121,12 +121,18 @@ export async function serve(options: ServeOptions): Promise<RunningService> {
   const opened = new Opened();
   try {
     const { service, suspend, disk, ...facts } = await openService(settings, surroundings, {
-      ...{ folder, token, maxWaiting: own.maxWaiting, resume, onNotice, opened },
+      folder,
+      token,
+      maxWaiting: own.maxWaiting,
+      resume,
+      onNotice,
+      opened,
       cancel: signal ?? new AbortController().signal,
     });
     const listener = await service.listen(address);
     return {
-      ...{ ...facts, url: listener.url },
+      ...facts,
+      url: listener.url,
       get producers() {
         return service.producers;
       },
@@ -200,7 +206,7 @@ async function openService(
   const onNotice = (message: string): void => options.onNotice(redact(message));
   const patience = { waitMs: Infinity, waitsForAll: true };
   const hasShards = sharing !== null;
-  const run = await openRun({ ...{ place: folder, resume, settings, prepared, hasShards, patience, onNotice } });
+  const run = await openRun({ place: folder, resume, settings, prepared, hasShards, patience, onNotice });
   const { store, earlier } = run;
   // Contacted when the first request names it.
   await run.begin({ address: "as requests name it", weightVersion: null });
@@ -220,7 +226,8 @@ async function openService(
   const engines = createEngines(prepared, (url) =>
     prepared.connect(AbortSignal.any([cancel, stopping.signal]), store, {
       ...(url === null ? {} : { url }),
-      ...{ onNotice, onCircuit: (change) => metrics.circuit(change) },
+      onNotice,
+      onCircuit: (change) => metrics.circuit(change),
       wrapEngine: (engine) => gatedEngine(engine, gate, { timeoutMs: settings.turnTimeout * 1000 }),
     }),
   );
@@ -233,7 +240,15 @@ async function openService(
   if (sharing !== null) {
     const groups = "requested" as const;
     workers = await openProcesses({
-      ...{ given, groups, surroundings: context, folder, sharing, run, prepared, onNotice, signal: cancel },
+      given,
+      groups,
+      surroundings: context,
+      folder,
+      sharing,
+      run,
+      prepared,
+      onNotice,
+      signal: cancel,
     });
   }
   const suspend = async ({ wait }: { readonly wait: boolean }): Promise<void> => {
@@ -303,7 +318,11 @@ async function openService(
   opened.add(() => suspend({ wait: false }));
   await service.restore(requests, { decided: earlier?.decided ?? new Map() });
   return {
-    ...{ service, suspend, disk: store.disk, environment: environment.name, split: settings.split ?? "" },
+    service,
+    suspend,
+    disk: store.disk,
+    environment: environment.name,
+    split: settings.split ?? "",
     earlier: run.counts,
   };
 }

@@ -204,7 +204,8 @@ export function readValue<T>({ schema, expected, holds }: Flag<T>, value: unknow
 function suggestionFor(value: string, schema: z.ZodType, expected: string): string | null {
   const allowed: string[] = [];
   z.toJSONSchema(schema, {
-    ...{ io: "input", unrepresentable: "any" },
+    io: "input",
+    unrepresentable: "any",
     override: ({ jsonSchema: { enum: values = [], const: one } }) => {
       for (const name of [...values, one]) if (typeof name === "string") allowed.push(name);
     },

@@ -39,11 +39,19 @@ describe("resolveSettings()", () => {
   it("takes what a preset names below file and flags, and refuses a preset that is none", () => {
     const defaults = presetDefaults("tau-bench");
     expect(resolveSettings({}, null, defaults)).toMatchObject({
-      ...{ temperature: 0, topP: 1, maxTurns: 30, user: "llm", userModel: "openai/gpt-4o", userCompat: "upstream" },
+      temperature: 0,
+      topP: 1,
+      maxTurns: 30,
+      user: "llm",
+      userModel: "openai/gpt-4o",
+      userCompat: "upstream",
     });
     const file = parseConfig("user-model: my-model\nmax-steps: 12\n", "run.yaml");
     expect(resolveSettings({ temperature: "1" }, file, defaults)).toMatchObject({
-      ...{ temperature: 1, maxTurns: 12, user: "llm", userModel: "my-model" },
+      temperature: 1,
+      maxTurns: 12,
+      user: "llm",
+      userModel: "my-model",
     });
     expect(() => presetDefaults("tau")).toThrow("there is none of that name; use one of slime-tau, tau-bench");
     expect(findPreset("tau-bench")).toBeNull();

@@ -28,8 +28,16 @@ export async function prepareTinyTraining() {
     grade: () => episodes++ % 2,
   });
   const settings = {
-    ...{ model: ".", user: "scripted", userLines: "lines.txt", maxTurns: 1, maxNewTokens: 4 },
-    ...{ groups: 1, groupSize: 2, finalTasks: 2, evalTasks: 1, threads: 1 },
+    model: ".",
+    user: "scripted",
+    userLines: "lines.txt",
+    maxTurns: 1,
+    maxNewTokens: 4,
+    groups: 1,
+    groupSize: 2,
+    finalTasks: 2,
+    evalTasks: 1,
+    threads: 1,
   } as const;
   return { cwd, env, settings };
 }

@@ -16,8 +16,11 @@ import { serve } from "./serve.ts";
 
 const tool = { description: "Looks.", parameters: { type: "object", properties: {} }, run: () => "" };
 const world = defineEnvironment({
-  ...{ name: "w", guidelines: "Look.", tools: { look: tool, "look-up": tool, "look/all": tool } },
-  ...{ tasks: { train: [{ instruction: "Wait.", state: {} }] }, grade: () => 1 },
+  name: "w",
+  guidelines: "Look.",
+  tools: { look: tool, "look-up": tool, "look/all": tool },
+  tasks: { train: [{ instruction: "Wait.", state: {} }] },
+  grade: () => 1,
 });
 const named = '"look-up", "look/all"';
 const policy = { model: "readable", toolParser: "pythonic" } as const;
@@ -99,7 +102,8 @@ describe("names of tools that the call format cannot write", () => {
     const functions = ["look", "list files", "read"].map((name) => ({ type: "function", function: { name } }));
     for (let call = 0; call < 2; call++) {
       const answer = await fetch(`${running.url}/v1/chat/completions`, {
-        ...{ method: "POST", headers: { "content-type": "application/json", authorization: `Bearer ${key}` } },
+        method: "POST",
+        headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
         body: JSON.stringify({ model: "m", messages: [{ role: "user", content: "Hi." }], tools: functions }),
       });
       expect(answer.status).toBe(200);

@@ -14,7 +14,9 @@ it("train() writes its steps where --metrics says, and continues there", async (
   const metrics = `mlflow:${server.url}, trackio:${server.url}, tensorboard, wandb`;
   const notices: string[] = [];
   const shared = {
-    ...{ cwd, env, variables: {} },
+    cwd,
+    env,
+    variables: {},
     onEvent: (event: { readonly type: string; readonly message?: string }) => void notices.push(event.message ?? ""),
   };
   await train({ ...shared, ...settings, steps: 2, out: "r", metrics });

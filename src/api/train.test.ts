@@ -65,8 +65,14 @@ it("train() makes steps in an environment given as a value, resumes, and prints 
   const rubric = defineRubric({ criteria: [{ name: "kind", description: "Was kind.", scale: [0, 1] }] });
   await writeFile(join(cwd, "more.txt"), "Hi.\nBye.\n");
   const judged = await train({
-    ...{ ...shared, ...settings, userLines: "more.txt", steps: 1, maxGroups: 1, out: "judged" },
-    ...{ env: { ...env, graders: { gradeWeight: 1, use: [rubric, defineRanking()] } }, judgeModel: judge },
+    ...shared,
+    ...settings,
+    userLines: "more.txt",
+    steps: 1,
+    maxGroups: 1,
+    out: "judged",
+    env: { ...env, graders: { gradeWeight: 1, use: [rubric, defineRanking()] } },
+    judgeModel: judge,
   });
   expect(judged.steps).toBe(1);
   // A question for each of two episodes, and one for their group.

@@ -154,7 +154,9 @@ async function trainWith(
   opened.add(() => trainer.close());
   const state = saved?.state ?? firstState;
   const engine = createEmbeddedEngine({
-    ...{ checkpoint, weightVersion: `step-${state.step}`, seed: base.seed },
+    checkpoint,
+    weightVersion: `step-${state.step}`,
+    seed: base.seed,
     ...(settings.threads === null ? {} : { threads: settings.threads }),
   });
   opened.add(() => engine.close());
@@ -181,25 +183,30 @@ async function trainWith(
   const runGreedily = runnerOf(measured, { ...samplingOf(base), temperature: 0 });
   const rank = grading === null ? null : groupRanking(grading);
   const publish: PolicyParts["publish"] = (weights, version) => engine.updateWeights(weights, version);
-  const parts = { ...{ trainer, runEpisode, rank, publish }, taskset: prepared.trainTasks, order: prepared.order };
+  const parts = { trainer, runEpisode, rank, publish, taskset: prepared.trainTasks, order: prepared.order };
   const reference = prepared.checkpoint.weights;
   const learner = await createLearner(given, { ...parts, reference }, { base, modelFolder, state, sabotage });
   const id = settings.resume === null ? randomUUID() : await idOf(place);
   const sink = await openCurves(base.metrics, {
-    ...{
-      folder: place,
-      variables: surroundings.env,
-      metricsAuthorizationEnv: base.metricsAuthorizationEnv,
-      run: { id, name: basename(place), configuration: flagsOf(given) },
-    },
+    folder: place,
+    variables: surroundings.env,
+    metricsAuthorizationEnv: base.metricsAuthorizationEnv,
+    run: { id, name: basename(place), configuration: flagsOf(given) },
     onNotice: notice,
   });
   opened.add(() => sink.close());
   if (settings.resume === null) {
     const facts: TrainFacts = {
-      ...{ format: 1, id, versions: packageVersions(), kernels: loadKernels().build, threads },
-      ...{ environment: environment.name, split, model: modelFolder },
-      ...{ learning: fromPlain(settings) as JsonObject, configuration: settingsJson(base) },
+      format: 1,
+      id,
+      versions: packageVersions(),
+      kernels: loadKernels().build,
+      threads,
+      environment: environment.name,
+      split,
+      model: modelFolder,
+      learning: fromPlain(settings) as JsonObject,
+      configuration: settingsJson(base),
     };
     await replaceFile(join(place, "train.json"), `${dumpJson(fromPlain(facts), { indent: 2 })}\n`).catch(refuse);
   }
@@ -207,9 +214,25 @@ async function trainWith(
   notice(`${environment.name} (${split}), ${basename(modelFolder)}, ${algorithm}; writing to ${folder}`);
   if (prepared.strangerTo !== null && saved === null) notice(prepared.strangerTo);
   const result = await runTraining({
-    ...{ learner, trainer, runEpisode: evaluate, runGreedily, heldOut, endTokenId, saved, drain, signal, onEvent },
+    learner,
+    trainer,
+    runEpisode: evaluate,
+    runGreedily,
+    heldOut,
+    endTokenId,
+    saved,
+    drain,
+    signal,
+    onEvent,
     onStep: (row) => sink.write(pointOf(row)),
-    ...{ minutes, steps, evalEvery, checkpointEvery, seed: base.seed, folder: place, disk, begun },
+    minutes,
+    steps,
+    evalEvery,
+    checkpointEvery,
+    seed: base.seed,
+    folder: place,
+    disk,
+    begun,
     modelFolder: resolve(surroundings.cwd, modelFolder),
     title: `${environment.name}: ${algorithm}, pass rate at temperature 1`,
     stopsAtCollapse: sabotage === "none",
@@ -350,7 +373,9 @@ async function prepareTraining(
   const base = withShippedModel({ ...given, engine: "embedded", ...(isMade ? { model: join(folder, "model") } : {}) });
   const { cwd } = surroundings;
   const { source: environment, defaultSplit } = await loadEnvironment(base.env, {
-    ...{ data: base.data, split: base.split, remote: base },
+    data: base.data,
+    split: base.split,
+    remote: base,
     ...surroundings,
   });
   if (surroundings.parts?.env === undefined) opened.add(() => closeRemote(environment));
@@ -380,8 +405,19 @@ async function prepareTraining(
   if (isMade) {
     const { size, cloneTokens: tokens, minutes, minReward, threads } = settings;
     const isWhole = await makeOwnModel({
-      ...{ fromExpert, size, tokens, minutes, minReward, environment, user, strategy, signal, cwd },
-      ...{ seed: base.seed, maxTurns: base.maxTurns, folder: resolve(cwd, folder) },
+      fromExpert,
+      size,
+      tokens,
+      minutes,
+      minReward,
+      environment,
+      user,
+      strategy,
+      signal,
+      cwd,
+      seed: base.seed,
+      maxTurns: base.maxTurns,
+      folder: resolve(cwd, folder),
       threads: threads ?? Math.min(8, availableParallelism()),
       tasks: { count: trained.length, at: (place) => trainTasks.task(trained[place]!) },
       notice: (message) => onEvent({ type: "notice", message }),

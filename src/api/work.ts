@@ -115,8 +115,12 @@ export async function work(options: WorkOptions): Promise<WorkResult> {
   try {
     const known = { data: settings.data, model: settings.model, url: settings.url };
     await runWorker({
-      ...{ name, version: packageVersion(), capacity: settings.capacity, onNotice },
-      ...{ drain: options.drain, signal: stop.signal },
+      name,
+      version: packageVersion(),
+      capacity: settings.capacity,
+      onNotice,
+      drain: options.drain,
+      signal: stop.signal,
       connect: async (handlers) => {
         const connected = await connectNatsWorker(handlers, { ...queue, signal: stop.signal });
         isConnected = () => connected.isConnected;
@@ -174,7 +178,8 @@ function observed(
     take: async (...given) => {
       const leases = await queue.take(...given);
       return leases.map((lease) => ({
-        ...{ job: lease.job, delivery: lease.delivery },
+        job: lease.job,
+        delivery: lease.delivery,
         extend: () => lease.extend(),
         done: async (receipt) => {
           await lease.done(receipt);

@@ -23,7 +23,11 @@ watchProcess(redactorFor(env, { variables: [], urls: [] }));
 /** A channel that is gone ends the worker; nothing more is to be said about it. */
 const onNotice = (message: string): void => void process.send?.({ type: "notice", message }, () => undefined);
 await runWorker({
-  ...{ name, version: packageVersion(), capacity: Number(capacity), drain: drain.signal, onNotice },
+  name,
+  version: packageVersion(),
+  capacity: Number(capacity),
+  drain: drain.signal,
+  onNotice,
   connect: (handlers) => connectToParent(handlers, Number(leaseMs)),
   openRun: (state) => openWorkerRun(state, { surroundings, name, folder, onNotice }),
 });

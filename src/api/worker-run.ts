@@ -72,7 +72,8 @@ async function openRunHere(state: RunState, place: WorkerPlace, opened: Opened):
   const engines = createEngines(prepared, (url) =>
     prepared.connect(stop.signal, journal, {
       ...(url === null ? {} : { url }),
-      ...{ onNotice: (message) => onNotice(redact(message)), expertsFile },
+      onNotice: (message) => onNotice(redact(message)),
+      expertsFile,
       onCircuit: ({ server, state: now }) => onNotice(`Notice: ${name}: server ${server} is ${now}.`),
       wrapEngine: (engine) => gatedEngine(engine, gate, { timeoutMs: settings.turnTimeout * 1000 }),
     }),

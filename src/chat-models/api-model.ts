@@ -154,7 +154,10 @@ export function apiModel(options: ApiModelOptions): ApiModel {
     const { format, suffix, body, isStreamed } = request;
     if (base === null) return { type: "unspoken" };
     const sent: HttpRequest = {
-      ...{ base, method: "POST", path: paths[format] + suffix, body },
+      base,
+      method: "POST",
+      path: paths[format] + suffix,
+      body,
       headers: headersOf(request, { apiKey, base, own }),
     };
     const where = `"${request.model}" at ${showTarget(sent)}`;
@@ -185,14 +188,16 @@ export function apiModel(options: ApiModelOptions): ApiModel {
     // A count of tokens is not an answer of the model.
     const isAnswer = !suffix.startsWith("/");
     return {
-      ...{ type: "whole", body: redact(text) },
+      type: "whole",
+      body: redact(text),
       answer: isAnswer ? readWireText(format, redact(text), { refused, unreadable }) : null,
     };
   };
 
   return {
     name: model ?? `the models at ${base?.origin ?? ""}`,
-    ...{ model, extraBody: options.extraBody ?? {} },
+    model,
+    extraBody: options.extraBody ?? {},
     speaks: (format) => spoken.has(format),
     usageOf: (name, tokens) => usageOfCall(tokens, priceOf(options.model ?? name, options.prices)),
     redact,
@@ -200,7 +205,10 @@ export function apiModel(options: ApiModelOptions): ApiModel {
       const what = askingOf(role.part, `"${request.model}"`);
       let release: () => void = () => undefined;
       const reply = await bounds.run(() => once(request, signal), {
-        ...{ signal, onRetry, retries, what },
+        signal,
+        onRetry,
+        retries,
+        what,
         holds: ({ type }) => (type === "stream" ? new Promise<void>((done) => (release = done)) : null),
       });
       if (reply.type !== "stream") return reply;
@@ -263,7 +271,10 @@ async function exchange(
 /** A chat agent of one's own as such a model: every request is a chat completion. */
 export function apiModelOf(agent: ChatAgent): ApiModel {
   return {
-    ...{ name: agent.name, model: agent.name, extraBody: {}, speaks: () => false },
+    name: agent.name,
+    model: agent.name,
+    extraBody: {},
+    speaks: () => false,
     send: async () => ({ type: "unspoken" }),
     reply: (request, { signal } = {}) => agent.reply(request, signal === undefined ? {} : { signal }),
     usageOf: (_model, tokens) => usageOfCall(tokens, null),

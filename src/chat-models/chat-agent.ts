@@ -53,7 +53,10 @@ export async function answerOf(
     throw modelFailure("agent", "empty-reply", { message });
   };
   const asked = caller.ask(messages, read, {
-    ...{ ...options, tools, seed, meter: meter.add },
+    ...options,
+    tools,
+    seed,
+    meter: meter.add,
     onRetry: (attempt) => {
       attempts.push(attempt);
       onRetry?.(attempt);

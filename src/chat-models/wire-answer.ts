@@ -92,7 +92,10 @@ const readers: Readonly<Record<WireFormat, (answer: JsonObject) => WireAnswer | 
     const text = choice.get("text");
     if (typeof text !== "string") return null;
     return {
-      ...{ ...identityOf(answer), text, reasoning: null, toolCalls: [] },
+      ...identityOf(answer),
+      text,
+      reasoning: null,
+      toolCalls: [],
       isCutOff: choice.get("finish_reason") === "length",
       tokens: tokensOf(answer, ["prompt_tokens"], "completion_tokens"),
     };
@@ -112,7 +115,8 @@ const readers: Readonly<Record<WireFormat, (answer: JsonObject) => WireAnswer | 
     const stopReason = answer.get("stop_reason");
     const read = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"];
     return {
-      ...{ ...identityOf(answer), ...parts.taken() },
+      ...identityOf(answer),
+      ...parts.taken(),
       isCutOff: stopReason === "max_tokens" || stopReason === "model_context_window_exceeded",
       tokens: tokensOf(answer, read, "output_tokens"),
     };
@@ -134,7 +138,9 @@ const readers: Readonly<Record<WireFormat, (answer: JsonObject) => WireAnswer | 
       } else parts.text(standIn(type));
     }
     return {
-      ...{ ...identityOf(answer), ...parts.taken(), items },
+      ...identityOf(answer),
+      ...parts.taken(),
+      items,
       isCutOff: answer.get("status") === "incomplete",
       tokens: tokensOf(answer, ["input_tokens"], "output_tokens"),
     };

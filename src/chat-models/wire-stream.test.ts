@@ -75,7 +75,8 @@ describe("an answer", () => {
     expect(whole).toMatchObject({ text: "Hi.", reasoning: "hm", isCutOff: true, tokens: { input: 11, output: 7 } });
     expect(whole?.toolCalls.map(({ argumentsText }) => argumentsText)).toEqual(['{"x": 1.0}', "{}"]);
     const delta = (fields: object, finish_reason: string | null = null) => ({
-      ...{ id: "c", choices: [{ index: 0, delta: fields, finish_reason }] },
+      id: "c",
+      choices: [{ index: 0, delta: fields, finish_reason }],
     });
     const parts = [
       delta({ role: "assistant", content: "" }),
@@ -105,7 +106,10 @@ describe("an answer", () => {
     ];
     const whole = readWireAnswer("messages", object({ ...message, content }));
     expect(whole).toMatchObject({
-      ...{ text: "Hi.\n[server_tool_use]", reasoning: "hm", isCutOff: true, tokens: { input: 11, output: 7 } },
+      text: "Hi.\n[server_tool_use]",
+      reasoning: "hm",
+      isCutOff: true,
+      tokens: { input: 11, output: 7 },
       toolCalls: [{ id: "t", name: "f", argumentsText: '{"x": 10000000000000000000}' }],
     });
     const block = (index: number, content_block: object, ...deltas: readonly object[]) => [
@@ -115,7 +119,7 @@ describe("an answer", () => {
     ];
     const events = [
       {
-        ...{ type: "message_start" },
+        type: "message_start",
         message: { ...message, content: [], stop_reason: null, usage: { ...tokens, output_tokens: 1 } },
       },
       { type: "ping" },

@@ -84,7 +84,10 @@ describe("compare", () => {
         join(folder, file),
         JSON.stringify(
           rows.map(([instruction, reward], number) => ({
-            ...{ task_id: number, trial: 0, reward, traj: [{ role: "user", content: "Hi." }] },
+            task_id: number,
+            trial: 0,
+            reward,
+            traj: [{ role: "user", content: "Hi." }],
             info: hasTask ? { task: { user_id: "u", instruction, actions: [], outputs: [] } } : {},
           })),
         ),
@@ -96,7 +99,11 @@ describe("compare", () => {
     await write("before.json", [["Cancel it.", 1], ["Swap it.", 0]]); // prettier-ignore
     await write("after.json", after);
     expect(await compare("before.json", "after.json")).toMatchObject({
-      ...{ tasks: 2, byId: 0, lost: 0, gained: 0, unmatched: { otherOnly: 1 } },
+      tasks: 2,
+      byId: 0,
+      lost: 0,
+      gained: 0,
+      unmatched: { otherOnly: 1 },
     });
     await write("numbers.json", after, false);
     expect(await compare("before.json", "numbers.json")).toMatchObject({ tasks: 2, byId: 2, lost: 1, gained: 1 });

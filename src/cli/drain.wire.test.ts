@@ -82,7 +82,9 @@ function send(url: string, body?: object, agent?: Agent): Promise<Answer> {
 }
 
 const chat = (streams = false, content = "Hello."): object => ({
-  ...{ model: "policy", messages: [{ role: "user", content }], stream: streams },
+  model: "policy",
+  messages: [{ role: "user", content }],
+  stream: streams,
 });
 const group = { task_index: 0, group_size: 2, wait_seconds: 60 };
 

@@ -60,11 +60,9 @@ describe("rollout with groups", () => {
   it("leaves tasks that cannot be graded, and names them under the table", async () => {
     const { folder } = await createTestCli();
     const world = defineEnvironment({
-      ...{
-        name: "w",
-        guidelines: "",
-        tools: { wait: { description: "Waits.", parameters: { type: "object" }, run: () => "" } },
-      },
+      name: "w",
+      guidelines: "",
+      tools: { wait: { description: "Waits.", parameters: { type: "object" }, run: () => "" } },
       tasks: { train: [0, 1, 2, 3].map((number) => ({ instruction: `Wait. ${number}`, state: { number } })) },
       grade: ({ state }) => {
         if (state.number === 2) throw new Error("the database is gone");
@@ -74,9 +72,16 @@ describe("rollout with groups", () => {
     const action = { text: "Bye.", content: "Bye.", reasoning: null, toolCalls: [], problems: [], isTerminated: true };
     const usage = { modelCalls: 1, inputTokens: 1, outputTokens: 1, cost: 0 };
     const { totals } = await rollout({
-      ...{ env: world, agentModel: { name: "bye", reply: async () => ({ action, usage, attempts: [] }) } },
+      env: world,
+      agentModel: { name: "bye", reply: async () => ({ action, usage, attempts: [] }) },
       user: scriptedUsers(["Wait.", "###STOP###"]),
-      ...{ cwd: folder, out: "a", split: "train", groupSize: 2, groups: 60, maxGroups: 400, curriculum: "on" },
+      cwd: folder,
+      out: "a",
+      split: "train",
+      groupSize: 2,
+      groups: 60,
+      maxGroups: 400,
+      curriculum: "on",
     });
     const groups = await lines(join(folder, "a"), "groups.jsonl");
     const fruitless = groups.filter((group) => group.reason === "not-graded");

@@ -8,7 +8,10 @@ import { createTestCli } from "./cli.test-helper.ts";
 import { formatRate } from "./display/terminal-text.ts";
 
 const sample = (id: string, epoch: number, value: string): object => ({
-  ...{ id, epoch, input: "Cancel it.", target: "done" },
+  id,
+  epoch,
+  input: "Cancel it.",
+  target: "done",
   messages: [
     { role: "user", content: "Cancel it." },
     {

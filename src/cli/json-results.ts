@@ -30,8 +30,16 @@ export type EvaluationJson = Evaluation &
 export function evaluationJson(result: EvaluateResult): EvaluationJson {
   const { source, title, evaluation, scores, rescored, agreement, rollout, domains, parts } = result;
   return {
-    ...{ format: 1, source, title, ...evaluation, scores, rescored, domains, parts: parts.map(evaluationJson) },
-    ...{ agreement: Object.fromEntries(agreement), rollout: rollout === null ? null : rolloutJson(rollout) },
+    format: 1,
+    source,
+    title,
+    ...evaluation,
+    scores,
+    rescored,
+    domains,
+    parts: parts.map(evaluationJson),
+    agreement: Object.fromEntries(agreement),
+    rollout: rollout === null ? null : rolloutJson(rollout),
   };
 }
 
@@ -55,8 +63,15 @@ export function episodeRow(episode: EpisodeSummary): EpisodeRow {
   const { number, id, task, reward, outcome, stopReason, ending, failure } = episode;
   const { turns, observedTokens, sampledTokens, problems } = episode;
   return {
-    ...{ number, id, taskId: task.id, reward, outcome },
+    number,
+    id,
+    taskId: task.id,
+    reward,
+    outcome,
     stopReason: failure === null ? (ending ?? stopReason) : `${failure.boundary}/${failure.code}`,
-    ...{ turns, tokens: observedTokens + sampledTokens, sampledTokens, problems },
+    turns,
+    tokens: observedTokens + sampledTokens,
+    sampledTokens,
+    problems,
   };
 }

@@ -17,7 +17,10 @@ describe("--json", () => {
     };
     const flags = ["--engine", "embedded", "--tasks", "0-1", "--quiet"];
     expect(await json("rollout", ...flags, "--group-size", "2", "--out", "a")).toMatchObject({
-      ...{ folder: "a", status: "done", environment: "bookshop", totals: { episodesFinished: 4, userModelCalls: 0 } },
+      folder: "a",
+      status: "done",
+      environment: "bookshop",
+      totals: { episodesFinished: 4, userModelCalls: 0 },
     });
     const started = await json("start", "--engine", "expert", "--expert-noise", "0", "--tasks", "0", "--out", "s");
     expect(started).toMatchObject({ folder: "s", totals: { episodesFinished: 8 }, failing: null });

@@ -26,7 +26,9 @@ export async function showRollout<T>(
   const { drain, cancel, env, cwd, stderr } = context;
   const painter = await loadPainter(context);
   const shown: { display: ProgressDisplay | null; run: StartedRun | null; running: number } = {
-    ...{ display: null, run: null, running: 0 },
+    display: null,
+    run: null,
+    running: 0,
   };
   const note = (line: string): void => {
     if (shown.display === null) stderr.write(`${oneMessage(line)}\n`);

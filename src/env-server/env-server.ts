@@ -61,7 +61,11 @@ export async function createEnvServer(options: EnvServerOptions): Promise<EnvSer
     return isToken(authorization, agentToken) ? "agent" : "none";
   };
   const listener: Listener = await listen((incoming, outgoing) => void serve(incoming, outgoing, { trustOf, answer }), {
-    ...{ what: "environment server", host, port, hasToken, requestTimeoutMs: 60_000 },
+    what: "environment server",
+    host,
+    port,
+    hasToken,
+    requestTimeoutMs: 60_000,
     forbid: (outgoing, message) => send(outgoing, { status: 403, headers: {}, body: { error: message } }),
     upgrade: (incoming, socket, head) => {
       socket.on("error", () => socket.destroy());

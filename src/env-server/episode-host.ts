@@ -122,7 +122,10 @@ export class EpisodeHost {
         throw new HostRequestError("The server is closing.");
       }
       const episode = new HostedEpisode(environment, simulator, {
-        ...{ source, callMs, clock, ended },
+        source,
+        callMs,
+        clock,
+        ended,
         onClose: () => {
           this.#episodes.delete(episode);
           this.#closed++;

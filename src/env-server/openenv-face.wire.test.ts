@@ -56,8 +56,15 @@ function slowCounter() {
 let server: EnvServer;
 const sockets: AnsweringSocket[] = [];
 const options: EnvServerOptions = {
-  ...{ source: counter, split: "test", host: "127.0.0.1", port: 0, token: null, version: "1", redact: String },
-  ...{ user: scriptedUsers(["Please count.", "To 3.", "Bye ###STOP###"]), maxSessions: 2 },
+  source: counter,
+  split: "test",
+  host: "127.0.0.1",
+  port: 0,
+  token: null,
+  version: "1",
+  redact: String,
+  user: scriptedUsers(["Please count.", "To 3.", "Bye ###STOP###"]),
+  maxSessions: 2,
 };
 beforeEach(async () => {
   server = await createEnvServer(options);

@@ -129,7 +129,11 @@ function definitionSchema() {
     info: record(z.unknown()).superRefine(checkPlain).optional(),
   });
   return object({
-    ...{ name, guidelines: text, tools: record(tool), tasks: record(list(task)), grade },
+    name,
+    guidelines: text,
+    tools: record(tool),
+    tasks: record(list(task)),
+    grade,
     graders: graders.optional(),
     gradeWeight: weight.optional(),
     setup: code.optional(),

@@ -194,7 +194,10 @@ function createEnvironment<State, Resource>(
         const text = resultText(name, result);
         const reward = tool.reward?.({ args: toPlain(args) as Readonly<Record<string, unknown>>, state, result });
         return {
-          ...{ text, isError: false, endsEpisode: tool.endsEpisode ?? false, info: new Map() },
+          text,
+          isError: false,
+          endsEpisode: tool.endsEpisode ?? false,
+          info: new Map(),
           ...(reward === undefined ? {} : { reward }),
         };
       };

@@ -106,7 +106,9 @@ export function turnRewardFacts(sample: Sample, { grade, trajectory }: TurnGrade
   const rewards = grade?.turnRewards ?? null;
   if (rewards === null) return null;
   return turnSpans(sample, trajectory, rewards).map(({ turn, start, end, isTrained, reward }) => ({
-    ...{ turn, start, end },
+    turn,
+    start,
+    end,
     /** False: an earlier branch has the turn, and its reward counts there. */
     trained: isTrained,
     reward,

@@ -74,20 +74,27 @@ export type ReadEpisode = Omit<ForeignEpisode, "recording"> & { readonly recordi
 
 /** With everything not recorded. */
 export const nothingRecorded = {
-  ...{
-    recording: null,
-    contentHash: null,
-    instruction: null,
-    expectedActions: null,
-    groupId: null,
-    trial: null,
-    reward: null,
-    scores: {},
-    explanation: null,
-    stopReason: null,
-  },
-  ...{ isTruncated: null, error: null, model: null, messages: null, branches: null, weightVersions: null },
-  ...{ sampledTokens: null, agentCost: null, userCost: null, durationMs: null, text: null },
+  recording: null,
+  contentHash: null,
+  instruction: null,
+  expectedActions: null,
+  groupId: null,
+  trial: null,
+  reward: null,
+  scores: {},
+  explanation: null,
+  stopReason: null,
+  isTruncated: null,
+  error: null,
+  model: null,
+  messages: null,
+  branches: null,
+  weightVersions: null,
+  sampledTokens: null,
+  agentCost: null,
+  userCost: null,
+  durationMs: null,
+  text: null,
 } as const;
 
 /** Calls of the model in the conversation; `null`: not recorded. */

@@ -65,13 +65,19 @@ describe("openForeignFile()", () => {
   it("reads both shapes of verifiers", async () => {
     const call = JSON.stringify({ id: "c1", type: "function", function: { name: "add", arguments: '{"x":1}' } });
     const result = {
-      ...{ example_id: 3, prompt: [{ role: "user", content: "Sum?" }], answer: "2", reward: 0.5, is_truncated: false },
+      example_id: 3,
+      prompt: [{ role: "user", content: "Sum?" }],
+      answer: "2",
+      reward: 0.5,
+      is_truncated: false,
       completion: [
         { role: "assistant", content: null, tool_calls: [call] },
         { role: "tool", content: "2", tool_call_id: "c1" },
         { role: "assistant", content: [{ type: "text", text: "2" }] },
       ],
-      ...{ metrics: { steps: 2 }, timing: { total_ms: 90 }, error: null },
+      metrics: { steps: 2 },
+      timing: { total_ms: 90 },
+      error: null,
     };
     const [episode] = await readAll(await fileOf("results.jsonl", lines(result)));
     expect(episode).toMatchObject({
@@ -146,7 +152,10 @@ describe("openForeignFile()", () => {
     expect(said("What is 2 + 4?").map(({ reward }) => reward)).toEqual([0, 0]);
     const [episode] = said("What is 2 + 3?");
     expect(episode).toMatchObject({
-      ...{ model: "tiny", error: null, scores: { says_sum: 1 }, branches: null },
+      model: "tiny",
+      error: null,
+      scores: { says_sum: 1 },
+      branches: null,
       isTruncated: release === "0.1.9.post3" ? null : false,
       sampledTokens: release === "0.1.9.post3" ? null : 14,
     });
@@ -174,24 +183,26 @@ describe("openForeignFile()", () => {
       logprobs: sampled.map(() => -1),
     });
     const trajectory = {
-      ...{ schema_version: "ATIF-v1.8", session_id: "s", agent: { name: "a", version: "1", model_name: "m" } },
+      schema_version: "ATIF-v1.8",
+      session_id: "s",
+      agent: { name: "a", version: "1", model_name: "m" },
       steps: [
         // Audio came with 1.8.
         {
-          ...{ step_id: 1, source: "user" },
+          step_id: 1,
+          source: "user",
           message: [
             { type: "text", text: "Hi" },
             { type: "audio", source: { media_type: "audio/wav", path: "hi.wav" } },
           ],
         },
         {
-          ...{
-            step_id: 2,
-            source: "agent",
-            message: "",
-            tool_calls: [{ tool_call_id: "c", function_name: "f", arguments: { a: 1 } }],
-          },
-          ...{ observation: { results: [{ source_call_id: "c", content: "ok" }] }, metrics: metrics([1, 2], [3]) },
+          step_id: 2,
+          source: "agent",
+          message: "",
+          tool_calls: [{ tool_call_id: "c", function_name: "f", arguments: { a: 1 } }],
+          observation: { results: [{ source_call_id: "c", content: "ok" }] },
+          metrics: metrics([1, 2], [3]),
         },
         { step_id: 3, source: "agent", message: "bye", reasoning_content: "hm", metrics: metrics([1, 2, 3, 4], [5]) },
       ],
@@ -218,7 +229,12 @@ describe("openForeignFile()", () => {
     expect(broken).toMatchObject({ reward: null, error: "boom" });
     const task = { id: "a", description: { purpose: "p" } };
     const simulation = {
-      ...{ id: "s", task_id: "a", trial: 0, termination_reason: "user_stop", reward_info: { reward: 0 }, duration: 2 },
+      id: "s",
+      task_id: "a",
+      trial: 0,
+      termination_reason: "user_stop",
+      reward_info: { reward: 0 },
+      duration: 2,
       messages: [
         { role: "assistant", content: null, tool_calls: [{ id: "1", name: "f", arguments: { b: 2 } }] },
         { role: "tool", id: "1", content: "r" },
@@ -270,12 +286,18 @@ describe("openForeignFile()", () => {
 describe("inspect", () => {
   const header = { version: 2, eval: { task: "sums", model: "m" } };
   const sample = {
-    ...{ id: "a", epoch: 1, input: "1+1", target: "2", scores: { match: { value: "C", explanation: "right" } } },
+    id: "a",
+    epoch: 1,
+    input: "1+1",
+    target: "2",
+    scores: { match: { value: "C", explanation: "right" } },
     messages: [
       { role: "user", content: "attachment://abc" },
       { role: "assistant", content: "2" },
     ],
-    ...{ attachments: { abc: "a long question" }, output: { choices: [{ stop_reason: "stop" }] }, total_time: 1.5 },
+    attachments: { abc: "a long question" },
+    output: { choices: [{ stop_reason: "stop" }] },
+    total_time: 1.5,
   };
   const json = (value: object): Buffer => Buffer.from(JSON.stringify(value));
 

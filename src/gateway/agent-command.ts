@@ -96,10 +96,15 @@ export function sessionVariables(
   });
   return {
     ...Object.fromEntries(kept),
-    ...{ TRAINABLE_AGENTS_BASE_URL: `${url}/v1`, TRAINABLE_AGENTS_SESSION: key, TRAINABLE_AGENTS_TASK: line },
+    TRAINABLE_AGENTS_BASE_URL: `${url}/v1`,
+    TRAINABLE_AGENTS_SESSION: key,
+    TRAINABLE_AGENTS_TASK: line,
     TRAINABLE_AGENTS_SEED: String(seed),
     ...(hasWorld ? { TRAINABLE_AGENTS_MCP_URL: `${url}/s/${key}/mcp` } : {}),
-    ...{ OPENAI_BASE_URL: `${url}/v1`, OPENAI_API_KEY: key, ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: key },
+    OPENAI_BASE_URL: `${url}/v1`,
+    OPENAI_API_KEY: key,
+    ANTHROPIC_BASE_URL: url,
+    ANTHROPIC_API_KEY: key,
   };
 }
 

@@ -99,9 +99,16 @@ export async function openAgentPrograms(options: AgentProgramsOptions): Promise<
       world: (key, request) => opened.handle(ofKey(key), request),
     },
     {
-      ...{ token: null, modelName, redact, maxBodyBytes, keepAliveMs: 10_000, rowsOf: () => [], admin: null },
+      token: null,
+      modelName,
+      redact,
+      maxBodyBytes,
+      keepAliveMs: 10_000,
+      rowsOf: () => [],
+      admin: null,
       // Episodes wait for their disk, and end with their run.
-      ...{ disk: null, isDraining: () => false },
+      disk: null,
+      isDraining: () => false,
     },
   );
   const address = { host: "127.0.0.1", port: 0, hasToken: false, maxBodyBytes };
@@ -116,7 +123,11 @@ export async function openAgentPrograms(options: AgentProgramsOptions): Promise<
     sessions.set(hashOf(key), session);
     try {
       const env = sessionVariables(variables, {
-        ...{ url: listener.url, key, hasWorld: worlds !== null, line, seed: session.settings.seed },
+        url: listener.url,
+        key,
+        hasWorld: worlds !== null,
+        line,
+        seed: session.settings.seed,
       });
       const run = await runAgentCommand({ command, cwd, env, timeoutMs, maxOutputBytes, signal });
       // Clients of models say in errors which key was wrong.
@@ -135,17 +146,15 @@ export async function openAgentPrograms(options: AgentProgramsOptions): Promise<
         const { episodeId: id, groupId, sampleIndex, seed, signal, onEvent, resumeFrom = [] } = request;
         const session = makeSession(
           {
-            ...{
-              id,
-              groupId,
-              sampleIndex,
-              task,
-              seed,
-              clientSampling,
-              clientTemplate,
-              maxCalls: 64,
-              unknownTools: "loop",
-            },
+            id,
+            groupId,
+            sampleIndex,
+            task,
+            seed,
+            clientSampling,
+            clientTemplate,
+            maxCalls: 64,
+            unknownTools: "loop",
             sampling: request.sampling ?? sampling,
             episode: { ...episode, requestTag: request.requestTag ?? "" },
           },
@@ -154,7 +163,9 @@ export async function openAgentPrograms(options: AgentProgramsOptions): Promise<
         );
         const key = `ta-${randomBytes(24).toString("base64url")}`;
         const facts = fromPlain({
-          ...{ key_sha256: hashOf(key), group: groupId, sample_index: sampleIndex },
+          key_sha256: hashOf(key),
+          group: groupId,
+          sample_index: sampleIndex,
           task_line: redact(options.taskLine(task)),
         }) as JsonObject;
         await beginSession(session, facts, resumeFrom);

@@ -4,7 +4,9 @@ import type { Message } from "../core/index.ts";
 import { inCallOrder, withSampledIds } from "./call-results.ts";
 
 const calling = (ids: readonly string[]): Message => ({
-  ...{ role: "assistant", content: "", reasoning: null },
+  role: "assistant",
+  content: "",
+  reasoning: null,
   toolCalls: ids.map((id, place) => ({ id, name: `tool-${place}`, argumentsText: "{}" })),
 });
 const result = (callId: string | null, content: string): Message => ({

@@ -54,7 +54,10 @@ export function chatClient(): Client {
   return {
     path: "/v1/chat/completions",
     body: (stream) => ({
-      ...{ model: "m", messages, stream, temperature: 0.1 },
+      model: "m",
+      messages,
+      stream,
+      temperature: 0.1,
       tools: [{ type: "function", function: weather }],
     }),
     take: (answer, stream) => {
@@ -105,7 +108,11 @@ export function messagesClient(): Client {
   return {
     path: "/v1/messages?beta=true",
     body: (stream) => ({
-      ...{ model: "m", max_tokens: 100, system: [{ type: "text", text: "be brief" }], messages, stream },
+      model: "m",
+      max_tokens: 100,
+      system: [{ type: "text", text: "be brief" }],
+      messages,
+      stream,
       tools: [{ ...rest, input_schema: parameters }],
     }),
     take: ({ json, text }, stream) => {
@@ -146,7 +153,10 @@ export function responsesClient({ refers }: { readonly refers: "items" | "refere
   return {
     path: "/v1/responses",
     body: (stream) => ({
-      ...{ model: "m", instructions: "be brief", input, stream },
+      model: "m",
+      instructions: "be brief",
+      input,
+      stream,
       tools: [{ type: "function", ...weather, strict: true }],
       ...(previous === null ? {} : { previous_response_id: previous }),
     }),

@@ -202,7 +202,9 @@ describe("a choice of tools", () => {
       allowed_tools: { mode, tools: names.map((name) => ({ type: "function", function: { name } })) },
     }),
     responses: (names: readonly string[], mode = "auto") => ({
-      ...{ type: "allowed_tools", mode, tools: names.map((name) => ({ type: "function", name })) },
+      type: "allowed_tools",
+      mode,
+      tools: names.map((name) => ({ type: "function", name })),
     }),
   };
 

@@ -26,9 +26,12 @@ type Asked = {
 async function handle(world: World, asked: Asked): Promise<{ readonly text: string; readonly delivered: () => void }> {
   const { messages = question, more = {}, idempotencyKey, signal } = asked;
   const answer = await world.gateway.handle({
-    ...{ method: "POST", url: "/v1/chat/completions", signal },
+    method: "POST",
+    url: "/v1/chat/completions",
+    signal,
     headers: {
-      ...{ authorization: "Bearer s1", "content-type": "application/json" },
+      authorization: "Bearer s1",
+      "content-type": "application/json",
       ...(idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey }),
     },
     body: Buffer.from(JSON.stringify({ model: "m", messages, ...more })),
@@ -183,7 +186,8 @@ test("two clients have one answer only with equal keys, or if the first had gone
           const leaves = new AbortController();
           const asked = { messages: [user(one.content)], idempotencyKey: one.key, signal: leaves.signal };
           const client: Client = {
-            ...{ leaves, isAnswered: false },
+            leaves,
+            isAnswered: false,
             answer: handle(world, asked).then(({ text, delivered }) => {
               client.isAnswered = true;
               if (!leaves.signal.aborted) delivered();

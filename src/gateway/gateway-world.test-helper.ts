@@ -55,7 +55,11 @@ export async function openWorld(policy: Policy, worldOptions: WorldOptions = {},
   const gateway = createGateway({ engine, renderer, store }, options);
   if (earlier !== null) await gateway.restore(earlier);
   return {
-    ...{ gateway, store, engine, sampled, folder: place },
+    gateway,
+    store,
+    engine,
+    sampled,
+    folder: place,
     restart: async () => {
       gateway.close();
       await store.close(new Map<string, never>([["format", 2 as never]]));

@@ -90,8 +90,12 @@ const newSessionSchema = z.strictObject({
   seed: z.int().min(0).max(0xffff_ffff).optional(),
   sampling: z
     .strictObject({
-      ...{ temperature: samplingShape.temperature, top_p: samplingShape.top_p, top_k: samplingShape.top_k },
-      ...{ min_p: samplingShape.min_p, repetition_penalty: samplingShape.repetition_penalty, seed: samplingShape.seed },
+      temperature: samplingShape.temperature,
+      top_p: samplingShape.top_p,
+      top_k: samplingShape.top_k,
+      min_p: samplingShape.min_p,
+      repetition_penalty: samplingShape.repetition_penalty,
+      seed: samplingShape.seed,
       max_new_tokens: z.int().min(1).nullish(),
     })
     .optional(),
@@ -318,12 +322,13 @@ export class GatewayHandler {
       ...rest
     } = readBody(newSessionSchema, body);
     const given = Object.entries({
-      ...{ temperature: sampling?.temperature, topP: sampling?.top_p, topK: sampling?.top_k, minP: sampling?.min_p },
-      ...{
-        repetitionPenalty: sampling?.repetition_penalty,
-        seed: sampling?.seed,
-        maxNewTokens: sampling?.max_new_tokens,
-      },
+      temperature: sampling?.temperature,
+      topP: sampling?.top_p,
+      topK: sampling?.top_k,
+      minP: sampling?.min_p,
+      repetitionPenalty: sampling?.repetition_penalty,
+      seed: sampling?.seed,
+      maxNewTokens: sampling?.max_new_tokens,
     }).filter(([, value]) => value !== undefined && value !== null);
     await this.#guard.check();
     const request = { ...rest, groupSize, environmentTask, sampling: Object.fromEntries(given) };
@@ -332,7 +337,9 @@ export class GatewayHandler {
     const host = typeof headers["host"] === "string" ? headers["host"] : "127.0.0.1";
     return json(200, {
       ...this.#view(session),
-      ...{ key, base_url: `http://${host}/v1`, session_url: `http://${host}/s/${key}` },
+      key,
+      base_url: `http://${host}/v1`,
+      session_url: `http://${host}/s/${key}`,
       ...(environmentTask === undefined ? {} : { mcp_url: `http://${host}/s/${key}/mcp` }),
     });
   }
@@ -372,24 +379,21 @@ export class GatewayHandler {
     const { settings, turns, running, reward, counters } = session;
     const { id, groupId, sampleIndex, task } = settings;
     return {
-      ...{
-        id,
-        task: task.id,
-        group: groupId,
-        sample_index: sampleIndex,
-        tags: this.#managed.tagsOf(id),
-        turns,
-        running,
-        reward,
-      },
+      id,
+      task: task.id,
+      group: groupId,
+      sample_index: sampleIndex,
+      tags: this.#managed.tagsOf(id),
+      turns,
+      running,
+      reward,
       counters: {
-        ...{
-          calls: counters.calls,
-          extended: counters.extended,
-          replayed: counters.replayed,
-          branched: counters.branched,
-        },
-        ...{ ignored_sampling: counters.ignoredSampling, ignored_fields: counters.ignoredFields },
+        calls: counters.calls,
+        extended: counters.extended,
+        replayed: counters.replayed,
+        branched: counters.branched,
+        ignored_sampling: counters.ignoredSampling,
+        ignored_fields: counters.ignoredFields,
         ignored_tools: counters.ignoredTools,
       },
     };

@@ -152,7 +152,14 @@ export function createGateway(parts: GatewayParts, options: GatewayOptions = {})
   const { modelName = "policy", keepAliveMs = 10_000 } = options;
   const listeners: Listener[] = [];
   const handler = new GatewayHandler(sessions, {
-    ...{ token, modelName, maxBodyBytes, keepAliveMs, redact, rowsOf, admin: sessions, disk: parts.store.disk ?? null },
+    token,
+    modelName,
+    maxBodyBytes,
+    keepAliveMs,
+    redact,
+    rowsOf,
+    admin: sessions,
+    disk: parts.store.disk ?? null,
     isDraining: () => listeners.some(({ isDraining }) => isDraining),
   });
   return {
@@ -195,7 +202,8 @@ async function fetchFrom(handler: GatewayHandler, request: Request): Promise<Res
   const { pathname, search } = new URL(request.url);
   const unread = new AbortController();
   const answer = await handler.handle({
-    ...{ method: request.method, url: `${pathname}${search}` },
+    method: request.method,
+    url: `${pathname}${search}`,
     headers: Object.fromEntries(request.headers),
     body: Buffer.from(await request.arrayBuffer()),
     signal: AbortSignal.any([request.signal, unread.signal]),

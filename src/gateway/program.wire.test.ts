@@ -135,8 +135,10 @@ describe.skipIf(process.platform !== "linux")("what a program starts (Linux: fou
     const child = await owner(theirs, "");
     await started(theirs);
     const own = new Program({
-      ...{ run: { shell: `${shellFor("setsid BEAT &", mine)}\nsleep 60` }, cwd: root },
-      ...{ env: { PATH: process.env["PATH"] }, stdio: "ignore" },
+      run: { shell: `${shellFor("setsid BEAT &", mine)}\nsleep 60` },
+      cwd: root,
+      env: { PATH: process.env["PATH"] },
+      stdio: "ignore",
     });
     await started(mine);
     killOrphans();

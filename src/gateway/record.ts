@@ -227,7 +227,11 @@ export class SessionRecord implements SampledItems {
       this.#countBranch(reason);
       const { spelledTokens, deviation } = bridged;
       return {
-        ...{ ...added, buffer, observedFrom, parent: basis.turn.index, continues: null },
+        ...added,
+        buffer,
+        observedFrom,
+        parent: basis.turn.index,
+        continues: null,
         facts: { spelledTokens, deviation, rewriteReason: reason === null ? null : sentenceOf(reason, known) },
       };
     };
@@ -275,7 +279,12 @@ export class SessionRecord implements SampledItems {
       const reason = this.turns.length === 0 || shared !== null ? null : "another-conversation";
       this.#countBranch(reason);
       return {
-        ...{ basis: null, messages: [], rendered: [], tools, continues: null, buffer: TokenBuffer.from(tokens) },
+        basis: null,
+        messages: [],
+        rendered: [],
+        tools,
+        continues: null,
+        buffer: TokenBuffer.from(tokens),
         parent: shared?.index ?? null,
         observedFrom: shared?.length ?? 0,
         facts: { spelledTokens: 0, deviation: null, rewriteReason: reason === null ? null : sentenceOf(reason, 0) },
@@ -310,7 +319,9 @@ export class SessionRecord implements SampledItems {
       const shared = why === null ? null : this.#sharedPrefix(rendered.tokens);
       if (why !== null) this.#countBranch(why.reason);
       return {
-        ...{ ...added, buffer: TokenBuffer.from(rendered.tokens), continues: why?.continues ?? null },
+        ...added,
+        buffer: TokenBuffer.from(rendered.tokens),
+        continues: why?.continues ?? null,
         parent: shared?.index ?? null,
         observedFrom: shared?.length ?? 0,
         facts: { spelledTokens: rendered.spelledTokens, deviation: null, rewriteReason: why?.sentence ?? null },

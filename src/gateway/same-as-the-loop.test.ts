@@ -65,7 +65,10 @@ async function play(gateway: Gateway, { key, task, seed }: { key: string; task: 
 
 const tokensOf = ({ trajectory }: Episode): unknown =>
   trajectory.turns.map(({ observationTokens, sampledTokens, logprobs, finish }: Turn) => ({
-    ...{ observationTokens, sampledTokens, logprobs, finish },
+    observationTokens,
+    sampledTokens,
+    logprobs,
+    finish,
   }));
 
 test("a session whose turns are seeded is the built-in loop's episode of this seed, token for token", async () => {

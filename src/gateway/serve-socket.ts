@@ -31,7 +31,9 @@ export function serveSocket(handler: GatewayHandler, { maxBodyBytes, ...address 
     await send(outgoing, await handler.handle({ method, url, headers, body, signal: gone.signal }));
   };
   return listen((incoming, outgoing) => void serve(incoming, outgoing).catch(() => outgoing.destroy()), {
-    ...{ ...address, what: "gateway", requestTimeoutMs: 60_000 },
+    ...address,
+    what: "gateway",
+    requestTimeoutMs: 60_000,
     forbid: (outgoing, message) => refuse(outgoing, 403, message),
   });
 }

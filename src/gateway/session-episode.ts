@@ -18,7 +18,16 @@ export function endedEpisode(
   const isGraded = outcome === "completed" || outcome === "truncated";
   const grade = isGraded ? gradeAtEnd(ended.grade, record) : null;
   return {
-    ...{ id, groupId, sampleIndex, task, seed, outcome, stopReason, failure, ...record, grade },
+    id,
+    groupId,
+    sampleIndex,
+    task,
+    seed,
+    outcome,
+    stopReason,
+    failure,
+    ...record,
+    grade,
     reward: grade?.reward ?? null,
     info: grade?.info ?? new Map(),
   };

@@ -131,7 +131,12 @@ export class Session {
     this.#usedAt = parts.clock.now();
     const { id, groupId, seed, episode } = settings;
     this.#options = resolveOptions(id, {
-      ...{ ...episode, episodeId: id, groupId, seed, clock: parts.clock, signal: this.#controller.signal },
+      ...episode,
+      episodeId: id,
+      groupId,
+      seed,
+      clock: parts.clock,
+      signal: this.#controller.signal,
       limits: { maxTurns: Number.MAX_SAFE_INTEGER, ...episode.limits },
     });
   }
@@ -144,7 +149,8 @@ export class Session {
   get counters(): SessionCounters {
     return {
       ...this.#record.counters,
-      ...{ calls: this.#calls, replayed: this.#replayed },
+      calls: this.#calls,
+      replayed: this.#replayed,
       ...this.#unused.counters,
     };
   }
@@ -326,7 +332,11 @@ export class Session {
     for (const { buffer } of this.#record.sampled) buffer?.close();
     const last = this.#record.sampled.at(-1);
     return endedEpisode(this.settings, {
-      ...{ stopReason, failure, grade: this.#grade, events: this.#events, problems: this.#record.problems },
+      stopReason,
+      failure,
+      grade: this.#grade,
+      events: this.#events,
+      problems: this.#record.problems,
       messages: last === undefined ? [] : [...conversationOf(last)],
       trajectory: { turns: this.#record.turns },
       historyPolicy: this.#parts.renderer.historyPolicy,
@@ -366,7 +376,10 @@ export class Session {
         this.#parts.engine,
         {
           // Calls are the turns of the built-in loop, and seeded as they are.
-          ...{ prompt: prompt.buffer, stopTokenIds: renderer.stopTokenIds, turn: number, discarded },
+          prompt: prompt.buffer,
+          stopTokenIds: renderer.stopTokenIds,
+          turn: number,
+          discarded,
           stopStrings: stopStringsOf(stop, renderer),
           onTokens: request.isStreamed
             ? answerReader({ renderer, reading: this.#readingOf(call), stop }, deltas)
@@ -383,7 +396,9 @@ export class Session {
       const turn = makeTurn(
         { ...result, finish },
         {
-          ...{ index: this.#record.turns.length, parent: prompt.parent, ...facts },
+          index: this.#record.turns.length,
+          parent: prompt.parent,
+          ...facts,
           observationTokens: prompt.buffer.view(prompt.observedFrom),
         },
       );
@@ -415,14 +430,24 @@ export class Session {
     const { basis, messages, tools, continues } = prompt;
     const { response, maxCalls, ignoredFields } = running.request;
     const parsed = shownAction(turn.sampledTokens, tools.renderer ?? this.#parts.renderer, {
-      ...{ reading: this.#readingOf(running), stop, maxCalls },
+      reading: this.#readingOf(running),
+      stop,
+      maxCalls,
     });
     // At a stop string the server stops without a stop token.
     const action: ParsedAction = turn.finish.reason === "stop" ? { ...parsed, isTerminated: true } : parsed;
     prompt.buffer.append(turn.sampledTokens);
     const sampled = this.#record.addSampled({ ...prompt, turn, call, action, response }, prompt.buffer);
     const exchange = this.#emit({
-      ...{ type: "exchange", turn: turn.index, call, dialect, digest, messages, action, continues, response },
+      type: "exchange",
+      turn: turn.index,
+      call,
+      dialect,
+      digest,
+      messages,
+      action,
+      continues,
+      response,
       ignored: unusedNames([...unused, ...ignoredFields]),
       basis: basis?.turn.index ?? null,
       tools: basis !== null && basis.tools === tools ? null : tools.tools.map(({ definition }) => definition),
@@ -443,8 +468,13 @@ export class Session {
     const count = turn.sampledTokens.length;
     const promptTokens = length - count;
     return {
-      ...{ call, idPrefix: this.#record.idPrefix, action, finish: turn.finish, createdAt: seconds() },
-      ...{ sampledTokens: turn.sampledTokens, logprobs: turn.logprobs },
+      call,
+      idPrefix: this.#record.idPrefix,
+      action,
+      finish: turn.finish,
+      createdAt: seconds(),
+      sampledTokens: turn.sampledTokens,
+      logprobs: turn.logprobs,
       usage: { promptTokens, cachedTokens, sampledTokens: count },
     };
   }

@@ -363,15 +363,13 @@ export class Sessions {
     const session = makeSession(
       {
         unknownTools: answererIn(facts.environment_task === undefined ? null : this.#parts.worlds),
-        ...{
-          ...own,
-          task,
-          clientSampling,
-          clientTemplate,
-          maxCalls,
-          groupId: facts.group,
-          sampleIndex: facts.sample_index,
-        },
+        ...own,
+        task,
+        clientSampling,
+        clientTemplate,
+        maxCalls,
+        groupId: facts.group,
+        sampleIndex: facts.sample_index,
         sampling: { ...sampling, ...(facts.sampling as Partial<SamplingParams>) },
         // A server may still execute the last calls of a process that died, and refuses second ones of the same ids.
         episode: { ...episode, requestTag: this.#requestTag },

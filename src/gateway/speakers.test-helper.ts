@@ -45,7 +45,9 @@ const chat: Speaker = {
       if (said.role === "result") return { role: "tool", tool_call_id: said.id, content: said.text };
       if (said.role !== "assistant") return { role: said.role, content: said.text };
       const calls = said.calls.map(({ id, name, arguments: text }) => ({
-        ...{ id, type: "function", function: { name, arguments: text } },
+        id,
+        type: "function",
+        function: { name, arguments: text },
       }));
       return { role: "assistant", content: said.text, ...(calls.length > 0 && { tool_calls: calls }) };
     }),
@@ -75,7 +77,8 @@ const itemsOf = (output: readonly Wire[], status: unknown): ReturnType<Speaker["
   return {
     text: texts.map(({ text }) => textOf(text)).join(""),
     calls: calls.map((call) => ({ ...(call as SaidCall), id: call["call_id"] })),
-    ...{ ending: status, stopSequence: null },
+    ending: status,
+    stopSequence: null,
   };
 };
 
@@ -88,7 +91,10 @@ const responses: Speaker = {
       if (said.role !== "assistant") return [{ role: said.role, content: said.text }];
       const text = said.text === null || said.text === "" ? [] : [{ role: "assistant", content: said.text }];
       const calls = said.calls.map(({ id, name, arguments: given }) => ({
-        ...{ type: "function_call", call_id: id, name, arguments: given },
+        type: "function_call",
+        call_id: id,
+        name,
+        arguments: given,
       }));
       return [...text, ...calls];
     }),
@@ -108,7 +114,8 @@ const responses: Speaker = {
 const messages: Speaker = {
   path: "/v1/messages",
   body: (history, tools) => ({
-    ...{ model: "m", max_tokens: 500 },
+    model: "m",
+    max_tokens: 500,
     messages: history.map((said) => {
       if (said.role === "result") {
         return { role: "user", content: [{ type: "tool_result", tool_use_id: said.id, content: said.text }] };
@@ -116,7 +123,10 @@ const messages: Speaker = {
       if (said.role !== "assistant") return { role: said.role, content: said.text };
       const text = said.text === null || said.text === "" ? [] : [{ type: "text", text: said.text }];
       const calls = said.calls.map(({ id, name, arguments: given }) => ({
-        ...{ type: "tool_use", id, name, input: JSON.parse(given) as unknown },
+        type: "tool_use",
+        id,
+        name,
+        input: JSON.parse(given) as unknown,
       }));
       return { role: "assistant", content: [...text, ...calls] };
     }),

@@ -180,7 +180,8 @@ test("a string that begins before an abort of the engine, and ends behind it, en
     expect(stopped?.matched ?? null).toBe(isFirst ? null : "END");
     const sampledTokens = ids.subarray(0, stopped?.count);
     return {
-      ...{ sampledTokens, logprobs: null },
+      sampledTokens,
+      logprobs: null,
       finish: { reason: isFirst ? "abort" : "stop", matched: stopped?.matched ?? null, raw: null },
       weightSpans: [{ tokenCount: sampledTokens.length, dispatch: null, reply: null }],
       usage: { promptTokens: prompt.length, completionTokens: sampledTokens.length, cachedTokens: null },

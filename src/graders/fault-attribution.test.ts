@@ -186,7 +186,10 @@ describe("attributeFault()", () => {
   it("leaves users alone who use their tools, and name what these showed", () => {
     const used: ConversationStep = {
       type: "user-call",
-      ...{ name: "check_ticket", arguments: new Map(), result: "Ticket QX81LM is valid.", isError: false },
+      name: "check_ticket",
+      arguments: new Map(),
+      result: "Ticket QX81LM is valid.",
+      isError: false,
     };
     const asked = [agent("Please run check_ticket."), used, user("It says QX81LM."), agent("Again check_ticket.")];
     expect(attribute([...fair.slice(0, 3), ...asked, user("QX81LM, I said."), bye("Bye.")]).fault).toBe("agent");

@@ -68,7 +68,9 @@ export function createJudge({ cache, ...options }: JudgeModelOptions): Judge {
       const attempts: Attempt[] = [];
       const ask = (format: { readonly name: string; readonly schema: object } | null): Promise<string> =>
         caller.ask(question.messages, (reply) => usableText(question, reply), {
-          ...{ format, signal, meter: meter.add },
+          format,
+          signal,
+          meter: meter.add,
           onRetry: (attempt) => attempts.push(attempt),
         });
       const { schema } = question;

@@ -45,7 +45,10 @@ export function httpFetch(http: HttpClient, options: HttpFetchOptions = {}): Htt
     const base = parseBaseUrl(url.origin, { what: "server", authorization: access.authorization });
     const path = url.pathname + url.search;
     const request = {
-      ...{ base: { ...base, search: access.search }, method, path, body },
+      base: { ...base, search: access.search },
+      method,
+      path,
+      body,
       headers: Object.fromEntries(sent),
     };
     const call = { signal: init.signal ?? undefined, maxBytes };

@@ -101,7 +101,8 @@ describe("createHttpPool()", () => {
     const at = (address: string, path: string): HttpRequest => ({
       ...post(address),
       base: parseBaseUrl(`${address}/v1?api_key=open-sesame`, { what: "test server", authorization }),
-      ...{ path, headers: {} },
+      path,
+      headers: {},
     });
     expect((await open().request(at(url, "/x"))).body.toString()).toBe(`/v1/x?api_key=open-sesame ${authorization}`);
     expect((await open().request(at(url, "/x?a=1"))).body.toString()).toBe(

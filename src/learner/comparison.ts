@@ -51,7 +51,9 @@ export async function evaluatePolicy(
   });
   let finished = 0;
   const groups = await runGroups(plans, {
-    ...{ groupSize: 1, concurrency, signal },
+    groupSize: 1,
+    concurrency,
+    signal,
     runEpisode: (task, request) =>
       runEpisode(task, { ...request, episodeId: request.groupId, seed: deriveSeed(seed, "evaluation", task.id) }),
     onEpisode: () => onEpisode?.(++finished),

@@ -120,8 +120,18 @@ describe("a policy learner", () => {
         const toolCalls = [{ id: "call-0", name, argumentsText: "{}" }];
         const action = { text: "", reasoning: null, content: "", toolCalls, problems: [], isTerminated: true };
         const exchange: EpisodeEvent = {
-          ...{ type: "exchange", turn: 0, call: 0, dialect: "chat", digest: "", basis: null, messages: [] },
-          ...{ tools: [], action, continues: null, ignored: [], response: null },
+          type: "exchange",
+          turn: 0,
+          call: 0,
+          dialect: "chat",
+          digest: "",
+          basis: null,
+          messages: [],
+          tools: [],
+          action,
+          continues: null,
+          ignored: [],
+          response: null,
         };
         return { ...rest, episode: { ...episode, events: [exchange] } };
       }),

@@ -134,7 +134,10 @@ export class PolicyLearner {
     const { weightVersion } = this;
     const trained = performance.now();
     const rows = weighSamples(groups, {
-      ...{ baseline, penalty, credit, discount },
+      baseline,
+      penalty,
+      credit,
+      discount,
       normalize: this.#options.normalizeAdvantages,
     });
     const update =

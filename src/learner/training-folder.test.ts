@@ -13,7 +13,8 @@ const outcomes = (passed: (index: number) => boolean, violations: number): TaskO
   Array.from({ length: 40 }, (_, index) => ({
     taskId: `t${index}`,
     kind: index % 2 === 0 ? "even" : "odd",
-    ...{ case: index % 4 === 0 ? "even/four" : null, level: 1 },
+    case: index % 4 === 0 ? "even/four" : null,
+    level: 1,
     passed: passed(index) ? 1 : 0,
     ruleViolations: violations,
   }));
@@ -39,8 +40,12 @@ describe("compare()", () => {
 describe("fallenCases()", () => {
   const fives = (passed: readonly (0 | 1)[], level = 1): TaskOutcome[] =>
     passed.map((one, index) => ({
-      ...{ taskId: `t${index}`, kind: "top_up", case: "top_up/plain", level },
-      ...{ passed: one, ruleViolations: null },
+      taskId: `t${index}`,
+      kind: "top_up",
+      case: "top_up/plain",
+      level,
+      passed: one,
+      ruleViolations: null,
     }));
 
   test("names a plain case of which five tasks were lost, and not one that lost four, or lost and won", () => {

@@ -83,7 +83,9 @@ async function writeTraining(unfinished: string, saved: TrainingToSave): Promise
   );
   await writeFile(join(unfinished, "optimizer.safetensors"), writeSafetensors(new Map(moments)));
   const progress: z.infer<typeof progressSchema> = {
-    ...{ format: 1, optimizerStep, ...state },
+    format: 1,
+    optimizerStep,
+    ...state,
     elapsedMs: Math.round(elapsedMs),
   };
   await writeFile(join(unfinished, "training.json"), `${JSON.stringify(progress, null, 2)}\n`);

@@ -189,7 +189,10 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
     end: comparison === null && end.type !== "collapse" ? interrupted : end,
     steps: learner.state.step,
     checkpoint: lastCheckpoint,
-    ...{ comparison, greedy: comparedGreedily, verdict, alarms: [...alarms] },
+    comparison,
+    greedy: comparedGreedily,
+    verdict,
+    alarms: [...alarms],
     elapsedMs: elapsedMs(),
   };
 
@@ -263,7 +266,10 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
     const { taskset, traitsOf, [which]: indexes } = heldOut;
     const evaluateBy = (runEpisode: RunEpisode, how: string): Promise<readonly TaskOutcome[] | null> =>
       evaluatePolicy(indexes, {
-        ...{ runEpisode, seed: options.seed, taskset, traitsOf },
+        runEpisode,
+        seed: options.seed,
+        taskset,
+        traitsOf,
         signal: AbortSignal.any([drain, signal]),
         onEpisode: (finished) => report(`evaluating${how}: ${finished} of ${indexes.length} held-out tasks`),
       });
@@ -306,7 +312,11 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
     const optimizer = await trainer.optimizerState();
     const training = {
       checkpoint: { config: trainer.config, weights: trainer.weights() },
-      ...{ optimizer, state: learner.state, elapsedMs: elapsedMs(), modelFolder, endTokenId },
+      optimizer,
+      state: learner.state,
+      elapsedMs: elapsedMs(),
+      modelFolder,
+      endTokenId,
     };
     lastCheckpoint = await keep(() => saveTraining(folder, training));
   }

@@ -30,7 +30,10 @@ function played(
   const result = toSamples(
     trajectory,
     {
-      ...{ episodeId: id, groupId: "g", taskId: "t", reward },
+      episodeId: id,
+      groupId: "g",
+      taskId: "t",
+      reward,
       tokenAccounting: "token-exact",
       historyPolicy: "branch",
     },

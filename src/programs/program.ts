@@ -28,7 +28,9 @@ export class Program {
     const { mark, variable } = newMark();
     this.#mark = mark;
     const options = {
-      ...{ cwd, stdio, env: { ...env, [markName]: variable } },
+      cwd,
+      stdio,
+      env: { ...env, [markName]: variable },
       // A group of its own, so that a signal reaches what it has started.
       detached: process.platform !== "win32",
     };

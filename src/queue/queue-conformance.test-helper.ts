@@ -38,20 +38,47 @@ export type QueueCheck = { readonly name: string; readonly skip: string | null; 
 
 export function jobOf(episodeId: string, changes: Partial<Job> = {}): Job {
   return {
-    ...{ runId: "run-1", fence: 1, episodeId, groupId: episodeId.split("#")[0]!, sampleIndex: 0, split: "train" },
-    ...{ taskIndex: 3, contentHash: "c".repeat(64), seed: 7, sampling: null, engineUrl: null, shards: null },
+    runId: "run-1",
+    fence: 1,
+    episodeId,
+    groupId: episodeId.split("#")[0]!,
+    sampleIndex: 0,
+    split: "train",
+    taskIndex: 3,
+    contentHash: "c".repeat(64),
+    seed: 7,
+    sampling: null,
+    engineUrl: null,
+    shards: null,
     ...changes,
   };
 }
 
 const details: Receipt["details"] = {
-  ...{ failure: null, ending: null, metrics: { größe: 1.5 }, weightSpans: [{ dispatch: null, reply: "v1" }] },
-  ...{ samples: 1, trainedTokens: 8, dropped: { "discarded-turn": 1 } },
+  failure: null,
+  ending: null,
+  metrics: { größe: 1.5 },
+  weightSpans: [{ dispatch: null, reply: "v1" }],
+  samples: 1,
+  trainedTokens: 8,
+  dropped: { "discarded-turn": 1 },
 };
 const counts: EventCounts = {
-  ...{ turns: 2, sampledTokens: 9, recordedTurns: 0, recordedSampledTokens: 0, promptTokens: 40, retries: 0 },
-  ...{ spelledTokens: 0, unlikelyTokens: 0, cutResults: 0, closeFailures: 0, problems: {}, deviations: {} },
-  ...{ agentUsage: freeUsage, userUsage: { ...freeUsage, cost: null }, judgeUsage: freeUsage },
+  turns: 2,
+  sampledTokens: 9,
+  recordedTurns: 0,
+  recordedSampledTokens: 0,
+  promptTokens: 40,
+  retries: 0,
+  spelledTokens: 0,
+  unlikelyTokens: 0,
+  cutResults: 0,
+  closeFailures: 0,
+  problems: {},
+  deviations: {},
+  agentUsage: freeUsage,
+  userUsage: { ...freeUsage, cost: null },
+  judgeUsage: freeUsage,
 };
 /** `place` and the other fields of the entry are the store's. */
 export function receiptOf({ runId, fence, episodeId, groupId, sampleIndex }: Job, worker = "w-1"): Receipt {
@@ -62,16 +89,29 @@ export function receiptOf({ runId, fence, episodeId, groupId, sampleIndex }: Job
 
 export function reportOf(worker: string, changes: Partial<WorkerReport> = {}): WorkerReport {
   return {
-    ...{ worker, version: "1", phase: "working", reason: null, capacity: 4, held: 0, callsInFlight: 0 },
-    ...{ observed: { calls: 0, sampledTokens: 0, overloads: 0 }, unfinished: { turns: 0, sampledTokens: 0 } },
+    worker,
+    version: "1",
+    phase: "working",
+    reason: null,
+    capacity: 4,
+    held: 0,
+    callsInFlight: 0,
+    observed: { calls: 0, sampledTokens: 0, overloads: 0 },
+    unfinished: { turns: 0, sampledTokens: 0 },
     ...changes,
   };
 }
 
 export function stateOf(changes: Partial<RunState> = {}): RunState {
   return {
-    ...{ runId: "run-1", fence: 1, revision: 1, version: "1", settings: '{"env":"bookshop"}', phase: "running" },
-    ...{ weightVersion: null, workers: 1 },
+    runId: "run-1",
+    fence: 1,
+    revision: 1,
+    version: "1",
+    settings: '{"env":"bookshop"}',
+    phase: "running",
+    weightVersion: null,
+    workers: 1,
     ...changes,
   };
 }

@@ -114,7 +114,9 @@ describe("parseAction()", () => {
     fc.assert(
       fc.property(fc.array(name, { minLength: 1, maxLength: 6 }), (names) => {
         const action = plain.parseAction(ids(names.map(callOf).join("\n")), {
-          ...{ tools, turn: 0, unknownTools: "environment" },
+          tools,
+          turn: 0,
+          unknownTools: "environment",
         });
         expect(action.toolCalls.map((one) => one.name)).toEqual(names);
         expect(action.problems).toEqual([]);
@@ -168,7 +170,9 @@ describe("parseAction()", () => {
     expect(thinking.parseAction(ids(thought), { tools, turn: 0 })).toMatchObject({ content: "Hello.", problems: [] });
     const answered = `<think>\nWell.\n</think>\n\n${bare}<|im_end|>`;
     expect(thinking.parseAction(ids(answered), { tools, turn: 0 })).toMatchObject({
-      ...{ content: bare, toolCalls: [], problems: [{ code: "other-format" }] },
+      content: bare,
+      toolCalls: [],
+      problems: [{ code: "other-format" }],
     });
   });
 

@@ -13,9 +13,11 @@ const family = rendererFamily("gpt-oss");
 const markers = ["<|start|>", "<|channel|>", "<|message|>", "<|constrain|>", "<|end|>", "<|call|>", "<|return|>"];
 const tokenizer = await byteTokenizer(markers);
 const read = createActionReader({
-  ...{ tokenizer, frame: family.actionFrame, parseMode: "tokens" as const },
+  tokenizer,
+  frame: family.actionFrame,
+  parseMode: "tokens" as const,
   toolCallParser: toolCallParser(family.toolCallParser),
-  ...{ reasoningParser: family.reasoningParser === null ? null : reasoningParser(family.reasoningParser) },
+  reasoningParser: family.reasoningParser === null ? null : reasoningParser(family.reasoningParser),
   stopTokenIds: ["<|call|>", "<|return|>"].map((marker) => tokenizer.tokenId(marker)!),
 });
 const tools = [toolFromDefinition(fromPlain({ type: "function", function: { name: "find_order" } }) as JsonObject)];

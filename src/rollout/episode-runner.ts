@@ -63,7 +63,14 @@ export function summarizeEpisode(
     }
   }
   return {
-    ...{ id, groupId, sampleIndex, taskId: episode.task.id, outcome, stopReason, failure, reward },
+    id,
+    groupId,
+    sampleIndex,
+    taskId: episode.task.id,
+    outcome,
+    stopReason,
+    failure,
+    reward,
     ending: endingOf(episode),
     metrics: { ...grade?.metrics },
     turns: turns.length + episode.events.filter(({ type }) => type === "agent-reply").length,

@@ -230,9 +230,21 @@ export class TotalsCounter {
     const { turns, sampledTokens, recordedTurns, recordedSampledTokens, promptTokens, retries } = this.#counted;
     const { spelledTokens, unlikelyTokens, cutResults, closeFailures, problems, deviations } = this.#counted;
     return {
-      ...{ turns, sampledTokens, recordedTurns, recordedSampledTokens, promptTokens, retries },
-      ...{ spelledTokens, unlikelyTokens, cutResults, closeFailures, problems, deviations },
-      ...{ agentUsage: this.#agentUsage, userUsage: this.#userUsage, judgeUsage: this.#judgeUsage },
+      turns,
+      sampledTokens,
+      recordedTurns,
+      recordedSampledTokens,
+      promptTokens,
+      retries,
+      spelledTokens,
+      unlikelyTokens,
+      cutResults,
+      closeFailures,
+      problems,
+      deviations,
+      agentUsage: this.#agentUsage,
+      userUsage: this.#userUsage,
+      judgeUsage: this.#judgeUsage,
     };
   }
 

@@ -150,7 +150,9 @@ describe("createCurriculum()", () => {
     expect(drawsOf(true)).toBeGreaterThan(35);
     expect(drawsOf(false)).toBeLessThan(15);
     const visited = createCurriculum({
-      ...{ taskIndexes: [0, 1], seed: 3, lookahead: 1 },
+      taskIndexes: [0, 1],
+      seed: 3,
+      lookahead: 1,
       known: [{ taskIndex: 0, graded: 0, passed: 0, visits: 9 }],
     });
     const draws = Array.from({ length: 3 }, (_, groupIndex) => {

@@ -52,8 +52,14 @@ export const notStarted: EpisodeSummary = Object.freeze({
 export function viewSummary(ended: core.EpisodeSummary): EpisodeSummary {
   const { outcome, stopReason, reward, failure: fault, metrics, turns, sampledTokens, weightSpans, problems } = ended;
   return {
-    ...{ outcome, stop_reason: stopReason, reward, failure: viewFailure(fault), metrics },
-    ...{ turns, sampled_tokens: sampledTokens, problems },
+    outcome,
+    stop_reason: stopReason,
+    reward,
+    failure: viewFailure(fault),
+    metrics,
+    turns,
+    sampled_tokens: sampledTokens,
+    problems,
     weight_versions: [...new Set(weightSpans.map(({ reply }) => reply))],
   };
 }
@@ -86,7 +92,9 @@ export function viewEvent(event: EpisodeEvent): EventView {
       return { type, episode_id: event.episodeId, task_id: event.taskId };
     case "user-line":
       return {
-        ...{ type, line: event.line.type, text: event.line.text },
+        type,
+        line: event.line.type,
+        text: event.line.text,
         ...(event.line.calls === undefined
           ? {}
           : { calls: event.line.calls.map(({ name, arguments: given }) => ({ name, arguments: toPlain(given) })) }),

@@ -39,7 +39,7 @@ function bodyOf({ size, order, ...fields }: { readonly size: object; readonly or
 test("a key finds its group however the same request is written, and refuses every other request", async () => {
   const { send } = createTestService();
   const key = { "idempotency-key": "one" };
-  const first = (await (await send("/v1/groups", bodyOf({ size: { group_size: 2 }, order: false, ...{ sampling_params: { temperature: 0.5, top_p: 1 } } }), key)).json()) as Answer; // prettier-ignore
+  const first = (await (await send("/v1/groups", bodyOf({ size: { group_size: 2 }, order: false, sampling_params: { temperature: 0.5, top_p: 1 } }), key)).json()) as Answer; // prettier-ignore
   await fc.assert(
     fc.asyncProperty(same, different, async (fields, change) => {
       const again = await send("/v1/groups", bodyOf(fields), key);

@@ -152,7 +152,10 @@ export class ProducerJob {
     this.#producer = createRolloutProducer(
       this.#plan,
       {
-        ...{ runEpisode, earlier, rank: this.#groups.rank, opensEpisodes: false },
+        runEpisode,
+        earlier,
+        rank: this.#groups.rank,
+        opensEpisodes: false,
         store: { append: async () => undefined, appendGroup: decide },
       },
       {

@@ -133,7 +133,11 @@ function listenFor(
 ): Promise<Listener> {
   const answer = getRequestListener(fetch, { overrideGlobalObjects: false });
   return listen((incoming, outgoing) => void answer(incoming, outgoing), {
-    ...{ what: "service", host, port, hasToken: token !== null, requestTimeoutMs: 30_000 },
+    what: "service",
+    host,
+    port,
+    hasToken: token !== null,
+    requestTimeoutMs: 30_000,
     forbid: (outgoing, message) => send(outgoing, new ServiceError("forbidden", message)),
     refuse: (outgoing, message) => send(outgoing, new ServiceError("closing", message)),
   });

@@ -69,7 +69,8 @@ describe("bootstrapInterval()", () => {
 });
 
 const task = (taskId: string, contentHash: string | null, ...rewards: (number | null)[]) => ({
-  ...{ taskId, contentHash },
+  taskId,
+  contentHash,
   episodes: rewards.map((reward, at) => ({ id: `${taskId}-${at}`, reward })),
 });
 

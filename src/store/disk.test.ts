@@ -32,8 +32,13 @@ afterAll(async () => {
 const newFolder = (): string => join(root, String(made++));
 const later = (ms: number): Promise<void> => new Promise((end) => setTimeout(end, ms));
 const groupOf = ({ id, task }: Episode): GroupRecord => ({
-  ...{ groupId: `of ${id}`, taskId: task.id, groupIndex: 0, decision: "kept", reason: null },
-  ...{ episodeIds: [id], rewards: [1] },
+  groupId: `of ${id}`,
+  taskId: task.id,
+  groupIndex: 0,
+  decision: "kept",
+  reason: null,
+  episodeIds: [id],
+  rewards: [1],
 });
 
 /** One episode as a scheduler stores it. Calls back when a record is acknowledged. */

@@ -182,7 +182,9 @@ class FolderStore implements FileRunStore {
         const state = this.#recovered?.files.journal ?? { segments: new Map(), counts: new Map() };
         const journal = new RunJournal(this.#path("journal"), state, {
           ...this.#options,
-          ...{ redact: this.#redact, disk: this.disk, beforeRemoval: () => episodes.sync() },
+          redact: this.#redact,
+          disk: this.disk,
+          beforeRemoval: () => episodes.sync(),
         });
         this.#files = { episodes, index, groups, samples, lock, journal };
       });

@@ -126,7 +126,10 @@ export class RunJournal {
   constructor(folder: string, { segments, counts }: JournalState, options: RunJournalOptions) {
     this.#folder = folder;
     this.#options = {
-      ...{ fsync: 1000, segmentBytes: 64 * 2 ** 20, clock: systemClock, disk: new Disk(folder) },
+      fsync: 1000,
+      segmentBytes: 64 * 2 ** 20,
+      clock: systemClock,
+      disk: new Disk(folder),
       ...options,
     };
     this.#segments = new Map([...segments].map(([path, episodes]) => [path, new Set(episodes)]));

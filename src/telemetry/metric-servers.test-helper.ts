@@ -59,7 +59,13 @@ export async function startMetricServer(): Promise<FakeMetricServer> {
   await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
   const server: FakeMetricServer = {
     url: `http://127.0.0.1:${(http.address() as AddressInfo).port}`,
-    ...{ isDown: false, losesReply: false, metrics: [], params: [], calls: [], logs: new Map(), authorization: "" },
+    isDown: false,
+    losesReply: false,
+    metrics: [],
+    params: [],
+    calls: [],
+    logs: new Map(),
+    authorization: "",
     close: () => void http.close(),
   };
   return server;

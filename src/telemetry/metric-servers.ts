@@ -154,7 +154,7 @@ export function createMlflow(url: string, memory: string, options: MetricServerO
   } = variables;
   const basic = user === undefined ? null : `Basic ${Buffer.from(`${user}:${password ?? ""}`).toString("base64")}`;
   const authorization = options.authorization ?? (token === undefined ? basic : `Bearer ${token}`);
-  const { shown, post, close } = connect(url, { ...{ what: "MLflow server", authorization, timeoutMs }, headers: {} });
+  const { shown, post, close } = connect(url, { what: "MLflow server", authorization, timeoutMs, headers: {} });
   const api: Post = (path, body) => post(`/api/2.0/mlflow${path}`, body);
   let runId: string | null = null;
   /** Of the last point that the server is known to have; `null`: must be read. */
@@ -176,7 +176,10 @@ export function createMlflow(url: string, memory: string, options: MetricServerO
     });
     const tags = [{ key: "trainable-agents.run", value: run.id }];
     const made = await api("/runs/create", {
-      ...{ experiment_id: fieldOf(created, "experiment_id"), run_name: run.name, start_time: Math.round(now()), tags },
+      experiment_id: fieldOf(created, "experiment_id"),
+      run_name: run.name,
+      start_time: Math.round(now()),
+      tags,
     });
     const id = String(fieldOf(fieldOf(fieldOf(made, "run"), "info"), "run_id"));
     const params = Object.entries(run.configuration)
@@ -208,7 +211,9 @@ export function createMlflow(url: string, memory: string, options: MetricServerO
         for (const { step, time, scalars } of points) {
           if (step <= sent) continue;
           const metrics = scalars.map(([name, value]) => ({
-            ...{ key: mlflowName(name), timestamp: Math.round(time), step },
+            key: mlflowName(name),
+            timestamp: Math.round(time),
+            step,
             value: Number.isFinite(value) ? value : String(value),
           }));
           try {
@@ -246,7 +251,10 @@ export function createTrackio(url: string, options: MetricServerOptions): CurveS
       close,
       send: async (points) => {
         const logs = points.map(({ step, scalars }) => ({
-          ...{ project: "trainable-agents", run: run.name, step, log_id: `${run.id}-${step}` },
+          project: "trainable-agents",
+          run: run.name,
+          step,
+          log_id: `${run.id}-${step}`,
           // JSON has no other numbers.
           metrics: Object.fromEntries(scalars.filter(([, value]) => Number.isFinite(value))),
           config: run.configuration,

@@ -73,9 +73,18 @@ describe("createRunMetrics()", () => {
   test("counts the fields that programs' requests set without effect, a bounded number by name", async () => {
     const metrics = createRunMetrics();
     const exchange = (ignored: readonly string[]): EpisodeEvent => ({
-      ...{ type: "exchange", turn: 0, call: 0, dialect: "chat", digest: "", basis: null, messages: [], tools: [] },
+      type: "exchange",
+      turn: 0,
+      call: 0,
+      dialect: "chat",
+      digest: "",
+      basis: null,
+      messages: [],
+      tools: [],
       action: { text: "", reasoning: null, content: "", toolCalls: [], problems: [], isTerminated: true },
-      ...{ continues: null, ignored, response: null },
+      continues: null,
+      ignored,
+      response: null,
     });
     metrics.event("a#0", exchange(["temperature", "user"]));
     metrics.event("a#0", exchange(["user"]));

@@ -93,17 +93,15 @@ test("createRunTraces() names spans as the GenAI conventions do, and holds what 
     ]);
     expect([chat!.kind, tool!.kind, agent!.kind]).toEqual([SpanKind.CLIENT, SpanKind.INTERNAL, SpanKind.INTERNAL]);
     expect(chat!.attributes).toMatchObject({
-      ...{ "gen_ai.operation.name": "chat", "gen_ai.provider.name": "sglang", "gen_ai.request.model": "Qwen3-4B" },
-      ...{
-        "gen_ai.usage.input_tokens": 100,
-        "gen_ai.usage.output_tokens": 2,
-        "gen_ai.usage.cache_read.input_tokens": 64,
-      },
-      ...{
-        "gen_ai.request.max_tokens": 1024,
-        "gen_ai.conversation.id": "a#0",
-        "gen_ai.response.finish_reasons": ["stop"],
-      },
+      "gen_ai.operation.name": "chat",
+      "gen_ai.provider.name": "sglang",
+      "gen_ai.request.model": "Qwen3-4B",
+      "gen_ai.usage.input_tokens": 100,
+      "gen_ai.usage.output_tokens": 2,
+      "gen_ai.usage.cache_read.input_tokens": 64,
+      "gen_ai.request.max_tokens": 1024,
+      "gen_ai.conversation.id": "a#0",
+      "gen_ai.response.finish_reasons": ["stop"],
     });
     // Any of these would make it a tool for Phoenix.
     expect(Object.keys(chat!.attributes).filter((name) => name.startsWith("gen_ai.tool."))).toEqual([]);

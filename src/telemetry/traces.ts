@@ -76,12 +76,12 @@ export function createRunTraces(options: RunTracesOptions = {}): RunObserver {
 
   function begin(episodeId: string, taskId: string, isResumed: boolean): void {
     const attributes = {
-      ...{ "episode.id": episodeId, "task.id": taskId, ...(isResumed ? { resumed: true } : {}) },
-      ...{
-        "gen_ai.operation.name": "invoke_agent",
-        "gen_ai.agent.name": "trainable-agents",
-        "gen_ai.conversation.id": episodeId,
-      },
+      "episode.id": episodeId,
+      "task.id": taskId,
+      ...(isResumed ? { resumed: true } : {}),
+      "gen_ai.operation.name": "invoke_agent",
+      "gen_ai.agent.name": "trainable-agents",
+      "gen_ai.conversation.id": episodeId,
     };
     const span = tracer.startSpan("invoke_agent trainable-agents", {
       startTime: now(),
@@ -145,12 +145,10 @@ export function createRunTraces(options: RunTracesOptions = {}): RunObserver {
     if (episode !== undefined) episode.answered++;
     const { text, isError } = event.result;
     const attributes: Attributes = {
-      ...{
-        "gen_ai.operation.name": "execute_tool",
-        "gen_ai.conversation.id": episodeId,
-        "gen_ai.tool.type": "function",
-        turn: event.turn,
-      },
+      "gen_ai.operation.name": "execute_tool",
+      "gen_ai.conversation.id": episodeId,
+      "gen_ai.tool.type": "function",
+      turn: event.turn,
       ...(call === null ? {} : { "gen_ai.tool.name": call.name, "gen_ai.tool.call.id": call.id }),
       ...(isError ? { "error.type": "tool_error" } : {}),
       ...(holdsMessages && call !== null ? { "gen_ai.tool.call.arguments": call.argumentsText } : {}),

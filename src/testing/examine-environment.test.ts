@@ -117,11 +117,14 @@ describe("examineEnvironment()", () => {
     type Shelf = { books: string[]; sold: string[] };
     const parameters = { type: "object", properties: { book: { type: "string" } }, required: ["book"] };
     const shelf = defineEnvironment<Shelf>({
-      ...{ name: "shelf", guidelines: "Sell.", grade: () => 0 },
+      name: "shelf",
+      guidelines: "Sell.",
+      grade: () => 0,
       tasks: { test: [{ instruction: "Sell one.", state: { books: ["B-71", "B-72"], sold: [] } }] },
       tools: {
         sell: {
-          ...{ description: "Sells.", parameters },
+          description: "Sells.",
+          parameters,
           run: ({ book }, { books, sold }) => {
             if (!books.includes(String(book))) throw new Error("no book has that number");
             return sold.push(String(book));
@@ -129,7 +132,8 @@ describe("examineEnvironment()", () => {
         },
         list: { description: "Lists.", parameters: { type: "object", properties: {} }, run: (_, { books }) => books },
         order: {
-          ...{ description: "Orders.", parameters },
+          description: "Orders.",
+          parameters,
           run: ({ book }) => {
             throw new Error(`there is no book ${String(book)}`);
           },
@@ -139,7 +143,9 @@ describe("examineEnvironment()", () => {
     const findings = await examineEnvironment(shelf, { calls: 20 });
     expect(findings.filter(({ check }) => check === "failing tools")).toEqual([
       {
-        ...{ check: "failing tools", result: "ok", remedy: null },
+        check: "failing tools",
+        result: "ok",
+        remedy: null,
         text: '2 of 3 tools succeeded; what was tried did not suit "order".',
       },
     ]);

@@ -116,8 +116,14 @@ type Seen = {
 /** The source, and what is seen of its episodes. */
 function observe(source: EnvironmentSource): { readonly source: EnvironmentSource; readonly seen: Seen } {
   const seen: Seen = {
-    ...{ openMs: [], callMs: [], closeMs: [], gradeMs: [], tools: new Set<string>() },
-    ...{ closed: 0, longest: null, slowest: null },
+    openMs: [],
+    callMs: [],
+    closeMs: [],
+    gradeMs: [],
+    tools: new Set<string>(),
+    closed: 0,
+    longest: null,
+    slowest: null,
   };
   const timed = async <T>(all: number[], action: () => T | Promise<T>): Promise<T> => {
     const start = performance.now();
@@ -158,7 +164,10 @@ function observe(source: EnvironmentSource): { readonly source: EnvironmentSourc
     wrapped(await timed(seen.openMs, () => source.open(...given)));
   // A source may keep its methods in a class.
   const observed: EnvironmentSource = {
-    ...{ name: source.name, splits: source.splits, users: source.users, argumentErrors: source.argumentErrors },
+    name: source.name,
+    splits: source.splits,
+    users: source.users,
+    argumentErrors: source.argumentErrors,
     ...(source.unknownTools === undefined ? {} : { unknownTools: source.unknownTools }),
     ...(source.resume === undefined ? {} : { resume: source.resume }),
     ...(source.graders === undefined ? {} : { graders: source.graders }),

@@ -35,8 +35,16 @@ export function makeTurn(
     );
   }
   return {
-    ...{ index, parent, observationTokens, spelledTokens, deviation },
-    ...{ sampledTokens, logprobs, finish, weightSpans, rewriteReason },
+    index,
+    parent,
+    observationTokens,
+    spelledTokens,
+    deviation,
+    sampledTokens,
+    logprobs,
+    finish,
+    weightSpans,
+    rewriteReason,
     ...(routedExperts === null ? {} : { routedExperts }),
   };
 }
@@ -110,7 +118,8 @@ export class TrajectoryRecorder {
       parent: this.#parent,
       observationTokens: this.#prompt.view(this.#observedFrom),
       rewriteReason: this.#rewriteReason,
-      ...{ spelledTokens, deviation },
+      spelledTokens,
+      deviation,
     });
     this.#turns.push(turn);
     this.#prompt.append(turn.sampledTokens);

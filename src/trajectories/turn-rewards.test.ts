@@ -90,7 +90,9 @@ describe("turnSpans()", () => {
           else recorder.extend(ids(observed));
           const sampledTokens = ids(sampled);
           recorder.act({
-            ...{ sampledTokens, logprobs: null, weightSpans: [{ tokenCount: sampled, dispatch: null, reply: null }] },
+            sampledTokens,
+            logprobs: null,
+            weightSpans: [{ tokenCount: sampled, dispatch: null, reply: null }],
             finish: aborted ? { ...stop, reason: "abort" } : stop,
           });
         }
@@ -100,8 +102,12 @@ describe("turnSpans()", () => {
         const result = toSamples(
           trajectory,
           {
-            ...{ episodeId: "e", groupId: "g", taskId: "t", reward: 0 },
-            ...{ tokenAccounting: "token-exact", historyPolicy: "branch" },
+            episodeId: "e",
+            groupId: "g",
+            taskId: "t",
+            reward: 0,
+            tokenAccounting: "token-exact",
+            historyPolicy: "branch",
           },
           { dropTurn: ({ index }) => (discarded.has(index) ? "discarded-turn" : null) },
         );

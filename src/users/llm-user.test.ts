@@ -14,7 +14,9 @@ function userOf(options: ModelUserOptions, id = "a") {
 }
 
 const actingSide: UserSide = {
-  ...{ prompt: "You are the customer.", tools: [], history: [{ role: "user", content: "Hi!" }] },
+  prompt: "You are the customer.",
+  tools: [],
+  history: [{ role: "user", content: "Hi!" }],
   act: () => ({ results: [], endsEpisode: false }),
 };
 

@@ -28,7 +28,8 @@ export async function comparePage(all: readonly RunView[]): Promise<ComparePage>
     ...comparison,
     indexes: runs.map(({ index }) => index),
     sentences: comparison.pairs.map(comparisonSentence),
-    ...{ rows: rows.slice(0, mostRows), matched: rows.length },
+    rows: rows.slice(0, mostRows),
+    matched: rows.length,
   };
   latest = { key, page };
   return page;

@@ -134,7 +134,9 @@ class FolderStore implements EpisodeStore {
     const [environment, model, configuration] = [part("environment"), part("model"), part("configuration")];
     this.#model = textOf(model?.["folder"]);
     this.#facts = {
-      ...{ name: basename(this.#folder), location: this.#folder, kind: "run" },
+      name: basename(this.#folder),
+      location: this.#folder,
+      kind: "run",
       status: says === "running" && !isWritten ? "killed" : says,
       isLive: isWritten,
       startedAt: textOf(manifest["startedAt"]),
@@ -144,7 +146,9 @@ class FolderStore implements EpisodeStore {
       engine: textOf(part("engine")?.["name"]),
       historyPolicy: textOf(model?.["historyPolicy"]),
       planned: plannedOf(environment, configuration),
-      ...{ hasEpisodes: true, hasTraining: false, missing: [] },
+      hasEpisodes: true,
+      hasTraining: false,
+      missing: [],
     };
   }
 }
@@ -153,17 +157,15 @@ function rowOf(summary: EpisodeSummary): Row {
   const { number, id, groupId, sampleIndex, task, outcome, stopReason, failure, reward, turns, decisions } = summary;
   const hasTokens = summary.historyPolicy !== "no-tokens";
   return {
-    ...{
-      number,
-      id,
-      groupId,
-      taskId: task.id,
-      contentHash: task.contentHash,
-      sampleIndex,
-      outcome,
-      stopReason,
-      reward,
-    },
+    number,
+    id,
+    groupId,
+    taskId: task.id,
+    contentHash: task.contentHash,
+    sampleIndex,
+    outcome,
+    stopReason,
+    reward,
     failure: failure === null ? null : `${failure.boundary}/${failure.code}`,
     turns: hasTokens ? turns : decisions,
     tokens: hasTokens ? summary.observedTokens + summary.sampledTokens : null,

@@ -29,10 +29,21 @@ export async function openForeignStore(path: string, file: ForeignFile): Promise
   if (repeated > 0) missing.push(`Of ${repeated} recordings that are in it more than once, the first is shown.`);
   return {
     facts: {
-      ...{ name: file.title ?? basename(path), location: path, kind: "file", status: "done", isLive: false },
-      ...{ startedAt: null, environment: file.format, split: null, engine: null, historyPolicy: null, planned: null },
+      name: file.title ?? basename(path),
+      location: path,
+      kind: "file",
+      status: "done",
+      isLive: false,
+      startedAt: null,
+      environment: file.format,
+      split: null,
+      engine: null,
+      historyPolicy: null,
+      planned: null,
       model: models.size === 0 ? null : [...models].join(", "),
-      ...{ hasEpisodes: true, hasTraining: false, missing },
+      hasEpisodes: true,
+      hasTraining: false,
+      missing,
     },
     count: lines.length,
     refresh: () => Promise.resolve(true),
@@ -50,7 +61,8 @@ export async function openForeignStore(path: string, file: ForeignFile): Promise
     },
     close: () => Promise.resolve(),
     // The ids are of a vocabulary that the file does not name.
-    ...{ modelFolder: null, hasTokenizer: false },
+    modelFolder: null,
+    hasTokenizer: false,
   };
 }
 
@@ -64,12 +76,22 @@ function rowOf(stored: StoredEpisode, episode: ForeignEpisode, number: number): 
   const tokens = episode.branches?.reduce((sum, branch) => sum + branch.tokens.length, 0) ?? null;
   const trained = episode.branches?.map(({ lossMask }) => (lossMask === null ? null : countOnes(lossMask))) ?? [null];
   return {
-    ...{ number, id, groupId, taskId: episode.taskId, contentHash: episode.contentHash, sampleIndex, outcome },
-    ...{ stopReason, failure: failure === null ? null : failure.boundary, reward, tokens },
+    number,
+    id,
+    groupId,
+    taskId: episode.taskId,
+    contentHash: episode.contentHash,
+    sampleIndex,
+    outcome,
+    stopReason,
+    failure: failure === null ? null : failure.boundary,
+    reward,
+    tokens,
     turns: foreignTurns(episode),
     sampledTokens:
       episode.sampledTokens ?? trained.reduce((sum, ones) => (sum === null || ones === null ? null : sum + ones), 0),
-    ...{ formatErrors: {}, durationMs: episode.durationMs },
+    formatErrors: {},
+    durationMs: episode.durationMs,
     sentence: (failure?.message ?? grade?.log ?? "").slice(0, mostCharacters),
     phrases: phrasesOf((grade?.log ?? "").slice(0, mostCharacters)),
   };
@@ -78,10 +100,25 @@ function rowOf(stored: StoredEpisode, episode: ForeignEpisode, number: number): 
 /** What such a file does not say equals `null` alone. */
 function fieldsOf(row: Row): WhereFields {
   return {
-    ...{ reward: row.reward, outcome: row.outcome, stop_reason: row.stopReason, environment: null, split: null },
-    ...{ task_id: row.taskId, task_index: null, group_id: row.groupId, group_mean: null, decision: null },
-    ...{ episode_id: row.id, sample_index: row.sampleIndex, run: null, turns: row.turns, tokens: row.tokens },
-    ...{ sampled_tokens: row.sampledTokens, samples: null, problems: null, history_policy: null },
+    reward: row.reward,
+    outcome: row.outcome,
+    stop_reason: row.stopReason,
+    environment: null,
+    split: null,
+    task_id: row.taskId,
+    task_index: null,
+    group_id: row.groupId,
+    group_mean: null,
+    decision: null,
+    episode_id: row.id,
+    sample_index: row.sampleIndex,
+    run: null,
+    turns: row.turns,
+    tokens: row.tokens,
+    sampled_tokens: row.sampledTokens,
+    samples: null,
+    problems: null,
+    history_policy: null,
   };
 }
 
@@ -105,17 +142,29 @@ function storedEpisode(episode: ForeignEpisode): StoredEpisode {
   const failure =
     error === null ? null : { boundary: "error", code: "recorded", message: error, retryable: false, cause: null };
   const stored = {
-    ...{ id, groupId: episode.groupId ?? taskId, sampleIndex: episode.trial ?? 0, seed: 0 },
+    id,
+    groupId: episode.groupId ?? taskId,
+    sampleIndex: episode.trial ?? 0,
+    seed: 0,
     task: {
-      ...{ id: taskId, environment: notRecorded, split: notRecorded, index: 0 },
-      ...{ contentHash: episode.contentHash, instruction: episode.instruction, agenda: null },
+      id: taskId,
+      environment: notRecorded,
+      split: notRecorded,
+      index: 0,
+      contentHash: episode.contentHash,
+      instruction: episode.instruction,
+      agenda: null,
     },
-    ...{ outcome, stopReason: episode.stopReason ?? notRecorded, failure, reward },
+    outcome,
+    stopReason: episode.stopReason ?? notRecorded,
+    failure,
+    reward,
     grade: reward === null ? null : gradeOf(episode, reward),
     info: { not_recorded: notRecordedOf(episode) },
     messages: messagesOf(episode),
     historyPolicy: branches === null ? "no-tokens" : "append-only",
-    ...{ problems: [], events: [] },
+    problems: [],
+    events: [],
     turns: turnsOf(branches ?? [], episode.weightVersions),
   };
   // Names of outcomes and boundaries are those of the file.
@@ -175,7 +224,11 @@ function turnsOf(branches: readonly ForeignBranch[], versions: readonly string[]
       const hasLogprobs = own !== null && own.every((one) => !Number.isNaN(one));
       const version = versions?.[Math.min(turns.length, versions.length - 1)] ?? null;
       turns.push({
-        ...{ index: turns.length, parent, spelledTokens: 0, deviation: null, rewriteReason: null },
+        index: turns.length,
+        parent,
+        spelledTokens: 0,
+        deviation: null,
+        rewriteReason: null,
         observationTokens: packed(tokens.subarray(start, action), "<u4"),
         sampledTokens: packed(tokens.subarray(action, end), "<u4"),
         logprobs: hasLogprobs ? packed(own, "<f4") : null,

@@ -49,7 +49,11 @@ export async function serveViewer(parts: ViewerParts, { host, port, token }: Vie
     });
   };
   return listen(onRequest, {
-    ...{ what: "viewer", host, port, hasToken: token !== null, requestTimeoutMs: 60_000 },
+    what: "viewer",
+    host,
+    port,
+    hasToken: token !== null,
+    requestTimeoutMs: 60_000,
     forbid: (outgoing, message) => refuse(outgoing, 403, message),
   });
 }

@@ -24,7 +24,9 @@ export function summaryOf(rows: readonly Row[]): Counted {
   const tasks = taskRows(rows).filter((task) => task.graded > 0);
   const shares = tasks.map((task) => task.passed / task.graded);
   return {
-    ...{ graded, passed, outcomes },
+    graded,
+    passed,
+    outcomes,
     passRate: shares.length === 0 ? null : shares.reduce((sum, share) => sum + share, 0) / shares.length,
     interval: rateInterval(shares),
     meanReward: graded === 0 ? null : rewards / graded,
@@ -56,7 +58,8 @@ const hasPassed = ({ reward }: Row): boolean => reward !== null && isSuccess(rew
 
 function rowReasons(row: Row): Pick<Reason, "kind" | "label">[] {
   const reasons: Pick<Reason, "kind" | "label">[] = Object.keys(row.formatErrors).map((label) => ({
-    ...{ kind: "format error", label },
+    kind: "format error",
+    label,
   }));
   if (hasPassed(row)) return reasons;
   if (row.failure !== null) reasons.push({ kind: "failure", label: row.failure });
@@ -73,7 +76,10 @@ export function hasReason(row: Row, { kind, label }: Pick<Reason, "kind" | "labe
 function courseOf(rows: readonly Row[]): Course {
   const parts = Math.min(courseParts, Math.max(1, Math.floor(rows.length / partEpisodes)));
   const course: { episodes: number[]; reward: (number | null)[]; turns: (number | null)[]; pass: (number | null)[] } = {
-    ...{ episodes: [], reward: [], turns: [], pass: [] },
+    episodes: [],
+    reward: [],
+    turns: [],
+    pass: [],
   };
   for (let part = 0; part < parts; part++) {
     const members = rows.slice(
@@ -107,7 +113,11 @@ export function taskRows(rows: readonly Row[]): TaskRow[] {
     if (isSuccess(row.reward)) task.passed++;
   }
   return [...tasks.values()].map(({ row: { taskId, groupId }, episodes, graded, passed, sum }) => ({
-    ...{ taskId, groupId, episodes, graded, passed },
+    taskId,
+    groupId,
+    episodes,
+    graded,
+    passed,
     meanReward: graded === 0 ? null : sum / graded,
   }));
 }

@@ -35,7 +35,8 @@ const read = async (...lines: readonly (object | string)[]) => readTrainerLogpro
 
 /** The line that a trainer writes whose logprobs lie so far below the sampled ones. */
 const lineOf = ({ episodeId, branch, logprobs }: Sample, below: number, start = 0) => ({
-  ...{ episode_id: episodeId, branch },
+  episode_id: episodeId,
+  branch,
   logprobs: Array.from(logprobs!.subarray(start), (logprob) => (Number.isNaN(logprob) ? 0 : logprob - below)),
 });
 

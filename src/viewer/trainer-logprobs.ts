@@ -93,7 +93,8 @@ function rowOf(value: unknown): (Omit<TrainerRow, "line"> & { readonly episodeId
 /** The lines of an episode, as they travel to the page. */
 export function linesOfEpisode({ file, episodes }: TrainerLogprobs, episodeId: string): TrainerLines {
   const rows = (episodes.get(episodeId) ?? []).map(({ line, branch, logprobs }) => ({
-    ...{ line, branch },
+    line,
+    branch,
     logprobs: Buffer.from(logprobs.buffer).toString("base64"),
   }));
   return { file, rows };
@@ -131,8 +132,12 @@ export class TrainerComparison {
 
   check(isDone: boolean): TrainerCheck {
     return {
-      ...{ file: this.#given.file, difference: this.#difference, largestIn: this.#largestIn },
-      ...{ missing: this.#missing, bare: this.#bare, problems: [...this.#problems] },
+      file: this.#given.file,
+      difference: this.#difference,
+      largestIn: this.#largestIn,
+      missing: this.#missing,
+      bare: this.#bare,
+      problems: [...this.#problems],
       unknown: isDone ? this.#given.episodes.size - this.#known : null,
     };
   }

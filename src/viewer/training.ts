@@ -28,12 +28,21 @@ export async function openTrainingStore(folder: string): Promise<EpisodeStore> {
     );
     const isLive = !isDone && Date.now() - written < liveMs;
     return {
-      ...{ name: basename(folder), location: folder, kind: "training", isLive },
+      name: basename(folder),
+      location: folder,
+      kind: "training",
+      isLive,
       status: isDone ? "done" : isLive ? "running" : "stopped",
-      ...{ startedAt: null, environment: textOf(facts["environment"]), split: textOf(facts["split"]) },
+      startedAt: null,
+      environment: textOf(facts["environment"]),
+      split: textOf(facts["split"]),
       model: textOf(facts["model"]) === null ? null : basename(textOf(facts["model"])!),
       engine: textOf(objectOf(facts["learning"])?.["algorithm"]),
-      ...{ historyPolicy: null, planned: null, hasEpisodes: false, hasTraining: true, missing: [] },
+      historyPolicy: null,
+      planned: null,
+      hasEpisodes: false,
+      hasTraining: true,
+      missing: [],
     };
   };
   let facts = await read();
@@ -41,13 +50,11 @@ export async function openTrainingStore(folder: string): Promise<EpisodeStore> {
     get facts() {
       return facts;
     },
-    ...{
-      count: 0,
-      modelFolder: null,
-      hasTokenizer: false,
-      rows: () => Promise.resolve([]),
-      close: () => Promise.resolve(),
-    },
+    count: 0,
+    modelFolder: null,
+    hasTokenizer: false,
+    rows: () => Promise.resolve([]),
+    close: () => Promise.resolve(),
     line: () => Promise.reject(new ConfigurationError("Cannot show an episode: a training stores none.")),
     filter: async function* () {},
     search: async function* () {},

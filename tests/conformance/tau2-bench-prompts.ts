@@ -156,7 +156,10 @@ export function playRequests(data: DomainData, task: Tau2Task, { record, texts }
     );
     const response = call.get("response") as JsonObject;
     const calls = (response.get("calls") as [string, JsonObject][] | undefined)?.map(([name, given]) => ({
-      ...{ id: `call_${count++}`, name, arguments: given, requestor: speaker },
+      id: `call_${count++}`,
+      name,
+      arguments: given,
+      requestor: speaker,
     }));
     const stops = isSolo && (calls?.some(({ name }) => name === soloStopTool) ?? false);
     const content = stops ? stopToken : ((response.get("say") as string | undefined) ?? null);

@@ -261,8 +261,15 @@ function Episodes({ run, version }: { readonly run: number; readonly version: st
     const before = known.current?.key === key ? known.current.page.rows : [];
     const newest = where || reason || task || sort !== "-number" ? undefined : before[0];
     const found = await ask<RowPage>("rows", {
-      ...{ run, where, kind, reason, task, sort: sort === "-number" ? null : sort, count: shown },
-      ...{ after: newest?.number, known: newest?.id },
+      run,
+      where,
+      kind,
+      reason,
+      task,
+      sort: sort === "-number" ? null : sort,
+      count: shown,
+      after: newest?.number,
+      known: newest?.id,
     });
     const page = found.isContinued ? { ...found, rows: [...found.rows, ...before].slice(0, shown) } : found;
     known.current = { key, page };

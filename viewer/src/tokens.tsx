@@ -76,7 +76,10 @@ export function Tokens({ episode, run, number, branch, turn, missing, trainer }:
       texts.type === "loading"
         ? null
         : layoutOf(episode, {
-            ...{ samples, masks, branch: shown, texts: texts.type === "ready" ? texts.value : null },
+            samples,
+            masks,
+            branch: shown,
+            texts: texts.type === "ready" ? texts.value : null,
             overlay: overlay?.branches.get(shown) ?? null,
           }),
     [episode, samples, masks, shown, texts, overlay],

@@ -64,7 +64,9 @@ function Curves({ steps, x }: { readonly steps: readonly TrainingPoint[]; readon
     const shares = steps.map((step) => (step["groups"] ? (step["live_groups"] ?? 0) / step["groups"] : null));
     const pass = of("pass_rate");
     const heldOut: Line = {
-      ...{ label: "held out", values: of("held_out_pass_rate"), colour: "--accent" },
+      label: "held out",
+      values: of("held_out_pass_rate"),
+      colour: "--accent",
       points: { low: of("held_out_low"), high: of("held_out_high") },
     };
     const line = (label: string, values: readonly (number | null)[], colour: string): Line => ({

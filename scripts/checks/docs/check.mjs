@@ -42,7 +42,9 @@ export async function checkDocs() {
   ];
   const programs = [
     ...numbered.map((name) => ({
-      ...{ place: `examples/${name}.ts`, program: join("build", "examples", `${name}.js`), leastLines: 2 },
+      place: `examples/${name}.ts`,
+      program: join("build", "examples", `${name}.js`),
+      leastLines: 2,
     })),
     ...blocks
       .filter(({ runs }) => runs)

@@ -43,8 +43,13 @@ export async function verifyOfficialMcp(report) {
   const program = fileURLToPath(new URL("mcp-official-server.mjs", import.meta.url));
   const onNode = (/** @type {number} */ port, /** @type {string} */ revisions) =>
     startServer({
-      ...{ name: `mcp-${revisions}`, command: process.execPath, url: `http://127.0.0.1:${port}`, readyPath: "/mcp" },
-      ...{ readyStatus: 405, timeoutMs: 60_000, log: join(folder, `${revisions}.log`) },
+      name: `mcp-${revisions}`,
+      command: process.execPath,
+      url: `http://127.0.0.1:${port}`,
+      readyPath: "/mcp",
+      readyStatus: 405,
+      timeoutMs: 60_000,
+      log: join(folder, `${revisions}.log`),
       parameters: [program, node, String(port), revisions],
     });
   const servers = await Promise.all([
@@ -92,8 +97,15 @@ export async function verifyOfficialMcp(report) {
 /** Two episodes: the first asks which revision is spoken, the second knows. @param {string} address */
 async function playWorld(address) {
   const task = {
-    ...{ id: "probe", split: "test", instruction: "Use the tools.", agenda: null, guidelines: null, files: {} },
-    ...{ data: null, contentHash: "0", grader: () => 1 },
+    id: "probe",
+    split: "test",
+    instruction: "Use the tools.",
+    agenda: null,
+    guidelines: null,
+    files: {},
+    data: null,
+    contentHash: "0",
+    grader: () => 1,
   };
   /** @type {string[]} */
   const notices = [];

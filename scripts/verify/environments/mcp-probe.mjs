@@ -5,8 +5,15 @@ import { mcpEnvironment } from "../../../dist/environments/remote/mcp/index.js";
 
 const address = process.argv.at(-1) ?? "";
 const task = {
-  ...{ id: "probe", split: "test", instruction: "Use the tools.", agenda: null, guidelines: null, files: {} },
-  ...{ data: null, contentHash: "0", grader: () => 1 },
+  id: "probe",
+  split: "test",
+  instruction: "Use the tools.",
+  agenda: null,
+  guidelines: null,
+  files: {},
+  data: null,
+  contentHash: "0",
+  grader: () => 1,
 };
 const source = await mcpEnvironment({ address, tasks: [task], elicitation: "accept-defaults" });
 const world = await source.open(source.taskset("test").task(0), { signal: new AbortController().signal, seed: 0 });

@@ -125,7 +125,9 @@ async function verifyFilesystem(report, folder, kills) {
   const work = mkdtempSync(join(tmpdir(), "verify-mcp-"));
   const envTasks = join(work, "files.jsonl");
   const tasks = Array.from({ length: taskCount }, (_, index) => ({
-    ...{ id: `sum-${index}`, instruction: "Read in/a.txt, and write what it says to out.txt.", grader: "./grade.mjs" },
+    id: `sum-${index}`,
+    instruction: "Read in/a.txt, and write what it says to out.txt.",
+    grader: "./grade.mjs",
     files: { "in/a.txt": `number ${index}` },
   }));
   writeFileSync(envTasks, tasks.map((task) => JSON.stringify(task)).join("\n"));
@@ -222,7 +224,10 @@ async function verifyEverything(report, folder) {
   const work = mkdtempSync(join(tmpdir(), "verify-mcp-"));
   const envTasks = join(work, "everything.jsonl");
   const tasks = Array.from({ length: taskCount }, (_, index) => ({
-    ...{ id: `sum-${index}`, instruction: `Add ${index} and 7.`, grader: "./grade.mjs", data: { sum: index + 7 } },
+    id: `sum-${index}`,
+    instruction: `Add ${index} and 7.`,
+    grader: "./grade.mjs",
+    data: { sum: index + 7 },
   }));
   writeFileSync(envTasks, tasks.map((task) => JSON.stringify(task)).join("\n"));
   writeFileSync(
@@ -241,14 +246,12 @@ async function verifyEverything(report, folder) {
     net.Server.prototype.listen = function (port, ...rest) { return listen.call(this, Number(port), "127.0.0.1", ...rest); };`;
   const log = join(work, "server.log");
   const server = await startServer({
-    ...{
-      name: "server-everything",
-      command: "env",
-      url: `http://127.0.0.1:${port}`,
-      readyPath: "/mcp",
-      timeoutMs: 60_000,
-      log,
-    },
+    name: "server-everything",
+    command: "env",
+    url: `http://127.0.0.1:${port}`,
+    readyPath: "/mcp",
+    timeoutMs: 60_000,
+    log,
     // To a request without a session.
     readyStatus: 400,
     parameters: [

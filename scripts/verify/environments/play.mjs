@@ -26,8 +26,17 @@ export async function play({ env, envTasks, policy, tasks, groupSize = 2, more =
   const out = mkdtempSync(join(tmpdir(), "verify-environments-"));
   try {
     await rollout({
-      ...{ env, envTasks, url: policy, model: "readable", tasks: `0-${tasks - 1}`, groupSize, concurrency: 16 },
-      ...{ out: join(out, "run"), maxTurns: 12, environmentTimeout: 2, ...more },
+      env,
+      envTasks,
+      url: policy,
+      model: "readable",
+      tasks: `0-${tasks - 1}`,
+      groupSize,
+      concurrency: 16,
+      out: join(out, "run"),
+      maxTurns: 12,
+      environmentTimeout: 2,
+      ...more,
     });
     return await readPlayed(join(out, "run"));
   } finally {

@@ -22,7 +22,12 @@ export function pythonServers({ folder, python, home }) {
    */
   const serve = (name, parameters, { port, cwd = here, readyPath = "/health", readyStatus = 200, settings = [] }) =>
     startServer({
-      ...{ name, command: "env", url: `http://127.0.0.1:${port}`, readyPath, readyStatus, timeoutMs: 240_000 },
+      name,
+      command: "env",
+      url: `http://127.0.0.1:${port}`,
+      readyPath,
+      readyStatus,
+      timeoutMs: 240_000,
       log: join(folder, `${name}.log`),
       parameters: [
         ...["-i", "-C", cwd, `PATH=${process.env["PATH"] ?? ""}`, `HOME=${home}`, "PYTHONDONTWRITEBYTECODE=1"],
@@ -90,7 +95,9 @@ export function makeScaffold(folder, openenv, home) {
   rmSync(work, { recursive: true, force: true });
   mkdirSync(work, { recursive: true });
   const { status, stderr } = spawnSync(openenv, ["init", "verify_play"], {
-    ...{ cwd: work, encoding: "utf8", env: { PATH: process.env["PATH"], HOME: home } },
+    cwd: work,
+    encoding: "utf8",
+    env: { PATH: process.env["PATH"], HOME: home },
   });
   if (status !== 0 || !existsSync(app)) throw new CannotVerify(`Cannot verify: "openenv init" failed: ${stderr}`);
   return work;

@@ -11,7 +11,10 @@ await converse(async (heard) => {
   messages.push({ role: "user", content: heard });
   for (;;) {
     const request = /** @type {any} */ ({
-      ...{ model: "policy", max_tokens: 1000, system: guidelines, messages },
+      model: "policy",
+      max_tokens: 1000,
+      system: guidelines,
+      messages,
       tools: tools.map(({ parameters, ...tool }) => ({ ...tool, input_schema: parameters })),
     });
     const message = isStreamed

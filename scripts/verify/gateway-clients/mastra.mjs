@@ -7,12 +7,17 @@ import { apiKey, baseURL, callTool, converse, isStreamed, start } from "./world.
 const { guidelines, tools, utterance } = await start();
 const provider = createOpenAICompatible({ name: "gateway", baseURL, apiKey });
 const agent = new Agent({
-  ...{ id: "clerk", name: "clerk", instructions: guidelines, model: provider("policy") },
+  id: "clerk",
+  name: "clerk",
+  instructions: guidelines,
+  model: provider("policy"),
   tools: Object.fromEntries(
     tools.map(({ name, description, parameters }) => [
       name,
       createTool({
-        ...{ id: name, description, inputSchema: /** @type {any} */ (parameters) },
+        id: name,
+        description,
+        inputSchema: /** @type {any} */ (parameters),
         execute: (/** @type {any} */ given) => callTool(name, given?.context ?? given),
       }),
     ]),

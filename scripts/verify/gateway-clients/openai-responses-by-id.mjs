@@ -12,7 +12,10 @@ await converse(async (heard) => {
   let input = [{ role: "user", content: heard }];
   for (;;) {
     const request = /** @type {any} */ ({
-      ...{ model: "policy", instructions: guidelines, input, previous_response_id: previous },
+      model: "policy",
+      instructions: guidelines,
+      input,
+      previous_response_id: previous,
       tools: tools.map((tool) => ({ type: "function", strict: false, ...tool })),
     });
     const response = isStreamed

@@ -11,7 +11,9 @@ await converse(async (heard) => {
   input.push({ role: "user", content: heard });
   for (;;) {
     const request = /** @type {any} */ ({
-      ...{ model: "policy", instructions: guidelines, input },
+      model: "policy",
+      instructions: guidelines,
+      input,
       tools: tools.map((tool) => ({ type: "function", strict: false, ...tool })),
     });
     const response = isStreamed

@@ -145,7 +145,9 @@ function makeAccount() {
     const claims = { jti: "A".repeat(52), iat: Math.floor(Date.now() / 1000), name: "verification" };
     const body = `${encode({ typ: "JWT", alg: "ed25519-nkey" })}.${encode({
       ...claims,
-      ...{ iss: issuer.getPublicKey(), sub: subject.getPublicKey(), nats: { version: 2, ...nats } },
+      iss: issuer.getPublicKey(),
+      sub: subject.getPublicKey(),
+      nats: { version: 2, ...nats },
     })}`;
     return `${body}.${Buffer.from(issuer.sign(Buffer.from(body))).toString("base64url")}`;
   };

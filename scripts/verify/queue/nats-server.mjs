@@ -94,9 +94,14 @@ export async function startNats({ version, folder, config = "", port: chosen }) 
   );
   const launch = () =>
     startServer({
-      ...{ name: `nats-server (${version})`, command: program, parameters: ["-c", file] },
-      ...{ log: join(folder, "nats.log"), url: `http://127.0.0.1:${monitor}`, readyPath: "/healthz" },
-      ...{ timeoutMs: 20_000, pollMs: 50 },
+      name: `nats-server (${version})`,
+      command: program,
+      parameters: ["-c", file],
+      log: join(folder, "nats.log"),
+      url: `http://127.0.0.1:${monitor}`,
+      readyPath: "/healthz",
+      timeoutMs: 20_000,
+      pollMs: 50,
     });
   let server = await launch();
   const stated = /** @type {{ version: string }} */ (await (await fetch(`${server.url}/varz`)).json());

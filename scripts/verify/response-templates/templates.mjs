@@ -49,11 +49,11 @@ export const ownTemplates = {
       defaults: { role: "assistant", tool_calls: [] },
       fields: {
         tool_calls: {
-          ...{ open: "<calls>", close: "</calls>", content: "python-call-list" },
-          ...{
-            transform: { type: "function", function: { name: "{name}", arguments: "{arguments}" } },
-            transform_each: true,
-          },
+          open: "<calls>",
+          close: "</calls>",
+          content: "python-call-list",
+          transform: { type: "function", function: { name: "{name}", arguments: "{arguments}" } },
+          transform_each: true,
         },
         content: {},
       },
@@ -104,22 +104,18 @@ export const ownTemplates = {
       start_anchor: "<a>",
       fields: {
         tool_calls: {
-          ...{
-            open_pattern: "\\[(?P<name>[\\w.]+)(?:#(?P<id>\\d+))?\\]",
-            close_pattern: "\\[/(?P<name>\\w+)\\]|\\Z",
-            repeats: true,
+          open_pattern: "\\[(?P<name>[\\w.]+)(?:#(?P<id>\\d+))?\\]",
+          close_pattern: "\\[/(?P<name>\\w+)\\]|\\Z",
+          repeats: true,
+          content: "json",
+          content_args: {
+            unquoted_keys: true,
+            string_delims: [
+              ["«", "»"],
+              ["'", "'"],
+            ],
           },
-          ...{
-            content: "json",
-            content_args: {
-              unquoted_keys: true,
-              string_delims: [
-                ["«", "»"],
-                ["'", "'"],
-              ],
-            },
-            transform: call,
-          },
+          transform: call,
         },
         content: { content: "text", close_pattern: "(?<=\\.)\\s*(?=STOP)" },
       },
@@ -136,13 +132,11 @@ export const ownTemplates = {
       start_anchor: "<a>",
       fields: {
         tool_calls: {
-          ...{
-            open_pattern: "<f=(?P<name>[^>]*)>",
-            close: "</f>",
-            repeats: true,
-            content: "xml-inline",
-            transform: call,
-          },
+          open_pattern: "<f=(?P<name>[^>]*)>",
+          close: "</f>",
+          repeats: true,
+          content: "xml-inline",
+          transform: call,
           content_args: {
             tag_pattern: "<(?P<key>\\w+)>(?P<value>.*?)</\\1>".replace("\\1", "\\w+"),
             merge_duplicates: true,

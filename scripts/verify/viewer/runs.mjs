@@ -187,7 +187,9 @@ export async function hostileRun(from, folder, address) {
   const big = /** @type {const} */ ({ type: "tool-result", turn: 0, cutFrom: null, durationMs: 1 });
   const huge = `${attack}\n${"observation ".repeat(420_000)}`;
   await store.append({
-    ...{ ...hostile, id: "huge", groupId: "huge" },
+    ...hostile,
+    id: "huge",
+    groupId: "huge",
     events: [...events, { ...big, result: { text: huge, isError: false, endsEpisode: false, info: new Map() } }],
   });
   await store.close(manifest);
@@ -239,14 +241,25 @@ export async function foreignFiles(run, at) {
   const criteria = { actions: [{ name: "cancel_order", arguments: { order: "#W1" }, requestor: "assistant" }] };
   const scenario = { instructions: { task_instructions: "Ask.", reason_for_call: "The order is late." } };
   const simulation = {
-    ...{ id: "s", task_id: "0", trial: 0, termination_reason: "user_stop", duration: 2, reward_info: { reward: 0 } },
+    id: "s",
+    task_id: "0",
+    trial: 0,
+    termination_reason: "user_stop",
+    duration: 2,
+    reward_info: { reward: 0 },
     messages: [question, { ...said[0], tool_calls: [{ id: "c1", name: "find_order", arguments: { order: "#W1" } }] }],
   };
   const domain = { environment_info: { domain_name: "retail" }, agent_info: { llm: "m" } };
   const tasks = [{ id: "0", user_scenario: scenario, evaluation_criteria: criteria }];
   await writeFile(at("tau2.json"), JSON.stringify({ info: domain, tasks, simulations: [simulation] }));
   return {
-    ...{ slime: at("slime.jsonl"), traces: at("traces.jsonl"), inspect: at("inspect.json"), atif: at("atif.jsonl") },
-    ...{ eval: at("inspect.eval"), results: at("results.jsonl"), tau: at("tau.json"), tau2: at("tau2.json") },
+    slime: at("slime.jsonl"),
+    traces: at("traces.jsonl"),
+    inspect: at("inspect.json"),
+    atif: at("atif.jsonl"),
+    eval: at("inspect.eval"),
+    results: at("results.jsonl"),
+    tau: at("tau.json"),
+    tau2: at("tau2.json"),
   };
 }

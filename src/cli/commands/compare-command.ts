@@ -45,7 +45,9 @@ Examples:
 async function compare(runs: readonly string[], flags: CompareFlags, context: CliContext): Promise<number> {
   const { cwd, stdout, stderr, env } = context;
   const comparison = await compareRuns({
-    ...{ runs, cwd, seed: readFlags(compareFlags, flags).seed },
+    runs,
+    cwd,
+    seed: readFlags(compareFlags, flags).seed,
     onNotice: (message) => stderr.write(`${oneMessage(message)}\n`),
   });
   if (flags.json === true) return writeJson(comparison, context);

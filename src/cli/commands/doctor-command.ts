@@ -117,7 +117,10 @@ async function examineEngine(flags: DoctorFlags, context: CliContext): Promise<n
   const colours = coloursFor(stdout, env);
   const show = (line: string): void => void (flags.json === true ? null : stdout.write(`${line}\n`));
   const result = await auditEngine({
-    ...{ ...flags, variables: env, drain, signal: cancel },
+    ...flags,
+    variables: env,
+    drain,
+    signal: cancel,
     onServer: ({ engine, address, contextTokens }) =>
       show(
         `${engine} at ${address}, ${contextTokens === null ? "context not known" : `${contextTokens} tokens of context`}`,
@@ -149,7 +152,11 @@ async function examineEnvironment(
   const show = (line: string): void => void (flags.json === true ? null : stdout.write(`${visibleLine(line)}\n`));
   const { json = false, ...settings } = flags;
   const result = await auditEnvironment({
-    ...{ ...settings, env, cwd, variables, signal: AbortSignal.any([drain, cancel]) },
+    ...settings,
+    env,
+    cwd,
+    variables,
+    signal: AbortSignal.any([drain, cancel]),
     onEnvironment: ({ name, splits, users }) => {
       const sizes = Object.entries(splits).map(([split, size]) => `${split} ${size}`);
       show(`${name}: tasks ${sizes.join(", ")}; users ${users.join(", ")}`);

@@ -77,8 +77,15 @@ async function serve(flags: EngineFlags, context: CliContext): Promise<number> {
   try {
     const { contextLength, vocabularySize } = engine.config;
     const front = createSglangFront({
-      ...{ sampler: engine.sampler, tokenizer, endTokenIds, modelPath: folder, contextLength, vocabularySize },
-      ...{ weightVersion: flags.weightVersion, apiKey, refusesStrangers: apiKey === null },
+      sampler: engine.sampler,
+      tokenizer,
+      endTokenIds,
+      modelPath: folder,
+      contextLength,
+      vocabularySize,
+      weightVersion: flags.weightVersion,
+      apiKey,
+      refusesStrangers: apiKey === null,
     });
     const listener = await front.listen({ host, port }).catch((cause: unknown) => {
       const { code, message } = cause as NodeJS.ErrnoException;

@@ -66,7 +66,9 @@ async function start(name: string, given: readonly string[], context: CliContext
   }
   const { stdout, stderr, env, cwd, drain, cancel } = context;
   const child = spawn(process.execPath, ["--import", hooks, join(folder, `${example}.ts`), ...given], {
-    ...{ cwd, env: { ...env }, stdio: ["ignore", "pipe", "pipe"] },
+    cwd,
+    env: { ...env },
+    stdio: ["ignore", "pipe", "pipe"],
   });
   child.stdout.setEncoding("utf8").on("data", (text: string) => stdout.write(text));
   child.stderr.setEncoding("utf8").on("data", (text: string) => stderr.write(text));

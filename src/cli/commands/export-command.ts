@@ -137,7 +137,10 @@ async function exportRuns(
   const { stdout, stderr, cwd, drain, cancel } = context;
   try {
     const result = await exportRun({
-      ...{ ...options, cwd, drain, signal: cancel },
+      ...options,
+      cwd,
+      drain,
+      signal: cancel,
       onNotice: (message) => stderr.write(`${oneMessage(message)}\n`),
     });
     if (result === null) {

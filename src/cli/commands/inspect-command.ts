@@ -76,13 +76,20 @@ async function inspect(
       );
     }
     await listEpisodes(reader, {
-      ...{ facts, folder, context, outcome: flags.outcome ?? null, asJson: flags.json === true },
+      facts,
+      folder,
+      context,
+      outcome: flags.outcome ?? null,
+      asJson: flags.json === true,
     });
     await sayLink(folder, null, context);
     return 0;
   }
   await showEpisode(await findEpisode(reader, episode, folder), {
-    ...{ run: resolve(context.cwd, folder), facts, flags, context },
+    run: resolve(context.cwd, folder),
+    facts,
+    flags,
+    context,
   });
   await sayLink(folder, { name: episode, asTokens: flags.tokens === true }, context);
   return 0;

@@ -74,7 +74,11 @@ async function run(flags: Readonly<Record<string, unknown>>, context: CliContext
     display.note("Interrupted: the running step is finished and saved. Press Ctrl-C again to stop where it is."),
   );
   const result = await train({
-    ...{ ...options, cwd, variables, drain, signal },
+    ...options,
+    cwd,
+    variables,
+    drain,
+    signal,
     onEvent: (event) => {
       if (event.type === "notice") display.note(event.message);
       else display.update(event.progress);

@@ -34,7 +34,9 @@ async function viewOf(actions: readonly Partial<ParsedAction>[], strategy: Agent
     },
   };
   const episode = await runChatEpisode(environment.taskset("test").task(0), {
-    ...{ environment, agent, strategy },
+    environment,
+    agent,
+    strategy,
     user: scriptedUsers(["Switch it.", "###STOP###"]),
   });
   return conversationView(episode, { colours: coloursFor({ isTTY: false } as never, {}), textLength: 200 });

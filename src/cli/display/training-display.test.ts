@@ -8,7 +8,8 @@ const outcomes = (passed: (index: number) => boolean, violations: number): TaskO
   Array.from({ length: 40 }, (_, index) => ({
     taskId: `t${index}`,
     kind: index % 2 === 0 ? "even" : "odd",
-    ...{ case: index % 4 === 0 ? "even/four" : null, level: 1 },
+    case: index % 4 === 0 ? "even/four" : null,
+    level: 1,
     passed: passed(index) ? 1 : 0,
     ruleViolations: violations,
   }));

@@ -129,7 +129,12 @@ class Sglang extends SglangControl implements SglangEngine {
       await this.#refuseDropped(request, { signal, context });
       const { routingKey } = request;
       const reply = await this.#generate(body.bytes, {
-        ...{ signal, routingKey, maxTokens: expected.maxTokens, context, onTokens, streams },
+        signal,
+        routingKey,
+        maxTokens: expected.maxTokens,
+        context,
+        onTokens,
+        streams,
       });
       body.release();
       const result = readGenerateReply(reply, expected, context);

@@ -55,7 +55,8 @@ function readTask(row: JsonValue, { name, split }: { readonly name: string; read
   const agenda = fieldOf(record, "agenda", orNull(asObject), where);
   return {
     id: fieldOf(record, "id", asText, where),
-    ...{ environment: name, split },
+    environment: name,
+    split,
     index: fieldOf(record, "index", asCount, where),
     contentHash: fieldOf(record, "contentHash", asText, where),
     instruction: fieldOf(record, "instruction", orNull(asText), where),

@@ -8,8 +8,13 @@ import { remoteFault, remoteSource, type RemoteService, type RemoteSession } fro
 const tool = toolFromDefinition(new Map([["function", new Map([["name", "look"]])]]));
 const result: ToolResult = { text: "seen", isError: false, endsEpisode: false, info: new Map() };
 const task: Task = {
-  ...{ id: "far:test:0", environment: "far", split: "test", index: 0, contentHash: "0" },
-  ...{ instruction: "Look.", agenda: null },
+  id: "far:test:0",
+  environment: "far",
+  split: "test",
+  index: 0,
+  contentHash: "0",
+  instruction: "Look.",
+  agenda: null,
 };
 
 /** A service in this process that counts what is open in it. */
@@ -28,7 +33,9 @@ function service(parts: Partial<RemoteService> = {}, session: Partial<RemoteSess
       log.open++;
       log.most = Math.max(log.most, log.open);
       return {
-        ...{ guidelines: "Look.", tools: [tool], info: new Map() },
+        guidelines: "Look.",
+        tools: [tool],
+        info: new Map(),
         call: async () => result,
         hear: async () => undefined,
         grade: async () => ({ reward: 1, metrics: {}, log: "", info: new Map() }),

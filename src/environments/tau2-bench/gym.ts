@@ -95,7 +95,8 @@ export class Tau2Gym {
     await this.#letUserSpeak();
     const { judge, isSolo = false } = this.#options;
     const rewardInfo = await evaluate(this.#data, this.#task, this.messages, {
-      ...{ reason: this.reason ?? "user_stop", isSolo },
+      reason: this.reason ?? "user_stop",
+      isSolo,
       ...(judge === undefined ? {} : { judge }),
     });
     const isTerminated = this.reason !== null;

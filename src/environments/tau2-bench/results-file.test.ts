@@ -78,11 +78,15 @@ describe("tau2ResultsText() and readTau2Results()", () => {
     for (const message of messages) expect(message).toHaveProperty("timestamp", null);
     expect(messages[1]).toMatchObject({
       role: "user",
-      ...{ cost: 0.5, usage: { completion_tokens: 2, prompt_tokens: 10 }, generation_time_seconds: 0.25 },
+      cost: 0.5,
+      usage: { completion_tokens: 2, prompt_tokens: 10 },
+      generation_time_seconds: 0.25,
     });
     expect(messages[2]).not.toHaveProperty("usage");
     expect(simulations[0]).toMatchObject({
-      ...{ start_time: "2026-01-02T00:00:00.000000", end_time: "2026-01-03T00:00:00.000000", duration: 1.5 },
+      start_time: "2026-01-02T00:00:00.000000",
+      end_time: "2026-01-03T00:00:00.000000",
+      duration: 1.5,
     });
   });
 

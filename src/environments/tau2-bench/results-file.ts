@@ -109,7 +109,8 @@ function infoOf(data: DomainData, facts: Tau2RunFacts): JsonObject {
     // By these names upstream knows that there was no user.
     user_info: record({
       implementation: isSolo ? "dummy_user" : (facts.user ?? "user_simulator"),
-      ...{ llm: userModel, llm_args: null },
+      llm: userModel,
+      llm_args: null,
     }),
     agent_info: record({ implementation: isSolo ? "llm_agent_solo" : "llm_agent", llm: agentModel, llm_args: null }),
     environment_info: record({

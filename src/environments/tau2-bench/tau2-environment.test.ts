@@ -14,7 +14,9 @@ const completed = { outcome: "completed" } as const;
 const words = (text: string): UserLine => ({ type: "words", text, usage: freeUsage });
 const hangUp: UserLine = { type: "hang-up", text: "Thanks. ###STOP###", usage: freeUsage };
 const calls = (name: string, given: JsonObject): UserLine => ({
-  ...{ type: "calls", text: "", usage: freeUsage },
+  type: "calls",
+  text: "",
+  usage: freeUsage,
   calls: [{ id: "u", name, arguments: given }],
 });
 

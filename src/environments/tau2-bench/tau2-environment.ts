@@ -158,7 +158,8 @@ export class Tau2Environment implements Environment {
     this.#parts = parts;
     this.#world = new Tau2World(data.world, { isSolo, createId: countedIds("B") });
     this.#conversation = new Conversation(this.#world, task, {
-      ...{ maxSteps, maxErrors },
+      maxSteps,
+      maxErrors,
       isAgentStop: ({ content }) => isSolo && (content?.includes(stopToken) ?? false),
     });
     const { state, messages } = this.#conversation;

@@ -53,8 +53,16 @@ test.skipIf(folder === null)(
   async () => {
     const cwd = await mkdtemp(join(tmpdir(), "tau2-expert-"));
     const { evaluation } = await evaluate({
-      ...{ env: "tau2-bench/telecom", data: folder!, split, user: "rules", engine: "expert", expertNoise: 0 },
-      ...{ trials: 1, cwd, out: "run", variables: {} },
+      env: "tau2-bench/telecom",
+      data: folder!,
+      split,
+      user: "rules",
+      engine: "expert",
+      expertNoise: 0,
+      trials: 1,
+      cwd,
+      out: "run",
+      variables: {},
     });
     await rm(cwd, { recursive: true });
     expect(evaluation).toMatchObject({ episodes: split === "small" ? 20 : 114 });

@@ -75,8 +75,15 @@ const examples: Readonly<Record<DialectName, Json>> = {
 };
 
 const samplingExamples: Json = {
-  ...{ temperature: 0.5, top_p: 0.9, top_k: 5, min_p: 0.1, repetition_penalty: 1.1, seed: 3 },
-  ...{ frequency_penalty: 0.1, presence_penalty: 0.1, logit_bias: { "5": 1 } },
+  temperature: 0.5,
+  top_p: 0.9,
+  top_k: 5,
+  min_p: 0.1,
+  repetition_penalty: 1.1,
+  seed: 3,
+  frequency_penalty: 0.1,
+  presence_penalty: 0.1,
+  logit_bias: { "5": 1 },
 };
 
 /** Its own fields, and what they are in. */
@@ -176,7 +183,12 @@ test("sampling that clients set reaches the engine where they are obeyed, and no
     await post(world.gateway, requests.chat.path, { ...requests.chat.body, ...fields });
     const { counters } = world.gateway.sessions[0]!;
     const obeyed = {
-      ...{ temperature: 0.5, topP: 0.9, topK: 5, minP: 0.1, repetitionPenalty: 1.1, seed: 3 },
+      temperature: 0.5,
+      topP: 0.9,
+      topK: 5,
+      minP: 0.1,
+      repetitionPenalty: 1.1,
+      seed: 3,
       extra: { frequency_penalty: 0.1, presence_penalty: 0.1, logit_bias: { "5": 1 } },
     };
     const own = { temperature: 1, topP: 1, topK: -1, minP: 0, repetitionPenalty: 1, seed: null, extra: {} };

@@ -115,8 +115,13 @@ export const messagesDialect: Dialect = {
       start: (promptTokens) =>
         event("message_start", {
           message: {
-            ...{ id: `msg_${head.idPrefix}_${head.call}`, type: "message", role: "assistant", model, content: [] },
-            ...{ stop_reason: null, stop_sequence: null },
+            id: `msg_${head.idPrefix}_${head.call}`,
+            type: "message",
+            role: "assistant",
+            model,
+            content: [],
+            stop_reason: null,
+            stop_sequence: null,
             usage: { ...emptyUsage, input_tokens: promptTokens },
           },
         }),

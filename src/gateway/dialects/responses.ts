@@ -202,8 +202,12 @@ function textPart(text: string): object {
 
 function callItems({ action, idPrefix, call: number }: GatewayAnswer): (OutputItem & { readonly arguments: string })[] {
   return action.toolCalls.map(({ id, name, argumentsText }, place) => ({
-    ...{ id: `fc_${idPrefix}_${number}_${place}`, type: "function_call", status: "completed" },
-    ...{ call_id: id, name, arguments: argumentsText },
+    id: `fc_${idPrefix}_${number}_${place}`,
+    type: "function_call",
+    status: "completed",
+    call_id: id,
+    name,
+    arguments: argumentsText,
   }));
 }
 

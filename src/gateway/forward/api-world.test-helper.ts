@@ -59,8 +59,12 @@ export async function openApiWorld(options: ApiWorldOptions = {}, folder?: strin
     { boundary: "engine" },
   );
   const model = apiModel({
-    ...{ url: "http://api.test/v1", model: "real-model", apiKey: realKey, http, variables: {} },
-    ...{ retry: { maxAttempts: 3, maxElapsedMs: 5000, baseDelayMs: 1, maxDelayMs: 2 } },
+    url: "http://api.test/v1",
+    model: "real-model",
+    apiKey: realKey,
+    http,
+    variables: {},
+    retry: { maxAttempts: 3, maxElapsedMs: 5000, baseDelayMs: 1, maxDelayMs: 2 },
     ...options.api,
   });
   const place = folder ?? mkdtempSync(join(tmpdir(), "trainable-agents-api-"));
@@ -75,7 +79,11 @@ export async function openApiWorld(options: ApiWorldOptions = {}, folder?: strin
     await Promise.all([store.close(manifest), upstream.close()]);
   };
   return {
-    ...{ gateway, upstream, calls, folder: place, close },
+    gateway,
+    upstream,
+    calls,
+    folder: place,
+    close,
     restart: async () => {
       await close();
       return openApiWorld(options, place);

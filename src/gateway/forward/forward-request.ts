@@ -108,7 +108,8 @@ export async function forwardRequest(session: ForwardingSession, parts: ForwardP
     const placed = parts.record.place(shownRequest(dialect, request.body, parts.record));
     const reply = await model
       .send(wireRequest(parts, sent), {
-        ...{ signal: session.signal, retries: session.retries },
+        signal: session.signal,
+        retries: session.retries,
         onRetry: (attempt) => begun.attempts.push(attempt),
       })
       .catch((error: unknown) => {
@@ -166,7 +167,11 @@ function wireRequest({ dialect, request }: ForwardParts, { text, model, isStream
     return value === undefined ? [] : [[name, typeof value === "string" ? value : value.join(",")] as const];
   });
   return {
-    ...{ format: dialect.name, model, suffix: request.suffix, body: text, isStreamed },
+    format: dialect.name,
+    model,
+    suffix: request.suffix,
+    body: text,
+    isStreamed,
     headers: Object.fromEntries(headers),
   };
 }
@@ -190,9 +195,15 @@ function recordAnswer(call: ForwardedCall, answer: WireAnswer, isWhole: boolean)
 
 function actionOf({ text, reasoning, toolCalls, isCutOff }: WireAnswer, turn: number, isWhole: boolean): ParsedAction {
   return {
-    ...{ text, reasoning, content: text, problems: [], isTerminated: isWhole && !isCutOff },
+    text,
+    reasoning,
+    content: text,
+    problems: [],
+    isTerminated: isWhole && !isCutOff,
     toolCalls: toolCalls.map(({ id, name, argumentsText }, at) => ({
-      ...{ id: id ?? `call_${turn}_${at}`, name, argumentsText },
+      id: id ?? `call_${turn}_${at}`,
+      name,
+      argumentsText,
     })),
   };
 }

@@ -65,8 +65,15 @@ export class ForwardedRecord implements NamedAnswers {
   ): ForwardedTurn {
     const { call, basis, messages, tools, action, response } = fields;
     const turn = {
-      ...{ call, basis, messages, tools, action, response, index: this.turns.length },
-      ...{ isContinued: false, isDelivered: false },
+      call,
+      basis,
+      messages,
+      tools,
+      action,
+      response,
+      index: this.turns.length,
+      isContinued: false,
+      isDelivered: false,
     };
     if (basis !== null) basis.isContinued = true;
     this.turns.push(turn);

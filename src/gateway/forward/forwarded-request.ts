@@ -135,7 +135,9 @@ const readable: Readonly<
   responses: ({ instructions, input, tools, store, previous_response_id: previous }, answers) => {
     const call = typeof previous === "string" ? answers.callOf(previous) : null;
     return {
-      ...{ instructions, tools, store },
+      instructions,
+      tools,
+      store,
       input: Array.isArray(input) ? list(input).map((item) => inputItem(item, answers)) : input,
       // Under the name that our own dialect gives it.
       ...(call === null ? {} : { previous_response_id: `resp_${answers.idPrefix}_${call}` }),

@@ -95,7 +95,10 @@ export class ForwardedSession implements ForwardingSession {
   get counters(): SessionCounters {
     const branched = this.#record.turns.length - this.#extended;
     return {
-      ...{ calls: this.#calls, replayed: 0, extended: this.#extended, reencoded: 0 },
+      calls: this.#calls,
+      replayed: 0,
+      extended: this.#extended,
+      reencoded: 0,
       branched: branched <= 1 ? {} : { "another-conversation": branched - 1 },
       ...this.#unused.counters,
     };
@@ -217,7 +220,10 @@ export class ForwardedSession implements ForwardingSession {
     this.#running++;
     const startedAt = this.#parts.clock.now();
     return {
-      ...{ number: this.#calls++, dialect, digest, startedAt },
+      number: this.#calls++,
+      dialect,
+      digest,
+      startedAt,
       attempts: [],
       ignored: [],
       generation: this.#generation,
@@ -257,9 +263,17 @@ export class ForwardedSession implements ForwardingSession {
       await Promise.all([
         this.add({ type: "agent-reply", turn: turn.index, attempts, usage, durationMs }),
         this.add({
-          ...{ type: "exchange", turn: turn.index, call, dialect, digest, messages, action, response },
+          type: "exchange",
+          turn: turn.index,
+          call,
+          dialect,
+          digest,
+          messages,
+          action,
+          response,
           ignored: unusedNames(begun.ignored),
-          ...{ basis: basis?.index ?? null, continues: null },
+          basis: basis?.index ?? null,
+          continues: null,
           tools: basis !== null && basis.tools === tools ? null : tools.tools.map(({ definition }) => definition),
         }),
       ]);
@@ -339,9 +353,14 @@ export class ForwardedSession implements ForwardingSession {
     await this.add({ type: "episode-end", stopReason, failure });
     const last = this.#record.turns.at(-1);
     return endedEpisode(this.settings, {
-      ...{ stopReason, failure, grade: this.#grade, events: this.#events, problems: [] },
+      stopReason,
+      failure,
+      grade: this.#grade,
+      events: this.#events,
+      problems: [],
       messages: last === undefined ? [] : conversationTo(last),
-      ...{ trajectory: { turns: [] }, historyPolicy: "no-tokens" },
+      trajectory: { turns: [] },
+      historyPolicy: "no-tokens",
     });
   }
 
@@ -366,7 +385,8 @@ export class ForwardedSession implements ForwardingSession {
     try {
       const asked = { messages, tools: mayCall ? tools : [], turn: begun.number, seed, model: named, sampling };
       const { action, usage } = await model.reply(asked, {
-        ...{ signal: this.signal, retries: this.retries },
+        signal: this.signal,
+        retries: this.retries,
         onRetry: (attempt) => begun.attempts.push(attempt),
       });
       // Its usage counts the attempts, too.
@@ -380,8 +400,13 @@ export class ForwardedSession implements ForwardingSession {
     return {
       turn,
       answer: {
-        ...{ call: begun.number, idPrefix: this.#record.idPrefix, action, createdAt: seconds() },
-        ...{ sampledTokens: new Uint32Array(), logprobs: null, finish: { reason, matched: null, raw: null } },
+        call: begun.number,
+        idPrefix: this.#record.idPrefix,
+        action,
+        createdAt: seconds(),
+        sampledTokens: new Uint32Array(),
+        logprobs: null,
+        finish: { reason, matched: null, raw: null },
         usage: { promptTokens: usage.inputTokens, cachedTokens: null, sampledTokens: usage.outputTokens },
       },
     };

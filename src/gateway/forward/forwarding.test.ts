@@ -121,12 +121,19 @@ describe("what goes on", () => {
   test("is the body as its program wrote it, with the model and the flags set in it", async () => {
     const image = { type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } };
     const sent = {
-      ...{ model: "gpt-4o", temperature: 0.7, top_p: 0.9, max_completion_tokens: 400, seed: 12345678901234567890n },
+      model: "gpt-4o",
+      temperature: 0.7,
+      top_p: 0.9,
+      max_completion_tokens: 400,
+      seed: 12345678901234567890n,
       messages: [
         { role: "user", name: "ann", content: [{ type: "text", text: "What is this?" }, image] },
         { role: "assistant", content: "Is it", refusal: null },
       ],
-      ...{ tool_choice: "required", response_format: { type: "json_object" }, reasoning_effort: "low", of_tomorrow: 1 },
+      tool_choice: "required",
+      response_format: { type: "json_object" },
+      reasoning_effort: "low",
+      of_tomorrow: 1,
       tools: [{ type: "function", function: { name: "f", parameters: { type: "object", minimum: 1.0 } } }],
     };
     const text = JSON.stringify(sent, (_, value: unknown) => (typeof value === "bigint" ? "BIG" : value));
@@ -146,17 +153,24 @@ describe("what goes on", () => {
       return null;
     };
     const world = await openApiWorld({
-      ...{ answer, api: { extraBody: { top_k: 3 } } },
+      answer,
+      api: { extraBody: { top_k: 3 } },
       gateway: { sampling: { temperature: 0, maxNewTokens: 50 } },
     });
     await world.gateway.handle({
-      ...{ method: "POST", url: "/v1/chat/completions", headers, body: Buffer.from(written) },
+      method: "POST",
+      url: "/v1/chat/completions",
+      headers,
+      body: Buffer.from(written),
     });
     const [{ body, headers: passed } = { body: {}, headers: {} }] = world.calls;
     const { seed: _, ...rest } = sent;
     expect(body).toMatchObject({
       ...rest,
-      ...{ model: "real-model", temperature: 0, max_completion_tokens: 50, top_k: 3 },
+      model: "real-model",
+      temperature: 0,
+      max_completion_tokens: 50,
+      top_k: 3,
     });
     // Numbers stay as they were written.
     expect(seen[0]).toContain("12345678901234567890");
@@ -365,7 +379,10 @@ describe("a stream that breaks", () => {
     const headers = { "content-type": "application/json", authorization: "Bearer s1" };
     const sent = JSON.stringify({ model: "m", stream: true, messages: [{ role: "user", content: "Hi" }] });
     const answer = await world.gateway.handle({
-      ...{ method: "POST", url: "/v1/chat/completions", headers, body: Buffer.from(sent) },
+      method: "POST",
+      url: "/v1/chat/completions",
+      headers,
+      body: Buffer.from(sent),
     });
     if (typeof answer.body === "string") throw new Error(answer.body);
     let read = 0;

@@ -187,7 +187,10 @@ function allocateDecoder(
   const pageFloats = pageTokens * 2 * keyValueHeads * headSize;
   const layerFloats = pages * pageFloats;
   return {
-    ...{ tableLength, angles, pageFloats, layerFloats },
+    tableLength,
+    angles,
+    pageFloats,
+    layerFloats,
     ...arena.allocateEach(["weights", "panels"], parameters),
     ...arena.allocateEach(["cosines", "sines"], angles),
     cache: arena.allocate(config.layers * layerFloats),

@@ -19,7 +19,9 @@ const definition = {
 };
 const tools: readonly Tool[] = [toolFromDefinition(fromPlain(definition) as JsonObject)];
 const said = (content: string, call?: string): AssistantMessage => ({
-  ...{ role: "assistant", content, reasoning: null },
+  role: "assistant",
+  content,
+  reasoning: null,
   toolCalls: call === undefined ? [] : [{ id: "1", name: "find", argumentsText: call }],
 });
 const messages: readonly Message[] = [

@@ -50,10 +50,12 @@ export async function evaluateEpisodes(
       return { groupId: `${task.id}@${groupIndex}`, task, groupIndex };
     });
     const groups = await runGroups(plans, {
-      ...{ groupSize: 1, concurrency: 64 * threads },
+      groupSize: 1,
+      concurrency: 64 * threads,
       runEpisode: async (task) => ({
         episode: await runner.run(task, seed, temperature),
-        ...{ result: { samples: [], dropped: [] }, origin: "new" },
+        result: { samples: [], dropped: [] },
+        origin: "new",
       }),
     });
     const ended = await Promise.all(groups.flatMap(({ members }) => members.map((member) => member.ended.open())));

@@ -161,7 +161,8 @@ async function learnFromNothing<T>(
   const trainer = await createTrainer(
     { config, weights },
     {
-      ...{ threads: recipe.threads, maxTokens: 4 * recipe.shape.contextLength },
+      threads: recipe.threads,
+      maxTokens: 4 * recipe.shape.contextLength,
       ...(state === null ? {} : { optimizer: state.optimizer }),
     },
   );

@@ -102,7 +102,11 @@ export function ownRecipe(
   const { tokens, seed, threads } = options;
   const { copying, cloning } = recipes[size === "nano" ? "bookshop-nano" : "bookshop-1m"];
   return {
-    ...{ shape: modelShapes[size], vocabularySize: 1536, tokenizerDialogues: 600, seed, threads },
+    shape: modelShapes[size],
+    vocabularySize: 1536,
+    tokenizerDialogues: 600,
+    seed,
+    threads,
     // Fewer exercises than for shipped models: titles and numbers of one world are less than a language.
     copying: { ...copying, tokens: Math.min(copying.tokens, Math.ceil(tokens / 5)) },
     cloning: { ...cloning, tokens, learningRate: size === "nano" ? 1.6e-3 : 1.2e-3 },

@@ -97,7 +97,14 @@ function readField(name: string, field: JsonObject): TemplateField {
     throw new ResponseTemplateError(`${where} has the groups ${groups.join(", ")} and no transform that uses them`);
   }
   return {
-    ...{ name, open, close, content, repeats, join, transform, transformsEach: each },
+    name,
+    open,
+    close,
+    content,
+    repeats,
+    join,
+    transform,
+    transformsEach: each,
     contentArguments: asObject(field.get("content_args") ?? new Map(), `"content_args" of ${where}`),
     isOptional: isTruthy(field.get("optional") ?? true),
   };

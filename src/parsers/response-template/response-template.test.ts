@@ -105,7 +105,9 @@ describe("what no reader expects is an error of its kind, and costs linear time"
   const template = loadResponseTemplate(
     anchored({
       tool: {
-        ...{ open: "<t>", close_pattern: "</t>\\s*", content: "json" },
+        open: "<t>",
+        close_pattern: "</t>\\s*",
+        content: "json",
         content_args: { unquoted_keys: true, string_delims: [["'", "'"]] },
       },
       list: { open: "<l>", close: "</l>", content: "python-call-list" },

@@ -24,13 +24,11 @@ const { toolCallParser, reasoningParser } = responseTemplateParsers(
     fields: {
       thinking: { open: "[think]", close_pattern: "\\[/think\\]\\s*" },
       tool_calls: {
-        ...{
-          open_pattern: "\\[do (?P<name>\\w+)\\]",
-          close: "[done]",
-          repeats: true,
-          content: "kv-lines",
-          content_args: { kv_sep: "=" },
-        },
+        open_pattern: "\\[do (?P<name>\\w+)\\]",
+        close: "[done]",
+        repeats: true,
+        content: "kv-lines",
+        content_args: { kv_sep: "=" },
         transform: { type: "function", function: { name: "{name}", arguments: "{content}" } },
       },
       content: { close_pattern: "\\[end\\]\\s*|$" },
@@ -42,7 +40,9 @@ const read = (text: string, forceReasoning = false) => {
   const { reasoning, normalText } = reasoningParser!.split(text, { forceReasoning });
   const { content, calls, problems } = toolCallParser.parse(normalText, { tools });
   return {
-    ...{ reasoning, content, calls: calls.map(({ name, parameters }) => [name, parameters]) },
+    reasoning,
+    content,
+    calls: calls.map(({ name, parameters }) => [name, parameters]),
     problems: problems.map(({ code }) => code),
   };
 };

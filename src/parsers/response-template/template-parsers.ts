@@ -139,7 +139,12 @@ function pairs(events: readonly ResponseEvent[]): readonly Region[] {
 function plainTexts(template: ResponseTemplate): ResponseTemplate {
   const plain = (field: TemplateField): TemplateField => ({
     ...field,
-    ...{ content: "text", transform: null, transformsEach: false, repeats: false, join: null, isOptional: true },
+    content: "text",
+    transform: null,
+    transformsEach: false,
+    repeats: false,
+    join: null,
+    isOptional: true,
     // What is said may have a call in its middle.
     contentArguments: thoughtNames.includes(field.name) ? field.contentArguments : new Map([["strip", false]]),
   });

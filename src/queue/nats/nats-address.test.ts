@@ -5,19 +5,24 @@ import { loadNatsLibrary } from "./nats-library.ts";
 describe("parseNatsAddress()", () => {
   it("reads servers, user and queue", () => {
     expect(parseNatsAddress("nats://127.0.0.1")).toEqual({
-      ...{ servers: ["127.0.0.1:4222"], isTls: false, user: null, password: null, token: null, queue: "default" },
-      ...{ shown: "nats://127.0.0.1:4222/default", secrets: [] },
+      servers: ["127.0.0.1:4222"],
+      isTls: false,
+      user: null,
+      password: null,
+      token: null,
+      queue: "default",
+      shown: "nats://127.0.0.1:4222/default",
+      secrets: [],
     });
     expect(parseNatsAddress(" tls://ann:p%40ss%2Cword@a:1/team_1, tls://[::1]:4223 ")).toEqual({
-      ...{
-        servers: ["a:1", "[::1]:4223"],
-        isTls: true,
-        user: "ann",
-        password: "p@ss,word",
-        token: null,
-        queue: "team_1",
-      },
-      ...{ shown: "tls://a:1,[::1]:4223/team_1", secrets: ["ann", "p@ss,word"] },
+      servers: ["a:1", "[::1]:4223"],
+      isTls: true,
+      user: "ann",
+      password: "p@ss,word",
+      token: null,
+      queue: "team_1",
+      shown: "tls://a:1,[::1]:4223/team_1",
+      secrets: ["ann", "p@ss,word"],
     });
     expect(parseNatsAddress("nats://s3cret@a").token).toBe("s3cret");
   });

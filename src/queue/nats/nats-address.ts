@@ -71,8 +71,12 @@ export function parseNatsAddress(text: string): NatsAddress {
   const queue = [...queues][0] ?? defaultQueue;
   const isToken = user !== "" && password === "";
   return {
-    ...{ servers, queue, isTls: schemes.has("tls"), token: isToken ? user : null },
-    ...{ user: user === "" || isToken ? null : user, password: password === "" ? null : password },
+    servers,
+    queue,
+    isTls: schemes.has("tls"),
+    token: isToken ? user : null,
+    user: user === "" || isToken ? null : user,
+    password: password === "" ? null : password,
     shown: `${[...schemes][0]}://${servers.join(",")}/${queue}`,
     secrets: [user, password].filter((secret) => secret !== ""),
   };

@@ -82,7 +82,12 @@ export async function openLink(
   void watch();
 
   return {
-    ...{ address, nc, js, jsm, createInbox: () => library.createInbox(), closed: closed.signal },
+    address,
+    nc,
+    js,
+    jsm,
+    createInbox: () => library.createInbox(),
+    closed: closed.signal,
     get isUp() {
       return isUp;
     },
@@ -109,14 +114,16 @@ export async function openLink(
     const { ca, cert, key } = options.tls ?? { ca: null, cert: null, key: null };
     const files = Object.entries({ caFile: ca, certFile: cert, keyFile: key }).filter(([, path]) => path !== null);
     const common = {
-      ...{ servers: address.servers, name: `trainable-agents ${title}`, timeout: requestMs },
-      ...{
-        maxReconnectAttempts: -1,
-        reconnectTimeWait: retryMs,
-        reconnectJitter: retryMs,
-        reconnectJitterTLS: retryMs,
-      },
-      ...{ pingInterval: pingMs, maxPingOut: 2, ...authentication() },
+      servers: address.servers,
+      name: `trainable-agents ${title}`,
+      timeout: requestMs,
+      maxReconnectAttempts: -1,
+      reconnectTimeWait: retryMs,
+      reconnectJitter: retryMs,
+      reconnectJitterTLS: retryMs,
+      pingInterval: pingMs,
+      maxPingOut: 2,
+      ...authentication(),
       ...(address.isTls || files.length > 0 ? { tls: Object.fromEntries(files) } : {}),
     };
     for (let isFirst = true; ; isFirst = false) {

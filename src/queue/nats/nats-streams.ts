@@ -19,14 +19,18 @@ function tokenOf(id: string): string {
 export function namesOf(queue: string) {
   const [stream, subject] = [`TA_${queue}`, `ta.${queue}`];
   return {
-    ...{ jobs: `${stream}_JOBS`, receipts: `${stream}_RECEIPTS`, states: `${stream}_STATES` },
+    jobs: `${stream}_JOBS`,
+    receipts: `${stream}_RECEIPTS`,
+    states: `${stream}_STATES`,
     job: (runId: string, episodeId: string) => `${subject}.job.${tokenOf(runId)}.${tokenOf(episodeId)}`,
     jobsOfRun: (runId: string) => `${subject}.job.${tokenOf(runId)}.`,
     allJobs: `${subject}.job.*.*`,
     receipt: `${subject}.receipt`,
     state: (runId: string) => `${subject}.state.${tokenOf(runId)}`,
     allStates: `${subject}.state.*`,
-    ...{ control: `${subject}.control`, report: `${subject}.report`, obeyed: `${subject}.obeyed` },
+    control: `${subject}.control`,
+    report: `${subject}.report`,
+    obeyed: `${subject}.obeyed`,
     coordinator: `${subject}.coordinator`,
   };
 }
@@ -66,8 +70,12 @@ export async function makeStreams(
     made.push(await jsm.streams.add(one).catch(() => jsm.streams.update(one.name, one)));
   }
   const workers = {
-    ...{ durable_name: workersConsumer, ack_policy: "explicit", ack_wait: nanos(leaseMs), max_deliver: -1 },
-    ...{ max_ack_pending: maxLeases ?? -1, max_waiting: mostWaiting },
+    durable_name: workersConsumer,
+    ack_policy: "explicit",
+    ack_wait: nanos(leaseMs),
+    max_deliver: -1,
+    max_ack_pending: maxLeases ?? -1,
+    max_waiting: mostWaiting,
   };
   await jsm.consumers.add(names.jobs, workers).catch(() => jsm.consumers.update(names.jobs, workersConsumer, workers));
   return made.map(({ created }) => created);
@@ -82,7 +90,11 @@ export async function takeOverReceipts(
 ): Promise<void> {
   for await (const { name } of jsm.consumers.list(names.receipts)) await jsm.consumers.delete(names.receipts, name);
   await jsm.consumers.add(names.receipts, {
-    ...{ durable_name: own, ack_policy: "explicit", ack_wait: nanos(leaseMs), max_deliver: -1, max_ack_pending: 4096 },
+    durable_name: own,
+    ack_policy: "explicit",
+    ack_wait: nanos(leaseMs),
+    max_deliver: -1,
+    max_ack_pending: 4096,
   });
 }
 

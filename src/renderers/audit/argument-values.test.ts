@@ -54,8 +54,12 @@ const minimaxM2 = [
 /** What the servers' parsers do not read back either: ours are equal to them. */
 const lost: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(isJson.map((name) => [name, []])),
-  ...{ "glm-4.5": glm45, "glm-4.6": glm45, "glm-4.7-flash": ["a string in quotes"] },
-  ...{ "qwen3-coder": coder, "qwen3.5": coder, "minimax-m3": minimaxM2 },
+  "glm-4.5": glm45,
+  "glm-4.6": glm45,
+  "glm-4.7-flash": ["a string in quotes"],
+  "qwen3-coder": coder,
+  "qwen3.5": coder,
+  "minimax-m3": minimaxM2,
   "seed-oss": [],
 };
 /** Templates that write no call behind their own prompt, or in another form than their models and their parser. */

@@ -24,10 +24,14 @@ type ValueKind = {
 };
 
 const kind = (name: string, schema: object, json: string): ValueKind => ({
-  ...{ kind: name, schema: fromPlain(schema), value: parseJson(json) },
+  kind: name,
+  schema: fromPlain(schema),
+  value: parseJson(json),
 });
 const text = (name: string, value: string): ValueKind => ({
-  ...{ kind: name, schema: fromPlain({ type: "string" }), value },
+  kind: name,
+  schema: fromPlain({ type: "string" }),
+  value,
 });
 
 const [integer, number, boolean] = [{ type: "integer" }, { type: "number" }, { type: "boolean" }];
@@ -137,7 +141,9 @@ const namesOf = (kinds: readonly ValueKind[]): readonly string[] => kinds.map((o
 function readBack({ audited, frame }: Opened, one: ValueKind, id: string): "same" | "lost" | "unwritten" {
   const argumentsText = dumpJson(new Map([[nameOf(one), one.value]]));
   const message: AssistantMessage = {
-    ...{ role: "assistant", content: "", reasoning: null },
+    role: "assistant",
+    content: "",
+    reasoning: null,
     toolCalls: [{ id, name: toolName, argumentsText }],
   };
   const answer = writtenAnswer(audited, { frame, message, mustHold: nameOf(one) });

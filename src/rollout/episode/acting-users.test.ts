@@ -52,7 +52,9 @@ const shared: EnvironmentSource = {
 };
 
 const calls = (...names: string[]): UserLine => ({
-  ...{ type: "calls", text: "", usage: freeUsage },
+  type: "calls",
+  text: "",
+  usage: freeUsage,
   calls: names.map((name, index) => ({ id: `u${index}`, name, arguments: new Map() })),
 });
 

@@ -193,8 +193,13 @@ export class EngineActions implements ActionSource {
     const { result, next } = await sampleTurn(
       this.#engine,
       {
-        ...{ prompt, stopTokenIds: this.#renderer.stopTokenIds, turn, budget, discarded: this.#discarded },
-        ...{ onTokens: null, experts },
+        prompt,
+        stopTokenIds: this.#renderer.stopTokenIds,
+        turn,
+        budget,
+        discarded: this.#discarded,
+        onTokens: null,
+        experts,
       },
       { options: this.#options, deadlines: this.#deadlines, attempts },
     );

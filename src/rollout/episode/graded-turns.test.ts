@@ -15,7 +15,10 @@ function rewarding({ step = () => null, grade = {} }: Graded): EnvironmentSource
     open: (given, options) => {
       const inner = counter.open(given, options) as Environment;
       return {
-        ...{ task: inner.task, guidelines: inner.guidelines, tools: inner.tools, info: inner.info },
+        task: inner.task,
+        guidelines: inner.guidelines,
+        tools: inner.tools,
+        info: inner.info,
         digest: () => inner.digest(),
         hear: (utterance) => inner.hear(utterance),
         call: async (call) => ({ ...(await inner.call(call)), reward: step(call.arguments.get("by")) }),

@@ -169,7 +169,11 @@ function turnCalls(engine: Engine, request: TurnRequest, { options, deadlines, a
     });
     const routedExpertsFrom = request.experts?.from ?? null;
     const call: SampleRequest = {
-      ...{ prompt, sampling, stopTokenIds, requestId, routingKey: shortKey(episodeId) },
+      prompt,
+      sampling,
+      stopTokenIds,
+      requestId,
+      routingKey: shortKey(episodeId),
       ...(routedExpertsFrom === null ? {} : { routedExpertsFrom }),
       ...(stopStrings === null ? {} : { stopStrings }),
     };

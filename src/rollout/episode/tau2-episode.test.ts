@@ -83,7 +83,9 @@ describe.skipIf(folder === null)("τ²-bench in the loop (skipped without ../sha
     const end = async (lines: readonly string[], isSolo = false) => {
       const environment = await tau2Source(data, { maxErrors: 3, isSolo });
       const parts = {
-        ...{ environment, engine: scriptedModel([...lines]), strategy: createToolCalling() },
+        environment,
+        engine: scriptedModel([...lines]),
+        strategy: createToolCalling(),
         user: isSolo ? selectUser("task") : telecomRuleUser(),
         renderer: createQwenRenderer({ tokenizer, family: "qwen2.5-instruct" }),
       };

@@ -77,8 +77,14 @@ export class Coordinator {
     this.#clock = options.clock ?? systemClock;
     const { runId, fence, version, settings } = options;
     this.#state = {
-      ...{ runId, fence, revision: 1, version, settings },
-      ...{ phase: "running", weightVersion: null, workers: 1 },
+      runId,
+      fence,
+      revision: 1,
+      version,
+      settings,
+      phase: "running",
+      weightVersion: null,
+      workers: 1,
     };
   }
 
@@ -184,8 +190,17 @@ export class Coordinator {
   #jobOf(task: Task, { episodeId, groupId, sampleIndex, seed, sampling, engineUrl = null }: EpisodeRequest): Job {
     const { runId, fence, shards } = this.#options;
     return {
-      ...{ runId, fence, episodeId, groupId, sampleIndex, seed, engineUrl, shards },
-      ...{ split: task.split, taskIndex: task.index, contentHash: task.contentHash },
+      runId,
+      fence,
+      episodeId,
+      groupId,
+      sampleIndex,
+      seed,
+      engineUrl,
+      shards,
+      split: task.split,
+      taskIndex: task.index,
+      contentHash: task.contentHash,
       sampling: sampling === undefined ? null : JSON.stringify(sampling),
     };
   }
@@ -304,7 +319,15 @@ export function isTooLarge(error: unknown): boolean {
 function summaryOf(entry: UnnumberedSummary, { details, counts }: Receipt): EpisodeSummary {
   const { id, groupId, sampleIndex, task, outcome, stopReason, reward, problems, sampledTokens } = entry;
   return {
-    ...{ id, groupId, sampleIndex, taskId: task.id, outcome, stopReason, reward, problems, sampledTokens },
+    id,
+    groupId,
+    sampleIndex,
+    taskId: task.id,
+    outcome,
+    stopReason,
+    reward,
+    problems,
+    sampledTokens,
     ...details,
     // Replies of an agent behind an API are turns, too.
     turns: Math.max(entry.turns, counts.turns),
@@ -315,11 +338,27 @@ function summaryOf(entry: UnnumberedSummary, { details, counts }: Receipt): Epis
 function abortedEpisode(task: Task, { episodeId, groupId, sampleIndex }: EpisodeRequest): EndedEpisode {
   return {
     summary: {
-      ...{ id: episodeId, groupId, sampleIndex, taskId: task.id, outcome: "aborted", stopReason: "cancelled" },
-      ...{ failure: null, ending: null, reward: null, metrics: {}, turns: 0, sampledTokens: 0, weightSpans: [] },
-      ...{ problems: {}, samples: 0, trainedTokens: 0, dropped: {} },
+      id: episodeId,
+      groupId,
+      sampleIndex,
+      taskId: task.id,
+      outcome: "aborted",
+      stopReason: "cancelled",
+      failure: null,
+      ending: null,
+      reward: null,
+      metrics: {},
+      turns: 0,
+      sampledTokens: 0,
+      weightSpans: [],
+      problems: {},
+      samples: 0,
+      trainedTokens: 0,
+      dropped: {},
     },
-    ...{ origin: "new", store: null, counts: null },
+    origin: "new",
+    store: null,
+    counts: null,
     open: () => Promise.reject(new Error(`Episode "${episodeId}" was cancelled, and a later process resumes it.`)),
   };
 }

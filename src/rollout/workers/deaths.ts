@@ -77,7 +77,10 @@ export function placeOf(recorded: readonly EpisodeEvent[]): number {
 
 export function deadlyEpisode(episodeId: string): Failure {
   return {
-    ...{ boundary: "queue", code: "worker-died", retryable: false, cause: null },
+    boundary: "queue",
+    code: "worker-died",
+    retryable: false,
+    cause: null,
     message:
       `Cannot run episode "${episodeId}": ${mostDeaths} workers died at the same place of it; look at what its task and its tools do to a ` +
       "process (memory, native code, process.exit).",

@@ -262,7 +262,14 @@ class Worker {
     // A server may still execute the last call of another worker, and refuses a second one of the same id.
     const requestTag = lease.delivery > 1 ? { requestTag: globalThis.crypto.randomUUID().slice(0, 8) } : {};
     const finished = await run.runEpisode(task, {
-      ...{ episodeId, groupId, sampleIndex, seed, engineUrl, ...sampling, ...requestTag, signal: controller.signal },
+      episodeId,
+      groupId,
+      sampleIndex,
+      seed,
+      engineUrl,
+      ...sampling,
+      ...requestTag,
+      signal: controller.signal,
       onEvent: (event) => this.#onEvent(event, counter),
       onRecorded: (event) => counter.recorded(event),
       ...(fatal === null ? {} : { failure: fatal }),
@@ -277,14 +284,12 @@ class Worker {
     const entry = stored ?? (await shard.append(episode));
     const { failure, ending, metrics, weightSpans, samples, trainedTokens, dropped } = endedOf(finished).summary;
     await this.#send(held, {
-      ...{
-        runId: job.runId,
-        fence: job.fence,
-        episodeId,
-        worker: this.#options.name,
-        origin,
-        counts: counter.eventCounts,
-      },
+      runId: job.runId,
+      fence: job.fence,
+      episodeId,
+      worker: this.#options.name,
+      origin,
+      counts: counter.eventCounts,
       entry: { ...entry },
       details: { failure: shortened(failure), ending, metrics, weightSpans, samples, trainedTokens, dropped },
     });

@@ -47,7 +47,13 @@ async function coordinate(changes: Partial<CoordinatorOptions> = {}): Promise<Ru
   const queues: MemoryQueue[] = [];
   const files = new EpisodeFiles(join(folder, "run"));
   const coordinator = await Coordinator.open({
-    ...{ runId: "run", fence: 1, version: "1", settings: "{}", shards: join(folder, "run", "shards"), store, clock },
+    runId: "run",
+    fence: 1,
+    version: "1",
+    settings: "{}",
+    shards: join(folder, "run", "shards"),
+    store,
+    clock,
     open: async ({ id, place }) => {
       const episode = await files.episode(id, place);
       return { episode, result: episodeSamples(episode) };
@@ -70,7 +76,12 @@ type WorkerChanges = Partial<WorkerOptions> & { readonly run?: (run: WorkerRun) 
 async function work({ queue, notices }: Running, name: string, { run: change, ...changes }: WorkerChanges = {}) {
   const stop = new AbortController();
   const running = runWorker({
-    ...{ name, version: "1", capacity: 4, clock, signal: stop.signal, onNotice: (message) => notices.push(message) },
+    name,
+    version: "1",
+    capacity: 4,
+    clock,
+    signal: stop.signal,
+    onNotice: (message) => notices.push(message),
     connect: (handlers) => queue.connect(handlers),
     openRun: async () => {
       let shard = await openShard(join(folder, "run"), name, { fsync: "never" });
@@ -182,8 +193,14 @@ test("a worker that was stopped for two leases comes too late, and its receipts 
 });
 
 const report: Omit<WorkerReport, "worker"> = {
-  ...{ version: "1", phase: "working", reason: null, capacity: 4, held: 0, callsInFlight: 0 },
-  ...{ observed: { calls: 0, sampledTokens: 0, overloads: 0 }, unfinished: { turns: 0, sampledTokens: 0 } },
+  version: "1",
+  phase: "working",
+  reason: null,
+  capacity: 4,
+  held: 0,
+  callsInFlight: 0,
+  observed: { calls: 0, sampledTokens: 0, overloads: 0 },
+  unfinished: { turns: 0, sampledTokens: 0 },
 };
 
 test("a job that comes again to the worker that runs it waits for the first, and its episode is written once", async () => {

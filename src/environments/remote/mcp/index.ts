@@ -73,8 +73,18 @@ export async function mcpEnvironment(options: McpEnvironmentOptions): Promise<Re
   const { onNotice = (message) => process.emitWarning(message, "McpWarning") } = options;
   const library = await loadMcpLibrary();
   const service = await createMcpService({
-    ...{ library, address, tasks, name, elicitation, warm, token, authorization, version },
-    ...{ variables, cwd, onNotice },
+    library,
+    address,
+    tasks,
+    name,
+    elicitation,
+    warm,
+    token,
+    authorization,
+    version,
+    variables,
+    cwd,
+    onNotice,
   });
   return remoteSource(service, { limits });
 }

@@ -101,7 +101,8 @@ export async function createMcpService(options: McpServiceOptions): Promise<Remo
   const memory = new EraMemory();
   const said = new Set<string>();
   const parts = {
-    ...{ title, http },
+    title,
+    http,
     onNotice: (message: string): void => {
       if (!said.has(message)) options.onNotice(message);
       said.add(message);
@@ -182,13 +183,25 @@ async function connectHttp(
       onFault: (error) => fail(error),
     }),
     reconnectionOptions: {
-      ...{ initialReconnectionDelay: 500, maxReconnectionDelay: 5_000 },
-      ...{ reconnectionDelayGrowFactor: 2, maxRetries: 3 },
+      initialReconnectionDelay: 500,
+      maxReconnectionDelay: 5_000,
+      reconnectionDelayGrowFactor: 2,
+      maxRetries: 3,
     },
   });
   const connection = await McpConnection.open({
-    ...{ library, transport, odd, era, title, signal, limits, own, onNotice },
-    ...{ elicitation: options.elicitation, version: options.version, probeMs },
+    library,
+    transport,
+    odd,
+    era,
+    title,
+    signal,
+    limits,
+    own,
+    onNotice,
+    elicitation: options.elicitation,
+    version: options.version,
+    probeMs,
     onLink: (link) => {
       fail = link.fail;
     },
@@ -246,8 +259,18 @@ async function connectProcess(options: McpServiceOptions, parts: ProcessParts): 
   const transport = new McpProcess({ file: command.file, args, env: command.variables, cwd }, limits);
   try {
     const connection = await McpConnection.open({
-      ...{ library, transport, odd: new OddMessages(), era, title, signal, limits, own: null, onNotice },
-      ...{ elicitation: options.elicitation, version: options.version, probeMs },
+      library,
+      transport,
+      odd: new OddMessages(),
+      era,
+      title,
+      signal,
+      limits,
+      own: null,
+      onNotice,
+      elicitation: options.elicitation,
+      version: options.version,
+      probeMs,
       lastWords: () => transport.lastWords,
     });
     return opened(connection, folder, async () => {
@@ -290,7 +313,13 @@ function foreignService({ name, address }: McpServiceOptions, { tasks, open, clo
   if (hasEach("agenda")) users.unshift("agenda");
   const taskOf = ({ split, index }: Pick<Task, "split" | "index">): McpTask | undefined => bySplit.get(split)?.[index];
   return {
-    ...{ name, splits, users, argumentErrors: "loop", unknownTools: "loop", capacity: null, isDeterministic: false },
+    name,
+    splits,
+    users,
+    argumentErrors: "loop",
+    unknownTools: "loop",
+    capacity: null,
+    isDeterministic: false,
     taskset: (split) =>
       createTaskset(name, split, {
         sizes: Object.fromEntries(splits.map((one) => [one, bySplit.get(one)!.length])),
@@ -366,7 +395,10 @@ class ToolSession implements RemoteSession {
     { signal }: { readonly signal: AbortSignal },
   ): Promise<Grade> {
     const input = {
-      ...{ task: this.#task, calls: this.#calls, said: this.#said, folder: this.#world.folder },
+      task: this.#task,
+      calls: this.#calls,
+      said: this.#said,
+      folder: this.#world.folder,
       callTool: (name: string, args: Readonly<Record<string, unknown>> = {}) => this.#carryOut(name, args, signal),
     };
     try {

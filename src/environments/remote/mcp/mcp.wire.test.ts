@@ -145,7 +145,9 @@ describe("mcpEnvironment() over standard input and output", () => {
     await call(world, "grow");
     const { info } = await call(world, "add", { a: 1, b: 1 });
     expect(Object.fromEntries(info.get("mcpToolList") as Map<string, unknown>)).toEqual({
-      ...{ changes: 1, added: ["more"], removed: ["odd"] },
+      changes: 1,
+      added: ["more"],
+      removed: ["odd"],
     });
     expect(world.tools.map(({ name }) => name)).not.toContain("more");
     await world.close?.();
@@ -211,7 +213,9 @@ describe("readMcpTasks()", () => {
 describe("parseMcpCommand()", () => {
   it("splits as a shell does, and takes variables by name", () => {
     const { file, args, variables } = parseMcpCommand(`KEY=$MY_KEY A='b c' run "x y" \\"z {folder}`, {
-      ...{ MY_KEY: "secret", PATH: "/bin", OTHER: "no" },
+      MY_KEY: "secret",
+      PATH: "/bin",
+      OTHER: "no",
     });
     expect([file, args]).toEqual(["run", ["x y", '"z', "{folder}"]]);
     expect(variables).toEqual({ KEY: "secret", A: "b c", PATH: "/bin" });

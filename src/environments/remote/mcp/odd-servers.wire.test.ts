@@ -199,8 +199,15 @@ describe("a server over HTTP with odd manners", () => {
   }, 120_000);
 
   const plain: Manners = {
-    ...{ isModern: false, about: { capabilities: { tools: {} } }, pages: [[good]], lastCursor: undefined },
-    ...{ result: { content: [] }, envelope: {}, meta: undefined, encoding: "json", stringIds: false },
+    isModern: false,
+    about: { capabilities: { tools: {} } },
+    pages: [[good]],
+    lastCursor: undefined,
+    result: { content: [] },
+    envelope: {},
+    meta: undefined,
+    encoding: "json",
+    stringIds: false,
   };
 
   it("says each tool that it leaves out once, and why", async () => {

@@ -77,7 +77,10 @@ function readResult(name: string, value: unknown): ToolResult {
   }
   const { endsEpisode, info, reward } = extra;
   return {
-    ...{ text, isError, endsEpisode: endsEpisode === true, info: exactObject(info) },
+    text,
+    isError,
+    endsEpisode: endsEpisode === true,
+    info: exactObject(info),
     ...(typeof reward === "number" ? { reward } : {}),
   };
 }

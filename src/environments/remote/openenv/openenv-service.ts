@@ -90,7 +90,9 @@ export async function openEnvService(options: OpenEnvOptions): Promise<RemoteSer
   const { authorization = null } = options;
   const [placeOf = "", query] = address.split(/\?(.*)/s);
   const base = parseBaseUrl(placeOf.replace(/\/ws\/?$/, "") + (query === undefined ? "" : `?${query}`), {
-    ...{ what: "OpenEnv server", authorization, setting: "--env-authorization-env" },
+    what: "OpenEnv server",
+    authorization,
+    setting: "--env-authorization-env",
   });
   const headers: Readonly<Record<string, string>> =
     options.token === undefined ? {} : { authorization: `Bearer ${options.token}` };

@@ -91,8 +91,15 @@ export async function orsService(options: OrsOptions): Promise<RemoteService> {
     }
     const name = `ors/${environment}`;
     const world = {
-      ...{ http, headers, environment, path, secrets, guidelines, rewards },
-      ...{ pingMs: options.pingMs ?? 10_000, clock: options.clock ?? systemClock },
+      http,
+      headers,
+      environment,
+      path,
+      secrets,
+      guidelines,
+      rewards,
+      pingMs: options.pingMs ?? 10_000,
+      clock: options.clock ?? systemClock,
     };
     return {
       name,
