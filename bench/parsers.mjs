@@ -50,6 +50,29 @@ const dsml = (section) => ({
 });
 const jsonTags = { open: "<tool_call>\n", parts: ["</tool_call>\n"], call: `<tool_call>\n${json}\n</tool_call>` };
 const syntaxes = {
+  ernie45: { open: "<tool_call>\n{", parts: ["<tool_call>{", "}\n", "}</tool_call>"], call: `<tool_call>\n${json}\n</tool_call>` },
+  "granite-20b-fc": { open: "<function_call> {", parts: ["<function_call>", "<function_call> 1"], call: `<function_call> ${json}` },
+  granite4: jsonTags,
+  internlm: { open: "<|action_start|><|plugin|>{", parts: ["<|action_end|>"], call: `<|action_start|><|plugin|>${json}<|action_end|>` },
+  jamba: { open: "<tool_calls>[", parts: ["</tool_calls>"], call: `<tool_calls>[${json}]</tool_calls>` },
+  longcat: { open: "<longcat_tool_call>", parts: ["</longcat_tool_call>"], call: `<longcat_tool_call>${json}</longcat_tool_call>` },
+  phi4_mini_json: { open: "functools[", parts: ["functools", "]"], call: `functools[${json}]` },
+  qwen3_json: jsonTags,
+  beam: {
+    open: ' to=f<|channel|>analysis <|constrain|>xml<|message|><rfl:parameter name="city">\n',
+    parts: [" to=", " to=f<|channel|>", '<rfl:parameter name="', '<rfl:parameter name="a">\n', "\n</rfl:parameter>", "<|end|>", "<|start|>"],
+    call: ' to=f<|channel|>analysis <|constrain|>xml<|message|><rfl:parameter name="city">\nR\n</rfl:parameter><|call|>',
+  },
+  cohere_command4: {
+    open: '<|START_ACTION|>[{"tool_name": "f"',
+    parts: ['"', '\\"', "[[", '{"a":', ",", "- ", "1,", '"\\u', "<|START_TEXT|>"],
+    call: '<|START_ACTION|>[{"tool_name": "f", "parameters": {"city": "R"}}]<|END_ACTION|>',
+  },
+  minicpm5: {
+    open: '<function name="f"><param name="city">',
+    parts: ["<param", '<param name="', '<param name="a">', "<param name=", "<a>", "<a ", "&lt;", "<![CDATA[", "<!--", "<?a", "<function name=", "</function>"],
+    call: '<function name="f"><param name="city">R</param></function>',
+  },
   deepseekv3: {
     open: "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n",
     parts: ["\n```json\n", "\n```", "<｜tool▁call▁begin｜>f"],

@@ -42,24 +42,38 @@ const encoders = {
 
 /** Unpacks the modules, and returns the Python that runs them. */
 export function installEncoders() {
-  const python = join(dirname(findUv()), process.platform === "win32" ? "python.exe" : "python");
-  for (const { packageName, version, paths } of wheels) {
-    const stamp = join(work, `${packageName}.json`);
-    const wanted = JSON.stringify({ version, paths });
-    if (existsSync(stamp) && readFileSync(stamp, "utf8") === wanted) continue;
-    const download = join(work, `${packageName}-wheel`);
-    mkdirSync(download, { recursive: true });
-    const platforms = ["manylinux_2_34_x86_64", "manylinux_2_28_x86_64"].flatMap((name) => ["--platform", name]);
-    run(python, [
-      ...["-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--python-version", "3.11"],
-      ...[...platforms, "--dest", download, `${packageName}==${version}`],
-    ]);
-    const [wheel = ""] = readdirSync(download);
-    run(python, [oracle, "unpack", join(download, wheel), join(work, "modules"), ...paths]);
-    rmSync(download, { recursive: true });
-    writeFileSync(stamp, wanted);
-  }
+  const python = hostPython();
+  for (const wheel of wheels) unpackModules(work, wheel);
   return python;
+}
+
+const hostPython = () => join(dirname(findUv()), process.platform === "win32" ? "python.exe" : "python");
+
+/**
+ * Unpacks a few modules of a large wheel into `modules` of a folder.
+ *
+ * @param {string} folder
+ * @param {{ readonly packageName: string, readonly version: string, readonly paths: readonly string[] }} wheel A path that ends in "/" is all that is under it.
+ * @returns {string} The folder of the modules.
+ */
+export function unpackModules(folder, { packageName, version, paths }) {
+  const python = hostPython();
+  const modules = join(folder, "modules");
+  const stamp = join(folder, `${packageName}.json`);
+  const wanted = JSON.stringify({ version, paths });
+  if (existsSync(stamp) && readFileSync(stamp, "utf8") === wanted) return modules;
+  const download = join(folder, `${packageName}-wheel`);
+  mkdirSync(download, { recursive: true });
+  const platforms = ["manylinux_2_34_x86_64", "manylinux_2_28_x86_64"].flatMap((name) => ["--platform", name]);
+  run(python, [
+    ...["-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--python-version", "3.11"],
+    ...[...platforms, "--dest", download, `${packageName}==${version}`],
+  ]);
+  const [file = ""] = readdirSync(download);
+  run(python, [oracle, "unpack", join(download, file), modules, ...paths]);
+  rmSync(download, { recursive: true });
+  writeFileSync(stamp, wanted);
+  return modules;
 }
 
 /** @param {string} python @param {readonly string[]} parameters @param {string} [input] */

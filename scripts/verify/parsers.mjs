@@ -1,5 +1,6 @@
 // `npm run verify -- parsers`: SGLang's own detectors and reasoning parsers, out of its wheel, against ours: every golden vector,
-// and random texts for each name. Streamed in pieces, our readings must be those of the whole text.
+// and random texts for each name; vLLM's tool parsers for the names that only vLLM has. Some texts are streamed, cut at every place: our readings must be those of the whole text; where the
+// server's own are not, the table counts it.
 
 import { spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -14,9 +15,11 @@ import {
   toolCallParser,
   toolCallParserNames,
 } from "../../dist/parsers/index.js";
+import { pythonLstrip } from "../../dist/python-semantics/index.js";
 import { parseJson } from "../../dist/python-semantics/json/index.js";
 import { root } from "../run-command.mjs";
-import { randomOf, randomPieces, randomText } from "./parsers/random-texts.mjs";
+import { unpackModules } from "./encoders.mjs";
+import { randomOf, randomText } from "./parsers/random-texts.mjs";
 import { ownAnswers, reasoningSeeds, seeds } from "./parsers/seeds.mjs";
 import { toolsets } from "./parsers/tools.mjs";
 import { installInto, makeEnvironment, versionOf } from "./python.mjs";
@@ -24,10 +27,10 @@ import { installInto, makeEnvironment, versionOf } from "./python.mjs";
 const version = "0.5.23";
 /** Packages that the detectors import; stand-ins take the place of all other parts of the server. */
 const needed = ["transformers==5.23.0", "pybase64", "msgspec", "regex", "requests", "partial-json-parser", "orjson", "openai", "pydantic", "numpy"]; // prettier-ignore
-const oracle = join(root, "scripts", "verify", "parsers", "oracle.py");
+const vllm = { packageName: "vllm", version: "0.33.0", paths: ["vllm/tool_parsers/", "vllm/utils/"] };
 
 /** @typedef {{ readonly newest: boolean, readonly quick: boolean }} Options */
-/** @typedef {Readonly<Record<string, unknown>> & { readonly text: string, readonly random?: import("./parsers/random-texts.mjs").Random }} Request */
+/** @typedef {Readonly<Record<string, unknown>> & { readonly text: string, readonly cuts?: readonly number[] }} Request `cuts`: where the text is streamed in two pieces, in code points; 0: in pieces of one character. */
 /** @typedef {Readonly<Record<string, unknown>>} Answer */
 /** @typedef {{ readonly tools: Readonly<Record<string, string>>, readonly reasoning: Readonly<Record<string, string>> }} Names The first name of each. */
 
@@ -39,6 +42,9 @@ export function installParsers({ newest }) {
   return { python: environment.bin("python"), wheel };
 }
 
+/** The tool parsers of vLLM, which run in the same environment. */
+export const installVllmParsers = () => unpackModules(join(root, "build", "verify", "parsers-vllm"), vllm);
+
 /**
  * @param {Options} options
  * @returns {Promise<number>} The exit code.
@@ -47,27 +53,45 @@ export async function verifyParsers({ newest, quick }) {
   const { python, wheel } = installParsers({ newest });
   const started = performance.now();
   process.stdout.write(`sglang ${wheelVersion(wheel)}, transformers ${versionOf(python, "transformers")}\n`);
-  const server = startOracle(python, wheel);
+  const server = startOracle(python, "oracle.py", wheel);
   const there = /** @type {Names} */ (await server.ask({ names: true }));
-  const rows = [...playVectors(), ...playRandom(there, quick ? 100 : 2_000, quick ? 5 : 200)];
-  const results = await Promise.all(rows.map(async (row) => ({ ...row, answers: await askAll(server, row.requests) })));
+  const other = startOracle(python, "vllm_oracle.py", installVllmParsers());
+  const elsewhere = namesOnlyIn(/** @type {Names} */ (await other.ask({ names: true })), there);
+  /** @type {readonly { readonly name: string, readonly requests: readonly Request[] }[]} */
+  const rows = [
+    ...playVectors(),
+    ...playRandom(there, quick ? 100 : 2_000, quick ? { texts: 20, cuts: 8 } : { texts: 200, cuts: Infinity }),
+    ...playVllm(elsewhere, quick ? 100 : 2_000),
+  ];
+  const results = await Promise.all(
+    rows.map(async (row) => {
+      const asked = row.requests[0]?.server === "vllm" ? other : server;
+      return { ...row, answers: await askAll(asked, row.requests) };
+    }),
+  );
   server.end();
+  other.end();
   let different = 0;
   let unread = 0;
+  let [allCuts, allOtherwise] = [0, 0];
   for (const { name, requests, answers } of results) {
     const failures = requests.flatMap((request, index) => compare(request, answers[index] ?? {}) ?? []);
     unread += answers.filter((answer) => answer.out_of_time === true).length;
     different += failures.length;
+    const cuts = requests.reduce((sum, request) => sum + (request.cuts?.length ?? 0), 0);
+    const otherwise = answers.reduce((sum, answer) => sum + Number(answer.streamed ?? 0), 0);
+    allCuts += cuts;
+    allOtherwise += otherwise;
     process.stdout.write(
-      `  ${name.padEnd(36)} ${String(requests.length - failures.length).padStart(6)} equal ${String(failures.length).padStart(6)} different\n`,
+      `  ${name.padEnd(36)} ${String(requests.length - failures.length).padStart(6)} equal ${String(failures.length).padStart(6)} different${cuts === 0 ? "" : `, ${String(cuts).padStart(6)} streams, the server itself differs in ${String(otherwise).padStart(6)}`}\n`,
     );
     for (const failure of failures.slice(0, 3)) process.stdout.write(`${failure}\n`);
   }
-  const missing = missingNames(there);
+  const missing = missingNames(there, elsewhere);
   process.stdout.write(`  names without a parser here: ${missing.length === 0 ? "none" : missing.join(", ")}\n`);
   const seconds = ((performance.now() - started) / 1000).toFixed(0);
   process.stdout.write(
-    `${results.reduce((sum, { requests }) => sum + requests.length, 0)} texts, ${different} different, ${unread} that the server does not finish, in ${seconds} s\n`,
+    `${results.reduce((sum, { requests }) => sum + requests.length, 0)} texts, ${different} different, ${unread} that the server does not finish; ${allCuts} streams, in ${allOtherwise} of which the server differs from its own reading of the whole; in ${seconds} s\n`,
   );
   return different === 0 ? 0 : 1;
 }
@@ -106,7 +130,7 @@ function readVectors(file) {
 /**
  * @param {Names} there
  * @param {number} count Texts a name.
- * @param {number} streamed So many of them are read in pieces, too.
+ * @param {{ readonly texts: number, readonly cuts: number }} streamed So many of them are streamed, too, each with so many cuts.
  */
 function playRandom(there, count, streamed) {
   const allTools = Object.values(toolsets);
@@ -122,9 +146,8 @@ function playRandom(there, count, streamed) {
       parser: name,
       tools: random.pick(sets),
       text: index % 4 === 0 ? random.pick(good) : randomText(good, foreign, random),
-      ...(index < streamed ? { random: randomOf(index) } : {}),
     }));
-    return { name, requests };
+    return { name, requests: withCuts(requests, streamed) };
   });
   const reasoning = reasoningParserNames
     .filter((name) => there.reasoning[name] !== undefined)
@@ -135,7 +158,7 @@ function playRandom(there, count, streamed) {
         ...(ownAnswers[name] ?? []),
         ...(seeds[name] ?? []),
       ];
-      const requests = Array.from({ length: count }, (_, index) => ({
+      const requests = Array.from({ length: count }, () => ({
         reasoning_parser: name,
         options: {
           ...(random.integer(2) === 0 ? {} : { force_reasoning: true }),
@@ -143,20 +166,71 @@ function playRandom(there, count, streamed) {
           ...(name === "muse" ? { tool_call_parser_active: true } : {}),
         },
         text: randomText(good, foreign, random),
-        ...(index < streamed ? { random: randomOf(index) } : {}),
       }));
-      return { name: `reasoning ${name}`, requests };
+      return { name: `reasoning ${name}`, requests: withCuts(requests, streamed) };
     });
   return [...tools, ...reasoning];
+}
+
+/** A text that is longer is not streamed character by character. */
+const shortText = 200;
+
+/**
+ * The first requests with the places at which their texts are cut.
+ *
+ * @template {Request} R
+ * @param {readonly R[]} requests
+ * @param {{ readonly texts: number, readonly cuts: number }} streamed
+ */
+function withCuts(requests, streamed) {
+  return requests.map((request, index) => {
+    if (index >= streamed.texts) return request;
+    const { length } = Array.from(request.text);
+    const step = Math.max(1, Math.ceil(length / streamed.cuts));
+    const cuts = Array.from({ length }, (_, at) => at).filter((at) => at > 0 && (at + index) % step === 0);
+    return { ...request, cuts: length <= shortText ? [0, ...cuts] : cuts };
+  });
+}
+
+/** @param {string} text @param {number} cut */
+function piecesAt(text, cut) {
+  const characters = Array.from(text);
+  return cut === 0 ? characters : [characters.slice(0, cut).join(""), characters.slice(cut).join("")];
 }
 
 /** @param {string} name */
 const seedOf = (name) =>
   Array.from(name).reduce((sum, character) => (sum * 31 + (character.codePointAt(0) ?? 0)) >>> 0, 7);
 
-/** @param {Names} there */
-function missingNames(there) {
+/**
+ * Texts for the names that only vLLM has. It streams by tokens, so nothing is streamed.
+ *
+ * @param {Names} elsewhere
+ * @param {number} count
+ */
+function playVllm(elsewhere, count) {
+  const vectors = readVectors(join(root, "tests", "goldens", "vllm-parsers.jsonl"));
+  const rows = [{ name: "vectors (vLLM)", requests: vectors }, ...playRandom(elsewhere, count, { texts: 0, cuts: 0 })];
+  return rows
+    .filter(({ requests }) => requests.length > 0)
+    .map(({ name, requests }) => ({
+      name: name.startsWith("vectors") ? name : `vllm ${name}`,
+      requests: requests.map((request) => ({ ...request, server: "vllm" })),
+    }));
+}
+
+/** @param {Names} names @param {Names} others @returns {Names} */
+function namesOnlyIn(names, others) {
+  const tools = Object.entries(names.tools).filter(([name]) => others.tools[name] === undefined);
+  return { tools: Object.fromEntries(tools), reasoning: {} };
+}
+
+/** @param {Names} there @param {Names} elsewhere */
+function missingNames(there, elsewhere) {
   return [
+    ...Object.keys(elsewhere.tools)
+      .filter((name) => !toolCallParserNames.includes(name))
+      .map((name) => `${name} of vLLM`),
     ...Object.keys(there.tools).filter((name) => !toolCallParserNames.includes(name)),
     ...Object.keys(there.reasoning)
       .filter((name) => !reasoningParserNames.includes(name))
@@ -168,11 +242,21 @@ function missingNames(there) {
 function compare(request, answer) {
   if (answer.out_of_time === true) return null;
   const own = read(request);
-  const [ours, theirs] = [sorted(own.reading), sorted(answer)];
+  const reading = request.server === "vllm" ? vllmReading(own.reading.expected) : own.reading;
+  const [ours, theirs] = [sorted(reading), sorted({ ...answer, streamed: undefined })];
   if (ours !== theirs) return `    ${JSON.stringify(request.text)}\n      server ${theirs}\n      ours   ${ours}`;
-  if (request.random === undefined || own.stream === null) return null;
-  const streamed = own.stream(randomPieces(request.text, request.random));
-  return streamed === null ? null : `    ${JSON.stringify(request.text)} in pieces: ${streamed}`;
+  for (const cut of request.cuts ?? []) {
+    const streamed = own.stream(piecesAt(request.text, cut));
+    if (streamed !== null) return `    ${JSON.stringify(request.text)} cut at ${cut}: ${streamed}`;
+  }
+  return null;
+}
+
+/** vLLM numbers no calls, and has no quick test. @param {object} expected */
+function vllmReading(expected) {
+  if (!("calls" in expected) || !Array.isArray(expected.calls)) return { expected };
+  const calls = /** @type {readonly { name: string, parameters: string }[]} */ (expected.calls);
+  return { expected: { ...expected, calls: calls.map(({ name, parameters }) => ({ name, parameters })) } };
 }
 
 /** @param {Request} request */
@@ -216,11 +300,35 @@ function read(request) {
     /** @param {readonly string[]} pieces */
     stream: (pieces) => {
       const streaming = startParsing({ toolCallParser: parser, reasoningParser: null, tools });
-      for (const piece of pieces) streaming.push(piece);
-      const finished = sorted(streaming.finish().parse);
-      return finished === sorted(parse) ? null : `${finished} is not ${sorted(parse)}`;
+      const shown = pieces.flatMap((piece) => streaming.push(piece));
+      const finished = streaming.finish();
+      const reading = sorted(finished.parse);
+      if (reading !== sorted(parse)) return `${reading} is not ${sorted(parse)}`;
+      return finished.isAsShown ? misshown([...shown, ...finished.deltas], finished.parse) : null;
     },
   }; // prettier-ignore
+}
+
+/**
+ * What deltas join to, where it is not what was read; `null`: it is.
+ *
+ * @param {readonly import("../../dist/parsers/index.js").ParseDelta[]} deltas
+ * @param {{ readonly content: string, readonly calls: readonly { readonly name: string | null, readonly parameters: string }[] }} parse
+ */
+function misshown(deltas, { content, calls }) {
+  /** @type {{ name: string | null, parameters: string }[]} */
+  const shown = [];
+  let text = "";
+  for (const delta of deltas) {
+    if (delta.type === "text") text += delta.text;
+    if (delta.type === "call-start") shown.push({ name: delta.name, parameters: "" });
+    const call = delta.type === "call-arguments" ? shown[delta.index] : undefined;
+    if (call !== undefined && delta.type === "call-arguments") call.parameters += delta.text;
+  }
+  const expected = [pythonLstrip(content), calls.map(({ name, parameters }) => ({ name, parameters }))];
+  return sorted([text, shown]) === sorted(expected)
+    ? null
+    : `shown was ${sorted([text, shown])}, read ${sorted(expected)}`;
 }
 
 /** JSON with the keys of objects in order. @param {unknown} value */
@@ -235,12 +343,13 @@ function inOrder(_, value) {
 }
 
 /** @param {ReturnType<typeof startOracle>} server @param {readonly Request[]} requests */
-const askAll = (server, requests) =>
-  Promise.all(requests.map((request) => server.ask({ ...request, random: undefined })));
+const askAll = (server, requests) => Promise.all(requests.map((request) => server.ask(request)));
 
-/** @param {string} python @param {string} wheel */
-function startOracle(python, wheel) {
-  const child = spawn(python, [oracle, wheel], { stdio: ["pipe", "pipe", "inherit"] });
+/** @param {string} python @param {string} program @param {string} wheel */
+function startOracle(python, program, wheel) {
+  const child = spawn(python, [join(root, "scripts", "verify", "parsers", program), wheel], {
+    stdio: ["pipe", "pipe", "inherit"],
+  });
   /** @type {((answer: Answer) => void)[]} */
   const waiting = [];
   /** @type {(error: Error) => void} */

@@ -1,6 +1,7 @@
 // Imports every format, so that the parser of any name is there without waiting. A rollout does not import this file.
 
 import * as apertus from "./formats/apertus.ts";
+import * as beam from "./formats/beam.ts";
 import * as cohereCommand4 from "./formats/cohere-command4.ts";
 import * as dots from "./formats/dots.ts";
 import * as dsml from "./formats/dsml.ts";
@@ -18,6 +19,7 @@ import * as kimiK2 from "./formats/kimi-k2.ts";
 import * as kimiK3 from "./formats/kimi-k3.ts";
 import * as lfm2 from "./formats/lfm2.ts";
 import * as llama3 from "./formats/llama3.ts";
+import * as minicpm5 from "./formats/minicpm5.ts";
 import * as minimax from "./formats/minimax.ts";
 import * as mistral from "./formats/mistral.ts";
 import * as muse from "./formats/muse.ts";
@@ -25,6 +27,7 @@ import * as poolside from "./formats/poolside.ts";
 import * as pythonCalls from "./formats/python-calls.ts";
 import * as spark25 from "./formats/spark25.ts";
 import * as step3 from "./formats/step3.ts";
+import * as vllmJson from "./formats/vllm-json.ts";
 import type { ReasoningParser } from "./reasoning-parser.ts";
 import { addReasoningParsers } from "./reasoning-parsers.ts";
 import type { ToolCallParser } from "./tool-call-parser.ts";
@@ -32,6 +35,7 @@ import { addToolCallParsers } from "./tool-call-parsers.ts";
 
 const exported: readonly unknown[] = [
   apertus,
+  beam,
   cohereCommand4,
   dots,
   dsml,
@@ -49,6 +53,7 @@ const exported: readonly unknown[] = [
   kimiK3,
   lfm2,
   llama3,
+  minicpm5,
   minimax,
   mistral,
   muse,
@@ -56,6 +61,7 @@ const exported: readonly unknown[] = [
   pythonCalls,
   spark25,
   step3,
+  vllmJson,
 ].flatMap((module): readonly unknown[] => Object.values(module));
 
 const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;

@@ -172,7 +172,10 @@ const isSchema = (value: JsonObject): boolean =>
 const calledName = "called_tool";
 
 /** Formats whose calls begin as those of a format of more models, and are read otherwise. */
-const twins: ReadonlySet<string> = new Set(["ling3", "mimo", "trinity"]);
+const twins: ReadonlySet<string> = new Set(["ernie45", "granite4", "ling3", "mimo", "qwen3_json", "trinity"]);
+
+/** Formats that drop all text around their calls, so that an answer which is nothing but a call cannot be told. */
+const careless: ReadonlySet<string> = new Set(["phi4_mini_json"]);
 
 /** The formats that are known here by how their calls begin. */
 export const otherFormatNames: readonly string[] = spelledFormats.filter((format) => !twins.has(format));
@@ -220,7 +223,7 @@ function readForeign(
   parsers: readonly ToolCallParser[],
 ): readonly DetectedCall[] {
   for (const parser of parsers) {
-    if (!parser.hasToolCall(text)) continue;
+    if (careless.has(parser.name) || !parser.hasToolCall(text)) continue;
     const { calls, problems, content, raised } = parser.parse(text, { tools });
     const isDeclared = declaredIn(tools);
     const areCalls = calls.every(

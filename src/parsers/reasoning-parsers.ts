@@ -82,6 +82,7 @@ const table = new ParserTable<ReasoningParser>({
   task: "split reasoning",
   loaders: {
     apertus2509: async () => (await import("./formats/apertus.ts")).apertusReasoning,
+    beam: async () => (await import("./formats/beam.ts")).beamReasoning,
     cohere_command4: async () => (await import("./formats/cohere-command4.ts")).cohereCommand4Reasoning,
     "gpt-oss": async () => (await import("./formats/gpt-oss.ts")).gptOssReasoning,
     inkling: async () => (await import("./formats/inkling.ts")).inklingReasoning,

@@ -13,6 +13,10 @@ const tags = (name: string, value = "\nRome\n"): string =>
 const given = '{"city": "Rome"}';
 
 const spellings: Readonly<Record<string, (name: string) => string>> = {
+  beam: (name) =>
+    ` to=${name}<|channel|>analysis <|constrain|>xml<|message|><rfl:parameter name="city">\nRome\n</rfl:parameter><|call|>`,
+  cohere_command4: (name) =>
+    `<|START_ACTION|>[\n    {"tool_call_id": "0", "tool_name": ${JSON.stringify(name)}, "parameters": ${given}}\n]<|END_ACTION|>`,
   deepseekv3: (name) =>
     `<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>${name}\n\`\`\`json\n${given}\n\`\`\`<｜tool▁call▁end｜><｜tool▁calls▁end｜>`,
   deepseekv31: (name) =>
@@ -42,6 +46,7 @@ const spellings: Readonly<Record<string, (name: string) => string>> = {
   lfm2: (name) => `<|tool_call_start|>[${name}(city="Rome")]<|tool_call_end|>`,
   llama3: (name) => `<|python_tag|>${json(name, "parameters")}`,
   mimo: (name) => `<tool_call>\n<function=${name}>\n<parameter=city>Rome</parameter>\n</function>\n</tool_call>`,
+  minicpm5: (name) => `<function name="${name}"><param name="city">Rome</param></function>`,
   "minimax-m2": (name) =>
     `<minimax:tool_call>\n<invoke name="${name}">\n<parameter name="city">Rome</parameter>\n</invoke>\n</minimax:tool_call>`,
   "minimax-m3": (name) =>
@@ -67,6 +72,14 @@ const spellings: Readonly<Record<string, (name: string) => string>> = {
     ` to=functions<|message|><atem:function_calls>\n<atem:invoke name="${name}">\n<atem:parameter name="city">Rome</atem:parameter>\n</atem:invoke>\n</atem:function_calls><|eot|>`,
   poolside_v1: (name) => `<tool_call>${name}\n<arg_key>city</arg_key>\n<arg_value>Rome</arg_value>\n</tool_call>`,
   spark25: (name) => `<tool_call>${name}\n<arg_key>city</arg_key><arg_value>Rome</arg_value>\n</tool_call>`,
+  ernie45: (name) => `<tool_call>\n${json(name)}\n</tool_call>`,
+  "granite-20b-fc": (name) => `<function_call> ${json(name)}`,
+  granite4: (name) => `<tool_call>\n${json(name)}\n</tool_call>`,
+  internlm: (name) => `<|action_start|><|plugin|>\n${json(name, "parameters")}<|action_end|>`,
+  jamba: (name) => `<tool_calls>[${json(name)}]</tool_calls>`,
+  longcat: (name) => `<longcat_tool_call>\n${json(name)}\n</longcat_tool_call>`,
+  phi4_mini_json: (name) => `functools[${json(name)}]`,
+  qwen3_json: (name) => `<tool_call>\n${json(name)}\n</tool_call>`,
   trinity: (name) => `<tool_call>\n${json(name)}\n</tool_call>`,
 };
 

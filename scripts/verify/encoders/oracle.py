@@ -19,8 +19,9 @@ import zipfile
 
 def unpack(wheel, folder, paths):
     with zipfile.ZipFile(wheel) as archive:
-        for path in paths:
-            archive.extract(path, folder)
+        for name in archive.namelist():
+            if any(name == path or (path.endswith("/") and name.startswith(path)) for path in paths):
+                archive.extract(name, folder)
 
 
 def stand_in(name, folder=None, **members):

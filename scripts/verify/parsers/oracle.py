@@ -5,10 +5,11 @@
 The detectors need neither a GPU nor torch. Packages whose `__init__` would import the server are entered without running it, and
 modules that are not installed are replaced by stand-ins whose every name is an inert class.
 
-Requests: {"parser": name, "tools": [...], "text": text, "pieces": [text, ...] | null} or
-{"reasoning_parser": name, "options": {...}, "text": text, "pieces": ... | null}; {"names": true} lists what there is.
-Answers have the fields of the golden vectors, with pieces also "streamed"; {"out_of_time": true} where the server needs more than half
-a second.
+Requests: {"parser": name, "tools": [...], "text": text, "cuts": [place, ...] | null} or
+{"reasoning_parser": name, "options": {...}, "text": text, "cuts": ... | null}; {"names": true} lists what there is.
+A cut streams the text in two pieces, the cut 0 in pieces of one character. Answers have the fields of the golden vectors, with cuts
+also "streamed": how many of them the server reads otherwise than the whole text; {"out_of_time": true} where the server needs more
+than half a second for one reading.
 """
 
 import importlib.abc
@@ -112,6 +113,11 @@ def out_of_time(_signal, _frame):
     raise OutOfTime
 
 
+def start_clock():
+    # Of processor time, so that a busy machine changes nothing.
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0.5)
+
+
 def call_of(item):
     return {"name": item.name, "parameters": item.parameters, "tool_index": item.tool_index}
 
@@ -131,9 +137,21 @@ def read_calls(request):
     except Exception as error:
         answer["expected"] = {"error": type(error).__name__}
         return answer
-    if request.get("pieces") is not None:
-        answer["streamed"] = stream_calls(FunctionCallParser(tools, name), request["pieces"])
+    if request.get("cuts") is not None:
+        whole = {
+            "normal_text": normal_text,
+            "calls": [{"name": call.name, "parameters": call.parameters} for call in calls],
+        }
+        answer["streamed"] = differing(request, whole, lambda pieces: stream_calls(FunctionCallParser(tools, name), pieces))
     return answer
+
+
+def differing(request, whole, read):
+    text, count = request["text"], 0
+    for cut in request["cuts"]:
+        start_clock()
+        count += read(list(text) if cut == 0 else [text[:cut], text[cut:]]) != whole
+    return count
 
 
 def stream_calls(parser, pieces):
@@ -161,15 +179,22 @@ def read_reasoning(request):
     try:
         reasoning, normal_text = fresh().parse_non_stream(request["text"])
         answer = {"expected": {"reasoning_text": reasoning, "normal_text": normal_text}}
-        if request.get("pieces") is not None:
-            parser, streamed = fresh(), ["", ""]
-            for step in [lambda piece=piece: parser.parse_stream_chunk(piece) for piece in request["pieces"]] + [parser.parse_stream_end]:
-                for index, part in enumerate(step()):
-                    streamed[index] += part or ""
-            answer["streamed"] = {"reasoning_text": streamed[0], "normal_text": streamed[1]}
+        if request.get("cuts") is not None:
+            answer["streamed"] = differing(request, answer["expected"], lambda pieces: stream_reasoning(fresh(), pieces))
     except Exception as error:
         return {"expected": {"error": type(error).__name__}}
     return answer
+
+
+def stream_reasoning(parser, pieces):
+    streamed = ["", ""]
+    try:
+        for step in [lambda piece=piece: parser.parse_stream_chunk(piece) for piece in pieces] + [parser.parse_stream_end]:
+            for index, part in enumerate(step()):
+                streamed[index] += part or ""
+    except Exception as error:
+        return {"error": type(error).__name__}
+    return {"reasoning_text": streamed[0], "normal_text": streamed[1]}
 
 
 def names():
@@ -195,8 +220,7 @@ def main():
         if "names" in request:
             answer = known
         else:
-            # Of processor time, so that a busy machine changes nothing.
-            signal.setitimer(signal.ITIMER_VIRTUAL, 0.5)
+            start_clock()
             try:
                 answer = read_calls(request) if "parser" in request else read_reasoning(request)
             except OutOfTime:
@@ -206,4 +230,5 @@ def main():
         out.flush()
 
 
-main()
+if __name__ == "__main__":
+    main()

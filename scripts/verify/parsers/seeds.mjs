@@ -93,8 +93,33 @@ const atem = (recipient) => (tool, values) =>
     .map(([key, value]) => `<atem:parameter name="${key}">${raw(value)}</atem:parameter>\n`)
     .join("")}</atem:invoke>\n</atem:function_calls><|eot|>`; // prettier-ignore
 
+/** @param {string} closing @returns {Spelling} */
+const rfl = (closing) => (tool, values) =>
+  ` to=${tool}<|channel|>analysis <|constrain|>xml<|message|>${entries(values)
+    .map(([key, value]) => `<rfl:parameter name="${key}">\n${raw(value)}\n</rfl:parameter>`)
+    .join("")}${closing}`; // prettier-ignore
+
 /** @type {Readonly<Record<string, readonly Spelling[]>>} */
 const spellings = {
+  ernie45: [jsonBetween("<tool_call>\n", "\n</tool_call>\n")],
+  "granite-20b-fc": [jsonBetween("<function_call> ", ""), jsonBetween("<function_call>", "\n")],
+  granite4: [jsonBetween("<tool_call>", "</tool_call>")],
+  internlm: [jsonBetween("<|action_start|><|plugin|>\n", "<|action_end|>", "parameters"), jsonBetween("<|action_start|><|plugin|>", "<|action_end|>\n")],
+  jamba: [jsonBetween("<tool_calls>[", "]</tool_calls>"), jsonBetween(" <tool_calls>\n[", "\n]</tool_calls>")],
+  longcat: [jsonBetween("<longcat_tool_call>", "</longcat_tool_call>\n")],
+  phi4_mini_json: [jsonBetween("functools[", "]"), jsonBetween("functools[", "]", "parameters")],
+  qwen3_json: [jsonBetween("<tool_call>\n", "\n</tool_call>")],
+  beam: [
+    rfl("<|call|>"),
+    rfl("<|end|><|start|>assistant"),
+    rfl("<|end|>"),
+    (tool, values) => `<|channel|>analysis<|message|>Well.<|end|><|start|>assistant${rfl("<|end|><|start|>assistant")(tool, values)}<|channel|>final<|message|>Hello.<|return|>`,
+  ],
+  cohere_command4: [
+    (tool, values) => `<|START_ACTION|>[\n    {"tool_call_id": "0", "tool_name": ${json(tool)}, "parameters": ${json(values)}}\n]<|END_ACTION|>`,
+    (tool, values) => `Well.<|END_THINKING|><|START_ACTION|>[{"tool_name": ${json(tool)}, "parameters": ${json(values)}}, {"tool_name": "noop", "arguments": ${json(values)}}]<|END_ACTION|>`,
+    (tool, values) => `<|START_ACTION|>{"name": ${json(tool)}, "parameters": ${json(values)}`,
+  ],
   deepseekv3: [(tool, values) => `<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>${tool}\n\`\`\`json\n${json(values)}\n\`\`\`<｜tool▁call▁end｜><｜tool▁calls▁end｜>`],
   deepseekv31: [(tool, values) => `<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>${tool}<｜tool▁sep｜>${json(values)}<｜tool▁call▁end｜><｜tool▁calls▁end｜>`],
   deepseekv32: [dsml("function_calls"), dsml("tool_calls"), (tool, values) => `<｜DSML｜function_calls>\n<｜DSML｜invoke name="${tool}">\n${json(values)}\n</｜DSML｜invoke>\n</｜DSML｜function_calls>`],
@@ -160,6 +185,11 @@ const spellings = {
   spark25: [keyTags(""), (tool, values) => `<tool_call>${tool}\n${keyTags("")("", values).slice("<tool_call>".length)}`],
   llama3: [jsonBetween("<|python_tag|>", "", "parameters"), jsonBetween("", "", "parameters"), jsonBetween("", "; ", "arguments")],
   mimo: [tags],
+  minicpm5: [
+    (tool, values) => `<function name="${tool}">${entries(values).map(([key, value]) => `<param name="${key}">${raw(value)}</param>`).join("")}</function>`,
+    (tool, values) => `<function name='${tool}'>\n${entries(values).map(([key, value]) => `<param name='${key}'><![CDATA[${raw(value)}]]></param>`).join("\n")}\n</function>`,
+    (tool, values) => `<function name="${tool}"><arguments><!-- a -->${entries(values).map(([key, value]) => `<param name="${key}">${python(value).replaceAll("<", "&lt;")}</param>`).join("")}<?a b?></arguments></function>`,
+  ],
   "minimax-m2": [(tool, values) => `<minimax:tool_call>\n<invoke name="${tool}">\n${entries(values).map(([key, value]) => `<parameter name="${key}">${raw(value)}</parameter>\n`).join("")}</invoke>\n</minimax:tool_call>`],
   "minimax-m3": [(tool, values) => `]<]minimax[>[<tool_call>]<]minimax[>[<invoke name="${tool}">${m3(values)}]<]minimax[>[</invoke>]<]minimax[>[</tool_call>`],
   mistral: [jsonBetween("[TOOL_CALLS] [", "]"), (tool, values) => `[TOOL_CALLS]${tool}[ARGS]${json(values)}`],

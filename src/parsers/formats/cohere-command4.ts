@@ -1,14 +1,72 @@
-// Reasoning of Cohere's Command 4. The prompt opens the thinking; behind it stands an answer between two tags, which are dropped, or a
-// section of calls, which stays for its parser. Text that is neither is not shown.
+// Cohere's Command 4. The prompt opens the thinking; behind it stands an answer between two tags, which are dropped, or a
+// section of calls, which stays for its parser. Text that is neither is not shown. Calls are a JSON list, read as far as it goes.
 
+import { JsonFloat, type JsonValue } from "../../python-semantics/json/index.ts";
+import { readPartialJson } from "../partial-json.ts";
 import type { ReasoningParser, ReasoningStep } from "../reasoning-parser.ts";
 import { beginningOfOne } from "../text-pieces.ts";
+import { createToolCallParser } from "../tool-call-format.ts";
+import { guessName } from "../tool-call-scan.ts";
+import { readJson } from "../typed-text.ts";
 
 const thought = "<|START_THINKING|>";
 const thoughtEnd = "<|END_THINKING|>";
 const answer = "<|START_TEXT|>";
 const answerEnd = "<|END_TEXT|>";
 const calls = "<|START_ACTION|>";
+const callsEnd = "<|END_ACTION|>";
+
+/** The list need not be complete. Names are under "tool_name". */
+export const cohereCommand4 = createToolCallParser({
+  name: "cohere_command4",
+  markers: [calls, callsEnd],
+  hints: { nesting: { [calls]: callsEnd } },
+  opening: calls,
+  detect: (text, scan, start) => {
+    const end = text.indexOf(callsEnd, start + calls.length);
+    const body = text.slice(start + calls.length, end === -1 ? text.length : end);
+    const strict = readJson(body);
+    const value = strict === undefined ? readPartialJson(body) : asStrictReader(strict);
+    if (value === undefined) scan.report("not-json", body, "The calls are not valid JSON.", guessName(body));
+    for (const entry of Array.isArray(value) ? value : [value]) {
+      if (end === -1 && entry instanceof Map && entry.size === 0) {
+        scan.report("unterminated-call", body, `The call does not end with ${callsEnd}.`);
+      } else if (entry instanceof Map) {
+        if (!entry.has("name") && entry.has("tool_name")) entry.set("name", entry.get("tool_name")!);
+        scan.add(scan.callsIn(entry, body));
+      } else if (entry !== undefined) {
+        scan.report("not-an-object", body, "A call must be a JSON object.");
+      }
+    }
+    return text.slice(0, start);
+  },
+});
+
+/**
+ * The value as the server's strict reader (orjson) has it: integers beyond 64 bits are floats there. What it refuses as a whole is read by
+ * Python's, as it is.
+ */
+function asStrictReader(value: JsonValue): JsonValue {
+  return isRefused(value) ? value : withFloats(value);
+}
+
+/** With the flag "u", pairs are one character. */
+const halfCharacter = /[\ud800-\udfff]/u;
+
+function isRefused(value: JsonValue): boolean {
+  if (value instanceof JsonFloat) return !Number.isFinite(value.value);
+  if (typeof value === "bigint") return !Number.isFinite(Number(value));
+  if (typeof value === "string") return halfCharacter.test(value);
+  if (Array.isArray(value)) return value.some(isRefused);
+  return value instanceof Map && Array.from(value).some(([key, item]) => halfCharacter.test(key) || isRefused(item));
+}
+
+function withFloats(value: JsonValue): JsonValue {
+  if (typeof value === "bigint" && (value >= 2n ** 64n || value < -(2n ** 63n))) return new JsonFloat(Number(value));
+  if (Array.isArray(value)) return value.map(withFloats);
+  if (value instanceof Map) return new Map(Array.from(value, ([key, item]) => [key, withFloats(item)] as const));
+  return value;
+}
 
 export const cohereCommand4Reasoning: ReasoningParser = {
   name: "cohere_command4",

@@ -10,6 +10,8 @@ export const exampleTools: readonly Tool[] = ["get_weather", "noop"].map((name) 
 
 /** Calls of `get_weather`. */
 export const formatExamples: Readonly<Record<string, readonly [whole: string, cut: string]>> = {
+  beam: [' to=get_weather<|channel|>analysis <|constrain|>xml<|message|><rfl:parameter name="city">\nRome\n</rfl:parameter><|call|>', " to=get_weather<|channel|>analysis <|constrain|>xml<|message|><rfl:param"],
+  cohere_command4: ['<|START_ACTION|>[\n    {"tool_call_id": "0", "tool_name": "get_weather", "parameters": {"city": "Rome"}}\n]<|END_ACTION|>', '<|START_ACTION|>[{"tool_na'],
   deepseekv3: ['<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n```json\n{"city": "Rome"}\n```<｜tool▁call▁end｜>', '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n```json\n{"ci'],
   deepseekv31: ['<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{"city": "Rome"}<｜tool▁call▁end｜>', '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{"ci'],
   deepseekv32: ['<｜DSML｜function_calls><｜DSML｜invoke name="get_weather"><｜DSML｜parameter name="city" string="true">Rome</｜DSML｜parameter></｜DSML｜invoke></｜DSML｜function_calls>', '<｜DSML｜function_calls><｜DSML｜invoke name="get_wea'],
@@ -30,6 +32,7 @@ export const formatExamples: Readonly<Record<string, readonly [whole: string, cu
   ling3: ["<tool_call>get_weather<arg_key>city</arg_key><arg_value>Rome</arg_value></tool_call>", "<tool_call>get_weather<arg_key>ci"],
   llama3: ['<|python_tag|>{"name": "get_weather", "parameters": {"city": "Rome"}}', '<|python_tag|>{"name": "get_weather", "par'],
   mimo: ["<tool_call><function=get_weather><parameter=city>Rome</parameter></function></tool_call>", "<tool_call><function=get_wea"],
+  minicpm5: ['<function name="get_weather"><param name="city">Rome</param></function>', '<function name="get_wea'],
   "minimax-m2": ['<minimax:tool_call><invoke name="get_weather"><parameter name="city">Rome</parameter></invoke></minimax:tool_call>', '<minimax:tool_call><invoke name="get_wea'],
   "minimax-m3": [']<]minimax[>[<tool_call>]<]minimax[>[<invoke name="get_weather">]<]minimax[>[<city>Rome]<]minimax[>[</city>]<]minimax[>[</invoke>]<]minimax[>[</tool_call>', ']<]minimax[>[<tool_call>]<]minimax[>[<invoke name="get_wea'],
   mistral: ['[TOOL_CALLS] [{"name": "get_weather", "arguments": {"city": "Rome"}}]', '[TOOL_CALLS] [{"name": "get_weather", "arg'],
@@ -48,4 +51,12 @@ export const formatExamples: Readonly<Record<string, readonly [whole: string, cu
   poolside_v1: ["<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Rome</arg_value>\n</tool_call>", "<tool_call>get_weather\n<arg_key>ci"],
   spark25: ["<tool_call>get_weather<arg_key>city</arg_key><arg_value>Rome</arg_value></tool_call>", "<tool_call>get_weather<arg_key>ci"],
   trinity: ['<think>\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n</tool_call></think>', '<tool_call>\n{"name": "get_weather", "arg'],
+  ernie45: ['<tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n</tool_call>', '<tool_call>\n{"name": "get_wea'],
+  "granite-20b-fc": ['<function_call> {"name": "get_weather", "arguments": {"city": "Rome"}}', '<function_call> {"name": "get_wea'],
+  granite4: ['<tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n</tool_call>', '<tool_call>\n{"name": "get_wea'],
+  internlm: ['<|action_start|><|plugin|>\n{"name": "get_weather", "arguments": {"city": "Rome"}}<|action_end|>', '<|action_start|><|plugin|>\n{"name": "get_wea'],
+  jamba: ['<tool_calls>[{"name": "get_weather", "arguments": {"city": "Rome"}}]</tool_calls>', '<tool_calls>[{"name": "get_wea'],
+  longcat: ['<longcat_tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n</longcat_tool_call>', '<longcat_tool_call>\n{"name": "get_wea'],
+  phi4_mini_json: ['functools[{"name": "get_weather", "arguments": {"city": "Rome"}}]', 'functools[{"name": "get_wea'],
+  qwen3_json: ['<tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n</tool_call>', '<tool_call>\n{"name": "get_wea'],
 }; // prettier-ignore

@@ -33,7 +33,9 @@ const assumed = "qwen25";
 /** What only templates of one format write, where they describe calls without writing one. */
 const signs: readonly (readonly [text: string, parser: string])[] = [
   ["<|tool_list_start|>", "lfm2"],
+  ["<|START_TEXT|>", "cohere_command4"],
   ["<|START_ACTION|>", "cohere_command3"],
+  ["<rfl:parameter ", "beam"],
   ["<|tool_call|>", "granite"],
 ];
 
@@ -157,6 +159,7 @@ function isProbe(parameters: string): boolean {
 
 /** Closing tags, the rarer ones first, with the parser that reads them. */
 const reasoningTags: readonly (readonly [tag: string, parser: string])[] = [
+  ["<rfl:parameter ", "beam"],
   ["<|channel|>analysis", "gpt-oss"],
   ["<|inner_suffix|>", "apertus2509"],
   ["<|END_THINKING|>", "cohere_command4"],

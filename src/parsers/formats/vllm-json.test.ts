@@ -1,0 +1,45 @@
+// What vLLM reads in the formats that only it has: 20 texts of each, recorded from its own parsers.
+
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+
+import { toolFromDefinition } from "../../core/index.ts";
+import { fromPlain, type JsonObject } from "../../python-semantics/json/index.ts";
+import { toolCallParser } from "../index.ts";
+
+type Golden = {
+  readonly parser: string;
+  readonly tools: readonly object[];
+  readonly text: string;
+  readonly expected: object;
+};
+const path = join(import.meta.dirname, "../../../tests/goldens/vllm-parsers.jsonl");
+const goldens = readFileSync(path, "utf8").trim().split("\n").map((line) => JSON.parse(line) as Golden); // prettier-ignore
+const names = [...new Set(goldens.map(({ parser }) => parser))];
+
+test.each(names)("%s reads as vLLM does", (name) => {
+  const own = goldens.filter(({ parser }) => parser === name);
+  expect(own).toHaveLength(20);
+  for (const { text, tools, expected } of own) {
+    const given = tools.map((tool) => toolFromDefinition(fromPlain(tool) as JsonObject));
+    const { raised, normalText, calls } = toolCallParser(name).parse(text, { tools: given });
+    const shown = calls.map((call) => ({ name: call.name, parameters: call.parameters }));
+    expect({ text, ...(raised === null ? { normal_text: normalText, calls: shown } : { error: raised }) }).toEqual({
+      text,
+      ...expected,
+    });
+  }
+});
+
+test("calls of unknown tools are let through, and said to be unknown", () => {
+  const parse = toolCallParser("jamba").parse('<tool_calls>[{"name": "sing", "arguments": {}}]</tool_calls>', {
+    tools: [],
+  });
+  expect(parse.calls).toEqual([]);
+  const tools = [toolFromDefinition(fromPlain({ type: "function", function: { name: "f" } }) as JsonObject)];
+  const known = toolCallParser("jamba").parse('<tool_calls>[{"name": "sing", "arguments": {}}]</tool_calls>', {
+    tools,
+  });
+  expect(known).toMatchObject({ calls: [{ name: "sing", toolIndex: -1 }], problems: [{ code: "unknown-tool" }] });
+});
