@@ -110,8 +110,8 @@ export type EnvironmentDefinition<State, Resource = undefined> = {
    */
   readonly graders?: readonly (Rubric | Ranking)[];
   /**
-   * Weight of the value that `grade` returns, relative to those of `graders`. At least 0. @default
-   * 1
+   * Weight of the value that `grade` returns, relative to those of `graders`. At least 0.
+   * @default 1
    */
   readonly gradeWeight?: number;
 };

@@ -46,7 +46,7 @@ const drawnSplits: Readonly<Record<string, DrawnSplit>> = {
   test: { law: "test", seedName: "sealed" },
 };
 
-/** The split of a name, `fresh:<seed>` included; `null` if there is no such split. */
+/** The split of a name, `fresh:<seed>` included; `null` if the name is unknown. */
 export function drawnSplit(name: string): DrawnSplit | null {
   if (/^fresh:(0|[1-9]\d{0,14})$/.test(name)) return { law: "fresh", seedName: name };
   return Object.hasOwn(drawnSplits, name) ? drawnSplits[name]! : null;

@@ -132,7 +132,7 @@ export function shopTools(reference: ShopReference): {
     swap: { readonly items: JsonValue; readonly variants: JsonValue; readonly verb: "exchanged" | "modified" },
   ): {
     readonly pairs: readonly (readonly [itemId: JsonValue, newId: JsonValue])[];
-    /** The price difference; the int 0 if there are no items. */
+    /** The price difference; the int 0 if no items are given. */
     readonly difference: JsonValue;
     readonly last: JsonObject | null;
   } => {
@@ -230,7 +230,8 @@ export function shopTools(reference: ShopReference): {
   const writes = [
     /**
      * Refunds every entry of the payment history, refunds included: after a change of payment these
-     * are three entries. The only tool that credits a gift card for the whole order at once.
+     * are three entries. Gift cards are credited at once, unlike after a return, which is only
+     * recorded.
      */
     orderTool({
       name: "cancel_pending_order",

@@ -17,7 +17,7 @@ export type Action =
 
 export type Step = {
   readonly action: Action;
-  /** The action of a clerk who skips a rule here; `null` if there is no rule to skip. */
+  /** The action of a clerk who skips a rule here; `null` if no rule can be skipped. */
   readonly shortcut: Action | null;
 };
 

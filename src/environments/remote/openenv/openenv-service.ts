@@ -79,8 +79,8 @@ export type OpenEnvOptions = {
   /** Maximum number of concurrent sessions. @default null: until the server says that it is full */
   readonly capacity?: number | null;
   /**
-   * True if equal resets and steps give equal answers; a killed episode is then replayed. @default
-   * false
+   * True if equal resets and steps give equal answers; a killed episode is then replayed.
+   * @default false
    */
   readonly deterministic?: boolean;
   /** Maximum size of one message. @default 16777216 */

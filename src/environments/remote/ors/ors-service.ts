@@ -60,8 +60,8 @@ export type OrsOptions = {
   /** Maximum number of concurrent sessions. @default null: until the server says that it is full */
   readonly capacity?: number | null;
   /**
-   * True if equal tasks and calls give equal answers; a killed episode is then replayed. @default
-   * false
+   * True if equal tasks and calls give equal answers; a killed episode is then replayed.
+   * @default false
    */
   readonly deterministic?: boolean;
   /** Time between two pings in milliseconds. @default 10000 */
