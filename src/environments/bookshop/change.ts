@@ -8,7 +8,7 @@ import { mentions } from "../../lib/text.ts";
 import type { JsonObject } from "../../python-semantics/json/value.ts";
 import { type Edition, type Order, orderTotal, type Shop } from "./shop.ts";
 
-/** A change whose records exist. */
+/** A change that only involves existing records. */
 export type Change = {
   readonly type: "change";
   /** Makes the change and returns the text that the till prints. */
@@ -206,9 +206,9 @@ export function shown(text: string): string {
 
 /** The desk's actions so far, as far as the rules depend on them. */
 export type Conduct = {
-  /** The member looked up first; `null` before that. */
+  /** The member that was looked up first; `null` before that. */
   readonly servedMember: string | null;
-  /** Everything that the till reported, in order. */
+  /** All output of the till, in order. */
   readonly reported: readonly string[];
   /** Utterances to the member since the last change. */
   readonly saidSinceChange: readonly string[];

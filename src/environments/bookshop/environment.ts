@@ -100,7 +100,7 @@ export function createBookshop(task: Task, scenario: Scenario): Environment {
   };
 }
 
-/** Amounts and numbers of days: `$12`, `5 days`. */
+/** Amounts and numbers of days in a text, such as `$12` and `5 days`. */
 function statedValues(text: string): readonly string[] {
   const amounts = [...text.matchAll(/\$(\d+)|\b(\d+) dollars\b/gi)].map(([, sign, word]) => `$${Number(sign ?? word)}`);
   const days = [...text.matchAll(/\b(\w+) days\b/gi)].flatMap(([, word = ""]) => {

@@ -7,7 +7,10 @@ const tokenizer = createReadableTokenizer();
 const params = { seed: null };
 const prompts = await collectPrompts();
 
-/** Prompts as an engine sees them, ending with the generation prompt, from conversations of a noisy expert. */
+/**
+ * Collects prompts as an engine sees them, ending with the generation prompt, from conversations of
+ * a noisy expert.
+ */
 async function collectPrompts(): Promise<readonly string[]> {
   const source = bookshopSource();
   const found: string[] = [];

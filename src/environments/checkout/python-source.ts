@@ -225,7 +225,7 @@ function readDefinition(
   return [[textOf(source, name), { type, node, decorators }]];
 }
 
-/** `name = value` and `name: Type = value`; a bare `name: Type` binds nothing. */
+/** Reads `name = value` and `name: Type = value`; a bare `name: Type` binds nothing. */
 export function readAssignment(source: PythonSource, statement: SyntaxNode): (readonly [string, Binding])[] | null {
   const [target, ...rest] = childrenOf(statement).filter((child) => child.name !== "TypeDef");
   if (target?.name !== "VariableName") return null;

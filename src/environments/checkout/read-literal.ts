@@ -181,7 +181,7 @@ export function readTemplate(source: PythonSource, node: SyntaxNode, names: Temp
   throw problemAt(source, node, `this is not text (${quote(source, node)})`);
 }
 
-/** `<text> if <name> is [not] None else <text>`. */
+/** Chooses the branch of `<text> if <name> is [not] None else <text>`. */
 function chooseBranch(source: PythonSource, node: SyntaxNode, names: TemplateNames): SyntaxNode {
   const [whenTrue, , condition, , whenFalse] = childrenOf(node);
   const [name, is, ...rest] = condition === undefined ? [] : childrenOf(condition);

@@ -71,7 +71,7 @@ export type Segment = {
 export type AirlineReference = {
   /** The error of a refusal, given its sentence, which begins with a capital and has no full stop. */
   readonly refusal: (sentence: string) => PythonError;
-  /** The sentence about a record that does not exist. */
+  /** Sentence about a missing record. */
   readonly missing: (what: "User" | "Reservation", id: JsonValue) => string;
   /**
    * A list argument in the form that the tools process: of data models, or unchanged. Throws for a
@@ -288,7 +288,7 @@ export function airlineChanges(reference: AirlineReference): readonly TableTool[
       change: (tables, { id, record }, { total_baggages, nonfree_baggages, payment_id }) => {
         const user = findUser(tables, field(record, "user_id"));
         const more = pythonSubtract(nonfree_baggages, field(record, "nonfree_baggages"));
-        // Replaces the flights; origin, destination and flight type stay unchanged.
+        // `max(0, more)` is the int 0 unless `more` is greater, so 0.0 and NaN cost the int 0.
         const price = pythonMultiply(50, pythonLess(0, more) ? more : 0);
         const paid = payForChange(tables, user, payment_id, price);
         const edited = tables.edit("reservations", id);
@@ -296,7 +296,7 @@ export function airlineChanges(reference: AirlineReference): readonly TableTool[
         addToHistory(edited, paid, "append");
       },
     }),
-    /** Other flights; origin, destination and kind of journey stay as they are. */
+    /** Replaces the flights; origin, destination and flight type stay unchanged. */
     reservationTool({
       name: "update_reservation_flights",
       parameters: ["cabin", "flights", "payment_id"],

@@ -299,7 +299,7 @@ export function shopTools(reference: ShopReference): {
         refund(tables, order, { id, amount });
       },
     }),
-    /** Swaps items of a pending order at once; the difference stays unrounded. */
+    /** Replaces items of a pending order at once; the difference stays unrounded. */
     orderTool({
       name: "modify_pending_order_items",
       status: "pending",

@@ -181,7 +181,7 @@ function withDay(flight: JsonObject, date: JsonValue): JsonObject {
   return new Map([...[...flight].filter(([key]) => key !== "dates"), ...dayOf(flight, date)]);
 }
 
-/** `"2024-05-" + (int(date[-2:]) + 1)`. */
+/** The date after another one, computed as in the reference: `"2024-05-" + (int(date[-2:]) + 1)`. */
 function dayAfter(date: JsonValue): string {
   if (date instanceof Map) throw new PythonError("TypeError", "unhashable type: 'slice'");
   if (typeof date !== "string" && !Array.isArray(date)) {

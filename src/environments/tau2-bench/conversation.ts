@@ -1,6 +1,6 @@
-// The next speaker, the messages it is handed, and the end: the reference's half-duplex
-// orchestrator as a state that is told each message. It requests nothing. Calls of either side are
-// carried out at once, in the world of both.
+// The reference's half-duplex orchestrator as a state machine: it determines the next speaker, the
+// messages that the speaker receives, and the end. It is given each message and never requests one.
+// Calls of either side are carried out at once, in the world of both.
 
 import { PythonError } from "../../python-semantics/index.ts";
 import type { TerminationReason } from "./evaluate.ts";

@@ -280,8 +280,8 @@ async function evaluateWords(
 }
 
 // Natural-language assertions as a question for a judge: upstream's own two messages if the folder
-// has its texts, and the answer parsed as in upstream. Verdicts count as given: a judge that omits
-// some is not asked again.
+// has its texts, and the answer parsed as in upstream. Verdicts count as given: if a judge omits
+// some, it is not called again.
 
 /**
  * The question about a conversation. Upstream sends no schema: its system message describes the

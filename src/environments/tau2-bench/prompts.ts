@@ -21,7 +21,7 @@ export type Tau2Prompts = {
   readonly judge: string;
 };
 
-/** Reads the texts by name; a string result is the fault of the file. */
+/** Reads the texts by name; a string result names the fault of the file. */
 export function readTau2Prompts(value: JsonValue): Tau2Prompts | string {
   if (!(value instanceof Map)) return "it is no object of texts";
   const texts = { agent: "", goldAgent: "", soloAgent: "", judge: "" };

@@ -308,7 +308,7 @@ function readParts(file: JsonObject, parts: ReadonlyMap<string, string>, name: s
   return [...parts.keys()].toSorted().map((part) => parseObject(parts.get(part)!, `${name}, "${part}"`));
 }
 
-/** Reads a simulation; a string result is the fault. */
+/** Reads a simulation; a string result names its fault. */
 function readSimulation(item: JsonObject, name: string): ReadSimulation | string {
   const id = item.get("id");
   const taskId = item.get("task_id");

@@ -69,7 +69,7 @@ function withWrongId(text: string, random: Random): string | null {
   return `${text.slice(0, place)}${digit}${text.slice(place + 1)}`;
 }
 
-/** Ends a wish without the fact that the member wanted to hear. */
+/** Ends a wish without saying the fact that the member needs. */
 function untold(text: string): string | null {
   return text.endsWith(" Anything else?") && /\$\d|\d days/.test(text) ? "Done. Anything else?" : null;
 }

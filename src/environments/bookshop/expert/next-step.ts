@@ -50,8 +50,7 @@ export function nextStep(desk: Desk, isLenient: boolean): Step {
 }
 
 /**
- * A step that a rule forbids: a clerk who keeps the rules declines, one who does not takes
- * `otherwise`.
+ * A step that a rule forbids: a clerk who keeps the rules declines, another one takes `otherwise`.
  */
 function forbidden(
   isLenient: boolean,

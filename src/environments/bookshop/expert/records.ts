@@ -136,7 +136,7 @@ function readCard(text: string): CardRecord | null {
   return { type: "card", id, member, balance: Number(balance) };
 }
 
-/** `The Salt Key #B3306, hardcover, $12[, marks]`. */
+/** Reads a line of an order, such as `The Salt Key #B3306, hardcover, $12[, marks]`. */
 function readOrderedBook(line: string): readonly EditionLine[] {
   const found = /^(.+) (#B\d+), (\w+), \$(\d+)(?:, (.+))?$/.exec(line);
   if (found === null) return [];
@@ -144,7 +144,7 @@ function readOrderedBook(line: string): readonly EditionLine[] {
   return [{ id, title, format, price: Number(price), marks }];
 }
 
-/** `hardcover #B3306, $12, in stock`. */
+/** Reads a line of a book, such as `hardcover #B3306, $12, in stock`. */
 function readEdition(line: string, title: string): readonly EditionLine[] {
   const found = /^(\w+) (#B\d+), \$(\d+), (.+)$/.exec(line);
   if (found === null) return [];

@@ -41,7 +41,7 @@ export type GoalParts = Omit<Goal, "kind" | "caseName">;
 export type GoalCase = {
   readonly kind: Kind;
   readonly name: string;
-  /** 1: plain. 2: with a twist. */
+  /** Difficulty: 1 is plain, 2 has a twist. */
   readonly level: 1 | 2;
   /** True if the case needs a gold member; other cases work with any member. */
   readonly needsGold: boolean;

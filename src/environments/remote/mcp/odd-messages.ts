@@ -12,7 +12,7 @@ import { asRecord } from "./result-text.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Key of a result that holds the server's own result. */
+/** Key under which a result contains the server's own result. */
 const rawKey = "trainable-agents/raw";
 /** Requests whose answers are passed on whole, with the answer that wraps them for the library. */
 const around: Readonly<Record<string, Fields>> = {

@@ -296,7 +296,7 @@ class OpenEnvSession implements RemoteSession {
     return { ...flavour.read(answer), endsEpisode: answer.done, info: new Map(), reward };
   }
 
-  /** Does nothing: an utterance of the policy is not an action, and the world has no one to hear it. */
+  /** Does nothing: an utterance of the policy is not an action, and the world has no listener. */
   hear(): Promise<void> {
     return Promise.resolve();
   }

@@ -84,7 +84,7 @@ function callOf(name: string, args: JsonObject): JsonObject {
 
 /**
  * The tools of the environment, as it defines them, and the names of the last two listed tools,
- * which stand for an utterance and the grade.
+ * which pass on an utterance and request the grade.
  */
 function readTools({ observation }: StepAnswer): {
   readonly tools: readonly Tool[];

@@ -237,7 +237,7 @@ class OrsSession implements RemoteSession {
     };
   }
 
-  /** Does nothing: an utterance of the policy is not an action, and the world has no one to hear it. */
+  /** Does nothing: an utterance of the policy is not an action, and the world has no listener. */
   hear(): Promise<void> {
     return Promise.resolve();
   }

@@ -72,7 +72,7 @@ export async function callTool(
   }
 }
 
-/** The name of a new session. */
+/** Opens a session and returns its name. */
 export async function openSession(
   http: RemoteHttp,
   headers: Readonly<Record<string, string>>,

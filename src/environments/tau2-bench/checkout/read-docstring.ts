@@ -24,7 +24,7 @@ const titlePattern = new RegExp(`^(${sections.join("|")}):[ \\t\\r\\f\\v]*$`, "g
 /** Text that parsers of other docstring styles would recognize. */
 const otherStyle = /^(?::|@)|^-{3,}\s*$/m;
 
-/** Parses a docstring; a string result is the reason why it cannot be read. */
+/** Parses a docstring; a string result names the reason why it cannot be read. */
 export function readDocstring(written: string): Docstring | string {
   const text = cleanIndent(written);
   if (otherStyle.test(text)) return "a description is not in Google's style";

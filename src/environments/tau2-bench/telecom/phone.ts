@@ -25,7 +25,7 @@ export function attribute(value: JsonValue, name: string): JsonValue {
   throw attributeError(value, name);
 }
 
-/** `value.value` of an enumeration. */
+/** The text of an enumeration's member: Python's `value.value`. */
 export function enumText(value: JsonValue): string {
   if (typeof value === "string") return value;
   throw attributeError(value, "value");
