@@ -1,13 +1,14 @@
-// Is a definition one? Checked once, when it is loaded, so that a misspelt field is a sentence before the run and not a fault of
-// every episode. Modules of users are JavaScript as often as TypeScript, so nothing is believed. The message of a schema is what
-// is needed in its place; `describeIssue` makes the sentence.
+// Validates a definition once, when it is loaded, so that a misspelt field is an error message
+// before the run and not a fault of every episode. Users write modules in JavaScript as often as in
+// TypeScript, so types are not trusted. The message of each schema is the expected value;
+// `describeIssue` makes the sentence.
 
 import { z } from "zod";
 import { ConfigurationError, messageOf } from "../core/failure.ts";
 import { anyNames } from "../lib/any-names.ts";
 import { fromPlain } from "../python-semantics/json/plain.ts";
 
-/** Throws a `ConfigurationError` that names what is wrong, and where. */
+/** Throws a `ConfigurationError` that names the fault and its place. */
 export function checkDefinition(definition: unknown): void {
   let name: unknown = null;
   let problem: string | null;
@@ -22,7 +23,7 @@ export function checkDefinition(definition: unknown): void {
   throw new ConfigurationError(`Cannot define ${which}: ${problem}.`);
 }
 
-/** What is wrong with an agenda, as part of a sentence; `null`: nothing. */
+/** The fault of an agenda, as part of a sentence; `null` if it is valid. */
 export function agendaProblem(value: unknown): string | null {
   const { error } = object({ agenda }).safeParse({ agenda: value }, { reportInput: true });
   return error === undefined ? null : describeIssue(error.issues, []);
@@ -40,14 +41,14 @@ const text = z.string("a string");
 const name = z
   .string("a string that is not empty")
   .refine((value) => value.trim() !== "", "a string that is not empty");
-/** Its keys have messages of their own. */
+/** The keys have error messages of their own. */
 const record = <Item extends z.ZodType>(item: Item) => anyNames(item, { name, error: "an object" });
 const list = <Item extends z.ZodType>(item: Item) => z.array(item, "a list");
 const listOfSome = <Item extends z.ZodType>(item: Item) =>
   z.array(item, "a list with at least 1 item").min(1, "a list with at least 1 item");
 const code = z.custom((value) => typeof value === "function", "a function");
 
-/** What `defineRubric` and `defineRanking` return; their fields were checked there. */
+/** True for a result of `defineRubric` or `defineRanking`; those functions have checked its fields. */
 const isMade = (value: unknown, types: readonly string[]): boolean =>
   typeof value === "object" && value !== null && "type" in value && types.includes(String(value.type));
 const made = z.custom((value) => isMade(value, ["rubric", "ranking"]), "what defineRubric or defineRanking returned");
@@ -58,13 +59,13 @@ const graders = z
     "a list of graders with names that differ",
   );
 
-/** An unknown name is a misspelt one. */
+/** An object without further keys: an unknown key is a misspelt one. */
 const object = <Shape extends z.ZodRawShape>(shape: Shape) =>
   z.strictObject(shape, {
     error: (issue) => (issue.code === "unrecognized_keys" ? Object.keys(shape).join(", ") : "an object"),
   });
 
-/** One of them is chosen. */
+/** Alternatives, one of which is drawn. */
 const choice = listOfSome(text);
 const slots = list(object({ name: text, askedBy: list(text), answers: choice }));
 const confirmation = object({ mustName: list(list(text)), corrections: choice });
@@ -88,7 +89,10 @@ const agenda = object({
 const jsonTypes = ["object", "array", "string", "number", "integer", "boolean", "null"] as const;
 const jsonType = z.enum(jsonTypes, `one of ${jsonTypes.join(", ")}`);
 
-/** What of a JSON Schema is got wrong by hand; the rest is checked where arguments are. */
+/**
+ * The parts of a JSON Schema that people get wrong by hand; the rest is checked together with the
+ * arguments.
+ */
 const schema: z.ZodType = z.lazy(() => z.object(schemaParts, "an object").or(z.boolean()));
 const schemaParts = {
   type: z.array(jsonType).or(jsonType).optional(),
@@ -96,7 +100,7 @@ const schemaParts = {
   required: list(text).optional(),
   items: z.array(z.unknown()).or(schema).optional(),
 };
-/** As it is given: a schema passes on copies. */
+/** The pipe keeps the value itself, because a schema passes on copies. */
 const parameters = z
   .unknown()
   .superRefine((value, context) => {
@@ -113,7 +117,7 @@ function definitionSchema() {
     (value) => typeof value === "function" || isMade(value, ["rubric"]),
     "a function, or what defineRubric returned,",
   );
-  // Tasks often share one state.
+  // Several tasks often share one state, which is then checked once.
   const known = new Set<unknown>();
   const state = z.unknown().superRefine((value, context) => {
     if (value === undefined) context.addIssue({ code: "custom", message: "plain data" });
@@ -155,7 +159,7 @@ function checkPlain(value: unknown, context: z.core.$RefinementCtx): void {
 
 type Path = readonly PropertyKey[];
 
-/** A sentence part about the first issue. */
+/** The first issue, as part of a sentence. */
 function describeIssue(issues: readonly z.core.$ZodIssue[], above: Path): string {
   const issue = issues[0]!;
   const path = [...above, ...issue.path];
@@ -164,7 +168,7 @@ function describeIssue(issues: readonly z.core.$ZodIssue[], above: Path): string
     return `nothing reads ${placeOf([...path, issue.keys[0]!])}; there are ${issue.message}`;
   }
   if (kind === "invalid_union") {
-    // The branch of the value's own type.
+    // The union's branch for the type of the value.
     return describeIssue(issue.errors.find(([first]) => first?.code !== "invalid_type") ?? issue.errors[0]!, path);
   }
   if (kind === "invalid_key") {

@@ -1,5 +1,6 @@
-// An environment in one literal: guidelines, tools as functions over a plain state, tasks, and a grader. For domains
-// whose state fits into memory and can be cloned; anything else implements `EnvironmentSource` itself.
+// An environment in one literal: guidelines, tools as functions over a plain state, tasks, and a
+// grader. For domains whose state fits into memory and can be cloned; any other environment
+// implements `EnvironmentSource` itself.
 
 import { createHash } from "node:crypto";
 import type { Agenda } from "../core/agenda.ts";
@@ -27,15 +28,18 @@ export type ToolSpec<State, Resource = undefined> = {
   readonly description: string;
   /** JSON Schema of the arguments. */
   readonly parameters: Readonly<Record<string, unknown>>;
-  /** Default: false. */
+  /** True if a call of this tool ends the episode. Default: false. */
   readonly endsEpisode?: boolean;
   /**
-   * May change the state, may be asynchronous, and must be deterministic. What it returns, or resolves with, is read by the
-   * policy: a string as it is, nothing as `null`, anything else as JSON. What it throws, or rejects with, is read as
-   * `Error: <message>`; what `faultAt("environment", ...)` of `trainable-agents/core` made is a failure of the episode instead:
-   * the service behind the tool is gone, say. A result without a JSON form (a function, a symbol, a bigint, NaN, a value that holds itself, an instance
-   * of a class without `toJSON`) is a fault: the episode fails at boundary "environment" with code "bad-result". Arguments have
-   * passed the schema when the loop calls, and are hostile otherwise. `signal` aborts when nobody waits for the answer any more.
+   * Runs the tool. It may change the state, may be asynchronous, and must be deterministic. The
+   * policy reads the result, or the value that it resolves with: a string unchanged, `undefined` as
+   * `null`, any other value as JSON. The policy reads an exception or rejection as `Error:
+   * <message>`, except an error made by `faultAt("environment", ...)` of `trainable-agents/core`,
+   * which is a failure of the episode: the service that the tool calls is gone, for example. A
+   * result without a JSON form (a function, a symbol, a bigint, NaN, a cyclic value, an instance of
+   * a class without `toJSON`) is a fault: the episode fails at boundary "environment" with code
+   * "bad-result". Arguments have passed the schema if the loop calls, and are hostile otherwise.
+   * `signal` aborts when the answer is no longer awaited.
    */
   run(
     this: void,
@@ -44,9 +48,10 @@ export type ToolSpec<State, Resource = undefined> = {
     context: { readonly signal: AbortSignal; readonly resource: Resource },
   ): unknown;
   /**
-   * What a call was worth, after it: a finite number, or `null`. A call that was refused or threw has none. What it throws, and
-   * any other value, is a failure of the episode at boundary "environment". Rewards of calls say which turn earned what; the
-   * reward of the episode is what `grade` returns. Default: calls have no rewards.
+   * Reward of a call, computed after it: a finite number, or `null`. A call that was refused or
+   * threw has none. An exception, or any other value, is a failure of the episode at boundary
+   * "environment". Rewards of calls attribute reward to turns; the reward of the episode is the one
+   * that `grade` returns. Default: calls have no rewards.
    */
   reward?(
     this: void,
@@ -55,48 +60,59 @@ export type ToolSpec<State, Resource = undefined> = {
 };
 
 export type TaskSpec<State> = {
-  /** What a user simulated by a model is instructed with. */
+  /** Instruction for a user simulated by a model. */
   readonly instruction?: string;
-  /** What the agenda-based user follows. */
+  /** Agenda of the agenda-based user. */
   readonly agenda?: Agenda;
   /** Plain data; every episode gets a clone. */
   readonly state: State;
   /**
-   * Plain data about the task for whoever counts, which no policy reads: `kind`, `level` and `cases` (a list of names) make the tables
-   * and alarms of a training. @default nothing
+   * Plain data about the task for statistics, which no policy reads: tables and alarms of a
+   * training run use `kind`, `level` and `cases` (a list of names). @default nothing
    */
   readonly info?: Readonly<Record<string, unknown>>;
 };
 
-/** `Resource`: what `setup` makes for an episode. */
+/** `Resource`: the value that `setup` returns for an episode. */
 export type EnvironmentDefinition<State, Resource = undefined> = {
   readonly name: string;
   readonly guidelines: string;
   /**
-   * Before an episode, from the state of its task, which it may change: opens a connection, starts a process. Tools and `grade`
-   * get what it returns, or resolves with, as `resource`. What it throws is a failure of the episode at boundary "environment".
-   * `signal` aborts when nobody waits any more; what is made all the same is torn down. Default: nothing is set up.
+   * Runs before an episode with the state of its task, which it may change: opens a connection,
+   * starts a process. Tools and `grade` receive the result, or the value that it resolves with, as
+   * `resource`. An exception is a failure of the episode at boundary "environment". `signal` aborts
+   * when the resource is no longer awaited; one that is created nevertheless is torn down. Default:
+   * no setup.
    */
   setup?(
     this: void,
     episode: { readonly state: State; readonly task: Task; readonly seed: number; readonly signal: AbortSignal },
   ): Resource | Promise<Resource>;
-  /** After an episode, once for each `setup` that succeeded. What it throws never changes the outcome. Default: nothing. */
+  /**
+   * Runs after an episode, once for each `setup` that succeeded. An exception never changes the
+   * outcome. Default: nothing.
+   */
   teardown?(this: void, episode: { readonly state: State; readonly resource: Resource }): void | Promise<void>;
-  /** As in `EnvironmentSource`. Default: "replay". */
+  /** Same meaning as in `EnvironmentSource`. Default: "replay". */
   readonly resume?: "replay" | "restart";
   readonly tools: Readonly<Record<string, ToolSpec<State, Resource>>>;
-  /** Tasks by split. Their order is their index; keep it. */
+  /** Tasks by split. The position of a task is its index, so keep the order. */
   readonly tasks: Readonly<Record<string, readonly TaskSpec<State>[]>>;
   /**
-   * Reward of a finished episode, a finite number; may be asynchronous. What it throws, and any other value, is a failure of
-   * that episode at boundary "grader". Default for an episode cut off by a limit: 0, without asking. A rubric in its place: a
-   * model grades, cut-off episodes too.
+   * Reward of a finished episode, a finite number; may be asynchronous. An exception, or any other
+   * value, is a failure of that episode at boundary "grader". An episode truncated by a limit gets
+   * 0 without a call. If a rubric is given instead, a model grades, truncated episodes too.
    */
   readonly grade: GradeFunction<State, Resource> | Rubric;
-  /** Rubrics and a ranking that grade beside `grade`; each value is a metric, the reward their mean by weight. @default none */
+  /**
+   * Rubrics and a ranking that grade in addition to `grade`; each value is a metric, the reward is
+   * their weighted mean. @default none
+   */
   readonly graders?: readonly (Rubric | Ranking)[];
-  /** Weight of what `grade` returns, among those of `graders`. At least 0. @default 1 */
+  /**
+   * Weight of the value that `grade` returns, relative to those of `graders`. At least 0.
+   * @default 1
+   */
   readonly gradeWeight?: number;
 };
 
@@ -111,14 +127,20 @@ type GradeFunction<State, Resource> = (
   },
 ) => number | Promise<number>;
 
-/** Of what a tool returns: values and characters. Far beyond what a policy is shown of it. */
+/**
+ * Limit on a tool's result: number of values and of characters. Far more than a policy is shown of
+ * it.
+ */
 const largestResult = 50_000_000;
 
-/** Throws a `ConfigurationError` that names the place for a definition that is none: a field missing, misspelt or of another type. */
+/**
+ * Throws a `ConfigurationError` that names the place if the definition is invalid: a field is
+ * missing, misspelt or of another type.
+ */
 export function defineEnvironment<State>(
   definition: EnvironmentDefinition<State> & { readonly setup?: never },
 ): LocalEnvironmentSource;
-/** With `setup`, environments open in time. */
+/** A definition with `setup`: its environments open asynchronously. */
 export function defineEnvironment<State, Resource>(
   definition: EnvironmentDefinition<State, Resource>,
 ): EnvironmentSource;
@@ -205,7 +227,8 @@ function createEnvironment<State, Resource>(
       let isPromise: boolean;
       try {
         const plain = toPlain(args) as Readonly<Record<string, unknown>>;
-        // The policy's mistake, and an observation: a tool that hands such a number back would be blamed for it.
+        // The mistake is the policy's, so it becomes an observation: a tool that returned such a
+        // number would be blamed for it.
         if (!areFinite(plain)) throw new Error("the arguments hold NaN or an infinity; numbers must be finite");
         answer = tool.run(plain, state, withResource(options, resource));
         isPromise = isThenable(answer);
@@ -219,9 +242,9 @@ function createEnvironment<State, Resource>(
       said.push(utterance);
     },
     grade: ({ outcome }, options = unending()) => {
-      // Of a rubric, nothing is known here: its judge is asked beside this.
+      // The result of a rubric is not known here: its judge is called separately.
       if (outcome !== "completed" || typeof definition.grade !== "function") return gradeOf(0);
-      // What the grader does to them is gone when it is called again.
+      // Changes that the grader makes to the clones are gone at its next call.
       const episode = { state, initial: structuredClone(initial), said: [...said] };
       const reward = definition.grade(Object.assign(withResource(options, resource), episode));
       return typeof reward === "number" ? gradeOf(reward) : Promise.resolve(reward).then(gradeOf);
@@ -231,7 +254,7 @@ function createEnvironment<State, Resource>(
   };
 }
 
-/** Without looking at the signal, which is made when a tool does. */
+/** Adds the resource without reading the signal, which is created when a tool first reads it. */
 function withResource<Resource>(options: EnvironmentCallOptions, resource: Resource) {
   return {
     get signal() {
@@ -241,18 +264,24 @@ function withResource<Resource>(options: EnvironmentCallOptions, resource: Resou
   };
 }
 
-/** Of a call outside of an episode. */
+/** Options of a call outside of an episode. */
 function unending(): EnvironmentCallOptions {
   return { signal: new AbortController().signal };
 }
 
-/** What a tool throws is read by the policy, unless the tool says that the fault is not the policy's. */
+/**
+ * The policy reads a tool's exception, unless the tool marks it as a fault that is not the
+ * policy's.
+ */
 function refusalOf(error: unknown): ToolResult {
   if (isFault(error)) throw error;
   return refusal(messageOf(error));
 }
 
-/** Of the environment; a tool knows nothing of other boundaries. What cannot be read is none. */
+/**
+ * True for a fault of the environment; a tool knows no other boundary. An error that cannot be read
+ * is not a fault.
+ */
 function isFault(error: unknown): error is AttributedError {
   try {
     return error instanceof AttributedError && error.failure.boundary === "environment";
@@ -269,7 +298,7 @@ function gradeOf(reward: number): Grade {
   return { reward, metrics: {}, log: "", info: new Map() };
 }
 
-/** Whether every number in a plain value is finite. */
+/** True if every number in a plain value is finite. */
 function areFinite(value: unknown): boolean {
   if (typeof value === "number") return Number.isFinite(value);
   return typeof value !== "object" || value === null || Object.values(value).every(areFinite);

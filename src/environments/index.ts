@@ -1,4 +1,5 @@
-// Public entry of what environments share: one literal that makes one. The environments themselves have entries of their own.
+// Public entry of the parts that environments share: a function that makes one from a literal. Each
+// environment has an entry of its own.
 
 export { defineEnvironment, type EnvironmentDefinition, type TaskSpec, type ToolSpec } from "./define-environment.ts";
 export { agendaProblem } from "./check-definition.ts";

@@ -1,24 +1,31 @@
-// The till: reads a tool call as a change of the shop's data, with all that the rules ask about it. It checks that records exist
-// and fit together; whether the desk may make the change is no business of the till. Which rules a change breaks is used for the
-// record of breaches, which is part of the state.
+// The till: reads a tool call as a change of the shop's data, with everything that the rules need
+// to know about it. It checks that records exist and fit together, but not whether the desk may
+// make the change. The rules that a change breaks are recorded as breaches, which are part of the
+// state.
 
 import type { EnvironmentCall } from "../../core/environment.ts";
 import { mentions } from "../../lib/text.ts";
 import type { JsonObject } from "../../python-semantics/json/value.ts";
 import { type Edition, type Order, orderTotal, type Shop } from "./shop.ts";
 
-/** A change whose records exist. */
+/** A change that only involves existing records. */
 export type Change = {
   readonly type: "change";
-  /** Makes the change and says what the till prints. */
+  /** Makes the change and returns the text that the till prints. */
   readonly apply: () => string;
   /** The rule from 4 to 7 that forbids it, or `null`. */
   readonly forbiddenBy: number | null;
-  /** Id of the member whose records these are; `null`: it does not matter. */
+  /** Id of the member who owns these records; `null` if ownership does not matter. */
   readonly member: string | null;
-  /** Records that must have been looked up. The record's own line is meant, so its id with what follows it there. */
+  /**
+   * Records that must have been looked up. Each is the id with the text that follows it in the
+   * record's own line.
+   */
   readonly subjects: readonly string[];
-  /** What a proposal has to name, with the ways of naming it; nothing where no yes is needed. */
+  /**
+   * Things that a proposal has to name, each as a list of alternative names; empty if no
+   * confirmation is needed.
+   */
   readonly thingsToConfirm: readonly (readonly string[])[];
   readonly endsEpisode: boolean;
 };
@@ -27,7 +34,7 @@ export type ChangeError = { readonly type: "error"; readonly text: string };
 
 type Result = Change | ChangeError;
 
-/** Never throws on arguments of a policy. */
+/** Never throws on a policy's arguments. */
 export function readChange(shop: Shop, call: EnvironmentCall): Result {
   const argument = (key: string): string => textOf(call.arguments, key);
   switch (call.name) {
@@ -43,7 +50,7 @@ export function readChange(shop: Shop, call: EnvironmentCall): Result {
       const address = argument("address").trim().replace(/\.$/, "");
       if (address === "" || address.length > 100) return failed("an address has 1 to 100 letters");
       return withOrder(shop, argument("order_id"), (order) => {
-        // A new label costs a day, so that there is something to tell that was not known before.
+        // A new label costs a day, so that there is a new fact to tell the member.
         const days = order.days + 1;
         return orderChange(shop, order, {
           next: { address, days },
@@ -143,9 +150,9 @@ function orderChange(
     readonly next: Partial<Order>;
     readonly prints: string;
     readonly forbiddenBy: number | null;
-    /** Ways of naming what a proposal names besides the order. */
+    /** Alternative names of the thing that a proposal names besides the order. */
     readonly names?: readonly string[];
-    /** What must have been looked up besides the order. */
+    /** Records that must have been looked up besides the order. */
     readonly lookedUp?: readonly string[];
   },
 ): Change {
@@ -178,7 +185,7 @@ function withBook(shop: Shop, args: JsonObject, then: (order: Order, edition: Ed
   });
 }
 
-/** The text of an argument; anything that is no text reads as none. */
+/** The text of an argument; an argument that is not a string reads as "". */
 export function textOf(args: JsonObject, key: string): string {
   const value = args.get(key);
   return typeof value === "string" ? value.trim() : "";
@@ -192,22 +199,25 @@ function failed(reason: string): ChangeError {
   return { type: "error", text: `Error: ${reason}.` };
 }
 
-/** A policy's own text comes back cut: it would fill the prompt otherwise. */
+/** Shortens text that the policy wrote, because it would fill the prompt otherwise. */
 export function shown(text: string): string {
   return text === "" ? "without an id" : text.slice(0, 40);
 }
 
-/** What the desk did so far, as far as rules ask for it. */
+/** The desk's actions so far, as far as the rules depend on them. */
 export type Conduct = {
-  /** The member looked up first; `null` before that. */
+  /** The member that was looked up first; `null` before that. */
   readonly servedMember: string | null;
-  /** Everything that the till reported, in order. */
+  /** All output of the till, in order. */
   readonly reported: readonly string[];
-  /** What was said to the member since the last change. */
+  /** Utterances to the member since the last change. */
   readonly saidSinceChange: readonly string[];
 };
 
-/** The guidelines in code: every rule that the change breaks, 1 to 3 by how the desk went about it, 4 to 7 by itself. */
+/**
+ * The guidelines in code: returns every rule that the change breaks. Rules 1 to 3 depend on the
+ * desk's conduct, 4 to 7 on the change itself.
+ */
 export function brokenRules(change: Change, { servedMember, reported, saidSinceChange }: Conduct): readonly number[] {
   const { member, subjects, thingsToConfirm, forbiddenBy } = change;
   const isServed = servedMember !== null && (member === null || member === servedMember);

@@ -26,7 +26,7 @@ function find(caseName: string): { readonly task: Task; readonly scenario: Retur
   throw new Error(`no task of case ${caseName}`);
 }
 
-/** A plain cancellation with the ids that a desk needs. */
+/** A plain cancellation with the ids that the desk needs. */
 function cancellation(): { environment: Environment; member: string; order: string; refund: string } {
   const { task, scenario } = find("cancel/plain");
   const goal = scenario.goals[0]!;

@@ -1,6 +1,7 @@
-// The world of one episode: the shop's data, what the desk did, and whether that was right. Graded as τ-bench grades: the
-// data must equal its gold end state, breaches of the rules included, and the facts that the member wanted must have been
-// said. Pure apart from itself: no clock, no randomness, no user.
+// The world of one episode: the shop's data, the desk's actions, and the grade. Graded as in
+// τ-bench: the data must equal its gold end state, breaches of the rules included, and the facts
+// that the member wanted must have been said. Pure apart from its own state: no clock, no
+// randomness, no user.
 
 import { createHash } from "node:crypto";
 import type { Environment, EnvironmentCall, Task, ToolResult } from "../../core/environment.ts";
@@ -12,7 +13,10 @@ import type { Scenario } from "./scenario.ts";
 import { copyShop, describeRecord, type Shop, shopText } from "./shop.ts";
 import { guidelines, tools } from "./tool-definitions.ts";
 
-/** Whoever states more amounts and days than these that nobody reported is guessing, and tells nothing from then on. */
+/**
+ * Number of unreported amounts and days that an agent may state. Beyond it the agent is guessing,
+ * and no fact counts as told from then on.
+ */
 const guessesAllowed = 3;
 
 export function createBookshop(task: Task, scenario: Scenario): Environment {
@@ -96,7 +100,7 @@ export function createBookshop(task: Task, scenario: Scenario): Environment {
   };
 }
 
-/** Amounts and numbers of days: `$12`, `5 days`. */
+/** Amounts and numbers of days in a text, such as `$12` and `5 days`. */
 function statedValues(text: string): readonly string[] {
   const amounts = [...text.matchAll(/\$(\d+)|\b(\d+) dollars\b/gi)].map(([, sign, word]) => `$${Number(sign ?? word)}`);
   const days = [...text.matchAll(/\b(\w+) days\b/gi)].flatMap(([, word = ""]) => {
@@ -106,7 +110,7 @@ function statedValues(text: string): readonly string[] {
   return [...amounts, ...days];
 }
 
-/** For viewers: see `Grade.info`. */
+/** Explanation for viewers: see `Grade.info`. */
 function explanation({ goals }: Scenario, found: Shop, gold: Shop): JsonObject {
   const actions = goals.flatMap(({ gold: calls }) =>
     calls.map(

@@ -7,7 +7,10 @@ const tokenizer = createReadableTokenizer();
 const params = { seed: null };
 const prompts = await collectPrompts();
 
-/** Prompts as an engine sees them, ending with the generation prompt, from conversations of a noisy expert. */
+/**
+ * Collects prompts as an engine sees them, ending with the generation prompt, from conversations of
+ * a noisy expert.
+ */
 async function collectPrompts(): Promise<readonly string[]> {
   const source = bookshopSource();
   const found: string[] = [];
@@ -53,7 +56,7 @@ describe("createExpertSampler()", () => {
     const draws = 4000;
     for (let seed = 0; seed < draws; seed++) {
       const { ids, logprobs } = await sampler.sample({ promptIds, params: { seed } });
-      // Wrong ids differ in their digits and are one mistake.
+      // Wrong ids differ in their digits but count as one mistake.
       const text = tokenizer.decode(ids).replace(/\d/g, "0");
       const entry = counts.get(text) ?? { count: 0, logprob: logprobs[0]! };
       counts.set(text, { ...entry, count: entry.count + 1 });
@@ -88,7 +91,10 @@ describe("createExpertSampler()", () => {
 describe("an expert with a habit", () => {
   const refusal = /\/(?:foreign|shipped|delivered|signed|on-its-way|sold-out)$/;
 
-  /** Of tasks of one goal: whether each was passed, and whether it wants a refusal that the habit forgets. */
+  /**
+   * Runs tasks with one goal. For each: its reward, and whether it needs a refusal that the habit
+   * forgets.
+   */
   async function playWith(habit: number, count: number): Promise<readonly { isForgotten: boolean; reward: number }[]> {
     const source = bookshopSource({ levels: [1, 2] });
     const tasks = Array.from({ length: count }, (_, index) => source.taskset("train").task(index));
@@ -110,7 +116,7 @@ describe("an expert with a habit", () => {
   test("has it in its share of the conversations", async () => {
     const forgotten = (await playWith(0.65, 210)).filter(({ isForgotten }) => isForgotten);
     const kept = forgotten.filter(({ reward }) => reward === 1).length / forgotten.length;
-    // Four standard errors of a share of 0.35.
+    // Four standard errors around a share of 0.35.
     expect(Math.abs(kept - 0.35)).toBeLessThan(4 * Math.sqrt((0.35 * 0.65) / forgotten.length));
   });
 });

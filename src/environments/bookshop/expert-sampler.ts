@@ -1,6 +1,7 @@
-// The expert as something that continues token ids: it decodes the prompt it was sent, reads nothing but its text, and
-// encodes its action. The engine samples in this process, without a server. The sampler has the shape that `testing` puts behind
-// its protocol fronts, so that a server can answer as the expert does; environments import nothing of `testing`.
+// The expert as a sampler that continues token ids: it decodes the prompt that it receives, reads
+// only the text, and encodes its action. The engine samples in this process, without a server. The
+// sampler has the shape that `testing` serves through its protocol fronts, so that a server can
+// answer as the expert does; environments import nothing from `testing`.
 
 import { type Engine, firstStop } from "../../core/engine.ts";
 import { AttributedError, ConfigurationError } from "../../core/failure.ts";
@@ -9,13 +10,14 @@ import { deriveSeed } from "../../lib/random.ts";
 import { expertAction, type ExpertOptions } from "./expert.ts";
 
 export type ExpertEngineOptions = ExpertSamplerOptions & {
-  /** The name of its weights, which never change. Default `null`: they have none. */
+  /** Version of its weights, which never change. Default `null`: the engine reports no version. */
   readonly weightVersion?: string | null;
 };
 
 /**
- * The expert as an engine of this process. Of the sampling parameters it follows `maxNewTokens` and `seed`; the bound on new
- * tokens ends an action with "length". Throws what `createExpertSampler` throws.
+ * The expert as an in-process engine. It follows two sampling parameters, `maxNewTokens` and
+ * `seed`; an action that reaches the token limit ends with "length". Throws what
+ * `createExpertSampler` throws.
  */
 export function createExpertEngine(options: ExpertEngineOptions): Engine {
   const { weightVersion: version = null } = options;
@@ -49,15 +51,21 @@ function cancelled(): AttributedError {
 }
 
 export type ExpertSamplerOptions = ExpertOptions & {
-  /** What it does at a prompt; must be a function of it, noise and seed. Default: what the bookshop's expert does. */
+  /**
+   * Returns the action for a prompt; must be a function of the prompt, noise and seed. Default: the
+   * bookshop's expert.
+   */
   readonly act?: (prompt: string, options: ExpertOptions) => { readonly text: string; readonly probability: number };
-  /** Of the model family that the prompts are rendered for; it must know `<|im_end|>`. */
+  /** Tokenizer of the model family that the prompts are rendered for; it must know `<|im_end|>`. */
   readonly tokenizer: Tokenizer;
 };
 
 export type ExpertRequest = {
   readonly promptIds: Uint32Array;
-  /** Enters the choice of mistakes, so that several samples of one prompt differ; `null`: all are the same. */
+  /**
+   * `seed` enters the choice of mistakes, so that several actions for one prompt differ; `null`:
+   * all are equal.
+   */
   readonly params: { readonly seed: number | null };
 };
 
@@ -65,8 +73,9 @@ export type ExpertOutput = {
   /** The action and its end token. */
   readonly ids: readonly number[];
   /**
-   * One per id. A fixed model: the first token carries the probability of the whole action under the mixture of the right
-   * action and its mistakes, every later one is certain (0). So sums are true, and only the place is made up.
+   * One per id. A fixed model: the first token carries the probability of the whole action under
+   * the mixture of the right action and its mistakes, and every later token is certain (0). So the
+   * sum is exact, and only its distribution over the tokens is invented.
    */
   readonly logprobs: readonly number[];
   readonly finish: "end";
@@ -81,9 +90,10 @@ export interface ExpertSampler {
 const actionStart = "<|im_start|>assistant\n";
 
 /**
- * Answers prompts in ChatML. A prompt that ends within an action (a turn that was aborted and goes on) is continued where it
- * stopped. The same ids, seeds and noise give the same output, in any order of calls. Throws a `ConfigurationError` for a
- * tokenizer without `<|im_end|>`, a `RangeError` for a noise or habit outside 0 to 1.
+ * Answers prompts in ChatML. A prompt that ends within an action (an aborted turn that resumes) is
+ * continued where it stopped. The same ids, seeds and noise give the same output, in any order of
+ * calls. Throws a `ConfigurationError` for a tokenizer without `<|im_end|>`, and a `RangeError` for
+ * a noise or habit outside 0 to 1.
  */
 export function createExpertSampler({
   tokenizer,
@@ -98,7 +108,7 @@ export function createExpertSampler({
       `Cannot run the expert with tokenizer "${tokenizer.name}": it has no token "<|im_end|>"; use one of a ChatML family.`,
     );
   }
-  // Throws now for a share out of bounds, not at the first request.
+  // Throws for a share out of bounds here rather than at the first request.
   act("", { noise, habit });
 
   return {
@@ -118,7 +128,7 @@ export function createExpertSampler({
   };
 }
 
-/** Templates of hybrid models begin an action without thinking by an empty thought. */
+/** Removes the empty thought with which templates of hybrid models begin an action without thinking. */
 function withoutThinking(text: string): string {
   return text.replace(/^<think>[\s\S]*?<\/think>\s*/, "");
 }

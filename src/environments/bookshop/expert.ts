@@ -1,5 +1,6 @@
-// A scripted expert that plays the desk from the conversation alone, with a noise knob. For `npm start`, for tests of the
-// whole path, and for dialogues to clone from. Not an agent: it understands the simulated user's phrases and no more.
+// A scripted expert that plays the desk, given only the conversation, with adjustable noise. For
+// `npm start`, for tests of the whole path, and for dialogues to clone from. Not an agent: it
+// understands only the simulated user's phrases.
 
 import { createRandom, deriveSeed } from "../../lib/random.ts";
 import { actionText, type MistakeName, mistakesOf } from "./expert/mistakes.ts";
@@ -11,20 +12,24 @@ export type ExpertOptions = {
   /** Probability of a mistake at each action, 0 to 1. Default: 0. */
   readonly noise?: number;
   /**
-   * Share of conversations, 0 to 1, in which nothing is refused but what days and amounts forbid: a habit to unlearn. Which ones, the
-   * first record that was looked up decides. Default: 0.
+   * Share of conversations, 0 to 1, in which the expert refuses only what days and amounts forbid:
+   * a habit to unlearn. The first record that was looked up decides which conversations these are.
+   * Default: 0.
    */
   readonly habit?: number;
-  /** Of the habit's conversations. Default: 0. */
+  /** Seed that selects the conversations with the habit. Default: 0. */
   readonly habitSeed?: number;
-  /** Decides, together with the prompt and nothing else, which mistakes are made. Default: 0. */
+  /** Decides, together with only the prompt, which mistakes are made. Default: 0. */
   readonly seed?: number;
 };
 
 export type ExpertAction = {
-  /** Words, or `<tool_call>` with JSON, without an end token. */
+  /** An utterance, or `<tool_call>` with JSON, without an end token. */
   readonly text: string;
-  /** Of this text, given the prompt, under the mixture of the right action and its mistakes. */
+  /**
+   * Probability of this text, given the prompt, under the mixture of the right action and its
+   * mistakes.
+   */
   readonly probability: number;
   readonly mistake: MistakeName | null;
 };

@@ -1,5 +1,6 @@
-// An agent that writes its calls as bare JSON, as small models do whatever their template shows, in the real loop: it reads what to
-// write instead and earns the reward, or, in repair mode, is carried out.
+// An agent in the real loop that writes its calls as bare JSON, as small models do regardless of
+// their template: it reads the expected format and earns the reward, or, in repair mode, its calls
+// are carried out.
 
 import { expect, test } from "vitest";
 
@@ -19,9 +20,12 @@ const [opening, closing] = ["<tool_call>\n", "\n</tool_call>"];
 const isBare = (answer: string): boolean => answer.startsWith('{"name"');
 
 async function run(index: number, { repair }: { readonly repair: boolean }): Promise<Episode> {
-  /** What the expert meant, by the bare JSON that was written: the same with its note and its tags. */
+  /** The expert's intended action, with note and tags, by the bare JSON that was written. */
   const meant = new Map<string, string>();
-  /** The prompt as the expert would have brought it about. Turns that were not carried out are left out, with their answers. */
+  /**
+   * The prompt as if the expert had written its own format. Turns whose calls were not carried out
+   * are removed with their answers.
+   */
   const asExpertSees = (prompt: string): string => {
     const [head = "", ...answers] = prompt.split(start);
     const seen = repair ? answers : answers.filter((answer) => !isBare(answer));

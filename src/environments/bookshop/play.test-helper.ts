@@ -1,5 +1,6 @@
-// A small loop for the tests of this folder: messages become a prompt's text, an agent of text answers, environment and
-// user go on. No tokens, no engine: the real loop is tested in `episodes/`.
+// A small loop for the tests of this folder: messages become the text of a prompt, a text agent
+// answers, and environment and user continue. No tokens, no engine: the real loop is tested in
+// `episodes/`.
 
 import type { Environment, EnvironmentCall, LocalEnvironmentSource, Grade, Task } from "../../core/index.ts";
 import { dumpJson, parseJson } from "../../python-semantics/json/index.ts";
@@ -15,7 +16,7 @@ export type Played = {
   readonly digest: string;
 };
 
-/** Text of the next action for the text of the prompt. */
+/** Returns the text of the next action for the text of the prompt. */
 export type TextAgent = (prompt: string) => string;
 
 export async function play(
@@ -68,7 +69,7 @@ export async function play(
   return finish("max_turns");
 }
 
-/** A call, `null` for words, "bad" for what is neither. */
+/** A call, `null` for an utterance, "bad" for text that is neither. */
 function readAction(action: string): EnvironmentCall | null | "bad" {
   if (!action.includes("<tool_call>")) return null;
   const calls = [...action.matchAll(/<tool_call>\n([\s\S]*?)\n<\/tool_call>/g)];

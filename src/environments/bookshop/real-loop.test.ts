@@ -1,5 +1,5 @@
-// The whole path: task, environment and agenda user in the real loop, prompts as token ids of a model family's renderer,
-// and the expert behind them as a sampler that knows the ids alone.
+// The whole path: task, environment and agenda user in the real loop, prompts as token ids from a
+// model family's renderer, and the expert as a sampler that sees only those ids.
 
 import { describe, expect, test } from "vitest";
 import { agentFactory } from "../../agents/index.ts";
@@ -16,7 +16,7 @@ const tokenizer = createReadableTokenizer();
 const environment = bookshopSource();
 
 function engineOf(noise: number): Engine {
-  // Fits what the protocol front takes, too.
+  // The type that the protocol front accepts, too.
   const sampler: Pick<Sampler, "sample"> = createExpertSampler({ tokenizer, noise, seed: 1 });
   const unused: SamplerOptions = { signal: new AbortController().signal, onTokens: () => "continue" };
   const params = {

@@ -1,5 +1,6 @@
-// The generator: a split and a number make a task, the same one in every process. Kinds and levels go round in a fixed
-// cycle, so that any run of 21 tasks holds each of them once; the rest is drawn from the number.
+// The generator: a split and a number determine a task, the same one in every process. Kinds and
+// levels follow a fixed cycle, so that any 21 consecutive tasks contain each combination once; the
+// rest is drawn from the number.
 
 import { createHash } from "node:crypto";
 import type { Agenda } from "../../core/agenda.ts";
@@ -13,38 +14,39 @@ export type Scenario = {
   readonly kind: Kind;
   readonly level: Level;
   readonly shop: Shop;
-  /** In the order in which the user brings them up. */
+  /** Goals in the order in which the user brings them up. */
   readonly goals: readonly Goal[];
   readonly agenda: Agenda;
   readonly instruction: string;
-  /** SHA-256 (hex) of all of it. */
+  /** SHA-256 (hex) of the whole scenario. */
   readonly contentHash: string;
 };
 
 /**
- * Of the tasks and of how they are graded; enters every content hash. 2: four splits, no book by place, no listing of values. 3:
- * records say what is looked for before the id, and mark what belongs to another member.
+ * Version of the tasks and their grading; enters every content hash. 2: four splits, no book by
+ * position, no listing of values. 3: records name the thing that is looked for before its id, and
+ * mark records of another member.
  */
 export const worldVersion = 3;
 
-/** After so many numbers, kinds and levels repeat (7 and 3 share no divisor). */
+/** Kinds and levels repeat after this many numbers (7 and 3 are coprime). */
 export const cycleLength = kinds.length * levels.length;
 
 export function placeInCycle(number: number): { readonly kind: Kind; readonly level: Level } {
   return { kind: kinds[number % kinds.length]!, level: levels[number % levels.length]! };
 }
 
-/** `seedName`: the split's own part in the seeds of its tasks. */
+/** `seedName`: the split's part of the seeds of its tasks. */
 export type DrawnSplit = { readonly law: BookshopSplit; readonly seedName: string };
 
 const drawnSplits: Readonly<Record<string, DrawnSplit>> = {
   train: { law: "train", seedName: "train" },
-  // What it was called when there was no other test.
+  // The seed name "test" dates from the time before there was another test split.
   validation: { law: "validation", seedName: "test" },
   test: { law: "test", seedName: "sealed" },
 };
 
-/** Of a split's name, `fresh:<seed>` included; `null`: there is none. */
+/** The split of a name, `fresh:<seed>` included; `null` if the name is unknown. */
 export function drawnSplit(name: string): DrawnSplit | null {
   if (/^fresh:(0|[1-9]\d{0,14})$/.test(name)) return { law: "fresh", seedName: name };
   return Object.hasOwn(drawnSplits, name) ? drawnSplits[name]! : null;
@@ -66,12 +68,16 @@ export function createScenario({ law, seedName }: DrawnSplit, number: number): S
   return { kind, level, shop, goals, agenda, instruction, contentHash: hashOf({ shop, goals, agenda, instruction }) };
 }
 
-/** Two cases of different kinds, one of them `kind`. Pairs are split as ids are: no pair is in two splits. */
+/**
+ * Two cases of different kinds, one of them `kind`. Pairs are assigned to splits as ids are: no
+ * pair is in two splits.
+ */
 function casePair(draw: Draw, kind: Kind): readonly GoalCase[] {
   const first = draw.pick(casesOf(kind));
   const place = goalCases.indexOf(first);
   const partners = goalCases.filter((one, index) => one.kind !== kind && belongsTo(draw.split, place + index));
-  // Questions ask about the data as it is before changes; a hand-over ends the chat.
+  // Questions come first, because they are about the data before any change; a hand-over comes
+  // last, because it ends the chat.
   const rank = (one: GoalCase): number => (one.kind === "question" ? 0 : one.kind === "owner" ? 2 : 1);
   return [first, draw.pick(partners)].sort((a, b) => rank(a) - rank(b));
 }

@@ -1,18 +1,19 @@
-// The data of the shop as one episode sees it: a handful of records and what the desk has done. Copied for each episode,
-// compared as text at the end. Knows nothing of rules: the till does what it is told. And records as the policy reads them: one
-// short line each, every id typed, every amount with a dollar sign; `expert/records.ts` is its mirror.
+// The data of the shop in one episode: a handful of records and the desk's actions. Copied for each
+// episode, compared as text at the end. Knows no rules: the till does as it is told. Also the
+// records as the policy reads them: one short line each, every id typed, every amount with a dollar
+// sign; `expert/records.ts` is the inverse.
 
 export type Member = { readonly id: string; readonly name: string; readonly tier: "silver" | "gold" };
 
 export const formats = ["paperback", "hardcover", "audio"] as const;
 export type Format = (typeof formats)[number];
 
-/** One edition of a title; editions of one title share nothing but its name. */
+/** One edition of a title; editions of one title share only its name. */
 export type Edition = {
   readonly id: string;
   readonly title: string;
   readonly format: Format;
-  /** Whole dollars. */
+  /** Price in whole dollars. */
   readonly price: number;
   readonly isInStock: boolean;
 };
@@ -31,7 +32,7 @@ export type Order = {
   /** Id of the member. */
   readonly member: string;
   readonly status: OrderStatus;
-  /** Until it leaves (pending) or arrives (shipped), since it was delivered; at least 2. */
+  /** Days until it leaves (pending) or arrives (shipped), or since it was delivered; at least 2. */
   readonly days: number;
   readonly address: string;
   readonly books: readonly OrderedBook[];
@@ -41,7 +42,7 @@ export type Card = {
   readonly id: string;
   /** Id of the member. */
   readonly member: string;
-  /** Whole dollars. */
+  /** Balance in whole dollars. */
   readonly balance: number;
 };
 
@@ -51,11 +52,11 @@ export type Shop = {
   readonly editions: ReadonlyMap<string, Edition>;
   readonly orders: Map<string, Order>;
   readonly cards: Map<string, Card>;
-  /** `#W1042 rule 4`. */
+  /** Refusals, such as `#W1042 rule 4`. */
   readonly declined: Set<string>;
-  /** Members whose wish went to the owner. */
+  /** Members whose wish was handed over to the owner. */
   readonly handedOver: Set<string>;
-  /** `rule 3 by cancel_order`: the shop remembers how its changes came about. */
+  /** Breaches such as `rule 3 by cancel_order`: the shop remembers how its changes came about. */
   readonly breaches: Set<string>;
 };
 
@@ -71,7 +72,7 @@ export function copyShop(shop: Shop): Shop {
   };
 }
 
-/** The data as text: equal states give equal texts, whatever the order in which they came about. */
+/** The data as text: equal states give equal texts, regardless of the order of their changes. */
 export function shopText(shop: Shop): string {
   const byId = (records: Iterable<{ readonly id: string }>): readonly unknown[] =>
     [...records].sort((a, b) => (a.id < b.id ? -1 : 1));
@@ -86,7 +87,7 @@ export function shopText(shop: Shop): string {
   });
 }
 
-/** What the books of an order cost together, returned ones left out. */
+/** Total price of the books of an order, without returned ones. */
 export function orderTotal(shop: Shop, order: Order): number {
   let total = 0;
   for (const book of order.books) if (!book.isReturned) total += shop.editions.get(book.edition)?.price ?? 0;
@@ -94,8 +95,9 @@ export function orderTotal(shop: Shop, order: Order): number {
 }
 
 /**
- * The line of a record, or `null` when there is none of this id. What a desk looks for stands before the id that it finds: titles
- * before orders and books, formats before editions. `served`: id of the member at the desk; records of others are marked.
+ * The line of a record, or `null` if no record has this id. The text that a desk searches for comes
+ * before the id that it finds: titles before orders and books, formats before editions. `served`:
+ * id of the member at the desk; records of others are marked.
  */
 export function describeRecord(shop: Shop, id: string, served: string | null = null): string | null {
   const member = shop.members.get(id);

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { bookshopSource, expertAction } from "./index.ts";
 import { play } from "./play.test-helper.ts";
 
-/** BOOKSHOP_TASKS=all plays every task of all these splits: minutes instead of seconds. */
+/** BOOKSHOP_TASKS=all runs every task of all these splits: minutes instead of seconds. */
 const isFullRun = process.env["BOOKSHOP_TASKS"] === "all";
 const source = bookshopSource();
 
@@ -33,7 +33,7 @@ test.each([
     }
     expect(unsolved).toEqual([]);
     expect(seen.size).toBe(21);
-    // A model of a million parameters reads this with room to spare.
+    // Short enough for a model of a million parameters, with room to spare.
     expect(longest).toBeLessThan(6500);
   },
   isFullRun ? 1_200_000 : 60_000,

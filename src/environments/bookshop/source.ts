@@ -1,5 +1,5 @@
-// Where bookshop tasks and environments come from. Options choose among the tasks and never change one: an id names the
-// same task whatever the options.
+// The source of bookshop tasks and environments. Options select among the tasks and never change
+// one: an id names the same task under all options.
 
 import type { LocalEnvironmentSource, Task } from "../../core/environment.ts";
 import { ConfigurationError } from "../../core/failure.ts";
@@ -9,9 +9,9 @@ import { createBookshop } from "./environment.ts";
 import { createScenario, cycleLength, drawnSplit, placeInCycle, type Scenario, worldVersion } from "./scenario.ts";
 
 export type BookshopOptions = {
-  /** Kinds of task to choose. Default: all. */
+  /** Kinds of task to select. Default: all. */
   readonly kinds?: readonly Kind[];
-  /** Levels of difficulty to choose. Default: all. */
+  /** Levels of difficulty to select. Default: all. */
   readonly levels?: readonly Level[];
 };
 
@@ -19,7 +19,7 @@ const cycles: Readonly<Record<BookshopSplit, number>> = { train: 2400, validatio
 const environmentName = "bookshop";
 const listedSplits = ["train", "validation", "test"];
 
-/** Throws a `ConfigurationError` for an unknown kind or level, or when none is left. */
+/** Throws a `ConfigurationError` for an unknown kind or level, or if no task is left. */
 export function bookshopSource(options: BookshopOptions = {}): LocalEnvironmentSource {
   const chosenKinds = chosen("kinds", options.kinds, kinds);
   const chosenLevels = chosen("levels", options.levels, levels);
@@ -55,7 +55,7 @@ export function bookshopSource(options: BookshopOptions = {}): LocalEnvironmentS
   };
 }
 
-/** Makes the scenario of a task that came from elsewhere (a run folder, another process). */
+/** Recreates the scenario of a task that came from elsewhere (a run folder, another process). */
 function scenarioOf({ id, contentHash }: Task): Scenario {
   const [, split = "", digits] = /^bookshop:(\w+|fresh:\d+):(\d+)$/.exec(id) ?? [];
   const number = Number(digits);

@@ -1,5 +1,6 @@
-// What the policy is shown: the guidelines and the tools. Short on purpose: their text stands in every prompt, and a language
-// model of a million parameters has to live with it. `brokenRules` says the guidelines in code; their numbers are what `decline` cites.
+// The guidelines and tools that the policy is shown. Short on purpose: their text is in every
+// prompt, and a language model of a million parameters has to cope with it. `brokenRules` is the
+// guidelines in code; `decline` cites their numbers.
 
 import { type Tool, toolFromDefinition } from "../../core/message.ts";
 import { fromPlain } from "../../python-semantics/json/index.ts";
@@ -17,7 +18,7 @@ export const guidelines = `You are the night desk of Inkwell & Owl, a small book
 9. Anything else that members want, hand over to the owner.
 10. One tool call or one message at a time. After a change, tell the day or the amount that the till reports, and ask "Anything else?".`;
 
-/** In the order in which prompts show them. */
+/** Tools in the order in which prompts show them. */
 export const tools: readonly Tool[] = [
   tool("look_up", "Read a member, order, book or card.", { id: "string" }),
   tool("cancel_order", "Cancel a whole order.", { order_id: "string" }),

@@ -5,8 +5,8 @@ import { bookshopSource } from "./index.ts";
 import { play, type TextAgent } from "./play.test-helper.ts";
 import { tools } from "./tool-definitions.ts";
 
-// Policies that do one thing whatever happens. Those of the second list copy ids out of the conversation, which is more
-// than a constant can do.
+// Policies that always do one thing. Those of the second list copy ids out of the conversation,
+// which a constant policy cannot.
 
 const source = bookshopSource();
 const examples = [1, 2, 3].map((index) => ({
@@ -95,7 +95,7 @@ const copying: readonly (readonly [string, TextAgent])[] = tools.flatMap(({ name
   ),
 );
 
-/** Looks everything up as it should, and then always comes to the same end. */
+/** Policies that look everything up correctly and then always end in the same way. */
 const stubborn: readonly (readonly [string, TextAgent])[] = ["hand_over", ...rules].map((end) => {
   const agent: TextAgent = (prompt) => {
     const conversation = prompt.slice(prompt.indexOf("<|im_start|>user"));
@@ -114,7 +114,7 @@ const stubborn: readonly (readonly [string, TextAgent])[] = ["hand_over", ...rul
   return [`always ends with ${end}`, agent] as const;
 });
 
-/** Looks up what the question is about, and then states every value there can be. */
+/** A policy that looks up the subject of the question and then states every possible value. */
 const listing: TextAgent = (prompt) => {
   const conversation = prompt.slice(prompt.indexOf("<|im_start|>user"));
   const isRead = (id: string): boolean => conversation.includes(`{"id": "${id}"}`);
@@ -145,7 +145,7 @@ test.each([
   ["stubborn", stubborn],
 ] as const)("the best %s policy passes at most 15 % of the tasks", async (_, policies) => {
   const tasks = source.taskset("validation");
-  // The tasks of the kinds come in turn.
+  // Tasks cycle through the kinds.
   const count = process.env["FULL"] === "1" ? 210 : 105;
   const rates: (readonly [string, number])[] = [];
   for (const [name, agent] of policies) {
@@ -157,6 +157,7 @@ test.each([
   }
   const best = rates.reduce((one, other) => (other[1] > one[1] ? other : one));
   expect(best[1], `best: ${best[0]}`).toBeLessThanOrEqual(0.15);
-  // Handing everybody over is right for members who want the owner: the measure does measure.
+  // Always handing over is right for members who want the owner, which shows that the test does
+  // measure.
   if (policies === stubborn) expect(best[1]).toBeGreaterThan(0.05);
 });

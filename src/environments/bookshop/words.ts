@@ -1,5 +1,6 @@
-// The word lists of the shop: names, titles, streets and what members say on the side. A catalogue; what is combined of
-// it is split between train and test in `world.ts`, so order and length of the lists decide which task holds what.
+// The word lists of the shop: names, titles, streets and the members' asides. A catalogue;
+// combinations of its entries are split between train and test in `world.ts`, so order and length
+// of the lists decide the contents of each task.
 
 export const firstNames = words(
   "Ada Anna Ben Clara David Emma Felix Grace Hugo Iris James Kate Leo Mia Nora Oscar Paul Quinn Rosa Sam Tom Uma Victor Wendy",
@@ -18,7 +19,7 @@ export const streetNames = words(
 );
 export const streetKinds = words("Road Lane Street Square Hill Row");
 
-/** What only the owner can say yes to. */
+/** Wishes that only the owner can grant. */
 export const ownerWishes = lines(`
   sell you my old atlases
   read my poems in your window
@@ -39,7 +40,7 @@ export const ownerTimes = lines(`
   next month
   as a surprise
 `);
-/** What sounds like the till and is not. */
+/** Wishes that sound as if the till had a tool for them, but it has none. */
 export const nearMisses = lines(`
   gift wrap
   put a bookmark into
@@ -51,7 +52,7 @@ export const nearMisses = lines(`
   read the first page aloud before you send
 `);
 
-/** Why a member wants what it wants, by kind of task. */
+/** A member's reasons for its wish, by kind of task. */
 export const asides: Readonly<Record<string, readonly string[]>> = {
   question: lines(`
     My book club meets soon.

@@ -1,6 +1,7 @@
-// Builds the records of one task: the member who writes, another member, and what goals ask for. Every name, title,
-// address and id is new in the task and belongs to its split. Drawing is seeded and has a law that keeps splits apart: the sum of the
-// parts of a combination (places in lists, pairs of digits) modulo eight says which split it belongs to. So all splits use every
+// Builds the records of one task: the member who writes, another member, and the records that goals
+// need. Every name, title, address and id is new in the task and belongs to its split. Drawing is
+// seeded and follows a law that keeps splits apart: the sum of the parts of a combination
+// (positions in lists, pairs of digits) modulo eight determines its split. So all splits use every
 // word and every pair of digits, and share no id, no full name, no title and no address.
 
 import { createRandom, type Random } from "../../lib/random.ts";
@@ -18,13 +19,13 @@ import { firstNames, lastNames, streetKinds, streetNames, titleEndings, titleOpe
 
 export type OrderWish = {
   readonly status: OrderStatus;
-  /** Default: a likely number for the status. */
+  /** Days of the order. Default: a likely number for the status. */
   readonly days?: number;
-  /** Default: 1. */
+  /** Number of books. Default: 1. */
   readonly books?: number;
-  /** Whether its first book is signed. Default: false. */
+  /** True if its first book is signed. Default: false. */
   readonly isSigned?: boolean;
-  /** Default: the member who writes. */
+  /** Owner of the order. Default: the member who writes. */
   readonly member?: Member;
 };
 
@@ -80,7 +81,7 @@ export class World {
     return order;
   }
 
-  /** The member's own card, or a new one of somebody else. A member has at most one. */
+  /** The member's card, created if there is none yet. A member has at most one. */
   card(member: Member = this.member): Card {
     for (const card of this.#cards.values()) if (card.member === member.id) return card;
     const card = { id: this.draw.id("C"), member: member.id, balance: this.draw.between(10, 48) };
@@ -100,7 +101,7 @@ export class World {
     return this.#editions.get(book.edition)!;
   }
 
-  /** The finished records, shuffled, so that places in lists tell nothing. */
+  /** The finished records, shuffled, so that positions in lists reveal nothing. */
   shop(): Shop {
     const shuffled = <R extends { readonly id: string }>(records: Iterable<R>): Map<string, R> =>
       new Map(this.draw.shuffle([...records]).map((record) => [record.id, record]));
@@ -120,7 +121,10 @@ export class World {
   }
 }
 
-/** From and to. Two digits always; formats never share a price, so a swap always has something to tell. */
+/**
+ * Lowest and highest price. Always two digits; formats never share a price, so a swap always
+ * changes the amount.
+ */
 const prices: Readonly<Record<Format, readonly [number, number]>> = {
   paperback: [10, 17],
   audio: [20, 25],
@@ -130,17 +134,20 @@ const prices: Readonly<Record<Format, readonly [number, number]>> = {
 export const kinds = ["question", "cancel", "address", "return", "swap", "top_up", "owner"] as const;
 export type Kind = (typeof kinds)[number];
 
-/** 1: one plain goal. 2: one goal with a rule that forbids it, a fact to be found or a change of mind. 3: two goals. */
+/**
+ * 1: one plain goal. 2: one goal with a rule that forbids it, a fact to be found or a change of
+ * mind. 3: two goals.
+ */
 export const levels = [1, 2, 3] as const;
 export type Level = (typeof levels)[number];
 
-/** "fresh" is that of every `fresh:<seed>`. */
+/** "fresh" is the split of every `fresh:<seed>`. */
 export type BookshopSplit = "train" | "validation" | "test" | "fresh";
 type IdKind = "M" | "W" | "B" | "C";
 
 const splitsBySum = ["validation", "train", "test", "train", "validation", "train", "fresh", "train"] as const;
 
-/** Whether a combination, given by the sum of its parts, belongs to the split. */
+/** True if a combination, given by the sum of its parts, belongs to the split. */
 export function belongsTo(split: BookshopSplit, sum: number): boolean {
   return splitsBySum[sum % splitsBySum.length] === split;
 }
@@ -159,7 +166,7 @@ export class Draw {
     return this.#random.next() < probability;
   }
 
-  /** Uniform in [low, high]. */
+  /** A uniform integer in [low, high]. */
   between(low: number, high: number): number {
     return low + this.#random.integer(high - low + 1);
   }

@@ -1,5 +1,6 @@
-// Makes the prepared layout of a benchmark in a folder, from a checkout that the user has or from a clone of the pinned commit: all
-// files or none. What the files are is for the benchmark's own reader.
+// Creates the prepared layout of a benchmark in a folder, from the user's checkout or from a clone
+// of the pinned commit: all files or none. The content of the files is up to the benchmark's own
+// reader.
 
 import { execFile } from "node:child_process";
 import { lstat, mkdtemp, readdir, readFile, realpath, rename, rm, rmdir, stat, writeFile } from "node:fs/promises";
@@ -11,11 +12,11 @@ import { makeFolder } from "../../system/make-folder.ts";
 import { ConfigurationError, messageOf } from "../../core/index.ts";
 import { parsePython, type PythonSource } from "./python-source.ts";
 
-/** Path in the prepared layout (with `/`) to the text of the file. */
+/** Text of each file by its path in the prepared layout (with `/`). */
 export type PreparedFiles = ReadonlyMap<string, string>;
 
 export type ReadOptions = {
-  /** Receives what was found, in lines for people. @default reported nowhere */
+  /** Receives progress lines for people. @default not reported */
   readonly onProgress?: (line: string) => void;
   readonly signal?: AbortSignal;
 };
@@ -23,27 +24,34 @@ export type ReadOptions = {
 export type PrepareOptions = ReadOptions & {
   /** Folder of an upstream checkout. @default the pinned commit is cloned with git into a temporary folder */
   readonly from?: string;
-  /** Folder that is made; it must not exist, or be empty. */
+  /** Folder to create; it must not exist, or be empty. */
   readonly to: string;
-  /** What is cloned without `from`. @default upstream's repository, its pinned commit, `git` */
+  /**
+   * The repository to clone if `from` is not given. @default upstream's repository, its pinned
+   * commit, `git`
+   */
   readonly upstream?: Partial<Upstream>;
 };
 
 export type PreparedFolder = {
-  /** Absolute. */
+  /** Absolute path. */
   readonly folder: string;
   /** Paths within the folder, with `/`. */
   readonly files: readonly string[];
-  /** What was cloned; `null` when a checkout was given. */
+  /** The cloned commit; `null` if a checkout was given. */
   readonly commit: string | null;
 };
 
-/** Reads every file of the prepared layout out of a checkout. Throws a `ConfigurationError` for what it cannot read. */
+/**
+ * Reads every file of the prepared layout from a checkout. Throws a `ConfigurationError` for
+ * content that it cannot read.
+ */
 export type CheckoutReader = (checkout: string, options: ReadOptions) => Promise<PreparedFiles>;
 
 /**
- * Writes the prepared layout: all files or none. Throws a `ConfigurationError` with the remedy when the target is not empty,
- * the checkout cannot be read (file and line are named), or nothing can be cloned.
+ * Writes the prepared layout: all files or none. Throws a `ConfigurationError` with the remedy if
+ * the target is not empty, the checkout cannot be read (the message names file and line), or the
+ * clone fails.
  */
 export async function prepareFolder(
   options: PrepareOptions,
@@ -51,7 +59,7 @@ export async function prepareFolder(
 ): Promise<PreparedFolder> {
   const upstream: Upstream = { ...pinned, ...options.upstream };
   const { title } = upstream;
-  // Before anything is fetched or read.
+  // Checked before anything is fetched or read.
   await checkTarget(options.to, title);
   const { from, to, onProgress, signal } = options;
   const prepare = async (checkout: string, commit: string | null): Promise<PreparedFolder> => {
@@ -75,8 +83,8 @@ export async function prepareFolder(
 }
 
 /**
- * The absolute path of a folder that may be written: it does not exist, or it is empty. Throws a `ConfigurationError`
- * otherwise.
+ * The absolute path of a folder that may be written: it does not exist, or it is empty. Throws a
+ * `ConfigurationError` otherwise.
  */
 async function checkTarget(folder: string, title: string): Promise<string> {
   try {
@@ -92,21 +100,25 @@ async function checkTarget(folder: string, title: string): Promise<string> {
   }
 }
 
-/** Writes all files (path with `/` to text, as UTF-8) at once. Throws a `ConfigurationError` when the target cannot take them. */
+/**
+ * Writes all files (path with `/` to text, as UTF-8) at once. Throws a `ConfigurationError` if the
+ * target cannot be written.
+ */
 async function writeFolder(folder: string, files: PreparedFiles, title: string): Promise<string> {
   const target = await checkTarget(folder, title);
   let scratch: string | null = null;
   try {
     await makeFolder(dirname(target));
     scratch = await mkdtemp(join(dirname(target), `.${basename(target)}.partial-`));
-    // A folder of its own inside: the scratch folder is closed to others, the written one is as open as any new folder.
+    // A subfolder of its own: the scratch folder is closed to other users, the written one has the
+    // mode of any new folder.
     const written = join(scratch, "files");
     for (const [path, text] of files) {
       const file = join(written, ...path.split("/"));
       await makeFolder(dirname(file));
       await writeFile(file, text, "utf8");
     }
-    // Not every platform renames onto an empty folder.
+    // Not every platform can rename onto an empty folder.
     await rmdir(target).catch((error: unknown) => {
       if (codeOf(error) !== "ENOENT") throw error;
     });
@@ -137,25 +149,29 @@ const cannotWrite = ({ folder, title }: Target, problem: string): ConfigurationE
     `Cannot prepare ${title} in "${folder}": ${problem}, a new or empty folder is expected; name another with --to <folder>.`,
   );
 
-// Files of an upstream checkout, read as data. What is read was written by others: links out of the checkout, folders in the place of
-// files, files without end and bytes that are no text are refused by name.
+// Reads files of an upstream checkout as data. Others wrote this content, so links out of the
+// checkout, folders in place of files, files without end and bytes that are not text are refused by
+// name.
 
-/** The largest file of an upstream has 14 MB. */
+/** Size limit. The largest upstream file has 14 MB. */
 const maxBytes = 64_000_000;
 
-/** An error about a place of a checkout: `problem` is what is wrong with it, without a full stop; `remedy` what to do. */
+/**
+ * An error about a place in a checkout: `problem` is the fault, without a full stop; `remedy` is
+ * the advice.
+ */
 export function cannotRead(place: string, problem: string, remedy: string, cause?: unknown): ConfigurationError {
   return new ConfigurationError(`Cannot read ${place}: ${problem}; ${remedy}.`, { cause });
 }
 
-/** Throws a `ConfigurationError` that names the file and says what is wrong with it. */
+/** Reads a text file of a checkout. Throws a `ConfigurationError` that names the file and the fault. */
 export async function readCheckoutFile(folder: string, path: string, remedy: string): Promise<string> {
   const text = await readCheckoutFileIfAny(folder, path, remedy);
   if (text === null) throw cannotRead(`"${path}" of the checkout "${folder}"`, "there is no such file", remedy);
   return text;
 }
 
-/** `null` when there is no such file; otherwise as {@link readCheckoutFile}. */
+/** Same as {@link readCheckoutFile}, but returns `null` if the file does not exist. */
 export async function readCheckoutFileIfAny(folder: string, path: string, remedy: string): Promise<string | null> {
   const refuse = (problem: string, cause?: unknown): ConfigurationError =>
     cannotRead(`"${path}" of the checkout "${folder}"`, problem, remedy, cause);
@@ -177,14 +193,14 @@ export async function readCheckoutFileIfAny(folder: string, path: string, remedy
     throw refuse(messageOf(error), error);
   }
   try {
-    // The byte order mark stays, so that a copy has the same bytes.
+    // The byte order mark is kept, so that a copy has the same bytes.
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch (error) {
     throw refuse("its bytes are no UTF-8", error);
   }
 }
 
-/** Whether a folder has a file at this path; a folder that does not exist has none. */
+/** True if a folder has a file at this path; false if the folder does not exist. */
 export async function hasFile(folder: string, path: string): Promise<boolean> {
   try {
     return (await stat(join(folder, path))).isFile();
@@ -193,25 +209,29 @@ export async function hasFile(folder: string, path: string): Promise<boolean> {
   }
 }
 
-/** Of an error of the system; `null` for any other. */
+/** Code of a system error; `null` for any other error. */
 export const codeOf = (error: unknown): unknown => (error instanceof Error && "code" in error ? error.code : null);
 
-// One commit of an upstream repository, cloned with git into a folder. Its name says what it holds, whichever server it comes from.
+// One commit of an upstream repository, cloned with git into a folder. The commit's name fixes its
+// content, regardless of the server.
 
 export type Upstream = {
-  /** Of the benchmark, for messages. */
+  /** Title of the benchmark, for messages. */
   readonly title: string;
-  /** Anything that `git fetch` understands. */
+  /** Any address that `git fetch` accepts. */
   readonly url: string;
-  /** Full name of the commit; what it holds is then known, whichever server it comes from. */
+  /** Full hash of the commit, which fixes its content, regardless of the server. */
   readonly commit: string;
-  /** The program that is called. */
+  /** The git program to run. */
   readonly git: string;
 };
 
 const run = promisify(execFile);
 
-/** Fills an empty folder. Throws a `ConfigurationError` that names the remedy when git or the commit cannot be had. */
+/**
+ * Clones into an empty folder. Throws a `ConfigurationError` with the remedy if git or the commit
+ * is not available.
+ */
 async function cloneUpstream(upstream: Upstream, folder: string, signal?: AbortSignal): Promise<void> {
   const git = async (...parameters: readonly string[]): Promise<void> => {
     try {
@@ -228,14 +248,14 @@ async function cloneUpstream(upstream: Upstream, folder: string, signal?: AbortS
   };
   await git("init", "--quiet");
   await git(...patience, "fetch", "--quiet", "--no-tags", "--depth", "1", upstream.url, upstream.commit);
-  // Files keep their bytes whatever the platform and the user's settings say.
+  // Files keep their bytes, regardless of platform and user settings.
   await git("-c", "core.autocrlf=false", "-c", "core.eol=lf", "checkout", "--quiet", "--detach", "FETCH_HEAD");
 }
 
-/** A connection that brings less than 1 kB/s for 30 s is given up. */
+/** A connection that transfers less than 1 kB/s for 30 s is dropped. */
 const patience = ["-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=30"];
 
-/** Without what a git that called us would say about its own repository. */
+/** The environment for git, without the variables that a calling git sets for its own repository. */
 const gitEnvironment = (): NodeJS.ProcessEnv => ({
   ...process.env,
   GIT_DIR: undefined,
@@ -261,18 +281,19 @@ function explainClone(error: unknown, { title, url, commit, git }: Upstream): Co
   );
 }
 
-// What a pinned commit of an upstream repository is to its readers: where it is cloned from, and what to do about a source that
-// cannot be read. A checkout of another commit is read as long as its files still say the same kind of thing.
+// A pinned commit of an upstream repository for its readers: where it is cloned from, and the
+// remedy for a source that cannot be read. A checkout of another commit is accepted as long as its
+// files still have the same structure.
 
 type PinnedUpstream = {
   readonly upstream: Upstream;
-  /** What to do about a source that cannot be read, as the end of a sentence. */
+  /** Remedy for a source that cannot be read, as the end of a sentence. */
   readonly checkoutRemedy: string;
-  /** A source of upstream, by its path within the checkout. */
+  /** Parses an upstream source, given its path within the checkout. */
   readonly parseSource: (file: string, content: string) => PythonSource;
 };
 
-/** `commit`: the one whose sources the readers are known to understand, and the one that is cloned. */
+/** `commit`: the commit whose sources the readers are known to understand, and which is cloned. */
 export function pinUpstream(pinned: Pick<Upstream, "title" | "url" | "commit">): PinnedUpstream {
   const checkoutRemedy = `take the sources of commit ${pinned.commit.slice(0, 12)}`;
   return {

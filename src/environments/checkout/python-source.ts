@@ -1,6 +1,7 @@
-// A Python source as a syntax tree, with the place of every node. Parsed by a maintained parser in its strict mode, which
-// stops at the first thing that is no Python (so hostile text costs no recovery) and bounds nesting by itself. Nothing is
-// ever executed; what is bound by a name is read here, what values are by `read-literal.ts`.
+// A Python source as a syntax tree, with the position of every node. Parsed by a maintained parser
+// in its strict mode, which stops at the first text that is not Python (so hostile text costs no
+// recovery) and bounds nesting itself. Nothing is ever executed. This file resolves names to
+// bindings; `read-literal.ts` reads values.
 
 import type { SyntaxNode } from "@lezer/common";
 import { parser } from "@lezer/python";
@@ -10,21 +11,24 @@ import { PythonError } from "../../python-semantics/index.ts";
 export type PythonSource = {
   /** Path within the checkout, for messages. */
   readonly file: string;
-  /** What to do about a source that cannot be read, as the end of a sentence. */
+  /** Remedy for a source that cannot be read, as the end of a sentence. */
   readonly remedy: string;
-  /** With line feeds alone, as Python reads it. */
+  /** Text with line feeds as its only line ends, as Python reads it. */
   readonly text: string;
   readonly top: SyntaxNode;
 };
 
-/** Characters; the largest source of upstream has 0.5 million and takes 0.2 s. */
+/** Limit in characters; the largest upstream source has 0.5 million and takes 0.2 s. */
 const maxCharacters = 1_000_000;
 
 const strictParser = parser.configure({ strict: true });
 
-/** Throws a `ConfigurationError` that names file and line, and ends with the remedy, when the text is no Python. */
+/**
+ * Parses a source. Throws a `ConfigurationError` that names file and line, and ends with the
+ * remedy, if the text is not Python.
+ */
 export function parsePython(file: string, content: string, remedy: string): PythonSource {
-  // The byte order mark is Python's to skip; the parser would read it as part of a name.
+  // Python skips a byte order mark, but the parser would read it as part of a name.
   const text = (content.startsWith("\ufeff") ? content.slice(1) : content)
     .replaceAll("\r\n", "\n")
     .replaceAll("\r", "\n");
@@ -46,7 +50,10 @@ export function parsePython(file: string, content: string, remedy: string): Pyth
   }
 }
 
-/** An error about one place of a source: `problem` is what stands there, without a full stop. */
+/**
+ * An error about one position in a source: `problem` is the fault at that position, without a full
+ * stop.
+ */
 export function problemAt(
   source: Pick<PythonSource, "file" | "text" | "remedy">,
   place: SyntaxNode | number,
@@ -57,7 +64,7 @@ export function problemAt(
   return new ConfigurationError(`Cannot read "${source.file}", line ${line}: ${problem}; ${source.remedy}.`);
 }
 
-/** The children that mean something: comments may stand anywhere. */
+/** The children of a node without comments, which may occur anywhere. */
 export function childrenOf(node: SyntaxNode): SyntaxNode[] {
   const children: SyntaxNode[] = [];
   for (let child = node.firstChild; child !== null; child = child.nextSibling) {
@@ -66,7 +73,7 @@ export function childrenOf(node: SyntaxNode): SyntaxNode[] {
   return children;
 }
 
-/** What stands between commas; nothing between two of them is left out. */
+/** The items between commas; empty pieces are dropped. */
 export function splitAtCommas<Item>(items: readonly Item[], isComma: (item: Item) => boolean): Item[][] {
   const pieces: Item[][] = [[]];
   for (const item of items) {
@@ -78,7 +85,7 @@ export function splitAtCommas<Item>(items: readonly Item[], isComma: (item: Item
 
 export const textOf = (source: PythonSource, node: SyntaxNode): string => source.text.slice(node.from, node.to);
 
-/** A value of the node that Python's own reader makes; what it refuses is an error about the node. */
+/** The value that Python's own reader gives for the node; a refusal becomes an error about the node. */
 export function readPython<Value>(source: PythonSource, node: SyntaxNode, read: () => Value): Value {
   try {
     return read();
@@ -94,12 +101,13 @@ export function quote(source: PythonSource, node: SyntaxNode): string {
   return JSON.stringify(text.length > 40 ? `${text.slice(0, 40)}…` : text);
 }
 
-// What a module, class body or function body binds: imports, assignments, classes and functions. Not an interpreter: a
-// statement that could change a binding in any other way (a loop, a call, `x += 1`, `from y import *`) is listed
-// apart, and no binding of such a scope is read, because the name could mean anything.
+// The bindings of a module, class body or function body: imports, assignments, classes and
+// functions. Not an interpreter: a statement that could change a binding in any other way (a loop,
+// a call, `x += 1`, `from y import *`) is listed separately, and no binding of such a scope is
+// read, because the name could mean anything.
 
 export type Binding =
-  /** `module` with its leading dots; `name` is `null` when the module itself is bound. */
+  /** `module` includes its leading dots; `name` is `null` if the module itself is bound. */
   | { readonly type: "import"; readonly node: SyntaxNode; readonly module: string; readonly name: string | null }
   | { readonly type: "assignment"; readonly node: SyntaxNode; readonly value: SyntaxNode }
   | { readonly type: "class"; readonly node: SyntaxNode; readonly decorators: readonly SyntaxNode[] }
@@ -108,7 +116,7 @@ export type Binding =
 export type Scope = {
   readonly node: SyntaxNode;
   readonly bindings: ReadonlyMap<string, readonly Binding[]>;
-  /** Statements that bind nothing we understand, in their order. */
+  /** Statements that are not understood as bindings, in source order. */
   readonly others: readonly SyntaxNode[];
 };
 
@@ -129,8 +137,8 @@ export function readScope(source: PythonSource, owner: SyntaxNode): Scope {
 }
 
 /**
- * The one binding of a name. Throws a `ConfigurationError` when there is none or another kind, when there are several, or
- * when the scope holds statements that could change it.
+ * The only binding of a name. Throws a `ConfigurationError` if there is none, several, or one of
+ * another kind, or if the scope has statements that could change it.
  */
 export function findBinding<T extends Binding["type"]>(
   source: PythonSource,
@@ -155,7 +163,7 @@ function isOfType<T extends Binding["type"]>(
   return binding.type === type;
 }
 
-/** The statements of a module, class or function, those behind a semicolon included. */
+/** The statements of a module, class or function, including those after a semicolon. */
 export function statementsOf(owner: SyntaxNode): SyntaxNode[] {
   const container = owner.name === "Script" ? owner : childrenOf(owner).find((child) => child.name === "Body");
   if (container === undefined) return [];
@@ -164,7 +172,7 @@ export function statementsOf(owner: SyntaxNode): SyntaxNode[] {
     .filter((child) => child.name !== ":" && child.name !== ";");
 }
 
-/** `null`: it does something that we do not follow. */
+/** The bindings of a statement; `null` if its effect is not understood. */
 function readStatement(source: PythonSource, statement: SyntaxNode): (readonly [string, Binding])[] | null {
   const children = childrenOf(statement);
   switch (statement.name) {
@@ -190,13 +198,16 @@ function readStatement(source: PythonSource, statement: SyntaxNode): (readonly [
   }
 }
 
-/** Whether a statement is text alone, which does nothing. */
+/** True if a statement is only a string, which has no effect. */
 export function isDescription(statement: SyntaxNode): boolean {
   const [text, ...rest] = childrenOf(statement);
   return statement.name === "ExpressionStatement" && text?.name === "String" && rest.length === 0;
 }
 
-/** `if __name__ == "__main__":` alone, whose body does not run where a module is imported. */
+/**
+ * True for `if __name__ == "__main__":` without further branches: its body does not run when the
+ * module is imported.
+ */
 function isMainBlock(source: PythonSource, statement: SyntaxNode): boolean {
   const [, condition, body, ...rest] = childrenOf(statement);
   if (condition === undefined || body?.name !== "Body" || rest.length > 0) return false;
@@ -214,7 +225,7 @@ function readDefinition(
   return [[textOf(source, name), { type, node, decorators }]];
 }
 
-/** `name = value` and `name: Type = value`; a bare `name: Type` binds nothing. */
+/** Reads `name = value` and `name: Type = value`; a bare `name: Type` binds nothing. */
 export function readAssignment(source: PythonSource, statement: SyntaxNode): (readonly [string, Binding])[] | null {
   const [target, ...rest] = childrenOf(statement).filter((child) => child.name !== "TypeDef");
   if (target?.name !== "VariableName") return null;

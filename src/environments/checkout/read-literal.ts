@@ -1,5 +1,6 @@
-// The value of a Python literal: what `ast.literal_eval` would give and JSON can hold. Names, calls, comprehensions and
-// arithmetic are refused, so a source can say something new only by being refused.
+// The value of a Python literal: the result of `ast.literal_eval`, as far as JSON can hold it.
+// Names, calls, comprehensions and arithmetic are refused, so a new construct in a source is
+// refused rather than misread.
 
 import type { SyntaxNode } from "@lezer/common";
 import { numberOf, PythonComplex, pythonNegate } from "../../python-semantics/index.ts";
@@ -7,7 +8,10 @@ import { numberValue, unescapeString } from "../../python-semantics/tokens.ts";
 import type { JsonObject, JsonValue } from "../../python-semantics/json/index.ts";
 import { childrenOf, problemAt, type PythonSource, quote, readPython, splitAtCommas, textOf } from "./python-source.ts";
 
-/** A tuple becomes a list. Throws a `ConfigurationError` that names file and line for everything that is no such literal. */
+/**
+ * Reads a literal; a tuple becomes a list. Throws a `ConfigurationError` that names file and line
+ * for any other expression.
+ */
 export function readLiteral(source: PythonSource, node: SyntaxNode, depth = 0): JsonValue {
   if (depth > maxDepth) throw problemAt(source, node, `expressions are nested more than ${maxDepth} deep`);
   const children = childrenOf(node);
@@ -49,14 +53,14 @@ export function readItems(source: PythonSource, node: SyntaxNode): SyntaxNode[] 
     .filter((child) => child.name !== ",");
 }
 
-/** Throws a `ConfigurationError` when the literal is something else than text. */
+/** Throws a `ConfigurationError` if the literal is not a string. */
 export function readText(source: PythonSource, node: SyntaxNode): string {
   const value = readLiteral(source, node);
   if (typeof value === "string") return value;
   throw problemAt(source, node, `this is not text (${quote(source, node)})`);
 }
 
-/** As in Python, a repeated key has its first place and its last value. */
+/** A repeated key keeps its first position and its last value, as in Python. */
 function readDictionary(source: PythonSource, node: SyntaxNode, depth: number): JsonObject {
   const entries: JsonObject = new Map();
   const tokens = childrenOf(node)
@@ -91,15 +95,18 @@ function readSigned(source: PythonSource, node: SyntaxNode, depth: number): Json
   throw problemAt(source, node, `this is not a number (${quote(source, node)})`);
 }
 
-/** What a constructor takes; a keyword that is in neither list is refused. */
+/** The keywords of a constructor; a keyword that is in neither list is refused. */
 type Constructor = {
-  /** The name it is called by in this source. */
+  /** Name of the constructor in this source. */
   readonly name: string;
   readonly required: readonly string[];
   readonly optional: readonly string[];
 };
 
-/** The expression of each keyword. Throws a `ConfigurationError` when the node is another call, or another kind of call. */
+/**
+ * The expression of each keyword. Throws a `ConfigurationError` if the node is not a call of this
+ * constructor with plain keywords.
+ */
 export function readCall(source: PythonSource, node: SyntaxNode, constructor: Constructor): Map<string, SyntaxNode> {
   const [callee, argumentList] = childrenOf(node);
   const isCall = node.name === "CallExpression" && callee?.name === "VariableName";
@@ -126,21 +133,25 @@ export function readCall(source: PythonSource, node: SyntaxNode, constructor: Co
   return values;
 }
 
-// Text that is put together of literals and names: implicit and explicit concatenation, format strings, a choice by whether
-// a name is None. Not an evaluator of expressions: no name has a value, it is either a placeholder or known to be None.
+// Text that is composed of literals and names: implicit and explicit concatenation, format strings,
+// a choice on whether a name is None. Not an evaluator of expressions: names have no values; each
+// is either a placeholder or known to be None.
 
-/** Text and placeholders in their order. */
+/** Text and placeholders in source order. */
 export type Template = readonly (string | { readonly placeholder: string })[];
 
-/** What each name of a scope stands for; `null`: it is None. */
+/** Template of each name of a scope; `null` if the name is None. */
 export type TemplateNames = ReadonlyMap<string, Template | null>;
 
 const noNames: TemplateNames = new Map();
 
-/** Deepest nesting of expressions that is read. The deepest of upstream is 9; Python itself ends at 200. */
+/**
+ * Maximum nesting of expressions. The deepest upstream expression has 9 levels; Python's own limit
+ * is 200.
+ */
 export const maxDepth = 100;
 
-/** Throws a `ConfigurationError` for everything that is not text of known names. */
+/** Throws a `ConfigurationError` for any expression that is not text composed of known names. */
 export function readTemplate(source: PythonSource, node: SyntaxNode, names: TemplateNames, depth = 0): Template {
   if (depth > maxDepth) throw problemAt(source, node, `expressions are nested more than ${maxDepth} deep`);
   const read = (child: SyntaxNode): Template => readTemplate(source, child, names, depth + 1);
@@ -170,7 +181,7 @@ export function readTemplate(source: PythonSource, node: SyntaxNode, names: Temp
   throw problemAt(source, node, `this is not text (${quote(source, node)})`);
 }
 
-/** `<text> if <name> is [not] None else <text>`. */
+/** Chooses the branch of `<text> if <name> is [not] None else <text>`. */
 function chooseBranch(source: PythonSource, node: SyntaxNode, names: TemplateNames): SyntaxNode {
   const [whenTrue, , condition, , whenFalse] = childrenOf(node);
   const [name, is, ...rest] = condition === undefined ? [] : childrenOf(condition);
@@ -200,19 +211,19 @@ function lookUp(source: PythonSource, node: SyntaxNode, names: TemplateNames): T
   return value;
 }
 
-// The text of one Python string literal, with every prefix and escape; of a format string, text and the names it inserts.
-// The parser finds where a literal and its replacements lie; it accepts unterminated strings and knows nothing of values, so
-// both are settled here.
+// The text of one Python string literal, with every prefix and escape; for a format string, its
+// text and the names that it inserts. The parser finds the extent of a literal and its replacement
+// fields, but it accepts unterminated strings and does not check values, so both are done here.
 
-/** What a string is made of: text, and names to be replaced by values. */
+/** Part of a string: text, or a name to be replaced by its value. */
 type StringPart = string | { readonly name: string; readonly node: SyntaxNode };
 
 const opening = /^(?<prefix>[a-z]*)(?<marks>"""|'''|"|')/i;
 
 /**
- * Reads a node `String` or `FormatString`. Throws a `ConfigurationError` for bytes, for what Python refuses, for `\N{...}`
- * (names need Python's database), for halves of surrogate pairs (no file can hold them) and for a format string that
- * inserts anything but a plain name.
+ * Reads a node `String` or `FormatString`. Throws a `ConfigurationError` for bytes, for text that
+ * Python refuses, for `\N{...}` (names need Python's database), for lone surrogates (no file can
+ * hold them) and for a format string that inserts anything but a plain name.
  */
 function readString(source: PythonSource, node: SyntaxNode): StringPart[] {
   const text = textOf(source, node);
@@ -255,11 +266,12 @@ function readReplacement(source: PythonSource, node: SyntaxNode): StringPart {
   throw problemAt(source, node, `a format string inserts more than a plain name (${quote(source, node)})`);
 }
 
-/** The text of a format string outside of its replacements, where braces are doubled. */
+/** The text of a format string outside of its replacement fields, where braces are doubled. */
 function readBraces(source: PythonSource, from: number, to: number, isRaw: boolean): string {
   const pattern = isRaw ? /\{\{|\}\}|[{}]/g : /\\[^]|\{\{|\}\}|[{}]/g;
   return source.text.slice(from, to).replace(pattern, (found, offset: number) => {
-    // The parser takes this brace for escaped, Python for the start of a replacement.
+    // The parser takes this brace as escaped, but Python takes it as the start of a replacement
+    // field.
     if (found === "\\{") throw problemAt(source, from + offset, "a backslash stands before a replacement");
     if (found.startsWith("\\")) return found;
     if (found.length === 2) return found[0]!;

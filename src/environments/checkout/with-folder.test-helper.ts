@@ -1,4 +1,4 @@
-// A temporary folder with files in it, for tests of what reads folders.
+// A temporary folder with files, for tests of code that reads folders.
 
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

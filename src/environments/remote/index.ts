@@ -1,5 +1,5 @@
-// Public entry of remote environments: the contract of a service, and the environment that is made of one. A protocol is a
-// folder below and has an entry of its own.
+// Public entry of remote environments: the contract of a service, and the environment source that
+// is made from one. Each protocol is a subfolder with an entry of its own.
 
 export { blockText } from "./read-message.ts";
 export * from "./read-message.ts";

@@ -1,5 +1,6 @@
-// The tasks of a server of ours (`trainable-agents env-server`), whichever protocol it speaks: it says what it serves, and gives its
-// tasks page by page. How it is asked, and how an episode of one of them is opened, is the protocol's.
+// The tasks of an `env-server`, regardless of the protocol: the server describes its environment
+// and sends its tasks page by page. The protocol decides how to request them, and how to open an
+// episode of a task.
 
 import type { Task } from "../../core/environment.ts";
 import { createTaskset } from "../../core/taskset.ts";
@@ -8,7 +9,7 @@ import type { JsonObject, JsonValue } from "../../python-semantics/json/value.ts
 import { asCount, asList, asObject, asText, fieldOf, orNull } from "./read-message.ts";
 import { remoteFault, type RemoteService } from "./remote-service.ts";
 
-/** Of each split; more are not fetched. */
+/** Maximum number of tasks fetched per split. */
 const mostTasks = 2000;
 const pageSize = 100;
 const where = "what a server of ours says";
@@ -18,7 +19,10 @@ export type OwnTasks = Pick<
   "name" | "splits" | "users" | "argumentErrors" | "unknownTools" | "isDeterministic" | "taskset"
 >;
 
-/** `about`: what it says it serves. `page`: some tasks of a split, from a number on. Rejects with a `remoteFault` for what is neither. */
+/**
+ * Reads the tasks. `about`: the server's description. `page`: fetches some tasks of a split,
+ * starting at an index. Rejects with a `remoteFault` for a malformed answer.
+ */
 export async function readOwnTasks(
   about: JsonObject,
   page: (query: { readonly split: string; readonly from: number; readonly count: number }) => Promise<JsonObject>,
@@ -60,7 +64,7 @@ function readTask(row: JsonValue, { name, split }: { readonly name: string; read
     index: fieldOf(record, "index", asCount, where),
     contentHash: fieldOf(record, "contentHash", asText, where),
     instruction: fieldOf(record, "instruction", orNull(asText), where),
-    // Its shape is checked where every task is.
+    // The shape of an agenda is checked in one place for all tasks.
     agenda: agenda === null ? null : (toPlain(agenda) as Task["agenda"]),
   };
 }

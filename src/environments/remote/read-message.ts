@@ -1,5 +1,6 @@
-// Reading what a server sent: JSON without loss, each field of the type that its protocol says, or the fault "remote-invalid" that
-// names the field. The text of a message is never shown: it may hold what a task keeps secret.
+// Reads messages of a server: JSON without loss, each field of the type that its protocol defines,
+// or the fault "remote-invalid" that names the field. The text of a message is never shown, because
+// it may contain a task's secrets.
 
 import { messageOf } from "../../core/failure.ts";
 import { type Tool, toolFromDefinition } from "../../core/message.ts";
@@ -8,7 +9,7 @@ import { parseJson } from "../../python-semantics/json/parse-json.ts";
 import { JsonFloat, type JsonObject, type JsonValue } from "../../python-semantics/json/value.ts";
 import { remoteFault } from "./remote-service.ts";
 
-/** `what`: of whom, such as `an answer of OpenEnv`. */
+/** `what`: the message's description, such as `an answer of OpenEnv`. */
 export function parseMessage(text: string, what: string): JsonValue {
   try {
     return parseJson(text);
@@ -17,7 +18,7 @@ export function parseMessage(text: string, what: string): JsonValue {
   }
 }
 
-/** The field of an object, in a type that `as` reads. */
+/** The field of an object, in the type that `as` reads. */
 export function fieldOf<T>(record: JsonObject, key: string, as: FieldType<T>, what: string): T {
   const value = record.get(key) ?? null;
   const read = as.read(value);
@@ -25,7 +26,7 @@ export function fieldOf<T>(record: JsonObject, key: string, as: FieldType<T>, wh
   throw remoteFault("remote-invalid", `Cannot read ${what}: "${key}" is no ${as.name}.`);
 }
 
-/** `read` gives `undefined` for a value of another type; a field that is absent is `null`. */
+/** `read` returns `undefined` for a value of another type; an absent field is `null`. */
 export type FieldType<T> = { readonly name: string; read(this: void, value: JsonValue): T | undefined };
 
 export const asText: FieldType<string> = {
@@ -48,7 +49,7 @@ export const asCount: FieldType<number> = {
   name: "whole number",
   read: (value) => (typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined),
 };
-/** Servers in Python give `True` as a reward, too. */
+/** Rewards include `True`, which Python servers send, too. */
 export const asReward: FieldType<number | null> = {
   name: "finite reward",
   read: (value) => {
@@ -63,7 +64,10 @@ export function orNull<T>(type: FieldType<T>): FieldType<T | null> {
   return { name: type.name, read: (value) => (value === null ? null : type.read(value)) };
 }
 
-/** A tool as OpenEnv, ORS and MCP list them: `name`, `description`, `input_schema`. Without a schema it takes no arguments. */
+/**
+ * A tool as listed by OpenEnv, ORS and MCP: `name`, `description`, `input_schema`. Without a
+ * schema, the tool takes no arguments.
+ */
 export function readListedTool(value: JsonValue, what: string): Tool {
   if (!(value instanceof Map)) throw remoteFault("remote-invalid", `Cannot read ${what}: a tool is no object.`);
   const schema = value.get("input_schema") ?? value.get("inputSchema") ?? null;
@@ -74,7 +78,7 @@ export function readListedTool(value: JsonValue, what: string): Tool {
   });
 }
 
-/** `parameters`: a JSON Schema; `null`: there are none. */
+/** `parameters`: a JSON Schema; `null` for a tool without parameters. */
 export function toolOf(parts: {
   readonly name: string;
   readonly description: string;
@@ -98,10 +102,11 @@ export function toolOf(parts: {
   );
 }
 
-// What a policy reads of a result in blocks: text as it is, and of everything that is no text a note, so that the policy knows that
-// there was something. Blocks of ORS and of MCP have the same fields.
+// The text that a policy reads for a result in blocks: text unchanged, and a note for each block
+// that is not text, so that the policy knows of its existence. Blocks of ORS and MCP have the same
+// fields.
 
-/** Blocks stand on lines of their own. */
+/** Each block begins on a new line. */
 export function blockText(blocks: readonly JsonValue[]): string {
   return blocks.map(textOfBlock).join("\n");
 }

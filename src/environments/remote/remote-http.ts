@@ -1,5 +1,6 @@
-// Requests to a server of environments: one answer in JSON, faults in the words of the contract. What a status means is said once:
-// which of them say that the session is gone, that there is no room, or that the server is at fault.
+// Requests to a server of environments: one JSON answer, with faults in the contract's terms. This
+// file defines the meaning of HTTP statuses in one place: session expired, no capacity, or server
+// at fault.
 
 import { AttributedError } from "../../core/failure.ts";
 import { type BaseUrl, createHttpPool, type HttpClient, showTarget } from "../../http/index.ts";
@@ -10,7 +11,7 @@ import { type RemoteFaultCode, remoteFault } from "./remote-service.ts";
 
 export type RemoteRequest = {
   readonly method: "GET" | "POST";
-  /** Begins with a slash. */
+  /** Path, beginning with a slash. */
   readonly path: string;
   /** Sent as JSON. Default: none. */
   readonly body?: JsonValue;
@@ -19,14 +20,14 @@ export type RemoteRequest = {
 
 export type RemoteRequestOptions = { readonly signal?: AbortSignal | undefined; readonly timeoutMs?: number };
 
-/** Bound of an answer; what a policy is shown is far shorter. */
+/** Size limit of an answer; a policy is shown far less. */
 const maxBytes = 64 * 1024 * 1024;
 
 export class RemoteHttp {
   readonly base: BaseUrl;
   readonly #pool: HttpClient;
 
-  /** `pool`: default one of its own, at boundary "environment". */
+  /** `pool`: HTTP client. Default: a new one, at boundary "environment". */
   constructor(base: BaseUrl, pool: HttpClient = createHttpPool({ boundary: "environment" })) {
     this.base = base;
     this.#pool = pool;
@@ -39,7 +40,10 @@ export class RemoteHttp {
     return parseMessage(text, `the answer to ${this.#place(request)}`);
   }
 
-  /** As {@link RemoteHttp.json}; `undefined` of a server that does not serve such requests (404, 405, 501). */
+  /**
+   * Same as {@link RemoteHttp.json}, but `undefined` if the server does not support such requests
+   * (404, 405, 501).
+   */
   async jsonIfServed(request: RemoteRequest, options: RemoteRequestOptions = {}): Promise<JsonValue | undefined> {
     const { status, text } = await this.#send(request, options);
     if (status === 404 || status === 405 || status === 501) return undefined;
@@ -59,7 +63,10 @@ export class RemoteHttp {
     return { status, text: body.toString("utf8") };
   }
 
-  /** The pieces of an answer's body. Rejects as {@link RemoteHttp.json}, before the first piece or while they are read. */
+  /**
+   * The chunks of an answer's body. Rejects like {@link RemoteHttp.json}, before the first chunk or
+   * while they are read.
+   */
   async *chunks(request: RemoteRequest, { signal, timeoutMs }: RemoteRequestOptions = {}): AsyncGenerator<Uint8Array> {
     try {
       const { status, chunks } = await this.#pool.stream(this.#httpRequest(request), { signal, timeoutMs, maxBytes });
@@ -79,7 +86,7 @@ export class RemoteHttp {
     return this.#pool.close();
   }
 
-  /** Of a status that is no success. */
+  /** The fault for an unsuccessful status. */
   refusal(request: RemoteRequest, status: number, body: string): AttributedError {
     const said = detailOf(body);
     const message = `Cannot finish ${this.#place(request)}: HTTP ${status}${said === "" ? "" : `, "${said}"`}.`;
@@ -116,14 +123,17 @@ const codes: Readonly<Record<string, RemoteFaultCode>> = {
   "bad-reply": "remote-invalid",
 };
 
-/** A fault of the HTTP client as one of a remote environment; a cancellation, and anything else, passes unchanged. */
+/**
+ * Converts a fault of the HTTP client to one of a remote environment; a cancellation, or any other
+ * error, passes unchanged.
+ */
 export function faultOfHttp(error: unknown): unknown {
   if (!(error instanceof AttributedError)) return error;
   const code = Object.hasOwn(codes, error.failure.code) ? codes[error.failure.code] : undefined;
   return code === undefined ? error : remoteFault(code, error.failure.message, { cause: error });
 }
 
-/** What servers of FastAPI say: `{"detail": ...}`; otherwise the beginning of the body. */
+/** The message of a FastAPI server, `{"detail": ...}`; for any other body its beginning. */
 function detailOf(body: string): string {
   let said = body;
   try {
@@ -132,7 +142,7 @@ function detailOf(body: string): string {
       said = typeof parsed.detail === "string" ? parsed.detail : JSON.stringify(parsed.detail);
     }
   } catch {
-    // It is shown as it is.
+    // The body is not JSON and is shown unchanged.
   }
   return said
     .replaceAll(/[\p{Cc}"]+/gu, " ")

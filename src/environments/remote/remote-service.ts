@@ -1,6 +1,7 @@
-// The contract of environments that run elsewhere, in another process or behind an address: one service holds sessions, one
-// session is the world of one episode. A protocol implements this and nothing more; `remote-source.ts` makes an
-// `EnvironmentSource` of it, and alone keeps deadlines, bounds, capacity and the promise that a session is closed once.
+// The contract of environments that run elsewhere, in another process or at an address: one service
+// has sessions, and one session is the world of one episode. A protocol implements this and nothing
+// more; `remote-source.ts` turns it into an `EnvironmentSource`, and is the only place for
+// deadlines, bounds, capacity and the guarantee that a session is closed once.
 
 import type {
   Ending,
@@ -16,60 +17,67 @@ import type { Tool } from "../../core/message.ts";
 import type { JsonObject } from "../../python-semantics/json/value.ts";
 
 /**
- * Where sessions are opened.
+ * A service that opens sessions.
  *
- * Guarantees: tasks are known before the first session. `open`, and every method of a session, rejects with a
- * {@link remoteFault} when the service, or the way to it, is at fault, and stops waiting when its signal aborts; a refused or
- * failed tool call is a `ToolResult` with `isError`, never a rejection. An opening that rejects has left nothing open.
- * Not promised: that anything is well-formed or of bounded size beyond what a protocol reads, that calls come back in time,
- * that `capacity` is right.
+ * Guarantees: tasks are known before the first session. `open`, and every method of a session,
+ * rejects with a {@link remoteFault} if the service or the connection to it is at fault, and stops
+ * waiting when its signal aborts; a refused or failed tool call is a `ToolResult` with `isError`,
+ * never a rejection. A rejected opening leaves nothing open. Not promised: well-formed values or
+ * bounded sizes beyond those that a protocol checks, timely answers, or a correct `capacity`.
  */
 export interface RemoteService {
-  /** Of the environment, as in the ids of its tasks. */
+  /** Name of the environment, as in the ids of its tasks. */
   readonly name: string;
   readonly splits: readonly string[];
-  /** Names of the user simulators that can run its tasks, the usual one first. */
+  /** Names of the user simulators that can run its tasks, the default one first. */
   readonly users: readonly string[];
   readonly argumentErrors: EnvironmentSource["argumentErrors"];
-  /** The same field of an environment's source. */
+  /** Same as the field of `EnvironmentSource`. */
   readonly unknownTools: NonNullable<EnvironmentSource["unknownTools"]>;
   /**
-   * Sessions that it holds at a time; more openings wait. `null`: it does not say, and one beyond it is refused with
-   * "remote-capacity", which waits, too.
+   * Maximum number of concurrent sessions; further openings wait. `null` if the service does not
+   * say: an opening beyond its limit is refused with "remote-capacity", and waits, too.
    */
   readonly capacity: number | null;
-  /** Whether the same calls under the same seed give the same results: a killed episode then resumes by replay. */
+  /**
+   * True if the same calls under the same seed give the same results; a killed episode then resumes
+   * by replay.
+   */
   readonly isDeterministic: boolean;
   taskset(split: string): Taskset;
   open(task: Task, options: { readonly signal: AbortSignal; readonly seed: number }): Promise<RemoteSession>;
-  /** Ends what the service keeps beside its sessions (a pool of processes, a connection). Idempotent. */
+  /**
+   * Releases everything that the service keeps in addition to its sessions (a pool of processes, a
+   * connection). Idempotent.
+   */
   close(): Promise<void>;
 }
 
-/** The world of one episode. Calls arrive one at a time; nothing is called after a rejection except `close`. */
+/** The world of one episode. Calls arrive one at a time; after a rejection only `close` is called. */
 export interface RemoteSession {
   readonly guidelines: string;
-  /** Shown to the policy from the first turn to the last. */
+  /** Tools that the policy is shown from the first turn to the last. */
   readonly tools: readonly Tool[];
   readonly info: JsonObject;
-  /** As of an environment: the text that the world itself begins with. @default null */
+  /** Same as `opening` of an environment: the text with which the world itself begins. @default null */
   readonly opening?: string | null;
   call(call: EnvironmentCall, options: RemoteCallOptions): Promise<ToolResult>;
-  /** What the agent said to the user. A service that has no use for it resolves. */
+  /** Receives an utterance of the agent to the user. A service without a use for it resolves. */
   hear(utterance: string, options: RemoteCallOptions): Promise<void>;
   grade(ending: Ending, options: RemoteCallOptions): Promise<Grade>;
-  /** Called exactly once for every session that was opened, also in the middle of a call. */
+  /** Called exactly once for every opened session, even during a call. */
   close(): Promise<void>;
 }
 
 export type RemoteCallOptions = { readonly signal: AbortSignal };
 
 /**
- * What a remote environment may be at fault with. Each fails its episode, which then has no reward and is not trained:
- * "remote-unreachable" (no connection came about), "remote-lost" (the connection or the process ended), "remote-timeout"
- * (no answer in time), "remote-capacity" (it takes no further session), "remote-expired" (it does not know the session any
- * more), "remote-invalid" (what came back is not what the protocol says, or too large), "remote-error" (it says itself that it is
- * at fault), "remote-unrewarded" (it has never given a reward, so there is none to train on).
+ * Faults of a remote environment. Each fails its episode, which then has no reward and is not
+ * trained: "remote-unreachable" (no connection could be made), "remote-lost" (the connection or the
+ * process ended), "remote-timeout" (no answer in time), "remote-capacity" (no further session is
+ * accepted), "remote-expired" (the session is not known any more), "remote-invalid" (the answer
+ * violates the protocol, or is too large), "remote-error" (the server itself reports a fault),
+ * "remote-unrewarded" (the world has never given a reward, so there is none to train on).
  */
 export const remoteFaultCodes = [
   "remote-unreachable",
@@ -84,7 +92,7 @@ export const remoteFaultCodes = [
 
 export type RemoteFaultCode = (typeof remoteFaultCodes)[number];
 
-/** Another session may well succeed; what is invalid or at fault once is so again. */
+/** Faults after which another session may succeed; invalid answers and server errors would repeat. */
 const retryable: ReadonlySet<RemoteFaultCode> = new Set([
   "remote-unreachable",
   "remote-lost",
@@ -93,7 +101,7 @@ const retryable: ReadonlySet<RemoteFaultCode> = new Set([
   "remote-expired",
 ]);
 
-/** A fault of a remote environment. `message` says what cannot be done, and the remedy. */
+/** A fault of a remote environment. `message` says which action failed, and the remedy. */
 export function remoteFault(
   code: RemoteFaultCode,
   message: string,
@@ -102,30 +110,31 @@ export function remoteFault(
   return faultAt("environment", code, message, { retryable: retryable.has(code), ...options });
 }
 
-// The reward of worlds that reward each step: what a call reports, and the grade that follows from it. Not a grader: nothing is
-// judged here, the world has done so.
+// The reward of worlds that reward each step: the reward that a call reports, and the grade that
+// follows from all of them. Not a grader: it judges nothing, because the world has done so.
 
 /**
- * What the reward of an episode is. "sum": of the rewards of its steps, the undiscounted return. "last": that of the last step that had
- * one, for worlds that repeat a score so far with each step.
+ * Rule for the reward of an episode. "sum": the sum of the rewards of its steps, the undiscounted
+ * return. "last": the reward of the last step that had one, for worlds that report the total score
+ * at each step.
  */
 export type RewardRule = "sum" | "last";
 
 export const rewardRules: readonly RewardRule[] = ["sum", "last"];
 
 /**
- * What an episode without any reward comes to: "fault" while the world has rewarded no step of any episode, 0 from then on; "zero" says
- * that the world rewards nothing but success.
+ * Treatment of an episode without any reward. "fault": a fault as long as the world has rewarded no
+ * step of any episode, 0 afterwards. "zero": always 0, for worlds that reward only success.
  */
 export type UnrewardedRule = "fault" | "zero";
 
 export const unrewardedRules: readonly UnrewardedRule[] = ["fault", "zero"];
 
-/** How the sessions of one service are rewarded, and whether any of them was. */
+/** The reward rules for the sessions of one service, and whether any session was rewarded. */
 export class WorldRewards {
   readonly rule: RewardRule;
   readonly unrewarded: UnrewardedRule;
-  /** Whether a step of any session had a reward. */
+  /** True once a step of any session had a reward. */
   isRewarding = false;
 
   constructor({
@@ -148,7 +157,10 @@ export class StepRewards {
     this.#world = world;
   }
 
-  /** Counts a step; what its result reports as reward. Under "last" nothing: a score so far is not earned by one step. */
+  /**
+   * Counts a step and returns the reward that its result reports. Under "last" that is `null`,
+   * because one step does not earn the total score.
+   */
   add(reward: number | null): number | null {
     this.#steps++;
     if (reward === null) return null;
@@ -160,8 +172,9 @@ export class StepRewards {
   }
 
   /**
-   * An episode without any reward has earned nothing: 0, with the metric `rewarded_steps` saying so. Throws a fault
-   * "remote-unrewarded" for one with steps of a world that has rewarded none so far: its 0 would mean nothing.
+   * The grade. An episode without any reward earned 0, and the metric `rewarded_steps` shows it.
+   * Throws a fault "remote-unrewarded" if the episode had steps but the world has rewarded none so
+   * far: a 0 would mean nothing.
    */
   grade(): Grade {
     const { rule, unrewarded, isRewarding } = this.#world;

@@ -17,7 +17,7 @@ const task: Task = {
   agenda: null,
 };
 
-/** A service in this process that counts what is open in it. */
+/** An in-process service that counts its open sessions. */
 function service(parts: Partial<RemoteService> = {}, session: Partial<RemoteSession> = {}) {
   const log = { open: 0, closed: 0, most: 0 };
   const made: RemoteService = {

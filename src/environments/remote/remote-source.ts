@@ -1,6 +1,7 @@
-// An `EnvironmentSource` of any remote service. Here alone live the deadlines of its calls, the bounds of what it sends, the
-// queue for its capacity, and the promise that each session that was opened is closed once, whatever happened to it. Values are
-// checked for their types by the loop (`rollout/episode/checked-environment.ts`), as those of every environment.
+// An `EnvironmentSource` for any remote service. This is the only place for the deadlines of its
+// calls, the bounds on its answers, the queue for its capacity, and the guarantee that each opened
+// session is closed once in every case. The loop checks the types of values
+// (`rollout/episode/checked-environment.ts`), as for every environment.
 
 import { createHash } from "node:crypto";
 import type { Environment, EnvironmentSource, Task, ToolResult } from "../../core/environment.ts";
@@ -13,19 +14,25 @@ import { type RemoteFaultCode, remoteFault, type RemoteService, type RemoteSessi
 
 /** Durations in milliseconds. */
 export type RemoteLimits = {
-  /** Of one opening, from the moment that there is room for it. @default 60000 */
+  /** Deadline of one opening, counted from the moment that there is capacity for it. @default 60000 */
   readonly openMs: number;
-  /** How long an opening waits for room, and how long it takes altogether. @default 1800000 */
+  /** Deadline of an opening as a whole, the wait for capacity included. @default 1800000 */
   readonly queueMs: number;
-  /** Of one call of a tool. @default 60000 */
+  /** Deadline of one tool call or one utterance. @default 60000 */
   readonly callMs: number;
   /** @default 120000 */
   readonly gradeMs: number;
-  /** A session that takes longer to close is left behind, and counted. @default 10000 */
+  /**
+   * Deadline of a close; a session that takes longer is abandoned and counted in `leftBehind`.
+   * @default 10000
+   */
   readonly closeMs: number;
   /** @default 512 */
   readonly maxTools: number;
-  /** Of a result's text; of the guidelines, the opening and all tool definitions together. @default 10000000 */
+  /**
+   * Limit on a result's text, and on the guidelines, the opening and all tool definitions together.
+   * @default 10000000
+   */
   readonly maxCharacters: number;
 };
 
@@ -39,29 +46,32 @@ export const defaultRemoteLimits: RemoteLimits = Object.freeze({
   maxCharacters: 10_000_000,
 });
 
-/** Waits for a session of another process to end: a short one at first, then longer. */
+/** Pauses while sessions of other processes take the capacity: short at first, then longer. */
 const backoffMs = { first: 100, most: 5_000 };
 
-/** What became of the sessions of a source. `opened` is `closed` plus `leftBehind` plus `active`. */
+/** Counts of a source's sessions. `opened` is `closed` plus `leftBehind` plus `active`. */
 export type SessionCounts = {
   readonly opened: number;
   readonly closed: number;
-  /** Their closing failed or took too long. */
+  /** Sessions whose close failed or took too long. */
   readonly leftBehind: number;
   readonly active: number;
-  /** Most at a time. */
+  /** Maximum number of concurrent sessions so far. */
   readonly peak: number;
-  /** Openings that had to wait for room. */
+  /** Openings that had to wait for capacity. */
   readonly queued: number;
 };
 
 export interface RemoteSource extends EnvironmentSource {
   sessions(): SessionCounts;
-  /** Ends what the service keeps beside its sessions. Idempotent. */
+  /** Releases everything that the service keeps in addition to its sessions. Idempotent. */
   close(): Promise<void>;
 }
 
-/** Makes the source. It takes signal and seed from the options of `open`, and waits for room without a deadline of the loop's. */
+/**
+ * Makes the source. It takes signal and seed from the options of `open`, and waits for capacity
+ * without a deadline from the loop.
+ */
 export function remoteSource(
   service: RemoteService,
   options: { readonly limits?: Partial<RemoteLimits>; readonly clock?: Clock } = {},
@@ -98,7 +108,10 @@ export function remoteSource(
 
 type Bound = { readonly ms: number; readonly clock: Clock; readonly signal: AbortSignal | undefined };
 
-/** A call that the service owes an answer to; whatever it rejects with becomes a typed fault, a cancellation passes. */
+/**
+ * Awaits a call to the service within a deadline. Any rejection becomes a typed fault; a
+ * cancellation passes.
+ */
 async function bounded<T>(what: string, bound: Bound, action: (signal: AbortSignal) => Promise<T>): Promise<T> {
   try {
     return await withDeadline(action, { timeoutMs: bound.ms, clock: bound.clock, signal: bound.signal });
@@ -120,7 +133,7 @@ function faultOf(error: unknown, what: string): AttributedError {
 const codeOf = (error: unknown): RemoteFaultCode | null =>
   error instanceof AttributedError ? (error.failure.code as RemoteFaultCode) : null;
 
-/** The sessions of a service: room for new ones, and the count of those that were. */
+/** The sessions of a service: capacity for new ones, and counts of all. */
 class Ledger {
   readonly #service: RemoteService;
   readonly #limits: RemoteLimits;
@@ -141,7 +154,10 @@ class Ledger {
     return { ...this.#counts };
   }
 
-  /** Waits for room. One that the service has no room for all the same waits until one of ours ends, or a while. */
+  /**
+   * Opens a session once there is capacity. If the service still refuses it for lack of capacity,
+   * waits until one of our sessions ends, or for a pause, and tries again.
+   */
   async open(task: Task, options: { readonly signal: AbortSignal; readonly seed: number }): Promise<RemoteSession> {
     const { signal } = options;
     const hasRoom = (): boolean => this.#service.capacity === null || this.#taken < this.#service.capacity;
@@ -181,7 +197,7 @@ class Ledger {
     });
   }
 
-  /** As {@link bounded}; a session that comes when nobody waits for it any more is closed. */
+  /** Same as {@link bounded}; a session that opens after its deadline or cancellation is closed. */
   async unlessLate(
     what: string,
     bound: Bound,
@@ -199,7 +215,7 @@ class Ledger {
     }
   }
 
-  /** Resolves when the session is closed, or left behind. Once, however often it is called. */
+  /** Resolves when the session is closed or abandoned. Repeated calls close it once. */
   close(session: RemoteSession): Promise<void> {
     const begun = this.#closing.get(session) ?? this.#close(session);
     this.#closing.set(session, begun);
@@ -211,7 +227,7 @@ class Ledger {
       await withDeadline(() => session.close(), { timeoutMs: this.#limits.closeMs, clock: this.#clock });
       this.#counts.closed++;
     } catch {
-      // The episode is over, and its reward is known: a lease of the service's ends what is left.
+      // The episode is done and its reward is known; a lease on the service's side ends the rest.
       this.#counts.leftBehind++;
     }
     this.#counts.active--;
@@ -267,7 +283,7 @@ function remoteEnvironment(
     try {
       return await bounded(what, { ...bound, clock }, action);
     } catch (error) {
-      // What the service did, or still does, is not known: nothing more of this session can be trusted.
+      // The effect on the service is not known, so the session cannot be trusted any more.
       broken = error;
       throw error;
     }
@@ -294,7 +310,7 @@ function remoteEnvironment(
       within("grade", { ms: limits.gradeMs, signal: options?.signal }, (inner) =>
         session.grade(ending, { signal: inner }),
       ),
-    // Of what was called and answered: the state itself is elsewhere.
+    // Digest of the calls and their answers, because the state itself is remote.
     digest: () => seen.copy().digest("hex"),
     close,
   };

@@ -1,6 +1,8 @@
-// The tools of the airline that change something, which both benchmarks have, and its airports. The second benchmark rewrote the first
-// one's tools over data models, so they differ in places, not in kind: `AirlineReference` says where. Searches and their answers
-// have little in common and stand with each. What the agent claims about bags, membership and dates of birth is stored unchecked.
+// The airline's tools that change data, shared by both benchmarks, and its airports. The second
+// benchmark rewrote the first one's tools over data models, so they differ in details, not in kind:
+// `AirlineReference` has the differences. Searches and their answers have little in common, so each
+// benchmark has its own. The agent's claims about bags, membership and dates of birth are stored
+// unchecked.
 
 import {
   pythonAdd,
@@ -27,7 +29,10 @@ import {
 import { defineTableTool, findRecord, type FoundRecord, type TableTool } from "./table-tool.ts";
 import type { Tables } from "./tables.ts";
 
-/** Code and city, in the order in which the references list them. A constant in their sources, not a table of theirs. */
+/**
+ * Code and city, in the order in which the references list them. A constant in their sources, not a
+ * table.
+ */
 export const airports: readonly (readonly [iata: string, city: string])[] = [
   ["SFO", "San Francisco"],
   ["JFK", "New York"],
@@ -53,7 +58,7 @@ export const airports: readonly (readonly [iata: string, city: string])[] = [
 
 type Fields = Readonly<Record<string, JsonValue>>;
 
-/** What a flight costs each passenger, and where it goes. */
+/** A flight with its price per passenger, its origin and its destination. */
 export type Segment = {
   readonly number: JsonValue;
   readonly date: JsonValue;
@@ -62,38 +67,47 @@ export type Segment = {
   readonly destination: JsonValue;
 };
 
-/** Where the references differ. */
+/** Differences between the references. */
 export type AirlineReference = {
-  /** The error that a sentence is refused with; it begins with a capital and has no full stop. */
+  /** The error of a refusal, given its sentence, which begins with a capital and has no full stop. */
   readonly refusal: (sentence: string) => PythonError;
-  /** The sentence about a record that does not exist. */
+  /** Sentence about a missing record. */
   readonly missing: (what: "User" | "Reservation", id: JsonValue) => string;
-  /** A list argument as it is worked on: of data models, or as it is. Throws for what is not taken. */
+  /**
+   * A list argument in the form that the tools process: of data models, or unchanged. Throws for a
+   * value that is not accepted.
+   */
   readonly readList: (kind: "flight" | "passenger" | "payment", value: JsonValue) => JsonValue;
   /** `item.name`, or `item["name"]`, of one item of a list argument. */
   readonly fieldOf: (items: readonly JsonValue[], item: JsonValue, name: string) => JsonValue;
-  /** The given flight with its price and ends, or what is stored in its place. */
+  /** The given flight with its price, origin and destination, or the record that is stored instead. */
   readonly segment: (flight: JsonValue, segment: Segment) => JsonObject;
-  /** The list of flights to store: the segments, or the list that was given, whose flights they are. */
+  /** The list of flights to store: the segments, or the given list that contains these flights. */
   readonly flights: (segments: JsonObject[], given: JsonValue) => JsonValue;
-  /** A reservation, an entry of `payment_history` and a certificate as they are stored. Throw for what is not. */
+  /**
+   * The stored form of a reservation, an entry of `payment_history` and a certificate. They throw
+   * for invalid fields.
+   */
   readonly reservation: (fields: Fields) => JsonObject;
   readonly payment: (fields: Fields) => JsonObject;
   readonly certificate: (fields: Fields) => JsonObject;
-  /** A fourth reservation: the id that it gets. Throws where there is none. */
+  /** The id of a fourth reservation. Throws if the reference has none. */
   readonly fourthReservation: () => string;
-  /** What a fourth certificate is answered with. Throws where it is refused. */
+  /** The result of a fourth certificate. Throws if the reference refuses it. */
   readonly fourthCertificate: () => null;
-  /** Whether a booking takes its seats from the flights. */
+  /** True if a booking takes its seats from the flights. */
   readonly takesSeats: boolean;
-  /** Whether the cabin of changed flights is stored; the next change compares with the old one otherwise. */
+  /**
+   * True if the cabin of changed flights is stored; otherwise the next change compares with the old
+   * one.
+   */
   readonly storesCabin: boolean;
 };
 
 const reservationIds = ["HATHAT", "HATHAU", "HATHAV"];
 const certificateIds = ["certificate_3221322", "certificate_3221323", "certificate_3221324"];
 
-/** Values of any type come in, so that the checks are the references' own. */
+/** The tools. They accept values of any type, so that all checks are the references' own. */
 export function airlineChanges(reference: AirlineReference): readonly TableTool[] {
   const { refusal, fieldOf } = reference;
 
@@ -103,11 +117,11 @@ export function airlineChanges(reference: AirlineReference): readonly TableTool[
     return user;
   };
 
-  /** A tool on one reservation. A cancelled one stays usable. Gives the reservation as it is after the change. */
+  /** A tool on one reservation, which may be cancelled. Returns the reservation after the change. */
   const reservationTool = <const Parameter extends string, Read = null>(tool: {
     readonly name: string;
     readonly parameters: readonly Parameter[];
-    /** What is read of the arguments before the reservation is looked for. */
+    /** Reads arguments before the reservation is looked up. */
     read?(this: void, args: Readonly<Record<Parameter, JsonValue>>): Read;
     change(
       this: void,
@@ -128,7 +142,7 @@ export function airlineChanges(reference: AirlineReference): readonly TableTool[
       },
     });
 
-  /** Checks one flight that is to be booked. `date` and `seats` are read only where they are needed. */
+  /** Checks one flight to be booked. `date` and `seats` are read only where they are needed. */
   const priceFlight = (
     tables: Tables,
     number: JsonValue,
@@ -150,7 +164,7 @@ export function airlineChanges(reference: AirlineReference): readonly TableTool[
     return { number, date, price, origin: field(known, "origin"), destination: field(known, "destination") };
   };
 
-  /** Looks at each payment alone: the same card named twice may be charged more than it holds. */
+  /** Checks each payment separately, so a card named twice may be charged more than its balance. */
   const checkPayments = (user: FoundRecord, payments: readonly JsonValue[], total: JsonValue): void => {
     for (const payment of payments) {
       const id = subscript(payment, "payment_id");
@@ -167,7 +181,10 @@ export function airlineChanges(reference: AirlineReference): readonly TableTool[
     throw refusal(`Payment amount does not add up, total price is ${pythonStr(total)}, but paid ${pythonStr(paid)}`);
   };
 
-  /** Pays for a change by a method of the owner; gives the entries of the history, none of a change that costs nothing. */
+  /**
+   * Pays for a change with a method of the owner; returns the entries for the history, none if the
+   * change is free.
+   */
   const payForChange = (tables: Tables, user: FoundRecord, id: JsonValue, price: JsonValue): JsonObject[] => {
     const method = entryAt(objectField(user.record, "payment_methods"), id);
     if (method === null) throw refusal("Payment method not found");
@@ -229,7 +246,7 @@ export function airlineChanges(reference: AirlineReference): readonly TableTool[
           return { ...segment, record: reference.segment(item, segment) };
         });
         if (insurance === "yes") total = pythonAdd(total, pythonMultiply(30, seats()), "+=");
-        // Python repeats a text or a list fifty times, which then cannot be added to a price.
+        // Python repeats a string or list fifty times, and the result cannot be added to a price.
         const isRepeated = typeof nonfree_baggages === "string" || Array.isArray(nonfree_baggages);
         total = pythonAdd(total, isRepeated ? nonfree_baggages : pythonMultiply(50, nonfree_baggages), "+=");
         checkPayments(user, iterate(payments), total);
@@ -245,7 +262,10 @@ export function airlineChanges(reference: AirlineReference): readonly TableTool[
         return { table: "reservations", id, record };
       },
     }),
-    /** Notes a refund for every entry of the history, of a second cancelling too; no card gets its money back. */
+    /**
+     * Records a refund for every entry of the history, also at a second cancellation; no card is
+     * credited.
+     */
     reservationTool({
       name: "cancel_reservation",
       parameters: [],
@@ -261,14 +281,14 @@ export function airlineChanges(reference: AirlineReference): readonly TableTool[
         edited.set("status", "cancelled");
       },
     }),
-    /** More bags cost money, fewer give none back. */
+    /** More bags cost money; fewer bags are not refunded. */
     reservationTool({
       name: "update_reservation_baggages",
       parameters: ["total_baggages", "nonfree_baggages", "payment_id"],
       change: (tables, { id, record }, { total_baggages, nonfree_baggages, payment_id }) => {
         const user = findUser(tables, field(record, "user_id"));
         const more = pythonSubtract(nonfree_baggages, field(record, "nonfree_baggages"));
-        // `max(0, more)` is the int 0 unless more is greater, so 0.0 and NaN cost the int 0.
+        // `max(0, more)` is the int 0 unless `more` is greater, so 0.0 and NaN cost the int 0.
         const price = pythonMultiply(50, pythonLess(0, more) ? more : 0);
         const paid = payForChange(tables, user, payment_id, price);
         const edited = tables.edit("reservations", id);
@@ -276,7 +296,7 @@ export function airlineChanges(reference: AirlineReference): readonly TableTool[
         addToHistory(edited, paid, "append");
       },
     }),
-    /** Other flights; origin, destination and kind of journey stay as they are. */
+    /** Replaces the flights; origin, destination and flight type stay unchanged. */
     reservationTool({
       name: "update_reservation_flights",
       parameters: ["cabin", "flights", "payment_id"],
@@ -291,7 +311,8 @@ export function airlineChanges(reference: AirlineReference): readonly TableTool[
         const segments = items.map((item) => {
           const number = fieldOf(items, item, "flight_number");
           const date = (): JsonValue => fieldOf(items, item, "date");
-          // The reservation's own flight of that number and day, in the cabin it has now, keeps its price, unchecked.
+          // The reservation's own flight with this number and date, in the current cabin, keeps its
+          // price and is not checked.
           const own = existing.find(
             (one) =>
               pythonEquals(subscript(one, "flight_number"), number) &&
@@ -313,7 +334,7 @@ export function airlineChanges(reference: AirlineReference): readonly TableTool[
         addToHistory(edited, paid, "append");
       },
     }),
-    /** Other passengers, as many as before. */
+    /** Replaces the passengers by the same number of others. */
     reservationTool({
       name: "update_reservation_passengers",
       parameters: ["passengers"],
@@ -325,7 +346,7 @@ export function airlineChanges(reference: AirlineReference): readonly TableTool[
         tables.edit("reservations", id).set("passengers", passengers);
       },
     }),
-    /** Gives a user a certificate of any amount; one that was spent frees its id. */
+    /** Gives a user a certificate of any amount; the id of a spent certificate is free again. */
     defineTableTool({
       name: "send_certificate",
       parameters: ["user_id", "amount"],
@@ -353,8 +374,8 @@ function sumOf(items: readonly JsonValue[], key: string): JsonValue {
 }
 
 /**
- * A certificate is used up whatever it is worth. Named twice it is a KeyError, and what was charged before stays charged. Cards
- * are charged elsewhere.
+ * Charges the payments. A certificate is used up regardless of its amount. Naming it twice raises a
+ * KeyError, and earlier charges remain. Cards are charged elsewhere.
  */
 function pay(tables: Tables, userId: string, payments: readonly JsonValue[]): void {
   for (const payment of payments) {
@@ -365,7 +386,10 @@ function pay(tables: Tables, userId: string, payments: readonly JsonValue[]): vo
   }
 }
 
-/** Takes an amount from a gift card, unrounded; other methods are charged elsewhere. A negative amount gives. */
+/**
+ * Takes an amount from a gift card, unrounded; other methods are charged elsewhere. A negative
+ * amount credits the card.
+ */
 function chargeGiftCard(tables: Tables, userId: string, methodId: string, amount: JsonValue): void {
   const methods = objectField(tables.edit("users", userId), "payment_methods");
   const method = objectField(methods, methodId);
@@ -373,7 +397,10 @@ function chargeGiftCard(tables: Tables, userId: string, methodId: string, amount
   method.set("amount", pythonSubtract(field(method, "amount"), amount, "-="));
 }
 
-/** `payment_history.append` or `.extend`; the history is whatever was given when the reservation was booked. */
+/**
+ * `payment_history.append` or `.extend`; the history may be any value that was given when the
+ * reservation was booked.
+ */
 function addToHistory(reservation: JsonObject, entries: readonly JsonObject[], method: "append" | "extend"): void {
   if (method === "append" && entries.length === 0) return;
   const history = field(reservation, "payment_history");

@@ -1,4 +1,5 @@
-// Reading records and arguments the way Python code does: what is missing or of the wrong type raises Python's error.
+// Reads records and arguments as Python code does: a missing value or a wrong type raises Python's
+// error.
 
 import {
   compareCodePoints,
@@ -21,7 +22,7 @@ export function field(record: JsonObject, key: string): JsonValue {
   return value;
 }
 
-/** `value[key]` of anything. */
+/** `value[key]` of any value. */
 export function subscript(value: JsonValue, key: string): JsonValue {
   if (value instanceof Map) return field(value, key);
   if (Array.isArray(value)) throw new PythonError("TypeError", "list indices must be integers or slices, not str");
@@ -29,7 +30,7 @@ export function subscript(value: JsonValue, key: string): JsonValue {
   throw new PythonError("TypeError", `'${pythonTypeName(value)}' object is not subscriptable`);
 }
 
-/** `record[key]` of a dict, with a key that may be anything. */
+/** `record[key]` of a dict, with a key of any type. */
 export function fieldAt(record: JsonObject, key: JsonValue): JsonValue {
   const name = asKey(key);
   const value = name === null ? undefined : record.get(name);
@@ -37,7 +38,7 @@ export function fieldAt(record: JsonObject, key: JsonValue): JsonValue {
   return value;
 }
 
-/** Reads a field whose type the shape of the tables promises (the `Shape`s of the domain). */
+/** Reads a field whose type is guaranteed by the shape of the tables (the `Shape`s of the domain). */
 function typedField<Type extends JsonValue>(is: (value: JsonValue) => value is Type, type: string) {
   return (record: JsonObject, key: string): Type => {
     const value = field(record, key);
@@ -57,7 +58,10 @@ export const objectsField = typedField(
   "list of dicts",
 );
 
-/** The argument where it is used as a key of a dict (`key in dict`): a key no string can equal is simply not found. */
+/**
+ * The argument as a key of a dict (`key in dict`): a key that no string can equal is simply not
+ * found.
+ */
 export function asKey(value: JsonValue): string | null {
   if (Array.isArray(value) || value instanceof Map) {
     throw new PythonError("TypeError", `unhashable type: '${pythonTypeName(value)}'`);
@@ -65,14 +69,14 @@ export function asKey(value: JsonValue): string | null {
   return typeof value === "string" ? value : null;
 }
 
-/** `dict.get(key)` of a dict of dicts, with a key that may be anything; `null` when there is no dict of that key. */
+/** `dict.get(key)` of a dict of dicts, with a key of any type; `null` if no dict has that key. */
 export function entryAt(dict: ReadonlyMap<string, JsonValue>, key: JsonValue): JsonObject | null {
   const name = asKey(key);
   const value = name === null ? undefined : dict.get(name);
   return value instanceof Map ? value : null;
 }
 
-/** `for x in value`: a list's elements, a dict's keys, a text's characters. */
+/** `for x in value`: a list's elements, a dict's keys, a string's characters. */
 export function iterate(value: JsonValue): readonly JsonValue[] {
   if (Array.isArray(value)) return value;
   if (value instanceof Map) return [...value.keys()];
@@ -93,7 +97,7 @@ function countIn(list: readonly JsonValue[], element: JsonValue): number {
   return list.reduce<number>((count, other) => count + (isOrEquals(other, element) ? 1 : 0), 0);
 }
 
-/** `value.count(element)` of a list or a text. */
+/** `value.count(element)` of a list or a string. */
 export function countOf(value: JsonValue, element: JsonValue): number {
   if (Array.isArray(value)) return countIn(value, element);
   if (typeof value !== "string") throw attributeError(value, "count");
@@ -103,7 +107,7 @@ export function countOf(value: JsonValue, element: JsonValue): number {
   return element === "" ? value.length + 1 : value.split(element).length - 1;
 }
 
-/** `sorted(value)` of what holds texts alone. */
+/** `sorted(value)` of a value that contains only strings. */
 export function sortedStrings(value: JsonValue): string[] {
   return [...(iterate(value) as readonly string[])].sort(compareCodePoints);
 }
@@ -119,13 +123,15 @@ export function attributeError(value: JsonValue, name: string): PythonError {
   return new PythonError("AttributeError", `'${pythonTypeName(value)}' object has no attribute '${name}'`);
 }
 
-// The calculator of both benchmarks: arithmetic that the references hand to Python's `eval` once every element is found in an alphabet.
+// The calculator of both benchmarks: arithmetic that the references pass to Python's `eval` after
+// checking every element against an alphabet.
 
 const alphabet = "0123456789+-*/(). ";
 
 /**
- * A float with at most two decimals, as text; `null` for a character that no arithmetic has. Bounded where Python is not: see
- * `IntegerBudget` of the evaluator for what `9**9**9` becomes. Throws a `PythonError` where Python raises.
+ * The result as text, a float with at most two decimals; `null` for a character outside of the
+ * alphabet. Bounded, unlike Python: see `IntegerBudget` of the evaluator for the result of
+ * `9**9**9`. Throws a `PythonError` where Python raises.
  */
 export function calculated(expression: JsonValue): string | null {
   for (const element of iterate(expression)) {
@@ -135,7 +141,7 @@ export function calculated(expression: JsonValue): string | null {
     }
     if (!alphabet.includes(element)) return null;
   }
-  // A list or dict of such strings gets this far.
+  // A list or dict of such strings passes the check above.
   if (typeof expression !== "string") {
     throw new PythonError("TypeError", "eval() arg 1 must be a string, bytes or code object");
   }

@@ -1,4 +1,5 @@
-// Public entry of what benchmarks with tables share: records over shared ones, and reading them as Python does.
+// Public entry of the code that benchmarks with tables share: records over shared ones, and reading
+// them as Python does.
 
 export * from "./airline.ts";
 export * from "./fields.ts";

@@ -1,6 +1,7 @@
-// The tools of the online shop, which both benchmarks have: what fits, in which order it is checked, and what changes. The second
-// benchmark rewrote the first one's tools, so they differ in places, not in kind: `ShopReference` says where. Values of any type
-// arrive and are stored; which errors they raise is Python's.
+// The tools of the online shop, shared by both benchmarks: the checks, their order, and the
+// changes. The second benchmark rewrote the first one's tools, so they differ in details, not in
+// kind: `ShopReference` has the differences. Values of any type are accepted and stored; they raise
+// the errors that Python raises.
 
 import {
   pythonAdd,
@@ -30,11 +31,11 @@ import { remembered, type SharedTables, type Tables } from "./tables.ts";
 
 const addressParts = ["address1", "address2", "city", "state", "country", "zip"] as const;
 
-/** Where the references differ. */
+/** Differences between the references. */
 export type ShopReference = {
-  /** The error that a sentence is refused with; it begins with a capital and has no full stop. */
+  /** The error of a refusal, given its sentence, which begins with a capital and has no full stop. */
   readonly refusal: (sentence: string) => PythonError;
-  /** Of an item that the order does not have so often. */
+  /** The error for an item that the order does not contain often enough. */
   readonly missingItem: (id: string, verb: "exchanged" | "modified") => PythonError;
   /** The sentence about lists of different lengths. */
   readonly unequalLists: (verb: "exchanged" | "modified") => string;
@@ -42,22 +43,28 @@ export type ShopReference = {
   readonly missingVariant: (id: string) => string;
   /** The sentence about a payment method that is neither the original one nor a gift card. */
   readonly wrongReturnMethod: string;
-  /** Whether a reason to cancel is among those that there are. */
+  /** True if a reason to cancel is one of the known reasons. */
   readonly isReason: (reason: JsonValue, known: readonly string[]) => boolean;
-  /** Whether address and payment of an order can still be modified when its items were. */
+  /** True if address and payment of an order can still be modified after its items were. */
   readonly modifiesTwice: boolean;
-  /** Whether a payment method of the owner is a gift card, to what is paid back. `find` throws when there is none. */
+  /**
+   * True if a refund goes to a gift card of the owner. `find` throws if the owner has no such
+   * payment method.
+   */
   readonly isGiftCard: (methodId: string, find: () => JsonObject) => boolean;
-  /** An address, or an entry of `payment_history`, as it is stored. Throws for what is not. */
+  /**
+   * The stored form of an address and of an entry of `payment_history`. They throw for invalid
+   * parts.
+   */
   readonly address: (parts: Readonly<Record<string, JsonValue>>) => JsonObject;
   readonly historyEntry: (entry: Readonly<Record<string, JsonValue>>) => JsonObject;
-  /** Whether items that are modified need another variant than they have. */
+  /** True if a modified item must get a variant other than its own. */
   readonly refusesSameItem: boolean;
-  /** Whether all items that are modified get the price and the options of the last variant. */
+  /** True if all modified items get the price and options of the last variant. */
   readonly givesLastVariant: boolean;
 };
 
-/** Values of any type come in, so that the checks are the references' own. */
+/** The tools. They accept values of any type, so that all checks are the references' own. */
 export function shopTools(reference: ShopReference): {
   readonly reads: readonly TableTool[];
   readonly writes: readonly TableTool[];
@@ -85,7 +92,7 @@ export function shopTools(reference: ShopReference): {
     throw refusal(`Insufficient gift card balance to pay for the ${what}`);
   };
 
-  /** What was paid goes back to a gift card at once; whoever paid otherwise is paid back elsewhere. */
+  /** Refunds a payment by gift card at once; other methods are refunded elsewhere. */
   const refund = (
     tables: Tables,
     order: FoundRecord,
@@ -99,27 +106,33 @@ export function shopTools(reference: ShopReference): {
   const historyEntry = (type: "payment" | "refund", amount: JsonValue, methodId: JsonValue): JsonObject =>
     reference.historyEntry({ transaction_type: type, amount, payment_method_id: methodId });
 
-  /** The variant of an item's product, for reading only; `null` when the product has none of that id. */
+  /**
+   * The variant of an item's product, for reading only; `null` if the product has no variant with
+   * that id.
+   */
   const variantOf = (tables: Tables, item: JsonObject, variantId: JsonValue): JsonObject | null => {
     const product = find(tables, "products", field(item, "product_id"), "Product not found").record;
     return entryAt(objectField(product, "variants"), variantId);
   };
 
-  /** The first item of an order that has this id now. */
+  /** The first item of an order that currently has this id. */
   const itemOf = (order: JsonObject, itemId: JsonValue): JsonObject => {
     const item = objectsField(order, "items").find((candidate) => pythonEquals(field(candidate, "item_id"), itemId));
     if (item === undefined) throw refusal(`Item ${pythonStr(itemId)} not found`);
     return item;
   };
 
-  /** Swaps items for other variants of their products: the pairs of ids, and new prices less old ones, unrounded. */
+  /**
+   * Pairs items with other variants of their products. Returns the pairs of ids, and the new prices
+   * minus the old ones, unrounded.
+   */
   const pairItems = (
     tables: Tables,
     { record: order }: FoundRecord,
     swap: { readonly items: JsonValue; readonly variants: JsonValue; readonly verb: "exchanged" | "modified" },
   ): {
     readonly pairs: readonly (readonly [itemId: JsonValue, newId: JsonValue])[];
-    /** The int 0 for no items. */
+    /** The price difference; the int 0 if no items are given. */
     readonly difference: JsonValue;
     readonly last: JsonObject | null;
   } => {
@@ -146,13 +159,16 @@ export function shopTools(reference: ShopReference): {
   const addressOf = (args: Readonly<Record<(typeof addressParts)[number], JsonValue>>): JsonObject =>
     reference.address(Object.fromEntries(addressParts.map((part) => [part, args[part]])));
 
-  /** A tool on an order whose status fits. Gives the order as it is after the change. */
+  /** A tool on an order, which must have the status. Returns the order after the change. */
   const orderTool = <const Parameter extends string>(tool: {
     readonly name: string;
     readonly status: "pending" | "delivered";
-    /** What an order in another status cannot be. */
+    /** The action that is refused for an order with another status. */
     readonly verb: "cancelled" | "exchanged" | "modified" | "returned";
-    /** Also for orders whose items were modified, where the reference has it so. */
+    /**
+     * True if the tool also accepts orders whose items were modified, where the reference allows
+     * it.
+     */
     readonly takesModified?: boolean;
     readonly parameters: readonly Parameter[];
     change(this: void, tables: Tables, order: FoundRecord, args: Readonly<Record<Parameter, JsonValue>>): void;
@@ -174,7 +190,7 @@ export function shopTools(reference: ShopReference): {
 
   const reads = [
     showTool("get_order_details", ["order_id", "orders"], () => refusal("Order not found")),
-    /** By product id; the ids of items are not product ids. */
+    /** Looks up a product id; item ids are not product ids. */
     showTool("get_product_details", ["product_id", "products"], () => refusal("Product not found")),
     showTool("get_user_details", ["user_id", "users"], () => refusal("User not found")),
     defineTableTool({
@@ -201,7 +217,7 @@ export function shopTools(reference: ShopReference): {
       name: "find_user_id_by_name_zip",
       parameters: ["first_name", "last_name", "zip"],
       run: (tables, { first_name, last_name, zip }) => {
-        // The last name is looked at only when a first name fits, and so is its type.
+        // The last name, and so its type, is checked only if a first name matches.
         for (const { id, lastName } of userIndex(tables.base).byFirstName.get(lower(first_name)) ?? []) {
           if (lastName !== lower(last_name)) continue;
           if (pythonEquals(field(objectField(tables.read("users", id)!, "address"), "zip"), zip)) return id;
@@ -213,8 +229,9 @@ export function shopTools(reference: ShopReference): {
 
   const writes = [
     /**
-     * Refunds every entry of the payment history, refunds included: after a change of payment that is three entries. The one tool
-     * that gives money back at once.
+     * Refunds every entry of the payment history, refunds included: after a change of payment these
+     * are three entries. Gift cards are credited at once, unlike after a return, which is only
+     * recorded.
      */
     orderTool({
       name: "cancel_pending_order",
@@ -244,7 +261,7 @@ export function shopTools(reference: ShopReference): {
         tables.edit("orders", order.id).set("address", address);
       },
     }),
-    /** Orders keep their address. */
+    /** Changes the address of a user; orders keep theirs. */
     defineTableTool({
       name: "modify_user_address",
       parameters: ["user_id", ...addressParts],
@@ -255,7 +272,7 @@ export function shopTools(reference: ShopReference): {
         return user;
       },
     }),
-    /** Pays a pending order by another method and refunds the first one. Works once per order. */
+    /** Pays a pending order with another method and refunds the first one. Works once per order. */
     orderTool({
       name: "modify_pending_order_payment",
       status: "pending",
@@ -282,7 +299,7 @@ export function shopTools(reference: ShopReference): {
         refund(tables, order, { id, amount });
       },
     }),
-    /** Swaps items of a pending order at once; the difference stays unrounded. */
+    /** Replaces items of a pending order at once; the difference stays unrounded. */
     orderTool({
       name: "modify_pending_order_items",
       status: "pending",
@@ -299,7 +316,8 @@ export function shopTools(reference: ShopReference): {
         objectsField(edited, "payment_history").push(historyEntry(type, amount, payment_method_id));
         charge(tables, order, { method, id: payment_method_id, amount: difference });
         for (const [itemId, newId] of pairs) {
-          // Found again each time: of two pairs a to b and b to c the second hits the same line again.
+          // The item is looked up for each pair: with pairs a to b and b to c, the second changes
+          // the same line again.
           const item = itemOf(edited, itemId);
           const variant = reference.givesLastVariant ? last! : variantOf(tables, item, newId)!;
           item.set("item_id", newId).set("price", field(variant, "price")).set("options", field(variant, "options"));
@@ -307,7 +325,10 @@ export function shopTools(reference: ShopReference): {
         edited.set("status", "pending (item modified)");
       },
     }),
-    /** Only notes the request: no money moves, the items stay. The price difference is rounded here, unlike above. */
+    /**
+     * Only records the request: no money moves, the items stay. The price difference is rounded
+     * here, unlike above.
+     */
     orderTool({
       name: "exchange_delivered_order_items",
       status: "delivered",
@@ -326,7 +347,7 @@ export function shopTools(reference: ShopReference): {
           .set("exchange_price_difference", difference);
       },
     }),
-    /** Only notes the request. */
+    /** Only records the request. */
     orderTool({
       name: "return_delivered_order_items",
       status: "delivered",
@@ -354,8 +375,8 @@ export function shopTools(reference: ShopReference): {
 const isGiftCard = (method: JsonObject): boolean => field(method, "source") === "gift_card";
 
 /**
- * Changes the balance of the owner's gift card, and rounds it to cents: a balance that was an int becomes a float with the first
- * float amount. A card that is not the owner's is a KeyError.
+ * Changes the balance of the owner's gift card, and rounds it to cents: an int balance becomes a
+ * float with the first float amount. A card of another user raises a KeyError.
  */
 function changeBalance(
   tables: Tables,
@@ -381,19 +402,26 @@ function charge(
   changeBalance(tables, order, id as string, (balance) => pythonSubtract(balance, amount, "-="));
 }
 
-/** The first id that is requested more often than the order holds it; `undefined` when all are there. */
+/**
+ * The first id that is requested more often than the order contains it; `undefined` if all are
+ * available.
+ */
 function findMissingItem(order: JsonObject, itemIds: JsonValue): JsonValue | undefined {
   const ordered = objectsField(order, "items").map((item) => field(item, "item_id"));
   return iterate(itemIds).find((id) => countOf(itemIds, id) > countOf(ordered, id));
 }
 
-// Users are found without walking through all of them: no tool changes a name or an e-mail address, nor adds a user, so one index
-// over the shared base serves every episode; what tools do change (the zip code) is read from the episode's tables.
+// An index of users, which avoids a search through all of them: no tool changes a name or an e-mail
+// address, nor adds a user, so one index over the shared base serves every episode. The zip code,
+// which tools do change, is read from the episode's tables.
 
 type UserIndex = {
-  /** First user of a lower-case address. */
+  /** First user with an e-mail address, by its lower-case form. */
   readonly byEmail: ReadonlyMap<string, string>;
-  /** Users of a lower-case first name, in file order, each with the lower-case last name. */
+  /**
+   * Users with a first name, by its lower-case form, in file order, each with the lower-case last
+   * name.
+   */
   readonly byFirstName: ReadonlyMap<string, readonly { readonly id: string; readonly lastName: string }[]>;
 };
 

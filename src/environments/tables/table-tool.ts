@@ -1,5 +1,6 @@
-// A tool over the tables of an episode, and how its arguments are bound: as Python binds keyword arguments, whose errors a policy
-// reads. Nothing is checked against a JSON schema; the references do not either. What a result is shown as is each benchmark's.
+// A tool over the tables of an episode, and the binding of its arguments: as Python binds keyword
+// arguments, whose errors a policy reads. No JSON schema is checked, as in the references. Each
+// benchmark decides how a result is shown.
 
 import { type PythonError, typeError } from "../../python-semantics/index.ts";
 import { cloneJson, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
@@ -9,22 +10,22 @@ import type { Tables } from "./tables.ts";
 export type FoundRecord = {
   readonly table: string;
   readonly id: string;
-  /** As it was found, for reading only; `tables.edit` gives the one to change. */
+  /** The record as found, for reading only; `tables.edit` returns the one to change. */
   readonly record: JsonObject;
 };
 
-/** A record stands for its JSON as it is after the call; `null`: the reference gives None. */
+/** Result of a tool. A record stands for its JSON after the call; `null` means None. */
 export type TableToolResult = string | FoundRecord | null;
 
 export type TableTool = {
   readonly name: string;
   /** Every argument, in the order of the reference's signature; all are required. */
   readonly parameters: readonly string[];
-  /** May change the tables; throws a `PythonError` where the reference raises. */
+  /** Runs the tool, which may change the tables; throws a `PythonError` where the reference raises. */
   run(this: void, tables: Tables, args: Readonly<Record<string, JsonValue>>): TableToolResult;
 };
 
-/** Types the arguments of `run` by the parameters. */
+/** Infers the argument types of `run` from the parameters. */
 export function defineTableTool<const Name extends string>(tool: {
   readonly name: string;
   readonly parameters: readonly Name[];
@@ -33,16 +34,16 @@ export function defineTableTool<const Name extends string>(tool: {
   return tool;
 }
 
-/** The record of an id, which may be of any type; `null` when there is none. */
+/** The record with an id, which may be of any type; `null` if there is none. */
 export function findRecord(tables: Tables, table: string, id: JsonValue): FoundRecord | null {
-  // The table first: one that the data does not have raises whatever the id is.
+  // The table is checked first: a table that the data lack raises for every id.
   tables.base.table(table);
   const key = asKey(id);
   const record = key === null ? undefined : tables.read(table, key);
   return key === null || record === undefined ? null : { table, id: key, record };
 }
 
-/** The tool that answers with a record, and raises `missing` when there is none. */
+/** A tool that answers with a record, and raises `missing` if there is none. */
 export function showTool(
   name: string,
   [parameter, table]: readonly [parameter: string, table: string],
@@ -59,12 +60,12 @@ export function showTool(
   };
 }
 
-/** A parameter without or with a default. */
+/** A parameter without a default, or with one. */
 export type Parameter = string | readonly [name: string, value: JsonValue];
 
 /**
- * The arguments by parameter, copied: tools store them and change them there. `callable`: as Python names it. Throws a `PythonError`
- * for keywords that it does not take, and for those that are missing.
+ * The arguments by parameter, copied, because tools store and change them. `callable`: Python's
+ * name of the function. Throws a `PythonError` for unknown keywords and for missing ones.
  */
 export function bindArguments(
   callable: string,
@@ -89,7 +90,7 @@ export function bindArguments(
   throw typeError(`${callable} missing ${missing.length} required positional ${noun}: ${enumerate(missing)}`);
 }
 
-/** `a`, `a and b`, `a, b, and c`. */
+/** Lists names as Python does: `a`, `a and b`, `a, b, and c`. */
 function enumerate(names: readonly string[]): string {
   const last = names.at(-1)!;
   if (names.length === 1) return last;

@@ -1,7 +1,8 @@
-// Tables of records that all episodes of the process share and never change, and the tables of one episode: the shared ones with a
-// few records of its own over them. A record is cloned when it is first edited, so an episode costs what it changes. Reads as a
-// Python dict of tables would: changed records stay in place, added ones come last, in the order in which they were added. Knows
-// no domain, and of digests only that they are taken of the records' texts by sorted id; what the text is, is the benchmark's.
+// Tables of records that all episodes of the process share and never change, and the tables of one
+// episode: the shared ones overlaid with a few records of its own. A record is cloned at its first
+// edit, so an episode only costs its changes. Reads like a Python dict of tables: changed records
+// stay in place, and new ones come last, in the order in which they were added. Knows no domain.
+// Digests are taken of the records' texts by sorted id; each benchmark defines the text.
 
 import { compareCodePoints } from "../../python-semantics/index.ts";
 import { cloneJson, dumpJson, type JsonObject } from "../../python-semantics/json/index.ts";
@@ -12,14 +13,17 @@ export type Table = ReadonlyMap<string, JsonObject>;
 /** The text of one table for a digest: its entries by id in the order of Python's `sorted`. */
 type TableText = {
   readonly ids: readonly string[];
-  /** Where each entry begins in `bytes`; and, last, the end. */
+  /** Offset of each entry in `bytes`, followed by the end. */
   readonly starts: readonly number[];
   readonly bytes: Buffer;
 };
 
-/** What is derived from untouched records is stored here, once for all episodes. */
+/**
+ * The shared tables, with the values derived from untouched records, computed once for all
+ * episodes.
+ */
 export abstract class SharedTables {
-  /** By name. A record of these is never changed; `Tables` clones before it lets one be edited. */
+  /** Tables by name. Their records are never changed; `Tables` clones a record before an edit. */
   readonly tables: ReadonlyMap<string, Table>;
   readonly #json = new WeakMap<JsonObject, string>();
   readonly #texts = new Map<string, TableText>();
@@ -28,17 +32,17 @@ export abstract class SharedTables {
     this.tables = tables;
   }
 
-  /** Throws a plain error for a table the domain does not have. */
+  /** Throws a plain error for a table that the domain does not have. */
   table(name: string): Table {
     const table = this.tables.get(name);
     if (table === undefined) throw new Error(`Cannot read table "${name}": the domain has no such table.`);
     return table;
   }
 
-  /** What stands for a record in the text that a digest is taken of, with the separator behind it. */
+  /** The text of a record for the digest, followed by its separator. */
   abstract entryText(table: string, id: string, record: JsonObject): string;
 
-  /** The text of a table; made with the first digest. */
+  /** The text of a table, built for the first digest. */
   tableText(name: string): TableText {
     return remembered(this.#texts, name, () => {
       const table = this.table(name);
@@ -58,7 +62,7 @@ export abstract class SharedTables {
 
 type Memory<Key, Value> = { get(key: Key): Value | undefined; set(key: Key, value: Value): unknown };
 
-/** The value of a key, made at the first request. */
+/** The value of a key, computed at the first request. */
 export function remembered<Key, Value>(memory: Memory<Key, Value>, key: Key, make: () => Value): Value {
   let value = memory.get(key);
   if (value === undefined) memory.set(key, (value = make()));
@@ -70,7 +74,8 @@ const surrogate = /[\ud800-\udfff]/;
 /** The keys in the order of Python's `sorted`. */
 export function sortedKeys(object: ReadonlyMap<string, unknown>): string[] {
   const keys = [...object.keys()];
-  // By UTF-16 unit, which is many times faster and the same unless there are astral characters.
+  // Sorting by UTF-16 unit is many times faster, and gives the same order unless there are astral
+  // characters.
   return keys.some((key) => surrogate.test(key)) ? keys.sort(compareCodePoints) : keys.sort();
 }
 
@@ -86,17 +91,17 @@ export class Tables<Base extends SharedTables = SharedTables> {
     this.base = base;
   }
 
-  /** The records of a table that are the episode's own; an edited one may well be unchanged. */
+  /** The episode's own records of a table; an edited one may still equal its original. */
   own(table: string): Table {
     return this.#own.get(table) ?? noRecords;
   }
 
-  /** For reading only: what is returned may belong to all episodes. */
+  /** A record for reading only, because it may belong to all episodes. */
   read(table: string, id: string): JsonObject | undefined {
     return this.#own.get(table)?.get(id) ?? this.base.table(table).get(id);
   }
 
-  /** The record, for changing it in place. Throws a plain error when there is none. */
+  /** The record, for changing it in place. Throws a plain error if there is none. */
   edit(table: string, id: string): JsonObject {
     const own = this.#own.get(table)?.get(id);
     if (own !== undefined) return own;
@@ -107,7 +112,7 @@ export class Tables<Base extends SharedTables = SharedTables> {
     return copy;
   }
 
-  /** Overwrites a record in its place, or adds one. */
+  /** Overwrites a record in its position, or adds one. */
   put(table: string, id: string, record: JsonObject): void {
     const own = this.#own.get(table);
     if (own === undefined) this.#own.set(table, new Map([[id, record]]));
@@ -122,7 +127,7 @@ export class Tables<Base extends SharedTables = SharedTables> {
     for (const entry of own) if (!base.has(entry[0])) yield entry;
   }
 
-  /** JSON of a record as tools return it. Throws a plain error when there is none. */
+  /** The JSON of a record as tools return it. Throws a plain error if there is none. */
   json(table: string, id: string): string {
     const record = this.read(table, id);
     if (record === undefined) throw new Error(`Cannot show record "${id}" of table "${table}": it does not exist.`);
@@ -130,7 +135,10 @@ export class Tables<Base extends SharedTables = SharedTables> {
     return isShared ? this.base.json(record) : dumpJson(record, { ensureAscii: true });
   }
 
-  /** The text of a table by sorted id, in pieces, each entry with its separator: what stands between own records is the base's. */
+  /**
+   * The text of a table by sorted id, in pieces, each entry with its separator; pieces between own
+   * records come from the base.
+   */
   textPieces(name: string): Buffer[] {
     const { ids, starts, bytes } = this.base.tableText(name);
     const own = this.own(name);
@@ -145,7 +153,7 @@ export class Tables<Base extends SharedTables = SharedTables> {
     return [...pieces, bytes.subarray(at)].filter(({ length }) => length > 0);
   }
 
-  /** Takes over the state of another episode's tables; shares nothing mutable with them. */
+  /** Copies the state of another episode's tables; shares nothing mutable with them. */
   protected copyFrom(other: Tables<Base>): this {
     for (const [table, own] of other.#own) this.#own.set(table, cloneJson(own));
     return this;

@@ -1,5 +1,6 @@
-// The airline: flights, reservations, users. What changes something is `tables/airline.ts`, as this reference has it: seats are never
-// taken from a flight, and a changed cabin is not stored. Searches walk through the flights in file order; flights never change.
+// The airline: flights, reservations, users. `tables/airline.ts` has the tools that change data,
+// here with this reference's differences: seats are never taken from a flight, and a changed cabin
+// is not stored. Searches go through the flights in file order; flights never change.
 
 import {
   compareCodePoints,
@@ -52,7 +53,7 @@ const reservationShape: Shape = {
   },
 };
 
-/** What only flights that can be booked have. */
+/** Fields that only flights open for booking have. */
 const bookable: Shape = { fields: { available_seats: { dictOf: "number" }, prices: { dictOf: "number" } } };
 
 const changes = airlineChanges({
@@ -66,9 +67,9 @@ const changes = airlineChanges({
   reservation: (fields) => new Map(Object.entries(fields)),
   payment: (fields) => new Map(Object.entries(fields)),
   certificate: (fields) => new Map(Object.entries(fields)),
-  // It overwrites the third.
+  // A fourth reservation overwrites the third.
   fourthReservation: () => "HATHAV",
-  // None breaks the step of the reference.
+  // The reference returns None, which breaks its step.
   fourthCertificate: () => null,
   takesSeats: false,
   storesCabin: false,
@@ -78,7 +79,7 @@ const userNotFound = (): PythonError => refusal("User not found");
 
 const getUserDetails = showTool("get_user_details", ["user_id", "users"], userNotFound);
 
-/** A reservation that does not exist is answered with the message for a user, as the reference does. */
+/** A missing reservation gets the message about a user, as in the reference. */
 const getReservationDetails = showTool("get_reservation_details", ["reservation_id", "reservations"], userNotFound);
 
 const airportsText = dumpJson(new Map(airports));
@@ -99,8 +100,9 @@ const searchDirectFlight = defineTableTool({
 });
 
 /**
- * Two flights in a row. The reference has two flaws that we keep: a connection on the next day is looked up under a date
- * without zero padding ("2024-05-9"), and the second leg shows seats and prices of the first leg's day.
+ * Searches two connecting flights. It keeps two flaws of the reference: a connection on the next
+ * day is looked up under a date without zero padding ("2024-05-9"), and the second leg shows seats
+ * and prices of the first leg's day.
  */
 const searchOnestopFlight = defineTableTool({
   name: "search_onestop_flight",
@@ -111,7 +113,7 @@ const searchOnestopFlight = defineTableTool({
       for (const second of flightsFrom(tables, field(first, "destination"))) {
         if (!pythonEquals(field(second, "destination"), destination)) continue;
         const arrival = textField(first, "scheduled_arrival_time_est");
-        // A broken date is noticed here, before anything else about the pair.
+        // An invalid date raises here, before any other check of the pair.
         const secondDate = arrival.includes("+1") ? dayAfter(date) : date;
         if (compareCodePoints(arrival, textField(second, "scheduled_departure_time_est")) > 0) continue;
         if (!isAvailable(first, date) || !isAvailable(second, secondDate)) continue;
@@ -169,17 +171,17 @@ function isAvailable(flight: JsonObject, date: JsonValue): boolean {
   return hasDay(flight, date) && field(dayOf(flight, date), "status") === "available";
 }
 
-/** A KeyError when the flight has no such day. */
+/** The flight's record of a date. Raises a KeyError if there is none. */
 function dayOf(flight: JsonObject, date: JsonValue): JsonObject {
   return fieldAt(objectField(flight, "dates"), date) as JsonObject;
 }
 
-/** The flight without its days, and what is known of this one. */
+/** The flight without its dates, merged with its record of this date. */
 function withDay(flight: JsonObject, date: JsonValue): JsonObject {
   return new Map([...[...flight].filter(([key]) => key !== "dates"), ...dayOf(flight, date)]);
 }
 
-/** `"2024-05-" + (int(date[-2:]) + 1)`. */
+/** The date after another one, computed as in the reference: `"2024-05-" + (int(date[-2:]) + 1)`. */
 function dayAfter(date: JsonValue): string {
   if (date instanceof Map) throw new PythonError("TypeError", "unhashable type: 'slice'");
   if (typeof date !== "string" && !Array.isArray(date)) {

@@ -1,6 +1,7 @@
-// A domain's data: immutable and shared by all episodes. Read from a prepared folder (<folder>/<domain>/ with one JSON file per
-// table, tools.json, wiki.md and tasks_<split>.json) or from an upstream checkout, which is read as such a folder in memory. Files
-// are read once per process, without blocking.
+// The data of a domain, immutable and shared by all episodes. Read from a prepared folder
+// (<folder>/<domain>/ with one JSON file per table, tools.json, wiki.md and tasks_<split>.json) or
+// from an upstream checkout, which is converted to such a folder in memory. Files are read once per
+// process, without blocking.
 
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
@@ -20,13 +21,13 @@ import { isTauBenchCheckout, readTauBenchCheckout } from "./checkout/read-checko
 import { type Shape, shapeProblem, type TauAction, type TauDomain } from "./domain.ts";
 import { SharedBase } from "./world.ts";
 
-/** A task with what only grading knows. */
+/** A task with the data that only grading uses. */
 export type TauTask = {
   readonly task: Task;
   readonly actions: readonly TauAction[];
-  /** What must be said for the reward. */
+  /** Texts that the agent must say to earn the reward. */
   readonly outputs: readonly string[];
-  /** The task as the reference puts it into `info`; shared, not to be changed. */
+  /** The task as in the reference's `info`; shared, so it must not be changed. */
   readonly info: JsonObject;
 };
 
@@ -35,11 +36,11 @@ export type DomainData = {
   readonly base: SharedBase;
   readonly guidelines: string;
   readonly tools: readonly Tool[];
-  /** By split, in order. */
+  /** Tasks by split, in order. */
   readonly tasks: ReadonlyMap<string, readonly TauTask[]>;
 };
 
-/** Throws a `ConfigurationError` that names file and place for data the domain cannot work with. */
+/** Throws a `ConfigurationError` that names file and place for data that the domain cannot use. */
 function readDomainData(domain: TauDomain, place: string, contents: ReadonlyMap<string, string>): DomainData {
   const textOf = (name: string): string => contents.get(name) ?? "";
   const refuse = (name: string, problem: string): never => {
@@ -89,7 +90,10 @@ const taskShape = {
   },
 } as const;
 
-/** Keys in the order of the reference's classes: it shows tasks and actions as it declares them. */
+/**
+ * Reads a task. Keys follow the reference's classes, which show tasks and actions in the order of
+ * their declarations.
+ */
 function readTask(
   record: JsonObject,
   place: Pick<Task, "environment" | "split" | "index">,
@@ -114,7 +118,7 @@ function readTask(
   return { task: Object.freeze({ id, ...place, contentHash, instruction, agenda: null }), actions, outputs, info };
 }
 
-/** An action as `info` shows it. */
+/** An action in the form of `info`. */
 export function actionRecord({ name, kwargs }: TauAction): JsonObject {
   return new Map<string, JsonValue>([
     ["name", name],
@@ -124,20 +128,23 @@ export function actionRecord({ name, kwargs }: TauAction): JsonObject {
 
 const loaded = new Map<string, Promise<DomainData>>();
 
-/** Rejects with a `ConfigurationError` that names the file for anything missing, unreadable or of the wrong shape. */
+/**
+ * Rejects with a `ConfigurationError` that names the file if any file is missing, unreadable or of
+ * the wrong shape.
+ */
 export function loadPreparedFolder(domain: TauDomain, folder: string): Promise<DomainData> {
   const place = join(resolve(folder), domain.name);
   let loading = loaded.get(place);
   if (loading === undefined) {
     loading = readContents(domain, folder).then((contents) => readDomainData(domain, place, contents));
     loaded.set(place, loading);
-    // A folder that was broken may have been repaired when it is requested again.
+    // A broken folder may have been repaired by the next request.
     loading.catch(() => loaded.delete(place));
   }
   return loading;
 }
 
-/** The contents of a domain's files, by their names below the domain's folder. */
+/** The contents of a domain's files, by their names within the domain's folder. */
 async function readContents(domain: TauDomain, folder: string): Promise<ReadonlyMap<string, string>> {
   if (await isTauBenchCheckout(folder)) {
     const files = await readTauBenchCheckout(folder, { domains: [domain.name] });

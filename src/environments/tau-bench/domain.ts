@@ -1,41 +1,48 @@
-// What a domain of the benchmark is, how one of its tools is called, whatever it raises becomes an observation, and the tools that both
-// domains have. What tools are for the model (descriptions, schemas) is data of the benchmark and stands in `tools.json`.
+// The definition of a domain of the benchmark, the call of one of its tools, whose errors always
+// become an observation, and the tools that both domains have. The tools' text for the model
+// (descriptions, schemas) is data of the benchmark, stored in `tools.json`.
 
 import { PythonError, typeError } from "../../python-semantics/index.ts";
 import { JsonFloat, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
 import { bindArguments, calculated, defineTableTool, field, objectField, type TableTool } from "../tables/index.ts";
 import type { SharedBase, World } from "./world.ts";
 
-/** What an agent does: a call of a tool, or a message to the customer when the name is `respond`. */
+/** An action of the agent: a tool call, or a message to the customer if the name is `respond`. */
 export type TauAction = {
   readonly name: string;
-  /** The reference's word for arguments. */
+  /** The arguments, under the reference's name. */
   readonly kwargs: JsonObject;
 };
 
-/** The name under which a message is an action. */
+/** The name of an action that is a message. */
 export const respondName = "respond";
 
 /** Behaviour of a domain. Its prompts, tables and tasks are data of the benchmark (`domain-data.ts`). */
 export type TauDomain = {
   readonly name: string;
-  /** Its tables, each a file of records by id, and the shape of a record. */
+  /** Shape of the records of each table, which is a file of records by id. */
   readonly tables: Readonly<Record<string, Shape>>;
   readonly splits: readonly string[];
   readonly tools: readonly TableTool[];
-  /** Calls of these end the episode, whatever they answer, and are left out when gold actions are replayed. */
+  /**
+   * Tools whose calls end the episode, regardless of their answer; they are skipped when gold
+   * actions are replayed.
+   */
   readonly terminating: ReadonlySet<string>;
-  /** A record that points to one that is not there, or lacks what its kind needs, as a sentence part; `null` when there is none. */
+  /**
+   * A record that refers to a missing record, or lacks a field that its kind needs, as a sentence
+   * part; `null` if all are valid.
+   */
   findBrokenReference(this: void, base: SharedBase): string | null;
 };
 
 export type CallResult = {
-  /** `null` where the tool of the reference returns None. */
+  /** Text of the observation; `null` if the tool of the reference returns None. */
   readonly observation: string | null;
   readonly endsEpisode: boolean;
 };
 
-/** One call on a world, for the environment of our loop and for the reference's own episode. */
+/** Runs one call on a world, for the environment of our loop and for the reference's own episode. */
 export function callAction(domain: TauDomain, world: World, { name, kwargs }: TauAction): CallResult {
   const tool = domain.tools.find((candidate) => candidate.name === name);
   if (tool === undefined) return { observation: `Unknown action ${name}`, endsEpisode: false };
@@ -45,7 +52,10 @@ export function callAction(domain: TauDomain, world: World, { name, kwargs }: Ta
   };
 }
 
-/** Calls a tool. What it raises is the observation `Error: ...`; the world keeps what it did before. */
+/**
+ * Calls a tool. An exception becomes the observation `Error: ...`, and earlier changes to the world
+ * remain.
+ */
 export function runTool(
   tool: TableTool,
   world: World,
@@ -60,7 +70,10 @@ export function runTool(
   }
 }
 
-/** The tool's class in the reference is its name in camel case. */
+/**
+ * Binds the arguments. Errors name the tool's class of the reference, which is the tool's name in
+ * camel case.
+ */
 function bindKeywords(
   { name, parameters }: TableTool,
   { domain, kwargs }: { readonly domain: string; readonly kwargs: JsonObject },
@@ -71,32 +84,35 @@ function bindKeywords(
   throw typeError(`tau_bench.envs.${domain}.tools.${name}.${callable} got multiple values for keyword argument 'data'`);
 }
 
-/** What a tool refuses with, of a sentence that begins with a capital. */
+/** The error of a refused call, given a sentence that begins with a capital. */
 export function refusal(sentence: string): PythonError {
   return new PythonError("ValueError", sentence[0]!.toLowerCase() + sentence.slice(1));
 }
 
-/** For the model's thoughts; changes and says nothing. */
+/** A tool for the model's thoughts; it changes nothing and returns "". */
 const think = defineTableTool({ name: "think", parameters: ["thought"], run: () => "" });
 
-/** Ends the episode, even when the call itself fails; that is decided by the domain, not here. */
+/** A call ends the episode, even if it fails; the domain decides that, not the tool. */
 const transferToHumanAgents = defineTableTool({
   name: "transfer_to_human_agents",
   parameters: ["summary"],
   run: () => "Transfer successful",
 });
 
-/** Arithmetic as Python evaluates it, errors included. */
+/** Evaluates arithmetic as Python does, errors included. */
 export const calculate = defineTableTool({
   name: "calculate",
   parameters: ["expression"],
   run: (_, { expression }) => calculated(expression) ?? "Error: invalid characters in expression",
 });
 
-/** The tools of both domains. */
+/** Tools of both domains. */
 export const commonTools: readonly TableTool[] = [calculate, think, transferToHumanAgents];
 
-/** The first payment method of the given kind that lacks the amount it holds, as a sentence part; `null` when there is none. */
+/**
+ * The first payment method of the given kind without the amount that it should have, as a sentence
+ * part; `null` if all have it.
+ */
 export function findBrokenMethod(
   base: SharedBase,
   holdsMoney: (source: JsonValue) => boolean,
@@ -116,8 +132,9 @@ export function findBrokenMethod(
   return null;
 }
 
-// The shape that tools rely on, checked once when tables are read: a broken file is a mistake of configuration, never an
-// observation in the middle of an episode. Only what tools read is described; other fields are free.
+// The shapes that tools rely on, checked once when tables are read: a broken file is a
+// configuration error, never an observation during an episode. Shapes only describe fields that
+// tools read; other fields may have any value.
 
 const scalars = {
   any: () => true,
@@ -134,13 +151,13 @@ export type Shape =
   /** A dict with at least these keys. */
   | { readonly fields: Readonly<Record<string, Shape>> };
 
-/** What does not fit first, as `path: what it is`; `null` when all fits. */
+/** The first mismatch, as `path: fault`; `null` if the value has the shape. */
 export function shapeProblem(value: JsonValue | undefined, shape: Shape, path: string): string | null {
   const problem = findProblem(value, shape);
   return problem === null ? null : `${path}${problem}`;
 }
 
-/** Paths are only made for what does not fit. */
+/** Builds the path only for a mismatch. */
 function findProblem(value: JsonValue | undefined, shape: Shape): string | null {
   if (value === undefined) return " is missing";
   if (typeof shape === "string") return scalars[shape](value) ? null : ` is not a ${shape}`;

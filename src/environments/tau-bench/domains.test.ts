@@ -23,7 +23,7 @@ const domains = [
   },
 ] as const; // prettier-ignore
 
-/** Values no schema would allow, and ids that exist among them, so that calls get far. */
+/** Values that no schema would allow, mixed with existing ids, so that calls get far. */
 /** The full suite makes more than 100,000 hostile calls over both domains. */
 const isFull = process.env["FULL"] === "1";
 

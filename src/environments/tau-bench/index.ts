@@ -1,5 +1,6 @@
-// Public entry of τ-bench: environments for our loop, and the reference's own episode for comparison. Behaviour is written
-// here; prompts, tables and tasks are read at run time from a folder the user names.
+// Public entry of τ-bench: environments for our loop, and the reference's own episode for
+// comparison. The behaviour is code in this folder; prompts, tables and tasks are read at run time
+// from a folder that the user names.
 
 export { calculate, callAction, type CallResult, respondName, runTool, type TauAction } from "./domain.ts";
 export {

@@ -1,4 +1,5 @@
-// The online shop: orders, products, users. Its tools are those of `tables/shop.ts`, as this reference has them.
+// The online shop: orders, products, users. Its tools are those of `tables/shop.ts`, with this
+// reference's differences.
 
 import { isOrEquals, PythonError } from "../../python-semantics/index.ts";
 import { objectsField, shopTools, textField } from "../tables/index.ts";
@@ -41,7 +42,7 @@ const { reads, writes } = shopTools({
   wrongReturnMethod: "Payment method should be either the original payment method or a gift card",
   isReason: (reason, known) => known.some((one) => isOrEquals(one, reason)),
   modifiesTwice: false,
-  // The name is in the id, anywhere.
+  // The reference searches the id for the name.
   isGiftCard: (methodId) => methodId.includes("gift_card"),
   address: (parts) => new Map(Object.entries(parts)),
   historyEntry: (entry) => new Map(Object.entries(entry)),

@@ -1,5 +1,6 @@
-// Grading. The reward of the reference: 1 when the data is what the gold actions make of it and every output was said, else 0.
-// The data is compared by the records that differ from fresh data, which is the same as comparing whole hashes.
+// The reward of the reference: 1 if the data equal the result of the gold actions and every output
+// was said, else 0. The data are compared by the records that differ from fresh data, which is
+// equivalent to comparing hashes of all data.
 
 import { PythonError, pythonLower } from "../../python-semantics/index.ts";
 import { dumpJson, JsonFloat, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
@@ -9,17 +10,18 @@ import { callAction, respondName, type TauAction } from "./domain.ts";
 import { World } from "./world.ts";
 
 /**
- * The end state a task expects: its gold actions run on fresh data, once per process and task. Failing calls in gold lists
- * stay failing; calls that end an episode are left out, as the reference leaves them out.
+ * The expected end state of a task: its gold actions run on fresh data, once per process and task.
+ * Failing calls in gold lists fail here, too; calls that end an episode are skipped, as in the
+ * reference.
  */
 type Gold = {
-  /** For reading and forking only. */
+  /** The end state, only to be read and forked. */
   readonly world: World;
-  /** The actions that were run. */
+  /** The executed actions. */
   readonly actions: readonly TauAction[];
-  /** Hash texts of the records that really differ from fresh data. */
+  /** Hash texts of the records that actually differ from fresh data. */
   readonly differences: ReadonlyMap<string, ReadonlyMap<string, string>>;
-  /** The data hash; computed on the first call. */
+  /** The data hash, computed at the first call. */
   digest(): string;
 };
 
@@ -50,19 +52,20 @@ function runGold(data: DomainData, task: TauTask): Gold {
 
 export type TauReward = {
   readonly reward: 0 | 1;
-  /** Records that are not as they should be, as `table id`. */
+  /** Records that differ from the expected ones, as `table id`. */
   readonly wrongRecords: readonly string[];
-  /** The same with the fields that differ, for viewers: see `Grade.info`. */
+  /** The same records with the differing fields, for viewers: see `Grade.info`. */
   readonly difference: readonly JsonObject[];
-  /** Whether each output was said; duplicates collapse. */
+  /** True for each output that was said; duplicates are merged. */
   readonly outputs: ReadonlyMap<string, boolean>;
   /** `reward_info` of the reference. */
   readonly info: JsonObject;
 };
 
 /**
- * Throws a `PythonError` where the reference lets one escape: a message to the customer that is no string, but only when the
- * task has outputs and an output was not found before them.
+ * Computes the reward. Throws a `PythonError` where the reference lets one escape: for a message to
+ * the customer that is not a string, but only if the task has outputs and an output was not found
+ * before that message.
  */
 export function rewardOf(
   episode: { readonly world: World; readonly actions: readonly TauAction[] },
@@ -74,7 +77,7 @@ export function rewardOf(
   const outputs = new Map(task.outputs.map((output) => [output, wasSaid(episode.actions, output)]));
   const isAllSaid = [...outputs.values()].every((said) => said);
   const reward = isRight && isAllSaid ? 1 : 0;
-  // Outputs hide the result of the data, even when that is why the reward is 0.
+  // A task with outputs does not show the result of the data, even if that is why the reward is 0.
   const details: [string, JsonValue][] =
     task.outputs.length > 0
       ? [
@@ -108,10 +111,10 @@ function splitName(name: string): readonly [table: string, id: string] {
   return [name.slice(0, space), name.slice(space + 1)];
 }
 
-/** Characters of a field that is shown. */
+/** Maximum number of characters shown of a field. */
 const mostShown = 300;
 
-/** The fields of a record that another one has otherwise; `null`: there is no record. */
+/** The fields of a record that differ in another record; `null` if the record does not exist. */
 function differingFields(record: JsonObject | undefined, other: JsonObject | undefined): string | null {
   if (record === undefined) return null;
   const fields = [...record].filter(([key, value]) => {
@@ -134,7 +137,10 @@ function findWrongRecords(world: World, gold: Gold): string[] {
   return wrong;
 }
 
-/** In one single line of the agent, without case; commas are taken out of the line, not out of the output. */
+/**
+ * True if a single message of the agent contains the output, regardless of case; commas are removed
+ * from the message, not from the output.
+ */
 function wasSaid(actions: readonly TauAction[], output: string): boolean {
   const expected = pythonLower(output);
   return actions.some(({ name, kwargs }) => {
@@ -150,7 +156,10 @@ function flag(value: boolean): JsonFloat {
   return new JsonFloat(value ? 1 : 0);
 }
 
-/** `info` of the reference: of a reset, and of a step before `user_cost` and `reward_info` are known. */
+/**
+ * The reference's `info` after a reset, and after a step before `user_cost` and `reward_info` are
+ * known.
+ */
 export function stepInfo(task: TauTask, source: string): JsonObject {
   return new Map<string, JsonValue>([
     ["task", task.info],

@@ -1,6 +1,7 @@
-// The benchmark as a source of environments: domains by name, tasks by split and index; calls, messages, one grade. No user lives
-// in an environment (the loop has one), and nothing escapes from a call. For the reference's own interface, quirks of stepping
-// included, see `tau-episode.ts`; where the data comes from is `domain-data.ts`.
+// The benchmark as a source of environments: domains by name, tasks by split and index; calls,
+// messages, one grade. The user is part of the loop, not of the environment, and no error escapes
+// from a call. For the reference's own interface, quirks of stepping included, see
+// `tau-episode.ts`; for the origin of the data, see `domain-data.ts`.
 
 import type { Environment, Grade, LocalEnvironmentSource, Task } from "../../core/environment.ts";
 import { ConfigurationError } from "../../core/failure.ts";
@@ -17,7 +18,7 @@ import { remedyFor } from "../../lib/nearest.ts";
 
 export type TauBenchOptions = {
   readonly domain: string;
-  /** Holds a folder per domain: tables, tools.json, wiki.md, tasks_<split>.json. */
+  /** Folder with one subfolder per domain: tables, tools.json, wiki.md, tasks_<split>.json. */
   readonly folder: string;
 };
 
@@ -26,7 +27,10 @@ const domains: Readonly<Record<TauBenchDomain, TauDomain>> = {
   airline: airlineDomain,
 };
 
-/** The data of a domain; read once per process and folder. Rejects with a `ConfigurationError` that names what is wrong. */
+/**
+ * The data of a domain, read once per process and folder. Rejects with a `ConfigurationError` that
+ * names the fault.
+ */
 export async function loadTauBench({ domain: name, folder }: TauBenchOptions): Promise<DomainData> {
   const domain = Object.values(domains).find((candidate) => candidate.name === name);
   if (domain !== undefined) return loadPreparedFolder(domain, folder);
@@ -35,7 +39,10 @@ export async function loadTauBench({ domain: name, folder }: TauBenchOptions): P
   );
 }
 
-/** The benchmark as environments of our loop: `tau-bench/<domain>`. Rejects as {@link loadTauBench} does. */
+/**
+ * The benchmark as environments of our loop: `tau-bench/<domain>`. Rejects like {@link
+ * loadTauBench}.
+ */
 export async function tauBenchSource(options: TauBenchOptions): Promise<LocalEnvironmentSource> {
   const data = await loadTauBench(options);
   const name = `tau-bench/${data.domain.name}`;
@@ -43,7 +50,7 @@ export async function tauBenchSource(options: TauBenchOptions): Promise<LocalEnv
   return {
     name,
     splits: data.domain.splits,
-    // Those that can take prose tasks.
+    // Users that accept prose tasks.
     users: ["llm", "react", "verify", "reflection", "human", "scripted", "replay"],
     argumentErrors: "environment",
     unknownTools: "environment",
@@ -78,7 +85,8 @@ function createEnvironment(data: DomainData, task: TauTask): Environment {
     info: stepInfo(task, "user"),
     call: ({ name, arguments: kwargs }) => {
       const { observation, endsEpisode } = callAction(data.domain, world, { name, kwargs });
-      // Where a tool returns None the reference itself breaks down; the policy reads Python's name for it.
+      // If a tool returns None, the reference itself crashes; the policy reads Python's name of the
+      // value.
       const text = observation ?? "None";
       const isError = text.startsWith("Error: ") || text === `Unknown action ${name}`;
       return { text, isError, endsEpisode, info: new Map([["source", name]]) };
@@ -86,7 +94,8 @@ function createEnvironment(data: DomainData, task: TauTask): Environment {
     hear: (utterance) => {
       said.push({ name: respondName, kwargs: new Map([["content", utterance]]) });
     },
-    // An episode cut off by a limit earns nothing, as in the reference, whose reward exists only when it is done.
+    // A truncated episode earns 0, as in the reference, which only computes a reward when an
+    // episode is done.
     grade: ({ outcome }) => {
       const result = rewardOf({ world, actions: said }, task, goldOf(data, task));
       const isCompleted = outcome === "completed";
@@ -103,7 +112,7 @@ function createEnvironment(data: DomainData, task: TauTask): Environment {
   };
 }
 
-/** `outputs_said` only for tasks that ask for outputs. */
+/** Metrics and log of a grade; `outputs_said` is only given for tasks with outputs. */
 function explain({ wrongRecords, outputs }: TauReward, isCompleted: boolean): Pick<Grade, "metrics" | "log"> {
   const unsaid = [...outputs].filter(([, said]) => !said).map(([output]) => `"${output}"`);
   const metrics: Record<string, number> = { database_right: wrongRecords.length === 0 ? 1 : 0 };

@@ -1,6 +1,7 @@
-// The reference's environment step by step, with the customer inside and every quirk outside: what happens after `done`,
-// which errors escape and what they leave behind. For comparison with records of the reference and for the preset that
-// imitates a program built on it; our loop uses `tau-bench-source.ts`, over the same world, tools and reward.
+// The reference's environment step by step, with the customer inside and every quirk visible: the
+// behaviour after `done`, the errors that escape, and the state that they leave. For comparison
+// with records of the reference and for the preset that imitates a program built on it; our loop
+// uses `tau-bench-source.ts`, over the same world, tools and reward.
 
 import { JsonFloat, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
 import { PythonError } from "../../python-semantics/index.ts";
@@ -10,20 +11,23 @@ import type { DomainData, TauTask } from "./domain-data.ts";
 import { goldOf, rewardOf, stepInfo } from "./reward.ts";
 import { World } from "./world.ts";
 
-/** The customer as the reference calls it. What rejects escapes from `reset` or `step`. */
+/** The customer as the reference calls it. A rejection escapes from `reset` or `step`. */
 export interface TauUser {
-  /** The first line. */
+  /** The customer's first utterance. */
   open(instruction: string): Promise<string>;
-  /** The answer to the agent's message, which is of any type that the agent gave as content. `null`: no reply came. */
+  /**
+   * The reply to the agent's message, which has any type that the agent gave as content. `null` if
+   * no reply came.
+   */
   reply(content: JsonValue): Promise<string | null>;
-  /** Cost of the last line, in US dollars. */
+  /** Cost of the last utterance, in US dollars. */
   cost(): number;
 }
 
 export type TauEpisodeOptions = {
   readonly split: string;
   readonly user: TauUser;
-  /** Draws the task when `reset` is given none. Default: `reset` then rejects. */
+  /** Draws the task if `reset` gets no index. Default: such a `reset` rejects. */
   readonly random?: Random;
 };
 
@@ -34,7 +38,7 @@ export type TauStep = {
   readonly info: JsonObject;
 };
 
-/** A customer's line that holds this ends the episode. */
+/** Mark in a customer's utterance that ends the episode. */
 const stopMark = "###STOP###";
 
 export class TauEpisode {
@@ -45,7 +49,7 @@ export class TauEpisode {
   #actions: TauAction[] = [];
   #current: { readonly task: TauTask; readonly world: World } | null = null;
 
-  /** Throws a `ValueError` (as `PythonError`) for a split the domain does not have. */
+  /** Throws a `ValueError` (as `PythonError`) for a split that the domain does not have. */
   constructor(data: DomainData, { split, user, random }: TauEpisodeOptions) {
     const tasks = data.tasks.get(split);
     if (tasks === undefined) throw new PythonError("ValueError", `Unknown task split: ${split}`);
@@ -55,19 +59,22 @@ export class TauEpisode {
     this.#random = random ?? null;
   }
 
-  /** What was done so far; after `done` the replayed gold actions stand behind the agent's. */
+  /** Actions so far; after `done` followed by the replayed gold actions. */
   get actions(): readonly TauAction[] {
     return this.#actions;
   }
 
-  /** Hash of the data as it is; after `done` that is the gold data. Throws a plain error before the first `reset`. */
+  /**
+   * Hash of the current data, which are the gold data after `done`. Throws a plain error before the
+   * first `reset`.
+   */
   digest(): string {
     return this.#started().world.digest();
   }
 
   /**
-   * Starts a task. A negative index counts from the end, as in Python. `null` draws one, and one in n + 1 draws is past the
-   * end, as in the reference: an `IndexError`.
+   * Starts a task. A negative index counts from the end, as in Python. `null` draws an index; as in
+   * the reference, one of n + 1 draws is past the end and raises an `IndexError`.
    */
   async reset(taskIndex: number | null): Promise<{ readonly observation: string; readonly info: JsonObject }> {
     const task = this.#tasks.at(taskIndex ?? this.#drawIndex());
@@ -78,7 +85,7 @@ export class TauEpisode {
     return { observation, info: stepInfo(task, "user") };
   }
 
-  /** Rejects with a `PythonError` where the reference raises; the action is recorded all the same. */
+  /** Rejects with a `PythonError` where the reference raises; the action is recorded nevertheless. */
   async step(action: TauAction): Promise<TauStep> {
     const { task, world } = this.#started();
     this.#actions.push(action);
@@ -94,7 +101,7 @@ export class TauEpisode {
       info.set("reward_info", result.info);
       info.set("user_cost", new JsonFloat(this.#user.cost()));
     }
-    // The observation must be a text; the reference notices only here.
+    // The observation must be a string, which the reference checks only here.
     if (observation === null)
       throw new PythonError("ValidationError", "1 validation error for EnvResponse: observation");
     return { observation, reward, done, info };
@@ -108,7 +115,10 @@ export class TauEpisode {
     return { observation, endsEpisode: observation.includes(stopMark) };
   }
 
-  /** Leaves the gold data and the gold actions behind, whatever comes of it: the reference replays them in place. */
+  /**
+   * Grades the episode. Gold data and gold actions replace the current ones even if grading fails:
+   * the reference replays them in place.
+   */
   #grade(task: TauTask, world: World): ReturnType<typeof rewardOf> {
     const gold = goldOf(this.#data, task);
     this.#actions.push(...gold.actions);

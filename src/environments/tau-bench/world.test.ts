@@ -31,7 +31,7 @@ function record(value: number): JsonObject {
   ]);
 }
 
-/** A dict of dicts as Python has it: the obvious implementation. */
+/** A Python dict of dicts: the obvious implementation. */
 function apply(tables: Map<string, Map<string, JsonObject>>, { what, table, id, value }: Edit): void {
   const rows = tables.get(table)!;
   if (what === "put") rows.set(id, record(value));

@@ -1,11 +1,12 @@
-// The world of τ-bench: tables shared by all episodes, what one episode changed of them, and the digest that the reference compares.
+// The world of τ-bench: tables shared by all episodes, the changes of one episode, and the digest
+// that the reference compares.
 
 import { createHash } from "node:crypto";
 import { pythonRepr, pythonStr, stringRepr } from "../../python-semantics/index.ts";
 import { JsonFloat, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
 import { remembered, SharedTables, sortedKeys, Tables } from "../tables/index.ts";
 
-/** The tables of a domain, with the hash text of untouched records, made once for all episodes. */
+/** The tables of a domain, with the hash texts of untouched records, computed once for all episodes. */
 export class SharedBase extends SharedTables {
   readonly #texts = new WeakMap<JsonObject, string>();
 
@@ -32,7 +33,7 @@ export class World extends Tables<SharedBase> {
       if (last !== undefined) hash.update(last.subarray(0, last.length - separator.length));
       const base = this.base.table(name);
       const added = [...this.own(name).keys()].filter((id) => !base.has(id));
-      // Python writes a tuple of one with a comma.
+      // Python writes a tuple with one element with a comma.
       hash.update(base.size + added.length === 1 ? ",))" : "))");
     }
     return hash.update(names.length === 1 ? ",)" : ")").digest("hex");
@@ -43,7 +44,10 @@ export class World extends Tables<SharedBase> {
     return new World(this.base).copyFrom(this);
   }
 
-  /** What differs from the base: hash texts by table and id, added records last. A record that was edited may well be unchanged. */
+  /**
+   * Differences from the base: hash texts by table and id, added records last. An edited record
+   * that equals its original is not included.
+   */
   differences(): Map<string, Map<string, string>> {
     const tables = new Map<string, Map<string, string>>();
     for (const [table, base] of this.base.tables) {
@@ -61,15 +65,16 @@ export class World extends Tables<SharedBase> {
   }
 }
 
-// The text a data hash is taken of: Python's `str` of the data once dicts have become tuples of pairs sorted by key and
-// lists have become tuples. Two values with the same text count as the same state ([] and {} do, 1 and 1.0 do not).
+// The text of a data hash: Python's `str` of the data after dicts have become tuples of pairs
+// sorted by key and lists have become tuples. Two values with the same text count as the same state
+// ([] and {} do, 1 and 1.0 do not).
 
 /** `str(to_hashable(value))`. */
 export function hashText(value: JsonValue): string {
   return typeof value === "string" ? pythonStr(value) : recordText(value);
 }
 
-/** `repr(to_hashable(value))`: what stands for a record inside the text of all data. */
+/** `repr(to_hashable(value))`: the text of a record within the text of all data. */
 function recordText(value: JsonValue): string {
   if (typeof value === "string") return stringRepr(value);
   if (Array.isArray(value)) return tuple(value.map(recordText));

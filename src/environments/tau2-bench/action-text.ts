@@ -1,4 +1,5 @@
-// Actions as text, as the reference's gym takes and shows them: a call as JSON or in Python's notation, anything else is said.
+// Actions as text, in the form that the reference's gym accepts and shows: a call as JSON or in
+// Python's notation; any other text is an utterance.
 
 import {
   applySign,
@@ -13,15 +14,15 @@ import { JsonFloat, type JsonObject, type JsonValue, parseJson } from "../../pyt
 import { sortedKeys } from "../tables/index.ts";
 import type { Requestor, SpokenMessage, ToolCall } from "./messages.ts";
 
-/** A name with something in brackets, on one line. */
+/** A name followed by parentheses, on one line. */
 const callShape = /^([\p{L}\p{N}_]+)\s*\(([^\n]*)\)$/u;
 
-/** Whether a text looks like a call in Python's notation; it need not be one. */
+/** True if a text looks like a call in Python's notation; it may still be invalid. */
 export function looksLikeCall(text: string): boolean {
   return callShape.test(text.trim());
 }
 
-/** What a text does. Throws a `PythonError` of type "ValueError" for an empty one. */
+/** The message for an action's text. Throws a `PythonError` of type "ValueError" for an empty text. */
 export function parseActionText(text: string, side: Requestor): SpokenMessage {
   const trimmed = text.trim();
   if (trimmed === "") throw new PythonError("ValueError", "Action cannot be empty");
@@ -30,7 +31,7 @@ export function parseActionText(text: string, side: Requestor): SpokenMessage {
   return { role: side, content: text, toolCalls: null };
 }
 
-/** `null`: it is none. A call as JSON says itself who makes it. */
+/** A call as JSON, which names its requestor itself; `null` if the text is not one. */
 function readJsonCall(text: string): ToolCall | null {
   const value = unlessRaised(null, () => parseJson(text));
   if (!(value instanceof Map)) return null;
@@ -42,7 +43,10 @@ function readJsonCall(text: string): ToolCall | null {
   return { id, name, arguments: given, requestor };
 }
 
-/** `null`: it is none. Positional arguments are dropped, as the reference does. Throws a `PythonError` for what it refuses. */
+/**
+ * A call in Python's notation; `null` if the text is not one. Positional arguments are dropped, as
+ * in the reference. Throws a `PythonError` for a call that the reference refuses.
+ */
 function readPythonCall(text: string, requestor: Requestor): ToolCall | null {
   const [, name, given] = callShape.exec(text) ?? [];
   if (name === undefined || given === undefined) return null;
@@ -52,7 +56,7 @@ function readPythonCall(text: string, requestor: Requestor): ToolCall | null {
   return { id: "", name, arguments: new Map(pairs), requestor };
 }
 
-/** A literal; a bare name is its text. */
+/** The value of a literal; a bare name gives its own text. */
 function valueOf(node: PythonNode): JsonValue {
   switch (node.type) {
     case "constant":
@@ -83,7 +87,10 @@ function plain(value: unknown): JsonValue {
   throw new PythonError("ValueError", "no value of JSON");
 }
 
-/** A call in Python's notation, arguments by name. Texts are quoted as the reference does it, which is not always Python. */
+/**
+ * A call in Python's notation, with keyword arguments. Strings are quoted as in the reference,
+ * which is not always valid Python.
+ */
 export function callText({ name, arguments: given }: Pick<ToolCall, "name" | "arguments">): string {
   const parts = sortedKeys(given).map((key) => `${key}=${argumentText(given, key)}`);
   return `${name}(${parts.join(", ")})`;

@@ -1,6 +1,7 @@
-// The airline: its data models, in the order in which their fields are shown, and its tools, which are those of `tables/airline.ts` as
-// this reference has them, and what searches find. Arguments of any type arrive: lists of objects become models when all of them are
-// objects, and are kept as they are otherwise, as the reference does.
+// The airline: its data models, with fields in the order in which they are shown, the tools of
+// `tables/airline.ts` with this reference's differences, and the searches. Arguments of any type
+// are accepted: as in the reference, a list becomes models if all its items are objects, and is
+// kept unchanged otherwise.
 
 import { compareCodePoints, pythonEquals, pythonStr, valueError } from "../../python-semantics/index.ts";
 import type { JsonObject, JsonValue } from "../../python-semantics/json/index.ts";
@@ -43,7 +44,7 @@ import {
 const cabins = ["business", "economy", "basic_economy"] as const;
 const cabin = oneOf(...cabins);
 
-/** An amount for each cabin. */
+/** An amount per cabin. */
 const byCabin: FieldType = (value, place) => {
   const record = dictOf(integer)(value, place);
   if (record instanceof Map) for (const key of record.keys()) cabin(key, place);
@@ -85,7 +86,7 @@ const flightModel = defineModel("Flight", {
   dates: dictOf(flightDate),
 });
 
-/** What a search finds. */
+/** A flight as found by a search. */
 const directFlight = defineModel("DirectFlight", {
   ...flightBase,
   status: oneOf("available"),
@@ -170,7 +171,7 @@ const changes = airlineChanges({
     const [items, { read, name }] = [iterate(value), models[kind]];
     return items.every(isObject) ? items.map((item) => read(item, name)) : value;
   },
-  // Of models: attributes of plain objects do not exist.
+  // Only models have attributes; plain objects raise an AttributeError.
   fieldOf: (items, item, name) => {
     if (items.every(isObject)) return field(item as JsonObject, name);
     throw attributeError(item, name);
@@ -198,7 +199,7 @@ type Search = {
   readonly after: string | null;
 };
 
-/** Flights that can be booked on a date; `null` in place of a city: any. */
+/** Flights available on a date; `null` instead of a city matches any city. */
 function searchFlights(database: Database, { date, origin, destination, after }: Search): JsonObject[] {
   const found: JsonObject[] = [];
   for (const [, flight] of database.records("flights")) {
@@ -240,7 +241,7 @@ const searchOneStop = defineTool("read", {
   run: ({ agent }, { origin, destination, date }) =>
     searchFlights(agent, { date, origin, destination: null, after: null }).flatMap((first) => {
       const arrival = textField(first, "scheduled_arrival_time_est");
-      // The month is fixed, and the day has no zero before it.
+      // The reference fixes the month and does not pad the day with a zero.
       const second = arrival.includes("+1") ? `2024-05-${Number((date as string).slice(-2)) + 1}` : date;
       first.set("date", date);
       const stop = first.get("destination")!;

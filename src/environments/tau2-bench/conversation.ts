@@ -1,5 +1,6 @@
-// Whose turn it is, what each side is handed, and when it is over: the reference's half-duplex orchestrator as a state that is told what
-// was said. It asks nobody for anything. Calls of either side are carried out at once, in the world of both.
+// The reference's half-duplex orchestrator as a state machine: it determines the next speaker, the
+// messages that the speaker receives, and the end. It is given each message and never requests one.
+// Calls of either side are carried out at once, in the world of both.
 
 import { PythonError } from "../../python-semantics/index.ts";
 import type { TerminationReason } from "./evaluate.ts";
@@ -8,36 +9,43 @@ import type { Tau2Task } from "./tasks.ts";
 import type { Tau2World, ToolAnswer } from "./world.ts";
 
 export type ConversationOptions = {
-  /** Messages and rounds of calls before it is cut off. @default 100 */
+  /** Maximum number of messages and rounds of calls. @default 100 */
   readonly maxSteps?: number;
-  /** Failed calls of both sides, in all. @default 10 */
+  /** Maximum number of failed calls of both sides together. @default 10 */
   readonly maxErrors?: number;
-  /** Whether a message that is empty, has text beside calls, or text without a user ends it as its side's fault. @default false */
+  /**
+   * True if an empty message, one with text beside calls, or text without a user ends the
+   * conversation as its side's fault.
+   * @default false
+   */
   readonly enforcesProtocol?: boolean;
-  /** Whether a message of the agent is its last. @default never */
+  /** True if a message of the agent is its last. @default never */
   readonly isAgentStop?: (message: SpokenMessage) => boolean;
 };
 
-/** What the next speaker has not seen yet: a message of the other side, or the results of its own calls; `null`: nothing. */
+/**
+ * The messages that the next speaker has not seen: a message of the other side, or the results of
+ * its own calls; `null` for none.
+ */
 export type Handed = SpokenMessage | readonly ToolMessage[] | null;
 
-/** Whose turn it is; or why it is over. */
+/** The side whose turn it is, or the reason of the end. */
 export type ConversationState =
   | { readonly type: "turn"; readonly speaker: Requestor; readonly handed: Handed }
   | { readonly type: "over"; readonly reason: TerminationReason };
 
-/** By which a user, and an agent without one, says that it is done. */
+/** Token with which a user, or an agent without one, says that it is done. */
 export const stopToken = "###STOP###";
 const userStops = [stopToken, "###TRANSFER###", "###OUT-OF-SCOPE###"];
 
-/** What the agent is taken to have said before the first line of the user. */
+/** The agent's assumed utterance before the user's first one. */
 export const greeting: SpokenMessage = {
   role: "assistant",
   content: "Hi! How can I help you today?",
   toolCalls: null,
 };
 
-/** A text that ends the conversation when the user says it; one beside calls does not. */
+/** True if a user's message ends the conversation by its text; text beside calls does not. */
 export function isUserStop({ content, toolCalls }: SpokenMessage): boolean {
   return toolCalls === null && userStops.some((stop) => content?.includes(stop));
 }
@@ -52,11 +60,14 @@ export class Conversation {
   #state: ConversationState;
   #steps = 0;
   #errors = 0;
-  /** A message of the agent whose calls are coming. */
+  /** The agent's message whose calls are still arriving; `null` if there is none. */
   #open: { readonly message: SpokenMessage; readonly toolCalls: ToolCall[]; readonly results: ToolMessage[] } | null =
     null;
 
-  /** Brings the world to where the task begins. Throws a `PythonError` where the reference raises. */
+  /**
+   * Brings the world into the state in which the task begins. Throws a `PythonError` where the
+   * reference raises.
+   */
   constructor(world: Tau2World, task: Tau2Task, options: ConversationOptions = {}) {
     this.#world = world;
     const { maxSteps = 100, maxErrors = 10, enforcesProtocol = false, isAgentStop = () => false } = options;
@@ -76,24 +87,25 @@ export class Conversation {
     return this.#state;
   }
 
-  /** Everything that was said and answered, the task's own history first. */
+  /** All messages and answers, beginning with the task's own history. */
   get messages(): readonly Tau2Message[] {
     return this.#messages;
   }
 
-  /** Messages and rounds of calls. */
+  /** Number of messages and rounds of calls. */
   get stepCount(): number {
     return this.#steps;
   }
 
-  /** Failed calls. */
+  /** Number of failed calls. */
   get errorCount(): number {
     return this.#errors;
   }
 
   /**
-   * The message of the one whose turn it is. Carries its calls out. Throws a `PythonError` for a message with neither text nor calls,
-   * and where a sync raises; a plain error when it is nobody's turn.
+   * Takes the message of the side whose turn it is, and carries out its calls. Throws a
+   * `PythonError` for a message with neither text nor calls, and where a sync raises; a plain error
+   * if the conversation is over or it is the other side's turn.
    */
   say(message: SpokenMessage): ConversationState {
     const state = this.#state;
@@ -103,7 +115,7 @@ export class Conversation {
       const name = message.role === "user" ? "UserMessage" : "AssistantMessage";
       throw new PythonError("ValueError", `${name} must have either content or tool_calls. Got ${name}`);
     }
-    // The agent without a user speaks first without taking a step.
+    // An agent without a user speaks first, and that message is not a step.
     const isFirst = state.handed === null;
     this.#messages.push(message);
     let reason = this.#reasonToStop(message, isFirst);
@@ -115,19 +127,23 @@ export class Conversation {
       const other = message.role === "user" ? "assistant" : "user";
       return this.#advance({ speaker: other, handed: message }, { reason, isFirst });
     }
-    // Before an answer of the world nothing is cut off; a fault of the protocol is.
+    // A limit ends nothing before the world has answered; a protocol fault does.
     return reason === null ? this.#carryOut(message) : this.#end(reason);
   }
 
-  /** Lets the agent go on where it would be the user's turn and nobody plays the user. No rule of the reference. */
+  /**
+   * Gives the user's turn to the agent, for episodes in which no one plays the user. The reference
+   * has no such rule.
+   */
   skipUser(): void {
     const state = this.#state;
     if (state.type === "turn" && state.speaker === "user") this.#state = { ...state, speaker: "assistant" };
   }
 
   /**
-   * One of the calls of a message of the agent, which come one at a time: as `say` with all of them. `calls`: how many there are;
-   * `call`: which this is, from 0. The answer is that of the world even where it is the last thing that happens.
+   * Takes one call of an agent's message whose calls arrive one at a time; the result equals that
+   * of `say` with all of them. `calls`: number of calls; `call`: index of this one, from 0. The
+   * answer is the world's, even if the conversation ends with it.
    */
   callAsAgent(
     call: ToolCall,
@@ -191,7 +207,7 @@ export class Conversation {
     return this.#advance({ speaker, handed: results }, { reason: null, isFirst: false });
   }
 
-  /** The limits hold for those that were about to stop, too. */
+  /** The limits also apply to a conversation that was about to stop. */
   #advance(
     turn: { readonly speaker: Requestor; readonly handed: Handed },
     { reason, isFirst }: { readonly reason: TerminationReason | null; readonly isFirst: boolean },
@@ -209,7 +225,7 @@ export class Conversation {
 
   #reasonToStop(message: SpokenMessage, isFirst: boolean): TerminationReason | null {
     if (message.role === "user") return isUserStop(message) ? "user_stop" : null;
-    // In the middle, calls are carried out whatever is said beside them.
+    // Later in the conversation, calls are carried out regardless of the text beside them.
     if (this.#options.isAgentStop(message) && (isFirst || message.toolCalls === null)) return "agent_stop";
     return this.#world.isSolo && message.toolCalls === null ? "agent_error" : null;
   }

@@ -1,5 +1,6 @@
-// The database of one side, agent's or user's: shared by all episodes as it was read, with what one episode changed over it. It is
-// read, merged and hashed as the reference's data models are. A list of records is a table here, by the id of each record.
+// The database of one side, agent or user: shared by all episodes as read, overlaid with the
+// changes of one episode. It is read, merged and hashed like the reference's data models. A list of
+// records is stored as a table, by the id of each record.
 
 import { createHash } from "node:crypto";
 import { PythonError } from "../../python-semantics/index.ts";
@@ -7,23 +8,23 @@ import { cloneJson, dumpJson, type JsonObject, type JsonValue } from "../../pyth
 import { remembered, SharedTables, sortedKeys, type Table, Tables } from "../tables/index.ts";
 import type { Model } from "./schema.ts";
 
-/** How a top-level field of a database is stored. */
+/** Storage of a top-level field of a database. */
 export type TableSpec =
   /** Records by id. */
   | { readonly kind: "dict"; readonly model: Model; readonly canBeAbsent?: boolean }
   /** Records in order, each with its id in the field `key`. */
   | { readonly kind: "list"; readonly model: Model; readonly key: string }
-  /** One record, under the id "". Where the file leaves it out, its model makes it of nothing. */
+  /** One record, under the id "". If the file lacks it, its model creates it from an empty object. */
   | { readonly kind: "record"; readonly model: Model };
 
 export type DatabaseSpec = {
-  /** The class of the reference. */
+  /** Name of the reference's class. */
   readonly name: string;
-  /** In the order of its fields. */
+  /** Tables in the order of the class's fields. */
   readonly tables: Readonly<Record<string, TableSpec>>;
 };
 
-/** A database as it was read, shared by all episodes. */
+/** A database as read, shared by all episodes. */
 export class SharedDatabase extends SharedTables {
   readonly spec: DatabaseSpec;
   readonly #sorted = new WeakMap<JsonObject, string>();
@@ -33,7 +34,7 @@ export class SharedDatabase extends SharedTables {
     this.spec = spec;
   }
 
-  /** Throws a `PythonError` of type "ValidationError" for what the data model refuses. */
+  /** Throws a `PythonError` of type "ValidationError" for a value that the data model refuses. */
   static read(spec: DatabaseSpec, value: JsonValue): SharedDatabase {
     if (!(value instanceof Map)) throw invalid(spec.name, "it is no object");
     for (const key of value.keys())
@@ -43,7 +44,10 @@ export class SharedDatabase extends SharedTables {
     return new SharedDatabase(spec, tables);
   }
 
-  /** Throws a `PythonError` for a table that the data model does not have: the two sides may have come to share one database. */
+  /**
+   * Throws a `PythonError` for a table that the data model lacks, because both sides may have come
+   * to share one database.
+   */
   override table(name: string): Table {
     const table = this.tables.get(name);
     if (table !== undefined) return table;
@@ -54,7 +58,7 @@ export class SharedDatabase extends SharedTables {
     return `${dumpJson(id, { ensureAscii: true })}: ${this.sortedText(record)}, `;
   }
 
-  /** Of a record nobody changes any more: its JSON with sorted keys, made once. */
+  /** The JSON of an unchanged record with sorted keys, computed once. */
   sharedText(record: JsonObject): string {
     return remembered(this.#sorted, record, () => this.sortedText(record));
   }
@@ -66,7 +70,10 @@ export class SharedDatabase extends SharedTables {
 
 /** The database of one episode. */
 export class Database extends Tables<SharedDatabase> {
-  /** SHA-256 (hex) as the reference computes it: over the JSON of everything, keys sorted. Milliseconds where tables are large. */
+  /**
+   * SHA-256 (hex) as the reference computes it: over the JSON of all data, with sorted keys. Takes
+   * milliseconds for large tables.
+   */
   digest(): string {
     const hash = createHash("sha256");
     const { tables } = this.base.spec;
@@ -93,7 +100,7 @@ export class Database extends Tables<SharedDatabase> {
     return record === this.base.table(table).get(id) ? this.base.sharedText(record) : this.base.sortedText(record);
   }
 
-  /** Whether both have the same digest; compares only what either changed, where both began alike. */
+  /** True if both have the same digest. If they share a base, only changed records are compared. */
   isSameAs(other: Database): boolean {
     if (this.base !== other.base) return this.digest() === other.digest();
     return Object.entries(this.base.spec.tables).every(([name, { kind }]) => {
@@ -103,14 +110,14 @@ export class Database extends Tables<SharedDatabase> {
         if (left === undefined || right === undefined) return false;
         if (left !== right && this.#recordText(name, id, left) !== this.#recordText(name, id, right)) return false;
       }
-      // Records that were added to a list have an order.
+      // The order of records added to a list counts.
       const added = (database: Database): string[] =>
         [...database.own(name).keys()].filter((id) => !this.base.table(name).has(id));
       return kind !== "list" || added(this).join("\n") === added(other).join("\n");
     });
   }
 
-  /** Everything as plain data; shares nothing with it. */
+  /** All data as plain values; shares nothing with the database. */
   dump(): JsonObject {
     const dump: JsonObject = new Map();
     for (const [name, { kind }] of Object.entries(this.base.spec.tables)) {
@@ -122,8 +129,8 @@ export class Database extends Tables<SharedDatabase> {
   }
 
   /**
-   * A database with `update` merged into it: objects key by key, lists and scalars replaced. Throws a `PythonError` of type
-   * "ValidationError" for what the data model refuses.
+   * A database with `update` merged into it: objects key by key, lists and scalars replaced. Throws
+   * a `PythonError` of type "ValidationError" for a result that the data model refuses.
    */
   merged(update: JsonObject): Database {
     return new Database(SharedDatabase.read(this.base.spec, mergeInto(this.dump(), update)));

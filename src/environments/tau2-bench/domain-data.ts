@@ -1,6 +1,7 @@
-// A domain's data: immutable and shared by all episodes. Read from a folder with one folder a domain (databases, policies, tasks,
-// splits, tool definitions) and the guidelines of the simulated user, which `prepare tau2-bench` makes of an upstream checkout; or
-// from such a checkout, which is read as such a folder in memory. Files are read once per process.
+// The data of a domain, immutable and shared by all episodes. Read from a folder with one subfolder
+// per domain (databases, policies, tasks, splits, tool definitions) and the guidelines of the
+// simulated user, which `prepare tau2-bench` makes from an upstream checkout; or from such a
+// checkout, which is converted to such a folder in memory. Files are read once per process.
 
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
@@ -25,33 +26,36 @@ export type DomainData = {
   readonly domain: Domain;
   readonly world: WorldParts;
   readonly policy: string;
-  /** For an agent that has no user; `null`: the domain cannot be played so. */
+  /** Policy for an agent without a user; `null` if the domain does not support that. */
   readonly soloPolicy: string | null;
-  /** In the order in which a model is shown them. */
+  /** Tools in the order in which a model is shown them. */
   readonly tools: readonly Tool[];
   readonly userTools: readonly Tool[];
-  /** What a user simulated by a model is told, without and with tools of its own. */
+  /** Guidelines for a user simulated by a model, without and with tools of its own. */
   readonly userGuidelines: { readonly plain: string; readonly tools: string };
-  /** What agents and the judge are told; `null`: the folder has no `prompts.json`. */
+  /** Texts for agents and the judge; `null` if the folder has no `prompts.json`. */
   readonly texts: Tau2Prompts | null;
   /** SHA-256 (hex) of databases, policies, tools, guidelines and splits. */
   readonly fingerprint: string;
   /** Names of upstream's splits. */
   readonly splits: readonly string[];
-  /** The tasks of a split, in file order. Rejects with a `ConfigurationError` for one that does not exist. */
+  /** The tasks of a split, in file order. Rejects with a `ConfigurationError` for an unknown split. */
   readonly tasks: (split: string) => Promise<readonly Tau2Task[]>;
 };
 
 const loaded = new Map<string, Promise<DomainData>>();
 
-/** Rejects with a `ConfigurationError` that names the file for anything missing, unreadable or of the wrong shape. */
+/**
+ * Rejects with a `ConfigurationError` that names the file if any file is missing, unreadable or of
+ * the wrong shape.
+ */
 export function loadDomainData(domain: Domain, folder: string): Promise<DomainData> {
   const place = join(resolve(folder), domain.name);
   let loading = loaded.get(place);
   if (loading === undefined) {
     loading = openFolder(resolve(folder), domain).then((files) => readDomainData(domain, files));
     loaded.set(place, loading);
-    // A folder that was broken may have been repaired when it is requested again.
+    // A broken folder may have been repaired by the next request.
     loading.catch(() => loaded.delete(place));
   }
   return loading;
@@ -60,7 +64,7 @@ export function loadDomainData(domain: Domain, folder: string): Promise<DomainDa
 /** A folder of the prepared layout: on disk, or in memory for a checkout. */
 type Folder = {
   readonly place: string;
-  /** `null`: there is no such file. `path` is within the folder, with `/`. */
+  /** The text of a file; `null` if it does not exist. `path` is within the folder, with `/`. */
   readonly read: (path: string) => Promise<string | null>;
 };
 
@@ -90,7 +94,7 @@ async function readDomainData(domain: Domain, folder: Folder): Promise<DomainDat
     return domain.policy.assemble(texts);
   };
 
-  // One after another, so that the hash is that of the same order each time.
+  // The files are read one after another, so that the hash always has the same order.
   const agent = { toolkit: domain.agent.toolkit, database: await database(domain.agent) };
   const user = domain.user && { toolkit: domain.user.toolkit, database: await database(domain.user) };
   const normalPolicy = await policy(domain.policy.files);
@@ -119,7 +123,7 @@ async function readDomainData(domain: Domain, folder: Folder): Promise<DomainDat
   };
 }
 
-/** Tasks of a split, read at its first use: the largest file has 14 MB. */
+/** The tasks of a split, read at its first use, because the largest file has 14 MB. */
 function tasksBySplit(domain: Domain, folder: Folder, splits: JsonObject): DomainData["tasks"] {
   const files = new Map<string, Promise<Tau2Task[]>>();
   return async (split) => {
@@ -143,10 +147,10 @@ function tasksBySplit(domain: Domain, folder: Folder, splits: JsonObject): Domai
   };
 }
 
-/** What a folder may have in the place of the largest file. */
+/** Compressed form of the largest file, which a folder may have instead. */
 const packedTasks = "tasks.json.gz";
 
-/** None where there is no such file. */
+/** The tasks of a file; an empty list if it does not exist. */
 async function readTasksFile(folder: Folder, path: string): Promise<Tau2Task[]> {
   const file = join(folder.place, path);
   const content = path.endsWith(".gz") ? await readPacked(file) : await folder.read(path);
@@ -217,9 +221,10 @@ function broken(file: string, problem: string): ConfigurationError {
   );
 }
 
-// TOML without loss: integers and floats stay two types, dates become the text that the reference shows.
+// TOML without loss: integers and floats stay two types, and dates become the text that the
+// reference shows.
 
-/** Throws what the library throws for a text that is no TOML. */
+/** Throws the library's error for a text that is not TOML. */
 function parseToml(content: string): JsonValue {
   return asJson(parse(content, { integersAsBigInt: true }));
 }

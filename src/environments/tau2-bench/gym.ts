@@ -1,5 +1,5 @@
-// A conversation as steps of texts, as the reference's gym offers it: for programs that hold on to that interface. Nothing waits in a
-// thread, and a world costs kilobytes.
+// A conversation as steps of text, as the reference's gym offers it, for programs that use that
+// interface. No thread waits, and a world takes kilobytes.
 
 import { PythonError } from "../../python-semantics/index.ts";
 import { callText, parseActionText } from "./action-text.ts";
@@ -12,23 +12,23 @@ import type { Tau2Task } from "./tasks.ts";
 import { countedIds, Tau2World } from "./world.ts";
 
 export type GymOptions = {
-  /** Gives the next message of the user; not asked without a user. */
+  /** Returns the next message of the user; not called without a user. */
   readonly user?: (handed: Handed, messages: readonly Tau2Message[]) => Promise<SpokenMessage>;
   /** @default 100 */
   readonly maxSteps?: number;
-  /** The agent has the user's tools, and there is no user. @default false */
+  /** True for an agent that has the user's tools and no user. @default false */
   readonly isSolo?: boolean;
-  /** Whether an observation is all that the agent has seen, not only what is new. @default false */
+  /** True if an observation shows all that the agent has seen, not only new messages. @default false */
   readonly showsAll?: boolean;
   readonly judge?: Judge;
 };
 
 export type GymStep = {
   readonly observation: string;
-  /** 0 before the end. */
+  /** Reward of the episode; 0 before the end. */
   readonly reward: number;
   readonly isTerminated: boolean;
-  /** Of the step that ended it, and of those before; `null` after an action that was none, and after the end. */
+  /** Evaluation after every valid action; `null` after an invalid one, and after the end. */
   readonly rewardInfo: RewardInfo | null;
 };
 
@@ -38,10 +38,10 @@ export class Tau2Gym {
   readonly #task: Tau2Task;
   readonly #options: GymOptions;
   readonly #conversation: Conversation;
-  /** Messages that were shown, or said by the agent. */
+  /** Number of messages that were shown, or said by the agent. */
   #shown = 0;
 
-  /** Throws a `PythonError` where the task cannot begin. */
+  /** Throws a `PythonError` if the task cannot begin. */
   constructor(data: DomainData, task: Tau2Task, options: GymOptions = {}) {
     this.#data = data;
     this.#task = task;
@@ -54,7 +54,7 @@ export class Tau2Gym {
     });
   }
 
-  /** Names of the tools that the agent has. */
+  /** Names of the agent's tools. */
   get toolNames(): readonly string[] {
     const { tools, userTools } = this.#data;
     const own = this.#options.isSolo === true ? [...tools, ...userTools] : tools;
@@ -65,19 +65,19 @@ export class Tau2Gym {
     return this.#conversation.messages;
   }
 
-  /** Why it ended; `null`: it goes on. */
+  /** The termination reason; `null` if the conversation has not ended. */
   get reason(): TerminationReason | null {
     const { state } = this.#conversation;
     return state.type === "over" ? state.reason : null;
   }
 
-  /** Lets the user speak until it is the agent's turn, and shows what was said. */
+  /** Lets the user speak until it is the agent's turn, and returns the messages as text. */
   async reset(): Promise<string> {
     await this.#letUserSpeak();
     return this.reason === null ? this.#observe() : "";
   }
 
-  /** What the agent does: a call as JSON or in Python's notation, or something to say. */
+  /** Carries out an action: a call as JSON or in Python's notation, or an utterance. */
   async step(action: string): Promise<GymStep> {
     if (this.reason !== null) return { observation: "", reward: 0, isTerminated: true, rewardInfo: null };
     let message: SpokenMessage;

@@ -9,12 +9,12 @@ import { countedIds, loadTau2Data, tau2Domains, Tau2World } from "./index.ts";
 const folder = sharedFolder("tau2-bench");
 
 const isFull = process.env["FULL"] === "1";
-/** Of each domain; the full suite makes more than 100,000 hostile calls. */
+/** Number of runs per domain; the full suite makes more than 100,000 hostile calls. */
 const runs = isFull ? 1500 : 60;
 
-/** Calls and those answered by an error, by side and tool. */
+/** Number of calls and of error answers, by side and tool. */
 const counts = new Map<string, { calls: number; errors: number }>();
-/** Ids that exist, so that calls get far. */
+/** Existing ids, so that calls get far. */
 const ids = [
   ...["#W2378156", "#W6247578", "yusuf_rossi_9620", "credit_card_9513926", "1151293680", "no longer needed"],
   ...["mia_li_3668", "4WQ150", "HAT069", "JFK", "2024-05-20", "economy", "certificate_4856383", "yes", "one_way"],
@@ -89,7 +89,7 @@ describe.skipIf(folder === null).each(tau2Domains)("τ²-bench %s (skipped witho
     const content =
       data.userTools.length === 0 ? "Error: User tools not available" : "Error: Tool 'calculate' not found.";
     expect(answer("calculate", "user")).toEqual({ content, isError: true });
-    // Names that the reference has taken for itself, the first of them that Python notices.
+    // Reserved names of the reference; Python reports the first one that it notices.
     const given = (...names: string[]) => new Map(names.map((name) => [name, 1] as const));
     const taken = (...names: string[]) =>
       world.answer({ id: "", name: "fly", requestor: "assistant", arguments: given(...names) }).content;

@@ -1,5 +1,6 @@
-// Public entry of τ²-bench: worlds of both sides, and the tasks that begin in them. Behaviour is written here; policies, databases,
-// tasks and tool descriptions are read at run time from a folder the user names.
+// Public entry of τ²-bench: worlds of both sides, and the tasks that begin in them. The behaviour
+// is code in this folder; policies, databases, tasks and tool descriptions are read at run time
+// from a folder that the user names.
 
 import { ConfigurationError } from "../../core/failure.ts";
 import type { Domain, Toolkit } from "./toolkit.ts";
@@ -80,10 +81,10 @@ const domains: Readonly<Record<Tau2Domain, Domain>> = {
   "telecom-workflow": telecomWorkflowDomain,
 };
 
-/** A domain in which the agent alone has tools, and which is not played without a user. */
+/** A domain in which only the agent has tools, and which needs a user. */
 function agentOnly(side: {
   readonly name: string;
-  /** As the refusal of upstream writes it. */
+  /** Title of the domain in upstream's refusal. */
   readonly title: string;
   readonly toolkit: Toolkit;
   readonly database: DatabaseSpec;
@@ -101,8 +102,8 @@ function agentOnly(side: {
 }
 
 /**
- * Reads the data of a domain, once per process. Rejects with a `ConfigurationError` for a domain that is not there, and for
- * files that are missing or not as upstream has them.
+ * Loads the data of a domain, once per process. Rejects with a `ConfigurationError` for an unknown
+ * domain, and for files that are missing or differ in structure from upstream's.
  */
 export async function loadTau2Data(options: { readonly domain: string; readonly folder: string }): Promise<DomainData> {
   const domain = Object.values(domains).find(({ name }) => name === options.domain);

@@ -1,29 +1,30 @@
-// Messages as the reference records them: of agent, user, system and tools, with who called which tool.
+// Messages as the reference records them: of agent, user, system and tools, with the requestor of
+// each tool call.
 
 import type { JsonObject } from "../../python-semantics/json/index.ts";
 
-/** Who calls a tool: the agent is the assistant. */
+/** The side that calls a tool; the agent is the assistant. */
 export type Requestor = "assistant" | "user";
 
 export type ToolCall = {
-  /** May be empty. */
+  /** Id of the call; may be empty. */
   readonly id: string;
   readonly name: string;
   readonly arguments: JsonObject;
   readonly requestor: Requestor;
 };
 
-/** Of one side; with text, with calls, with both, or with neither. */
+/** A message of one side, with text, calls, both or neither. */
 export type SpokenMessage = {
   readonly role: Requestor;
   readonly content: string | null;
-  /** `null`: it is text. An empty list is calls all the same, as in the reference. */
+  /** `null` for a message of text. An empty list still counts as calls, as in the reference. */
   readonly toolCalls: readonly ToolCall[] | null;
 };
 
 export type ToolMessage = {
   readonly role: "tool";
-  /** Of the call that it answers. */
+  /** Id of the call that it answers. */
   readonly id: string;
   readonly content: string | null;
   readonly requestor: Requestor;

@@ -1,24 +1,27 @@
-// What models are told: the agent, the simulated user, and the judge. Upstream's sentences are read from the user's files; here is how
-// they are put together with policy, scenario and task.
+// The prompts of models: the agent, the simulated user, and the judge. Upstream's texts are read
+// from the user's files; this file combines them with policy, scenario and task.
 
 import { pythonRepr, pythonStr } from "../../python-semantics/index.ts";
 import type { JsonValue } from "../../python-semantics/json/index.ts";
 import type { Requestor, Tau2Message } from "./messages.ts";
 import type { Tau2Task } from "./tasks.ts";
 
-/** Sentences of upstream that stand in its code. `prepare` takes them out of a checkout. */
+/** Texts from upstream's code. `prepare` extracts them from a checkout. */
 export type Tau2Prompts = {
-  /** Of an agent that talks with a user. */
+  /** Instruction for an agent that talks with a user. */
   readonly agent: string;
-  /** Of one that is told the solution. */
+  /** Instruction for an agent that is told the solution. */
   readonly goldAgent: string;
-  /** Of one without a user; `{stop_function_name}` stands for the tool that it ends with. */
+  /**
+   * Instruction for an agent without a user; `{stop_function_name}` is a placeholder for the tool
+   * with which it ends.
+   */
   readonly soloAgent: string;
   /** System message of the judge, white space included. */
   readonly judge: string;
 };
 
-/** Out of a file that has them by their names; a string says what is wrong with it. */
+/** Reads the texts by name; a string result names the fault of the file. */
 export function readTau2Prompts(value: JsonValue): Tau2Prompts | string {
   if (!(value instanceof Map)) return "it is no object of texts";
   const texts = { agent: "", goldAgent: "", soloAgent: "", judge: "" };
@@ -37,7 +40,7 @@ export function agentPrompt(instruction: string, policy: string): string {
   return `${section("instructions", instruction)}\n${section("policy", policy)}`;
 }
 
-/** System message of an agent that is told the reference solution; `null`: the task has none. */
+/** System message of an agent that is told the reference solution; `null` if the task has none. */
 export function goldAgentPrompt(instruction: string, policy: string, task: Tau2Task): string | null {
   const actions = task.criteria?.actions ?? [];
   if (actions.length === 0) return null;
@@ -49,7 +52,7 @@ export function goldAgentPrompt(instruction: string, policy: string, task: Tau2T
   return `${agentPrompt(instruction, policy)}\n${section("resolution_steps", steps.join("\n"))}`;
 }
 
-/** Whether a task can be played without a user: nothing was said so far, and it says what is to be done. */
+/** True if a task works without a user: no user has spoken so far, and the task says what to do. */
 export function isSoloTask({ record, history, ticket, criteria }: Tau2Task): boolean {
   const hasInitialState = record.get("initial_state") !== undefined && record.get("initial_state") !== null;
   if (hasInitialState) {
@@ -61,7 +64,7 @@ export function isSoloTask({ record, history, ticket, criteria }: Tau2Task): boo
   return ticket !== null && (criteria?.actions ?? []).length > 0;
 }
 
-/** The name of the tool by which an agent without a user says that it is done. */
+/** Name of the tool with which an agent without a user says that it is done. */
 export const soloStopTool = "done";
 
 /** System message of an agent without a user. */
@@ -70,12 +73,12 @@ export function soloAgentPrompt(instruction: string, policy: string, task: Tau2T
   return `${agentPrompt(told, policy)}\n${section("ticket", task.ticket ?? "None")}`;
 }
 
-/** Lines of white space stay as they are, as Python's `textwrap.indent` leaves them. */
+/** Indents all lines except blank ones, like Python's `textwrap.indent`. */
 function indent(content: string): string {
   return content.replace(/^(?=.*\S)/gm, "\t");
 }
 
-/** What the user knows and wants, as text. */
+/** The user's knowledge and wishes, as text. */
 export function scenarioText({ persona, instructions }: Tau2Task): string {
   const lines = persona === null ? [] : ["Persona:", indent(persona)];
   lines.push("Instructions:");
@@ -88,12 +91,18 @@ export function scenarioText({ persona, instructions }: Tau2Task): string {
   return [...lines, indent(parts.join("\n"))].join("\n");
 }
 
-/** System message of a user simulated by a model. Guidelines may have a place for a persona, which texts leave empty. */
+/**
+ * System message of a user simulated by a model. Guidelines may have a placeholder for a persona,
+ * which stays empty.
+ */
 export function userPrompt(guidelines: string, scenario: string): string {
   return `${guidelines.replaceAll("<PERSONA_GUIDELINES>", "")}\n\n${section("scenario", scenario)}`.trim();
 }
 
-/** What one side has seen of a conversation: its own messages, what the other side said to it, and results of its own calls. */
+/**
+ * The messages that one side has seen: its own, the other side's utterances, and the results of its
+ * own calls.
+ */
 export function visibleTo(side: Requestor, messages: readonly Tau2Message[]): Tau2Message[] {
   return messages.filter((message) => {
     if (message.role === "system") return false;
@@ -102,7 +111,7 @@ export function visibleTo(side: Requestor, messages: readonly Tau2Message[]): Ta
   });
 }
 
-/** What the judge is shown of a conversation, and of the assertions about it. */
+/** The judge's request, with the conversation and the assertions about it. */
 export function judgeRequest(messages: readonly Tau2Message[], assertions: readonly string[]): string {
   const margin = " ".repeat(8);
   const lines = messages.map(({ role, content }) => `${role}: ${content ?? "None"}`);

@@ -1,4 +1,5 @@
-// Calls on which the reference's Python does what a port does not do by itself; found by running random calls beside it.
+// Calls on which the reference's Python behaves unlike a naive port; found by running random calls
+// in both.
 
 import { describe, expect, test } from "vitest";
 import { sharedFolder } from "../../../tests/conformance/shared-folder.ts";

@@ -1,5 +1,6 @@
-// A recorded episode, played again in its world: what both sides said and did, as upstream records it. Nobody is asked for anything;
-// the world is deterministic, so it answers as it did.
+// Replays a recorded episode in its world, and returns the utterances and calls of both sides as
+// upstream records them. No model is called; the world is deterministic, so it gives the same
+// answers.
 
 import type { Episode, EpisodeEvent } from "../../core/episode.ts";
 import { type CallDecision, callsOf } from "../../core/agent.ts";
@@ -13,13 +14,13 @@ import type { Tau2Task } from "./tasks.ts";
 export type ReplayedEpisode = {
   readonly messages: readonly Tau2Message[];
   readonly reason: TerminationReason;
-  /** Of messages that somebody wrote in it, by their place. */
+  /** Costs of messages that a model or a person wrote in the episode, by message index. */
   readonly spent: ReadonlyMap<number, MessageCost>;
-  /** Of both sides and the tools, in milliseconds. */
+  /** Time spent by both sides and the tools, in milliseconds. */
   readonly durationMs: number;
 };
 
-/** `task`: of the data, that of the episode. */
+/** `task`: the task of the episode, from the data. */
 export async function replayTau2Episode(
   data: DomainData,
   task: Tau2Task,
@@ -31,7 +32,7 @@ export async function replayTau2Episode(
   let durationMs = 0;
   let sampling: MessageCost | null = null;
   let made: { readonly calls: readonly CallDecision[]; readonly text: string; carriedOut: number } | null = null;
-  /** What takes effect in the world, by somebody who spent this on it. */
+  /** Runs an action in the world, and records the cost of the message that it adds. */
   const speak = async (cost: MessageCost | null, action: () => unknown): Promise<void> => {
     const { length } = world.messages;
     await action();
@@ -63,7 +64,7 @@ export async function replayTau2Episode(
 
 type Costly = Extract<EpisodeEvent, { readonly type: "turn" | "agent-reply" | "user-line" }>;
 
-/** `null`: no model was asked. */
+/** The cost of an event; `null` if no model was called. */
 function costOf(event: Costly): MessageCost | null {
   const { durationMs } = event;
   if (event.type === "turn") {
@@ -74,7 +75,10 @@ function costOf(event: Costly): MessageCost | null {
   return modelCalls === 0 ? null : { promptTokens: inputTokens, completionTokens: outputTokens, cost, durationMs };
 }
 
-/** A limit of the loop, or an action that could not be read. */
+/**
+ * Termination reason of an episode that ended by a limit of the loop, or by an action that could
+ * not be read.
+ */
 function unfinished({ outcome, stopReason }: Pick<Episode, "outcome" | "stopReason">): TerminationReason {
   if (stopReason === "context_length") return "context_window_exceeded";
   return outcome === "completed" ? "agent_error" : "max_steps";

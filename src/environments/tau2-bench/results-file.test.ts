@@ -15,7 +15,7 @@ import {
 
 const facts = { isSolo: false, trials: 1, maxSteps: 100, maxErrors: 10, seed: 300, agentModel: "m", userModel: null };
 
-/** A conversation of the small checkout's mock domain, graded, as a file. */
+/** Writes a graded conversation of the small checkout's mock domain to a file. */
 async function writeFile(): Promise<{ readonly text: string; readonly simulation: Tau2Simulation }> {
   return withFolder(smallCheckout, async (folder) => {
     const data = await loadTau2Data({ domain: "mock", folder });
@@ -64,7 +64,7 @@ describe("tau2ResultsText() and readTau2Results()", () => {
     const [read] = file.simulations;
     expect(read).toMatchObject({ id: "s1", taskId: "second", trial: 2, reason: "user_stop", userCost: 0.25 });
     expect(read?.messages).toEqual(simulation.messages);
-    // The solution of the task is to do nothing, and a task was made.
+    // The task's solution is to do nothing, but the agent created a task.
     expect(read?.reward).toBe(0);
     expect(read?.breakdown).toEqual(new Map([["DB", 0]]));
     expect(read?.durationSeconds).toBe(1.5);

@@ -1,6 +1,6 @@
-// Upstream's files of simulations, written and read: one JSON file with everything, or a folder with a file a simulation. What is
-// written is accepted by upstream's own evaluator; what is read may be of upstream's making. Rewards are written as they were given,
-// never computed here.
+// Writes and reads upstream's files of simulations: one JSON file with all of them, or a folder
+// with a file per simulation. Upstream's own evaluator accepts the written files; files to read may
+// come from upstream. Rewards are written as given, never computed here.
 
 import { createHash } from "node:crypto";
 import { ConfigurationError } from "../../core/failure.ts";
@@ -17,68 +17,74 @@ import { type RewardInfo, type TerminationReason, terminationReasons } from "./e
 import type { Tau2Message } from "./messages.ts";
 import { readMessages, readTasks, type Tau2Task } from "./tasks.ts";
 
-/** One conversation, with what became of it. */
+/** One conversation with its result. */
 export type Tau2Simulation = {
-  /** Distinct within a file. */
+  /** Id, unique within a file. */
   readonly id: string;
   readonly taskId: string;
-  /** From 0. */
+  /** Index of the trial, from 0. */
   readonly trial: number;
   readonly seed: number | null;
   readonly reason: TerminationReason;
   readonly messages: readonly Tau2Message[];
-  /** What messages cost, by their place. @default nothing is known */
+  /** Costs of messages by index. @default unknown */
   readonly spent?: ReadonlyMap<number, MessageCost>;
-  /** `null`: not graded. */
+  /** The evaluation; `null` if not graded. */
   readonly reward: RewardInfo | null;
-  /** Milliseconds since 1970: between them it was played. Upstream has no file without them; messages need no times. */
+  /**
+   * Start and end in milliseconds since 1970. Upstream requires them for a simulation, but not for
+   * messages.
+   */
   readonly startedAt: number;
   readonly endedAt: number;
   readonly durationMs: number;
-  /** US dollars; `null`: not known. */
+  /** Costs in US dollars; `null` if unknown. */
   readonly agentCost: number | null;
   readonly userCost: number | null;
 };
 
-/** Of one message; `null`: not known. */
+/** Cost of one message; `null` if unknown. */
 export type MessageCost = {
   readonly promptTokens: number | null;
   readonly completionTokens: number | null;
-  /** US dollars. */
+  /** Cost in US dollars. */
   readonly cost: number | null;
   readonly durationMs: number | null;
 };
 
-/** Who played, and under which limits. */
+/** Models and limits of a run. */
 export type Tau2RunFacts = {
-  /** Whether there is no user. */
+  /** True for a run without a user. */
   readonly isSolo: boolean;
   readonly trials: number;
   readonly maxSteps: number;
   readonly maxErrors: number;
   readonly seed: number | null;
-  /** Names of the models; `null`: none. */
+  /** Names of the models; `null` for none. */
   readonly agentModel: string | null;
   readonly userModel: string | null;
-  /** Of the user. @default upstream's name for one that a model plays */
+  /** Name of the user. @default upstream's name for a user played by a model */
   readonly user?: string;
 };
 
 type Played = { readonly task: Tau2Task; readonly simulation: Tau2Simulation };
 
-/** The text of a file with all simulations. Tasks are written as their own files have them. */
+/** The text of a file with all simulations. Tasks are written as in their own files. */
 export function tau2ResultsText(data: DomainData, simulations: readonly Played[], facts: Tau2RunFacts): string {
   return `${tau2ResultsBegin}${simulations.map(tau2SimulationText).join(",\n")}${tau2ResultsEnd(data, simulations, facts)}`;
 }
 
 export const tau2ResultsBegin = '{"simulations": [\n';
 
-/** A simulation in the list that such a file begins with. */
+/** An entry of the list of simulations, with which such a file begins. */
 export function tau2SimulationText({ task, simulation }: Played): string {
   return dumpJson(simulationRecord(task, simulation));
 }
 
-/** What follows the list: who played what. Of the simulations their tasks and beginnings are read. */
+/**
+ * The part after the list: the models and limits of the run. Only tasks and start times are read
+ * from the simulations.
+ */
 export function tau2ResultsEnd(
   data: DomainData,
   simulations: Iterable<{ readonly task: Tau2Task; readonly simulation: Pick<Tau2Simulation, "startedAt"> }>,
@@ -101,12 +107,12 @@ export function tau2ResultsEnd(
 function infoOf(data: DomainData, facts: Tau2RunFacts): JsonObject {
   const { isSolo, trials, maxSteps, maxErrors, seed, agentModel, userModel } = facts;
   return record({
-    // Of upstream's program, which did not run.
+    // Commit of upstream's program, which did not run.
     git_commit: "unknown",
     num_trials: trials,
     max_steps: maxSteps,
     max_errors: maxErrors,
-    // By these names upstream knows that there was no user.
+    // Names by which upstream recognizes a run without a user.
     user_info: record({
       implementation: isSolo ? "dummy_user" : (facts.user ?? "user_simulator"),
       llm: userModel,
@@ -148,7 +154,7 @@ const float = (value: number | null): JsonValue => (value === null ? null : new 
 /** A message as upstream records it. */
 function messageRecord(message: Tau2Message, turn: number, spent: MessageCost | null): JsonObject {
   const { role, content } = message;
-  // Left out, upstream would take the time at which it reads the file.
+  // If the timestamp were missing, upstream would use the time at which it reads the file.
   const place = { turn_idx: turn, timestamp: null };
   if (role === "system") return record({ role, content, ...place });
   if (role === "tool") {
@@ -173,7 +179,7 @@ function costRecord(spent: MessageCost | null): Readonly<Record<string, JsonValu
   };
 }
 
-/** What was given for a conversation, as upstream records it. */
+/** The reward of a conversation, as upstream records it. */
 function rewardRecord({ record: task }: Tau2Task, reward: RewardInfo): JsonObject {
   const criteria = task.get("evaluation_criteria");
   const listed = (key: string): readonly JsonValue[] => {
@@ -218,10 +224,10 @@ function noteRecord(info: NonNullable<RewardInfo["info"]>): JsonObject {
 
 const record = (fields: Readonly<Record<string, JsonValue>>): JsonObject => new Map(Object.entries(fields));
 
-/** As upstream writes times: without a zone. */
+/** Formats a time as upstream does: without a time zone. */
 const timestamp = (milliseconds: number): string => new Date(milliseconds).toISOString().replace("Z", "000");
 
-/** What a file says of one simulation. */
+/** One simulation as read from a file. */
 export type ReadSimulation = {
   readonly id: string;
   /** SHA-256 of its record. */
@@ -230,9 +236,9 @@ export type ReadSimulation = {
   readonly trial: number;
   readonly reason: TerminationReason;
   readonly messages: readonly Tau2Message[];
-  /** `null`: the file has none. */
+  /** Reward; `null` if the file has none. */
   readonly reward: number | null;
-  /** Scores by component, without those that are not numbers; `null`: the file has none. */
+  /** Scores by component, without those that are not numbers; `null` if the file has none. */
   readonly breakdown: ReadonlyMap<string, number> | null;
   readonly agentCost: number | null;
   readonly userCost: number | null;
@@ -242,18 +248,18 @@ export type ReadSimulation = {
 export type Tau2ResultFile = {
   readonly domain: string;
   readonly isSolo: boolean;
-  /** By their ids, as they were when the file was made. */
+  /** Tasks by id, as they were when the file was made. */
   readonly tasks: ReadonlyMap<string, Tau2Task>;
-  /** Simulations, the first of those with one id and task. */
+  /** Simulations; of several with the same id and task, only the first. */
   readonly simulations: readonly ReadSimulation[];
-  /** Number of further simulations with an id and task of an earlier one. */
+  /** Number of further simulations with the same id and task as an earlier one. */
   readonly repeated: number;
 };
 
 /**
- * Reads a file with all simulations; with `parts`, one of a folder whose simulations are files of their own (name to text). `name`
- * is for messages. Throws a `ConfigurationError` that names the simulation that is none, and for a folder that lacks files which it
- * lists, or has others.
+ * Reads a file with all simulations or, with `parts` (text by name), the main file of a folder
+ * whose simulations are separate files. `name` is for messages. Throws a `ConfigurationError` that
+ * names an invalid simulation, and for a folder that lacks files that it lists, or has others.
  */
 export function readTau2Results(text: string, name: string, parts?: ReadonlyMap<string, string>): Tau2ResultFile {
   const file = parseObject(text, name);
@@ -275,7 +281,7 @@ export function readTau2Results(text: string, name: string, parts?: ReadonlyMap<
   }
   return {
     domain,
-    // Agents of several names work without a user; where there is none, the user is upstream's dummy.
+    // Agents with several names work without a user; a run without one has upstream's dummy user.
     isSolo: implementation("user_info") === "dummy_user" || soloAgents.has(implementation("agent_info")),
     tasks: new Map(tasks.map((task) => [task.id, task])),
     simulations: [...simulations.values()],
@@ -302,7 +308,7 @@ function readParts(file: JsonObject, parts: ReadonlyMap<string, string>, name: s
   return [...parts.keys()].toSorted().map((part) => parseObject(parts.get(part)!, `${name}, "${part}"`));
 }
 
-/** A string says what is wrong. */
+/** Reads a simulation; a string result names its fault. */
 function readSimulation(item: JsonObject, name: string): ReadSimulation | string {
   const id = item.get("id");
   const taskId = item.get("task_id");
@@ -316,7 +322,7 @@ function readSimulation(item: JsonObject, name: string): ReadSimulation | string
   if (typeof id !== "string") return '"id" is no string';
   if (typeof taskId !== "string" && typeof taskId !== "number") return '"task_id" is no id';
   if (reason === undefined) return `"termination_reason" is none of ${terminationReasons.join(", ")}`;
-  // A reward that is not a number was not given.
+  // A reward that is not finite counts as not given.
   const isUnscored = isNotFinite(reward?.get("reward"));
   if (reward !== null && !isUnscored && number(reward.get("reward")) === null) return '"reward" is no number';
   return {

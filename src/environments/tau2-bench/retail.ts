@@ -1,5 +1,6 @@
-// The online shop: its data models, in the order in which their fields are shown, and its tools, which are those of `tables/shop.ts`
-// as this reference has them, its faults included (`modify_pending_order_items` gives every item the last variant's price).
+// The online shop: its data models, with fields in the order in which they are shown, and the tools
+// of `tables/shop.ts` with this reference's differences, its bugs included
+// (`modify_pending_order_items` gives every item the last variant's price).
 
 import { valueError } from "../../python-semantics/index.ts";
 import { asKey, objectField, shopTools } from "../tables/index.ts";

@@ -7,7 +7,10 @@ import { loadTau2Data, type Tau2Task, tau2Source, telecomRuleUser } from "./inde
 const folder = sharedFolder("tau2-bench");
 const completed = { outcome: "completed" } as const;
 
-/** Lets the user speak until it has said something; whether the conversation is over then. */
+/**
+ * Lets the user act until it says something; returns that text, and whether the conversation is
+ * over.
+ */
 async function listen(
   environment: Environment,
   user: UserSimulator,
@@ -22,7 +25,7 @@ async function listen(
   }
 }
 
-/** An agent that knows the solution: calls its own part, and asks the user by name for the rest. */
+/** An agent that knows the solution: makes its own calls, and requests the user's by tool name. */
 async function solve(environment: Environment, user: UserSimulator, { criteria }: Tau2Task): Promise<void> {
   const side = environment.userSide!;
   let heard = await listen(environment, user, await user.open({ side }));

@@ -1,6 +1,8 @@
-// A customer of the carrier who follows rules in place of a model: says why it calls, tells what it knows when it is asked, does what it
-// is told to do on its phone, reports what the phone shows, and hangs up when the phone works. Deterministic and free; its sentences
-// are our own. It understands requests that name a tool, or speak of it in plain words; it is no conversation partner.
+// A customer of the carrier who follows rules instead of a model: it states the reason for its
+// call, answers questions from what it knows, follows instructions on its phone, reports what the
+// phone shows, and hangs up when the phone works. Deterministic and free; its sentences are our
+// own. It understands requests that name a tool, or describe it in plain language; it cannot hold a
+// conversation.
 
 import type { Task, ToolResult, UserSide } from "../../core/environment.ts";
 import { ConfigurationError } from "../../core/failure.ts";
@@ -11,9 +13,15 @@ import { stopToken } from "./conversation.ts";
 
 type Request = {
   readonly tool: string;
-  /** How a request for it reads, lower case. Its name, with spaces or underscores, always does. */
+  /**
+   * Pattern of a request for the tool, lower case. The tool's name, with spaces or underscores,
+   * always matches.
+   */
   readonly heardAs: RegExp;
-  /** Arguments, of the request's text; none where it has none. `null`: the text does not say what is needed. */
+  /**
+   * Arguments from the text of the request. `null` if the text lacks a required one. Default: a
+   * tool without arguments.
+   */
   readonly given?: (text: string) => Readonly<Record<string, string>> | null;
 };
 
@@ -25,7 +33,7 @@ function appIn(text: string): string {
 
 const change = "(turn|toggle|switch|set|enable|disable|put)";
 
-/** In the order in which they are looked for; of one utterance each at most once. */
+/** Requests in the order in which they are matched; each at most once per utterance. */
 const requests: readonly Request[] = [
   { tool: "check_status_bar", heardAs: /status bar/ },
   { tool: "check_network_status", heardAs: /network status/ },
@@ -71,17 +79,20 @@ const requests: readonly Request[] = [
   { tool: "reboot_device", heardAs: /re-?boot|restart/ },
 ];
 
-/** What shows that the phone works, by what the customer called about. */
+/** Tool and result that show that the phone works, by the reason for the call. */
 const goals = [
   { about: /mms|picture/i, tool: "can_send_mms", reached: /can send/ },
   { about: /mobile data|internet/i, tool: "run_speed_test", reached: /Excellent/ },
   { about: /service|call/i, tool: "check_status_bar", reached: /^(?!.*(No Signal|Airplane)).*$/s },
 ] as const;
 
-/** Lines of the agent that lead nowhere before it hangs up. */
+/** Number of the agent's utterances without progress before the customer hangs up. */
 const patience = 6;
 
-/** Customers of `tau2-bench/telecom`. `create` throws a `ConfigurationError` for a task of another domain. */
+/**
+ * Customers of `tau2-bench/telecom`. `create` throws a `ConfigurationError` for a task of another
+ * domain.
+ */
 export function telecomRuleUser(): UserSource {
   const make = (task: Task): RuleUser => {
     if (/^tau2-bench\/telecom(-workflow)?$/.test(task.environment)) return new RuleUser(task);
@@ -94,7 +105,7 @@ export function telecomRuleUser(): UserSource {
     create: make,
     resume: (task, { spoken }) => {
       const user = make(task);
-      // Its lines follow from what it hears: it hears it again.
+      // The user's lines follow from what it hears, so it hears everything again.
       for (const { heard, results } of spoken) user.hear(results ?? heard);
       return user;
     },
@@ -105,7 +116,7 @@ class RuleUser implements UserSimulator {
   readonly #reason: string;
   readonly #known: string;
   readonly #goal: (typeof goals)[number];
-  /** Calls that are still to be made, and what those before have shown. */
+  /** Calls still to be made, and the output of the earlier ones. */
   #calls: { readonly name: string; readonly arguments: JsonObject }[] = [];
   #shown: string[] = [];
   #isReached = false;
@@ -132,7 +143,7 @@ class RuleUser implements UserSimulator {
     return this.hear(results);
   }
 
-  /** The next line; the same for the same things heard. */
+  /** The next line; the same input gives the same line. */
   hear(heard: string | readonly ToolResult[] | null): UserLine {
     if (heard === null) return words(`${this.#reason} ${this.#known}`.trim());
     if (typeof heard !== "string") return this.#afterCalls(heard);
@@ -142,7 +153,7 @@ class RuleUser implements UserSimulator {
     if (requested.length > 0) {
       this.#idle = 0;
       this.#shown = [];
-      // What shows whether it works now comes last.
+      // The check whether the phone works now comes last.
       const check = { name: this.#goal.tool, arguments: new Map() };
       this.#calls = requested.some(({ name }) => name === check.name) ? requested : [...requested, check];
       return this.#callNext();
@@ -174,7 +185,7 @@ const longestFirst = requests.map(({ tool }) => tool).sort((left, right) => righ
 function requestsIn(text: string): { readonly name: string; readonly arguments: JsonObject }[] {
   const named = new Set<string>();
   let rest = text;
-  // A name may be the beginning of another.
+  // A tool's name may be the beginning of another one.
   for (const tool of longestFirst) {
     const without = rest.replaceAll(tool, ".").replaceAll(tool.replaceAll("_", " "), ".");
     if (without !== rest) named.add(tool);
@@ -187,7 +198,10 @@ function requestsIn(text: string): { readonly name: string; readonly arguments: 
   });
 }
 
-/** The indented lines below a heading of the scenario, up to the next heading or the end; `null`: there are none. */
+/**
+ * The indented lines below a heading of the scenario, up to the next heading or the end; `null` if
+ * there are none.
+ */
 function sectionOf(scenario: string, heading: string): string | null {
   const lines = scenario.split("\n");
   const isHeading = (at: number): boolean => at < lines.length - 1 && /^\t*[A-Z][a-z ]+:$/.test(lines[at]!);

@@ -1,23 +1,27 @@
-// The types that the reference's data models declare: what is read from files, merged into a database, or built by a tool passes
-// them, and comes out as it is stored and shown: fields in the order of the model, missing ones with their defaults, numbers of
-// the declared kind. The coercions are pydantic's in lax mode; its reports are not imitated, only that it refuses.
+// The types that the reference's data models declare. Values that are read from files, merged into
+// a database, or built by a tool pass through them into the form that is stored and shown: fields
+// in the order of the model, missing ones with their defaults, numbers of the declared kind. The
+// coercions are pydantic's in lax mode; a refusal is imitated, but not its text.
 
 import { PythonError, pythonRepr } from "../../python-semantics/index.ts";
 import { JsonFloat, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
 
-/** Gives the value as it is stored. Throws a `PythonError` of type "ValidationError" for one that does not fit. */
+/**
+ * Returns the value in its stored form. Throws a `PythonError` of type "ValidationError" for an
+ * invalid one.
+ */
 export type FieldType = (value: JsonValue, place: string) => JsonValue;
 
-/** A field that may be left out. `make` gives a value of its own each time. */
+/** An optional field. `make` returns a new value each time. */
 type Defaulted = { readonly type: FieldType; readonly make: () => JsonValue };
 
 export type Fields = Readonly<Record<string, FieldType | Defaulted>>;
 
-/** A record as its model declares it. */
+/** The type of a record, as its model declares it. */
 export type Model = {
   readonly name: string;
   readonly read: (value: JsonValue, place: string) => JsonObject;
-  /** Of values by field name, as a tool builds it. */
+  /** Builds a record from values by field name, for a tool. */
   readonly make: (fields: Readonly<Record<string, JsonValue>>) => JsonObject;
 };
 
@@ -72,19 +76,19 @@ export const boolean: FieldType = (value, place) => {
   throw misfit(value, place, "valid boolean");
 };
 
-/** `2025-02-25`, as it is shown inside a model. */
+/** A date such as `2025-02-25`, as shown inside a model. */
 export const date: FieldType = (value, place) => {
   if (typeof value === "string" && /^\d{4}-\d\d-\d\d$/.test(value)) return value;
   throw misfit(value, place, "valid date");
 };
 
-/** `2025-01-20 14:30:00`, as it is shown inside a model; files write it with a `T`. */
+/** A time such as `2025-01-20 14:30:00`, as shown inside a model; files write it with a `T`. */
 export const dateTime: FieldType = (value, place) => {
   if (typeof value === "string" && /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d$/.test(value)) return value.replace("T", " ");
   throw misfit(value, place, "valid datetime");
 };
 
-/** An enumeration, by the values of its members. */
+/** An enumeration, given the values of its members. */
 export const oneOf =
   (...values: readonly string[]): FieldType =>
   (value, place) => {
@@ -106,13 +110,13 @@ export const dictOf =
     return new Map([...value].map(([key, one]) => [key, item(one, `${place}.${key}`)]));
   };
 
-/** `Optional` without a default: null is a value, leaving it out is not. */
+/** `Optional` without a default: the value may be null, but not missing. */
 export const nullable =
   (type: FieldType): FieldType =>
   (value, place) =>
     value === null ? null : type(value, place);
 
-/** The first type that takes the value. */
+/** The first type that accepts the value. */
 export const unionOf =
   (...types: readonly FieldType[]): FieldType =>
   (value, place) => {
@@ -136,7 +140,10 @@ export function optional(type: FieldType): Defaulted {
   return defaulted(nullable(type), null);
 }
 
-/** A model by its fields, in the order in which they are shown. Unknown keys are dropped, or refused where `extra` says so. */
+/**
+ * A model with its fields, in the order in which they are shown. Unknown keys are dropped, or
+ * refused if `extra` is "forbid".
+ */
 export function defineModel(
   name: string,
   fields: Fields,

@@ -1,27 +1,28 @@
-// The tasks of a domain as its files have them: what the user wants, where the world begins, and what is graded. Unknown keys are
-// ignored, as the reference does; what is read is checked here, once.
+// The tasks of a domain as in its files: the user's wishes, the initial state of the world, and the
+// criteria for grading. Unknown keys are ignored, as in the reference; known ones are checked here,
+// once.
 
 import { ConfigurationError } from "../../core/failure.ts";
 import type { JsonObject, JsonValue } from "../../python-semantics/json/index.ts";
 import type { Requestor, SpokenMessage, SystemMessage, Tau2Message, ToolCall, ToolMessage } from "./messages.ts";
 import type { Assertion, FunctionCall, InitialState } from "./world.ts";
 
-/** What a task's reward is the product of. */
+/** Components whose product is a task's reward. */
 export const rewardComponents = ["DB", "ENV_ASSERTION", "NL_ASSERTION", "ACTION", "COMMUNICATE"] as const;
 export type RewardComponent = (typeof rewardComponents)[number];
 
-/** A call that the reference solution makes. */
+/** A call of the reference solution. */
 export type ReferenceAction = {
   readonly id: string;
   readonly requestor: Requestor;
   readonly name: string;
   readonly arguments: JsonObject;
-  /** Arguments that are compared; `null`: those that the call has. */
+  /** Names of the arguments to compare; `null` for those that the call has. */
   readonly compared: readonly string[] | null;
 };
 
 export type EvaluationCriteria = {
-  /** `null`: the task says nothing about them, which is not the same as none. */
+  /** Lists of criteria; `null` if the task does not have the list, which differs from an empty one. */
   readonly actions: readonly ReferenceAction[] | null;
   readonly assertions: readonly Assertion[] | null;
   readonly communicated: readonly string[] | null;
@@ -29,7 +30,7 @@ export type EvaluationCriteria = {
   readonly rewardBasis: readonly RewardComponent[];
 };
 
-/** What the user knows and wants: prose, or its parts. */
+/** The user's knowledge and wishes: prose, or its parts. */
 export type UserInstructions =
   | string
   | {
@@ -47,23 +48,29 @@ export type Tau2Task = {
   /** The user's problem as text, for an agent without a user. */
   readonly ticket: string | null;
   readonly initial: InitialState | null;
-  /** The conversation so far. */
+  /** The conversation before the task begins. */
   readonly history: readonly Tau2Message[];
-  /** `null`: nothing is graded. */
+  /** Criteria for grading; `null` if the task has none. */
   readonly criteria: EvaluationCriteria | null;
-  /** Tools that the user has; `null`: all. */
+  /** Names of the user's tools; `null` for all. */
   readonly userTools: readonly string[] | null;
-  /** As it stands in the file. */
+  /** The task's record as in the file. */
   readonly record: JsonObject;
 };
 
-/** Throws a `ConfigurationError` that names `file` and the place for what is no list of tasks. */
+/**
+ * Reads a list of tasks. Throws a `ConfigurationError` that names `file` and the place of any other
+ * value.
+ */
 export function readTasks(value: JsonValue, file: string): Tau2Task[] {
   const list = value instanceof Map ? value.get("tasks") : value;
   return new Reader(file).list(list, "tasks", (item, place) => readTask(item, new Reader(file, place)));
 }
 
-/** Throws a `ConfigurationError` for what is no message of the reference. */
+/**
+ * Reads a list of messages. Throws a `ConfigurationError` for a message that is not the
+ * reference's.
+ */
 export function readMessages(value: JsonValue, file: string): Tau2Message[] {
   return new Reader(file).list(value, "messages", (item, place) => readMessage(item, new Reader(file, place)));
 }
@@ -113,7 +120,7 @@ function readInitialState(record: JsonObject, at: Reader): InitialState {
   return { agentData: dataOf("agent_data"), userData: dataOf("user_data"), actions: actions ?? [] };
 }
 
-/** An entry that says what a method must answer is an assertion. */
+/** An entry with an expected result is an assertion. */
 function readFunctionCall(record: JsonObject, place: string, at: Reader): FunctionCall | Assertion {
   const call = {
     side: at.requestor(record.get("env_type"), `${place}.env_type`),
@@ -196,7 +203,7 @@ function readMessage(value: JsonValue, at: Reader): Tau2Message {
   return { role: speaker, content, toolCalls: calls } satisfies SpokenMessage;
 }
 
-/** Reads values of a file, and says where one is of another type. */
+/** Reads values of a file, and names the place of a value of another type. */
 class Reader {
   readonly file: string;
   readonly place: string;

@@ -20,7 +20,7 @@ const calls = (name: string, given: JsonObject): UserLine => ({
   calls: [{ id: "u", name, arguments: given }],
 });
 
-/** Carries out the reference solution, each side its own part of it, and says what is to be said. */
+/** Carries out the reference solution, each side its own part, and says the required texts. */
 async function solve(environment: Environment, { criteria }: Tau2Task): Promise<void> {
   const side = environment.userSide!;
   await side.act(words("Hello, I need help."));
@@ -36,7 +36,7 @@ async function solve(environment: Environment, { criteria }: Tau2Task): Promise<
   expect(await side.act(hangUp)).toEqual({ results: [], endsEpisode: true });
 }
 
-/** One verdict for everything. */
+/** An answer with one verdict for all assertions. */
 const verdicts = (metExpectation: unknown): string =>
   JSON.stringify({ results: [{ expectedOutcome: "all of it", reasoning: "so it is", metExpectation }] });
 const judged = (answer: string) => ({ answer, signal: new AbortController().signal });
@@ -56,7 +56,7 @@ describe.skipIf(folder === null)("tau2Source() (skipped without ../shared/tau2-b
         const { reward, log } = await environment.grade(completed, answer);
         expect(reward, task.id).toBe(1);
         if (question === null) expect(log, task.id).toBe("");
-        // The same again: grading changes nothing.
+        // Grading again gives the same reward, because it changes nothing.
         expect((await environment.grade(completed, answer)).reward).toBe(1);
       }
       expect(await environmentViolations(source)).toEqual([]);
@@ -151,7 +151,7 @@ describe.skipIf(folder === null)("tau2Source() (skipped without ../shared/tau2-b
     expect(asked).toHaveLength(40);
     const index = asked[0]!;
     const environment = source.open(source.taskset("base").task(index));
-    // A conversation that is not graded is shown to nobody.
+    // A conversation that is not graded is not shown to the judge.
     expect(environment.question!(completed)).toBe(null);
     await solve(environment, tasks[index]!);
     const question = await environment.question!(completed);
@@ -165,7 +165,7 @@ describe.skipIf(folder === null)("tau2Source() (skipped without ../shared/tau2-b
       metrics: { database_right: 1, words_met: 0 },
       log: expect.stringContaining("not met: all of it (so it is)") as string,
     });
-    // As upstream counts: a judge that says nothing has nothing against it.
+    // A judge without verdicts counts as satisfied, as in upstream.
     expect((await environment.grade(completed, judged('{"results": []}'))).reward).toBe(1);
     await expect(Promise.resolve(environment.grade(completed))).rejects.toThrow(
       "it has assertions in words, and there is no judge for them; give --judge-model, or leave the task out with --tasks.",

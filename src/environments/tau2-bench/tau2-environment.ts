@@ -1,5 +1,6 @@
-// The benchmark as an environment of the episode loop: the agent's calls and words, and everything the user says or does, go through one
-// conversation with the reference's rules, and the grade is the reference's evaluation of it.
+// The benchmark as an environment of the episode loop: the agent's calls and utterances, and
+// everything that the user says or does, go through one conversation with the reference's rules,
+// and the grade is the reference's evaluation of it.
 
 import { createHash } from "node:crypto";
 import type {
@@ -50,21 +51,28 @@ import { countedIds, Tau2World } from "./world.ts";
 
 export type Tau2Options = {
   /**
-   * The agent has the user's tools, too, and works from a ticket: there is nobody to talk to. Tasks that need a user are left out.
+   * True for an agent that has the user's tools, too, and works from a ticket, without a user.
+   * Tasks that need a user are excluded.
    * @default false
    */
   readonly isSolo?: boolean;
-  /** Messages and rounds of calls before a conversation is cut off, as the reference's command line has it. @default 200 */
+  /**
+   * Maximum number of messages and rounds of calls; the default is that of the reference's command
+   * line. @default 200
+   */
   readonly maxSteps?: number;
-  /** Failed calls before it is cut off. @default 10 */
+  /** Maximum number of failed calls. @default 10 */
   readonly maxErrors?: number;
-  /** The split that will be played: "full", of telecom's 2,285 tasks, is read only when it is named. @default none */
+  /**
+   * The split to be run: "full", with telecom's 2,285 tasks, is only read if it is named.
+   * @default none
+   */
   readonly split?: string | null;
 };
 
 /**
- * The environments of a domain. Reads the tasks of every split, so that they can be asked for at once; rejects with a
- * `ConfigurationError` for a domain without the mode, and for broken files.
+ * The environments of a domain. Reads the tasks of every split, so that they are available without
+ * waiting; rejects with a `ConfigurationError` for a domain without the mode, and for broken files.
  */
 export async function tau2Source(data: DomainData, options: Tau2Options = {}): Promise<LocalEnvironmentSource> {
   const { isSolo = false } = options;
@@ -105,7 +113,10 @@ export async function tau2Source(data: DomainData, options: Tau2Options = {}): P
   } satisfies EnvironmentSource;
 }
 
-/** The tasks of a split by their numbers in an environment: without a user, those that need none. */
+/**
+ * The tasks of a split, in the order of their indexes in an environment; without a user, only tasks
+ * that need none.
+ */
 export async function playableTasks(
   data: DomainData,
   split: string,
@@ -136,7 +147,7 @@ const doneTool = toolFromDefinition(
 
 const nothing = (text: string): ToolResult => ({ text, isError: false, endsEpisode: true, info: new Map() });
 
-/** One conversation of the benchmark as the loop plays it. */
+/** One conversation of the benchmark as the loop runs it. */
 export class Tau2Environment implements Environment {
   readonly task: Task;
   readonly guidelines: string;
@@ -148,7 +159,7 @@ export class Tau2Environment implements Environment {
   readonly #parts: Parts;
   readonly #world: Tau2World;
   readonly #conversation: Conversation;
-  /** Why it ended, where the conversation itself did not say so. */
+  /** Termination reason for an end that the conversation itself did not decide. */
   #fault: TerminationReason | null = null;
   #callCount = 0;
 
@@ -174,7 +185,8 @@ export class Tau2Environment implements Environment {
     this.info = new Map<string, JsonValue>([["tau2_task", task.id]]);
     this.tools = isSolo ? [...data.tools, ...data.userTools, doneTool] : data.tools;
     const { policy, soloPolicy, texts, userGuidelines } = data;
-    // The ticket stands in the system message, as upstream has it, and is the first line: most templates need one.
+    // The ticket is in the system message, as in upstream, and also the first user message, because
+    // most templates need one.
     this.opening = isSolo ? (task.ticket ?? scenarioText(task)) : null;
     if (isSolo) this.guidelines = soloAgentPrompt(texts?.soloAgent ?? soloInstruction, soloPolicy ?? policy, task);
     else this.guidelines = texts === null ? policy : agentPrompt(texts.agent, policy);
@@ -226,18 +238,19 @@ export class Tau2Environment implements Environment {
       return gradeOf(await evaluate(data, task, messages, judged), reason, task);
     } catch (error) {
       if (!(error instanceof PythonError)) throw error;
-      // An assertion about a record that is not there, say: the reference plays the whole simulation again.
+      // For example, an assertion about a missing record: the reference runs the whole simulation
+      // again.
       const log = `The state cannot be what the task asks for: ${error.message}.`;
       return { reward: 0, metrics: {}, log, info: new Map([["termination_reason", reason]]) };
     }
   }
 
-  /** Everything that was said and answered so far, as upstream records it. */
+  /** All messages and answers so far, as upstream records them. */
   get messages(): readonly Tau2Message[] {
     return this.#conversation.messages;
   }
 
-  /** Why it ended; `null`: the conversation itself is not over. */
+  /** The termination reason; `null` if the conversation itself has not ended. */
   get ended(): TerminationReason | null {
     const { state } = this.#conversation;
     return this.#fault ?? (state.type === "over" ? state.reason : null);
@@ -256,7 +269,10 @@ export class Tau2Environment implements Environment {
     return this.ended !== null;
   }
 
-  /** What the reference would throw a whole simulation away for ends it here, as the fault of its side. */
+  /**
+   * Takes a message. An error for which the reference would discard the whole simulation ends it
+   * here, as its side's fault.
+   */
   #say(message: SpokenMessage, fault: TerminationReason): void {
     if (this.#isOver) return;
     try {
@@ -278,14 +294,14 @@ export class Tau2Environment implements Environment {
     }
     const said: SpokenMessage = { role: "user", content: text, toolCalls: null };
     const isStop = isUserStop(said);
-    // A user that hangs up in another way has said that it is done.
+    // Any other way of hanging up also means that the user is done.
     const content = type === "hang-up" && !isStop ? `${text} ${stopToken}`.trim() : text;
     this.#say({ ...said, content }, "user_error");
     return { results: [], endsEpisode: this.#isOver };
   }
 }
 
-/** Upstream's evaluator raises then, too, and there is no reward. */
+/** The error for a missing judge: upstream's evaluator raises, too, and the episode has no reward. */
 function withoutJudge({ id }: Tau2Task): Error {
   return faultAt(
     "grader",
@@ -296,7 +312,7 @@ function withoutJudge({ id }: Tau2Task): Error {
 
 const alone = { call: 0, calls: 1, text: "" } as const;
 
-/** Where upstream's own is not in the data. */
+/** Instruction for data without upstream's own. */
 const soloInstruction =
   "You solve the ticket below by calling tools, within the policy. There is nobody to talk to. " +
   `When everything that can be done is done, call the tool {stop_function_name}, alone.`;
@@ -305,7 +321,7 @@ function asResult({ content, isError }: ToolMessage): ToolResult {
   return { text: content ?? "", isError, endsEpisode: false, info: new Map() };
 }
 
-/** A message as one side sees it: its own are the assistant's. */
+/** A message as one side sees it, with its own messages as the assistant's. */
 function asMessage(message: Tau2Message, side: Requestor): Message {
   const content = message.content ?? "";
   if (message.role === "tool") return { role: "tool", content, name: "", callId: message.id };
@@ -331,7 +347,7 @@ function gradeOf(info: RewardInfo, reason: TerminationReason, task: Tau2Task): G
   const log = info.reward === 1 ? [] : [explain(info, reason)];
   if (verdicts !== null && verdicts.length > 0) metrics["words_met"] = share(verdicts.map(({ isMet }) => isMet));
   const count = judgedAssertions(task).length;
-  // As upstream: nobody notices there.
+  // Missing verdicts are only logged, because upstream does not notice them.
   if (verdicts !== null && verdicts.length !== count) {
     log.push(`The judge was asked about ${count} assertions and answered for ${verdicts.length}.`);
   }
@@ -350,7 +366,7 @@ function gradeOf(info: RewardInfo, reason: TerminationReason, task: Tau2Task): G
   };
 }
 
-/** The reason of a reward that is none, for people. */
+/** Explains to people why the reward is not 1. */
 function explain(info: RewardInfo, reason: TerminationReason): string {
   const { breakdown, actionChecks, communicated, assertions, verdicts } = info;
   if (breakdown === null) return `The conversation ended with "${reason}", which is not graded.`;

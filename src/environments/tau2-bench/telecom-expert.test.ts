@@ -23,7 +23,7 @@ describe("telecomExpertAction()", () => {
   test("it reads the conversation alone: asks for a number, looks up its owner, and the lines of that", () => {
     expect(next(block("user", "No service."))).toBe("What is your phone number?");
     expect(next(opening)).toContain('"get_customer_by_phone", "arguments": {"phone_number": "555-123-2002"}');
-    // What failed was not answered.
+    // A failed call does not count as answered.
     expect(next(opening, lookUp, answer("Error: Customer not found"))).toContain("get_customer_by_phone");
     const customer = answer('{"customer_id": "C7", "line_ids": ["L1", "L2"]}');
     expect(next(opening, lookUp, customer)).toContain('{"id": "L1"}');

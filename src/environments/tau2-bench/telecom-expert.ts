@@ -1,6 +1,7 @@
-// An agent for the carrier's desk that needs no model: looks the customer up, clears what the carrier has to clear, and walks through the
-// phone one setting after another, as the policy has it. Reads nothing but the prompt, so it cannot know a task's solution. Not a
-// conversation partner: it asks for tools by name, and it makes mistakes only where it is told how often.
+// An agent for the carrier's desk that needs no model: it looks the customer up, fixes the
+// carrier's side, and goes through the phone's settings one after another, as the policy says. It
+// reads only the prompt, so it cannot know a task's solution. It cannot hold a conversation: it
+// requests tools by name, and makes mistakes only at the given rate.
 
 import { createRandom, deriveSeed } from "../../lib/random.ts";
 import {
@@ -15,7 +16,7 @@ import {
 type Fields = Readonly<Record<string, unknown>>;
 type Answered = { readonly name: string; readonly given: Fields; readonly text: string };
 
-/** What a prompt in ChatML shows, with Qwen's way of writing calls and results. */
+/** The content of a prompt in ChatML, with Qwen's format of calls and results. */
 type Seen = {
   readonly system: string;
   readonly said: readonly string[];
@@ -27,8 +28,9 @@ type Seen = {
 type Action = { readonly say: string } | { readonly call: string; readonly given: Fields };
 
 /**
- * The next action for a prompt, generation prompt included, in which an agent of `tau2-bench/telecom` stands. `noise`: the probability
- * of a mistake; the same prompt, noise and seed give the same action. Throws a `RangeError` for a noise outside 0 to 1.
+ * The next action for a prompt of an agent of `tau2-bench/telecom`, generation prompt included.
+ * `noise`: the probability of a mistake; the same prompt, noise and seed give the same action.
+ * Throws a `RangeError` for a noise outside 0 to 1.
  */
 export function telecomExpertAction(
   prompt: string,
@@ -121,7 +123,10 @@ function nextAction(seen: Seen): Action {
   );
 }
 
-/** Of a line whose bill is overdue; with a contract that has ended it is not the agent's to lift. */
+/**
+ * Lifts the suspension of a line with overdue bills; the agent may not lift it if the contract has
+ * ended.
+ */
 function liftSuspension(seen: Seen, line: Fields, account: Fields): Action | null {
   if (line["status"] !== "Suspended" || results(seen, "resume_line").length > 0) return null;
   const today = /current time is (\d{4}-\d{2}-\d{2})/.exec(seen.system)?.[1] ?? "";
@@ -139,7 +144,7 @@ function liftSuspension(seen: Seen, line: Fields, account: Fields): Action | nul
   return { call: "resume_line", given: account };
 }
 
-/** What the carrier has to open for data: roaming, and an allowance that is not used up. */
+/** Enables data on the carrier's side: roaming, and more data if the allowance is used up. */
 function openData(seen: Seen, line: Fields, account: Fields): Action | null {
   if (isAbroad(seen) && line["roaming_enabled"] === false && results(seen, "enable_roaming").length === 0) {
     return { call: "enable_roaming", given: account };
@@ -226,14 +231,14 @@ const resetApn = ask("Let us start afresh.", "reset_apn_settings", "reboot_devic
 
 const asked = ({ said }: Seen, tool: string): boolean => said.some((text) => text.includes(tool));
 
-/** The last report of the customer's that has these words, from them on. */
+/** The last line of the customer's reports that contains the text; "" if there is none. */
 function lastWith({ heard }: Seen, words: string): string {
   const all = heard.join("\n");
   const at = all.lastIndexOf(words);
   return at === -1 ? "" : all.slice(all.lastIndexOf("\n", at) + 1).split("\n", 1)[0]!;
 }
 
-/** What calls of a tool have answered, as records; none for an answer that is no record. */
+/** Answers to calls of a tool, as records; an answer that is not a record is empty. */
 function results({ answered }: Seen, tool: string): Fields[] {
   return answered.flatMap(({ name, text }) => (name === tool ? [fieldsOf(text) ?? {}] : []));
 }

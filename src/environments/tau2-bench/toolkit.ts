@@ -1,16 +1,16 @@
-// A domain of the benchmark, and the toolkit of each side: its methods, tools among them. A call binds its arguments as Python binds keyword arguments; nothing is
-// checked against a tool's JSON schema, because the reference does not either. What a method gives back becomes text as the
-// reference makes it.
+// A domain of the benchmark, and the toolkit of each side with its methods, tools included. A call
+// binds its arguments as Python binds keyword arguments; tools' JSON schemas are not checked, as in
+// the reference. Results of methods become text as in the reference.
 
 import { isOrEquals, PythonError, pythonStr, roundFloat, typeError, valueError } from "../../python-semantics/index.ts";
 import { dumpJson, JsonFloat, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
 import { asKey, bindArguments, calculated, findRecord, type Parameter, type TableTool } from "../tables/index.ts";
 import type { Database, DatabaseSpec } from "./database.ts";
 
-/** What methods work on: the databases of both sides. */
+/** The state on which methods operate: the databases of both sides. */
 export interface WorldState {
   readonly agent: Database;
-  /** The agent's, where the user has no tools. */
+  /** The user's database; the agent's if the user has no tools. */
   readonly user: Database;
   /** An id for a new record, which the reference draws at random. */
   createId(): string;
@@ -18,7 +18,10 @@ export interface WorldState {
 
 export type ToolKind = "read" | "write" | "think" | "generic";
 
-/** A record of a data model among what a method gives back: its numbers are shown as numbers, plain ones as text. */
+/**
+ * A record of a data model within a method's result: its numbers are shown as numbers, other
+ * numbers as text.
+ */
 export class ModelResult {
   readonly record: JsonObject;
   constructor(record: JsonObject) {
@@ -42,26 +45,29 @@ export type MethodArguments = Readonly<Record<string, JsonValue>>;
 export type Method = {
   readonly name: string;
   readonly parameters: readonly Parameter[];
-  /** Of a tool; `null`: only initial states and assertions call it. */
+  /** Properties of a tool; `null` for a method that only initial states and assertions call. */
   readonly tool: { readonly kind: ToolKind; readonly mutates: boolean } | null;
-  /** May change the world. Throws a `PythonError` where the reference raises. Arguments are copies of its own. */
+  /**
+   * Runs the method, which may change the world. Throws a `PythonError` where the reference raises.
+   * Arguments are its own copies.
+   */
   readonly run: (world: WorldState, args: MethodArguments) => MethodResult;
 };
 
 export type Toolkit = {
-  /** The class of the reference, which its error texts name. */
+  /** Name of the reference's class, for its error messages. */
   readonly className: string;
   readonly methods: ReadonlyMap<string, Method>;
 };
 
-/** Types the arguments of `run` by the parameters. */
+/** Infers the argument types of `run` from the parameters. */
 type MethodSpec<Name extends string> = {
   readonly name: string;
   readonly parameters: readonly (Name | readonly [Name, JsonValue])[];
   readonly run: (world: WorldState, args: Readonly<Record<Name, JsonValue>>) => MethodResult;
 };
 
-/** A tool; what writes changes the state unless `mutates` says otherwise. */
+/** Defines a tool; one of kind "write" changes the state unless `mutates` is false. */
 export function defineTool<const Name extends string>(
   kind: ToolKind,
   spec: MethodSpec<Name> & { readonly mutates?: boolean },
@@ -70,7 +76,7 @@ export function defineTool<const Name extends string>(
   return { ...method, tool: { kind, mutates } };
 }
 
-/** A tool of the agent that the first benchmark has, too. */
+/** A tool of the agent that also exists in the first benchmark. */
 export function agentTool(kind: ToolKind, { name, parameters, run }: TableTool): Method {
   return defineTool(kind, {
     name,
@@ -83,12 +89,12 @@ export function agentTool(kind: ToolKind, { name, parameters, run }: TableTool):
   });
 }
 
-/** A method that is no tool. */
+/** Defines a method that is not a tool. */
 export function defineMethod<const Name extends string>(spec: MethodSpec<Name>): Method {
   return { ...spec, tool: null };
 }
 
-/** Throws a plain error for two methods of one name. */
+/** Throws a plain error for two methods with the same name. */
 export function defineToolkit(className: string, methods: readonly Method[]): Toolkit {
   const byName = new Map(methods.map((method) => [method.name, method]));
   if (byName.size < methods.length) throw new Error(`Cannot define ${className}: a method is there twice.`);
@@ -99,7 +105,10 @@ export function hasTool(toolkit: Toolkit | null, name: string): boolean {
   return (toolkit?.methods.get(name)?.tool ?? null) !== null;
 }
 
-/** Calls a method with keyword arguments. Throws a `PythonError` for arguments that it does not take. */
+/**
+ * Calls a method with keyword arguments. Throws a `PythonError` for arguments that it does not
+ * accept.
+ */
 export function callMethod(
   toolkit: Toolkit,
   method: Method,
@@ -110,7 +119,10 @@ export function callMethod(
   return method.run(world, bindArguments(place, method.parameters, given));
 }
 
-/** What the caller of a tool reads: a text as it is, anything else as JSON in which plain numbers and truths are texts. */
+/**
+ * The text that the caller of a tool reads: a string unchanged, any other result as JSON in which
+ * plain numbers and booleans are strings.
+ */
 export function resultText(result: MethodResult): string {
   return typeof result === "string" ? result : dumpJson(asShown(result), { ensureAscii: true });
 }
@@ -123,21 +135,24 @@ function asShown(result: MethodResult): JsonValue {
   return pythonStr(result as boolean | number | bigint | JsonFloat);
 }
 
-/** The error of a name that a toolkit does not have. */
+/** The error for an unknown tool name. */
 export function toolNotFound(name: string): PythonError {
   return valueError(`Tool '${name}' not found.`);
 }
 
 // Tools that several domains have.
 
-/** Says that the customer was handed over, and changes nothing. */
+/** Reports a transfer of the customer, and changes nothing. */
 export const transferTool = defineTool("generic", {
   name: "transfer_to_human_agents",
   parameters: ["summary"],
   run: () => "Transfer successful",
 });
 
-/** Arithmetic as Python evaluates it, errors included, as a float with at most two decimals. */
+/**
+ * Evaluates arithmetic as Python does, errors included; the result is a float with at most two
+ * decimals.
+ */
 export const calculateTool = defineTool("generic", {
   name: "calculate",
   parameters: ["expression"],
@@ -148,16 +163,16 @@ export const calculateTool = defineTool("generic", {
   },
 });
 
-// What the tools of several domains do with values as Python does.
+// Python operations on values that the tools of several domains share.
 
-/** The id of a record that must be there; raises `ValueError` with `message` otherwise. */
+/** The id of an existing record; raises `ValueError` with `message` otherwise. */
 export function requireId(database: Database, table: string, id: JsonValue, message: string): string {
   const found = findRecord(database, table, id);
   if (found === null) throw valueError(message);
   return found.id;
 }
 
-/** A field that its model declares a float or an integer. */
+/** A field that its model declares as a float or an integer. */
 export function numberOf(record: JsonObject, key: string): number {
   const value = record.get(key);
   if (value instanceof JsonFloat) return value.value;
@@ -165,13 +180,13 @@ export function numberOf(record: JsonObject, key: string): number {
   throw new PythonError("TypeError", `'${key}' is no number`);
 }
 
-/** `element in set`, for one of texts. */
+/** `element in set`, for a set of strings. */
 export function isOneOf(element: JsonValue, values: readonly string[]): boolean {
   const key = asKey(element);
   return key !== null && values.some((value) => isOrEquals(value, key));
 }
 
-/** `f"{value:.2f}"`. */
+/** `f"{value:.2f}"` with any number of digits. */
 export function fixed(value: number, digits: number): string {
   if (Number.isNaN(value)) return "nan";
   if (!Number.isFinite(value)) return value < 0 ? "-inf" : "inf";
@@ -179,27 +194,31 @@ export function fixed(value: number, digits: number): string {
   return roundFloat(value, digits).toFixed(digits);
 }
 
-// What a domain of the benchmark is: the behaviour of both sides, and which files hold what is data. Nothing of the data is here.
+// The definition of a domain of the benchmark: the behaviour of both sides, and the names of its
+// data files. The data are not here.
 
-/** The tools of a side, and where its database is read from. */
+/** The tools of a side, and the file of its database. */
 export type DomainSide = {
   readonly toolkit: Toolkit;
   readonly database: DatabaseSpec;
-  /** Below the domain's folder, such as `db.json`; TOML where it ends so. */
+  /**
+   * Path within the domain's folder, such as `db.json`; a name that ends in `.toml` is read as
+   * TOML.
+   */
   readonly file: string;
 };
 
 export type Domain = {
   readonly name: string;
-  /** The folder of its files; those of variants with another policy share one. */
+  /** Folder of the domain's files; variants with another policy share one. */
   readonly folder: string;
   readonly agent: DomainSide;
-  /** `null`: the user has no tools. */
+  /** The user's side; `null` if the user has no tools. */
   readonly user: DomainSide | null;
   readonly sync: ((world: WorldState) => void) | null;
-  /** Why it cannot be played without a user; `null`: it can. */
+  /** Reason why the domain needs a user; `null` if it does not. */
   readonly soloRefusal: string | null;
-  /** The policy, of the texts of its files. */
+  /** The policy, assembled from the texts of its files. */
   readonly policy: {
     readonly files: readonly string[];
     readonly soloFiles: readonly string[];

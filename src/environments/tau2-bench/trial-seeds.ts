@@ -1,11 +1,12 @@
-// The seeds that the reference gives to repeated trials: CPython's generator, so that runs can be named alike.
+// The seeds that the reference gives to repeated trials, drawn by CPython's generator, so that a
+// trial has the same seed here.
 
 /** The seed of each trial of a run, as CPython's `random.seed(seed)` and `randint(0, 1000000)` draw them. */
 export function trialSeeds(seed: number, trials: number): number[] {
   const next = mersenneTwister(seed);
   const most = 1_000_000;
   return Array.from({ length: trials }, () => {
-    // Of the bits that the largest value needs, drawn again until they fit.
+    // Takes as many bits as the largest value has, and draws again until the value fits.
     for (;;) {
       const drawn = next() >>> 12;
       if (drawn <= most) return drawn;
@@ -15,7 +16,7 @@ export function trialSeeds(seed: number, trials: number): number[] {
 
 const size = 624;
 
-/** Words of 32 bits from MT19937 (Matsumoto and Nishimura 1998), seeded by an array as CPython does. */
+/** 32-bit words from MT19937 (Matsumoto and Nishimura 1998), seeded by an array as in CPython. */
 function mersenneTwister(seed: number): () => number {
   const state = new Uint32Array(size);
   const mix = (index: number): number => {

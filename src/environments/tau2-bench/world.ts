@@ -1,5 +1,6 @@
-// The world of one episode: the databases of both sides, who may call which tool, and what a call answers. Initial states,
-// replayed histories and assertions work on it too. It knows no conversation: see `orchestrator.ts`.
+// The world of one episode: the databases of both sides, the tools that each side may call, and the
+// answers to calls. Initial states, replayed histories and assertions use it, too. It knows no
+// conversation: see `conversation.ts`.
 
 import { isSameValue } from "../../python-semantics/json/value.ts";
 import { pythonRepr, PythonError, pythonTypeName, unlessRaised } from "../../python-semantics/index.ts";
@@ -16,23 +17,23 @@ import {
   type WorldState,
 } from "./toolkit.ts";
 
-/** The behaviour of both sides, and what keeps their databases in step. */
+/** The behaviour of both sides, and the sync between their databases. */
 export type WorldParts = {
   readonly agent: { readonly toolkit: Toolkit; readonly database: SharedDatabase };
-  /** `null`: the user has no tools. */
+  /** The user's side; `null` if the user has no tools. */
   readonly user: { readonly toolkit: Toolkit; readonly database: SharedDatabase } | null;
-  /** After every call, assertion and step. Throws a `PythonError` where the reference raises. */
+  /** Runs after every call, assertion and step. Throws a `PythonError` where the reference raises. */
   readonly sync: ((world: WorldState) => void) | null;
 };
 
-/** A call of any method, tool or not, that an initial state names. */
+/** A call of any method, tool or not, in an initial state. */
 export type FunctionCall = {
   readonly side: Requestor;
   readonly name: string;
   readonly arguments: JsonObject;
 };
 
-/** A method that answers true or false, and which of them is right. */
+/** A method that returns true or false, and the expected result. */
 export type Assertion = FunctionCall & { readonly expected: boolean; readonly message: string | null };
 
 export type InitialState = {
@@ -45,15 +46,21 @@ export type ToolAnswer = { readonly content: string; readonly isError: boolean }
 
 export class Tau2World implements WorldState {
   readonly #parts: WorldParts;
-  /** The agent may call the user's tools, and there is no user. */
+  /** True if the agent may call the user's tools, and the episode has no user. */
   readonly isSolo: boolean;
-  /** Reassigned when an initial state merges data into it, and then both sides have the same one, as in the reference. */
+  /**
+   * The agent's database. Replaced when an initial state merges data into it; both sides then share
+   * one, as in the reference.
+   */
   agent: Database;
-  /** The user's; tools of the user alone use it. */
+  /** The user's database, which only the user's tools use. */
   user: Database;
   readonly #createId: () => string;
 
-  /** `createId` gives ids of records that the reference draws at random. Throws a `PythonError` where the first sync raises. */
+  /**
+   * `createId` returns ids for records, which the reference draws at random. Throws a `PythonError`
+   * where the first sync raises.
+   */
   constructor(parts: WorldParts, options: { readonly isSolo: boolean; readonly createId: () => string }) {
     this.#parts = parts;
     this.isSolo = options.isSolo;
@@ -63,7 +70,7 @@ export class Tau2World implements WorldState {
     this.sync();
   }
 
-  /** An id for a new record, as the reference would draw one. */
+  /** An id for a new record, in place of the reference's random one. */
   createId(): string {
     return this.#createId();
   }
@@ -72,17 +79,20 @@ export class Tau2World implements WorldState {
     this.#parts.sync?.(this);
   }
 
-  /** SHA-256 (hex) of each side's database; `null`: the user has no tools. */
+  /** SHA-256 (hex) of each side's database; `null` if the user has no tools. */
   digests(): { readonly agent: string; readonly user: string | null } {
     return { agent: this.agent.digest(), user: this.#parts.user === null ? null : this.user.digest() };
   }
 
-  /** Whether both worlds have the same digests. */
+  /** True if both worlds have the same digests. */
   isSameAs(other: Tau2World): boolean {
     return this.agent.isSameAs(other.agent) && (this.#parts.user === null || this.user.isSameAs(other.user));
   }
 
-  /** Carries out a call and answers it; whatever the tool or the sync after it raises is an error that the caller reads. */
+  /**
+   * Carries out a call and answers it; an exception of the tool, or of the sync after it, is an
+   * error that the caller reads.
+   */
   answer({ name, arguments: given, requestor }: ToolCall): ToolAnswer {
     try {
       const result = this.call(requestor, name, given);
@@ -94,7 +104,7 @@ export class Tau2World implements WorldState {
     }
   }
 
-  /** A call without a sync. Throws a `PythonError` where the reference raises. */
+  /** Runs a call without a sync. Throws a `PythonError` where the reference raises. */
   call(requestor: Requestor, name: string, given: JsonObject): MethodResult {
     refuseReserved(given);
     const { agent, user } = this.#parts;
@@ -109,7 +119,10 @@ export class Tau2World implements WorldState {
     return callMethod(toolkit, method, { world: this, given });
   }
 
-  /** Any method of a side, tool or not, and a sync. Throws a `PythonError` where the reference raises. */
+  /**
+   * Runs any method of a side, tool or not, and a sync. Throws a `PythonError` where the reference
+   * raises.
+   */
   run({ side, name, arguments: given }: FunctionCall): MethodResult {
     const part = side === "user" ? this.#parts.user : this.#parts.agent;
     const method = part?.toolkit.methods.get(name);
@@ -122,7 +135,10 @@ export class Tau2World implements WorldState {
     return result;
   }
 
-  /** Whether an assertion holds. Throws a `PythonError` for a method that does not answer true or false, and where it raises. */
+  /**
+   * True if an assertion holds. Throws a `PythonError` for a method that does not return a boolean,
+   * and where it raises.
+   */
   holds(assertion: Assertion): boolean {
     const result = this.run(assertion);
     if (typeof result === "boolean") return result === assertion.expected;
@@ -131,8 +147,9 @@ export class Tau2World implements WorldState {
   }
 
   /**
-   * Brings the world to where a conversation stands: data merged, actions carried out, changing calls of the history replayed. A
-   * replayed call that answers otherwise than recorded raises when `isStrict`. Throws a `PythonError` where the reference raises.
+   * Brings the world into the state of a conversation: merges data, runs actions, and replays the
+   * history's calls that change state. If `isStrict`, a replayed call whose answer differs from the
+   * recorded one raises. Throws a `PythonError` where the reference raises.
    */
   setState(initial: InitialState | null, history: readonly Tau2Message[], { isStrict = true } = {}): void {
     if (this.isSolo && history.some(({ role }) => role === "user")) {
@@ -171,7 +188,7 @@ export class Tau2World implements WorldState {
     }
   }
 
-  /** A tool that nobody has changes nothing. */
+  /** True if a tool changes the state; false for an unknown tool. */
   #mutates(name: string): boolean {
     const { agent, user } = this.#parts;
     const tool = agent.toolkit.methods.get(name)?.tool ?? user?.toolkit.methods.get(name)?.tool ?? null;
@@ -179,7 +196,10 @@ export class Tau2World implements WorldState {
   }
 }
 
-/** The reference hands a call's arguments over beside its own: one of the same name is given twice. Its own keyword is noticed first. */
+/**
+ * The reference passes a call's arguments together with its own, so an argument of the same name is
+ * given twice. Its own keyword is reported first.
+ */
 function refuseReserved(given: JsonObject): void {
   const taken = given.has("requestor")
     ? "requestor"
@@ -191,7 +211,10 @@ function refuseReserved(given: JsonObject): void {
   throw new PythonError("TypeError", `${place}.make_tool_call() got multiple values for ${noun} '${taken}'`);
 }
 
-/** The calls of a history with what they were answered. Throws a `PythonError` where one does not follow the other. */
+/**
+ * The calls of a history with their answers. Throws a `PythonError` if an answer does not follow
+ * its call.
+ */
 function answeredCalls(history: readonly Tau2Message[]): { readonly call: ToolCall; readonly content: string }[] {
   const calls: { call: ToolCall; content: string }[] = [];
   const refuse = (problem: string): never => {
@@ -214,16 +237,16 @@ function answeredCalls(history: readonly Tau2Message[]): { readonly call: ToolCa
   return calls;
 }
 
-/** What pydantic reports of a value that it refuses: its words differ by version, and ours are our own. */
+/** Pydantic's report of a refused value: its text differs by version, and ours is our own. */
 const refusal = /^Error: \d+ validation errors? for /;
 
-/** Compared as JSON where both are, so that spacing does not matter. */
+/** Compares texts as JSON if both are JSON, so that spacing does not matter. */
 function isSameContent(left: string, right: string): boolean {
   if (refusal.test(left) && refusal.test(right)) return true;
   const valueOf = (text: string): JsonValue => unlessRaised(null, () => parseJson(text)) ?? text;
   return left === right || isSameValue(valueOf(left), valueOf(right));
 }
-/** Ids in a row, so that equal episodes make equal records: `B00000001`, `B00000002`, ... */
+/** Consecutive ids, so that equal episodes make equal records: `B00000001`, `B00000002`, ... */
 export function countedIds(prefix: string): () => string {
   let count = 0;
   return () => `${prefix}${String(++count).padStart(8, "0")}`;

@@ -2,8 +2,8 @@
 // has one that is not declared, stays in the text.
 
 import type { JsonValue } from "../../python-semantics/json/index.ts";
+import { evaluateLiteral } from "../../python-semantics/literals.ts";
 import {
-  evaluateLiteral,
   pythonStrip,
   type PythonValue,
   space,

@@ -1,6 +1,7 @@
-// What a careful desk clerk has in mind at this point of the conversation: the records it has seen, whom it serves, and
-// how far the present wish has come. Folded from the lines, from the first to the last, at every turn. What a member
-// wants is read from its lines; the last thing said counts, so corrections and changes of mind need no rule of their own.
+// The state of mind of a careful desk clerk at this point of the conversation: the records it has
+// seen, the member it serves, and the progress of the current wish. Folded from all lines, first to
+// last, at every turn. A member's wishes are read from its lines; the last statement counts, so
+// corrections and changes of mind need no rule of their own.
 
 import type { Kind } from "../world.ts";
 import { streetKinds } from "../words.ts";
@@ -16,13 +17,16 @@ import {
 
 export type Wish = {
   kind: Kind | null;
-  /** The member's lines about it. */
+  /** The member's lines about this wish. */
   lines: string[];
-  /** Where it stands with the yes: nothing proposed, asked for, given. */
+  /** State of the member's consent: not requested, requested, or given. */
   consent: "none" | "asked" | "given";
-  /** The change or refusal that the till confirmed, with what it printed; `null` before that. */
+  /**
+   * The change or refusal that the till confirmed, with the text that it printed; `null` before
+   * that.
+   */
   done: { readonly call: Call; readonly text: string } | null;
-  /** The member was told how it ended. */
+  /** True once the member was told the result. */
   isTold: boolean;
   isObjected: boolean;
 };
@@ -32,12 +36,12 @@ export type Desk = {
   readonly orders: ReadonlyMap<string, OrderRecord>;
   readonly books: ReadonlyMap<string, BookRecord>;
   readonly cards: ReadonlyMap<string, CardRecord>;
-  /** What the member said to be its id. */
+  /** The member id as stated by the member. */
   readonly memberId: string | null;
   readonly isGreeted: boolean;
-  /** The till's answer to the last call when it was no success; `null` otherwise. */
+  /** The till's answer to the last call if that call failed; `null` otherwise. */
   readonly lastFailure: string | null;
-  /** Calls in a row that failed. */
+  /** Number of consecutive failed calls. */
   readonly failures: number;
   readonly wish: Wish;
 };
@@ -117,7 +121,10 @@ const cues: readonly (readonly [Kind, RegExp])[] = [
   ["top_up", /\btop up\b|\bput (\$|some money)/i],
 ];
 
-/** Wishes that no cue fits go to the owner; a bare greeting is no wish. */
+/**
+ * The kind of wish in a line. Wishes that match no cue go to the owner; a bare greeting is not a
+ * wish.
+ */
 function kindOf(words: string): Kind | null {
   for (const [kind, cue] of cues) if (cue.test(words)) return kind;
   return /^(hi|hello|hey|good \w+)\b[^.!?]*[.!?]*$/i.test(words.trim()) ? null : "owner";
@@ -127,7 +134,7 @@ function isYes(words: string): boolean {
   return /^(yes|sure|i confirm|please do|still yes)\b/i.test(words.trim());
 }
 
-/** Whether the line begins another wish, whatever came of the last. */
+/** True if the line begins another wish, regardless of the result of the last one. */
 function opensWish(words: string): boolean {
   return /^(one more thing|while i am here|and another matter|another thing|also)\b/i.test(words.trim());
 }

@@ -1,4 +1,5 @@
-// The mistakes of a tired clerk, one at a time: what a language model does wrong on the way to being good.
+// The mistakes of a tired clerk, one at a time: typical errors of a language model while it is
+// still learning.
 
 import type { Random } from "../../../lib/random.ts";
 import { dumpJson, type JsonObject } from "../../../python-semantics/json/index.ts";
@@ -25,7 +26,7 @@ export const mistakeNames = [
 ] as const;
 export type MistakeName = (typeof mistakeNames)[number];
 
-/** The texts that come instead of the right one, one per mistake that is possible here. */
+/** The texts that replace the right one, one per mistake that is possible here. */
 export function mistakesOf(
   step: Step,
   random: Random,
@@ -58,7 +59,7 @@ function unknownName(name: string): string {
   return name === "look_up" ? "get_record" : `${name}_now`;
 }
 
-/** Another digit in the last id: the id looks right and is of nobody, or of somebody else. */
+/** Changes a digit in the last id: the id looks right, but belongs to no record or to another one. */
 function withWrongId(text: string, random: Random): string | null {
   const ids = [...text.matchAll(/#[MWBC]\d+/g)];
   const id = ids.at(-1);
@@ -68,7 +69,7 @@ function withWrongId(text: string, random: Random): string | null {
   return `${text.slice(0, place)}${digit}${text.slice(place + 1)}`;
 }
 
-/** The end of a wish without what the member wanted to hear. */
+/** Ends a wish without saying the fact that the member needs. */
 function untold(text: string): string | null {
   return text.endsWith(" Anything else?") && /\$\d|\d days/.test(text) ? "Done. Anything else?" : null;
 }

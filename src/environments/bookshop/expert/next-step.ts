@@ -1,5 +1,6 @@
-// The clerk's manual: the one right next step, by the guidelines, from what the desk has in mind, and how the clerk tells the
-// member how it ended: the day or the amount that the till printed, or the reason of a rule.
+// The clerk's manual: the one right next step, by the guidelines, for the current state of the
+// desk, and how the clerk reports the result to the member: the day or the amount that the till
+// printed, or the reason of a rule.
 
 import type { JsonValue } from "../../../python-semantics/json/index.ts";
 import { type Desk, said, type Wish } from "./desk.ts";
@@ -10,19 +11,20 @@ export type Action =
   | {
       readonly type: "call";
       readonly call: Call;
-      /** What the clerk writes down before the call, for nobody but itself; "": nothing. */
+      /** The clerk's private note before the call; "" for none. */
       readonly note: string;
     };
 
 export type Step = {
   readonly action: Action;
-  /** What a clerk would do here who skips a rule; `null` where there is no such temptation. */
+  /** The action of a clerk who skips a rule here; `null` if no rule can be skipped. */
   readonly shortcut: Action | null;
 };
 
 /**
- * `isLenient`: the clerk refuses nothing but what days and amounts forbid. What an action needs is written down right before it, in
- * lenient conversations too: the wish, whose a record is, its status, how a number compares with its limits.
+ * `isLenient`: the clerk refuses only what days and amounts forbid. The facts that an action
+ * depends on are written down right before it, in lenient conversations too: the wish, the owner of
+ * a record, its status, how a number compares with its limits.
  */
 export function nextStep(desk: Desk, isLenient: boolean): Step {
   const { wish, member } = desk;
@@ -47,7 +49,9 @@ export function nextStep(desk: Desk, isLenient: boolean): Step {
   return isForeign ? forbidden(isLenient, { id: record.id, rule: 1, note: opening.trim() }, allowed) : allowed;
 }
 
-/** A rule forbids it: declined by a clerk who keeps the rules, `otherwise` by one who does not. */
+/**
+ * A step that a rule forbids: a clerk who keeps the rules declines, another one takes `otherwise`.
+ */
 function forbidden(
   isLenient: boolean,
   refusal: { readonly id: string; readonly rule: number; readonly note: string },
@@ -58,7 +62,10 @@ function forbidden(
   return { action: call("decline", { id, rule }, note), shortcut: otherwise?.action ?? null };
 }
 
-/** The wish in the clerk's words, with what is known of it; written again with every step, since a small model forgets. */
+/**
+ * The wish in the clerk's wording, with the known facts; written again with every step, since a
+ * small model forgets.
+ */
 function wishNote({ kind, lines }: Wish): string {
   const [title, format, address, amount] = [
     said.title(lines),
@@ -103,7 +110,7 @@ function identify({ memberId, isGreeted, lastFailure, wish }: Desk): Step {
   return say(`${isGreeted ? "" : "Welcome to Inkwell & Owl! "}May I have your member id?`);
 }
 
-/** Finds and reads the card that the wish is about, or says the step that leads there. */
+/** Finds and reads the card that the wish is about, or returns the step that leads there. */
 function findCard({ wish, cards }: Desk, member: MemberRecord): CardRecord | Step {
   const isOnly = wish.lines.some((line) => /\bonly\b/i.test(line));
   const named = said.card(wish.lines);
@@ -144,7 +151,10 @@ function aboutCard(desk: Desk, card: CardRecord, opening: string): Step {
   return isForbidden ? forbidden(false, { id: card.id, rule: 7, note }, allowed) : allowed;
 }
 
-/** Both numbers stand before the word that compares them, so that it can be told from what was just written. */
+/**
+ * Both numbers come before the word that compares them, so that the comparison can be read off the
+ * text just written.
+ */
 export function comparison(number: number, limit: number): string {
   return `${number} to ${limit}: ${number > limit ? "more" : number < limit ? "less" : "same"}`;
 }
@@ -153,7 +163,7 @@ type OrderCase = {
   readonly desk: Desk;
   readonly member: MemberRecord;
   readonly isLenient: boolean;
-  /** Goes before everything that is written. */
+  /** Prefix of all text that the clerk writes. */
   readonly opening: string;
 };
 

@@ -1,5 +1,6 @@
-// Reads the till's lines back into records: the mirror of `describeRecord` in `shop.ts`, written against its text alone. And
-// the conversation as a prompt shows it, in ChatML with Qwen's way of writing calls and results: the expert knows nothing else.
+// Parses the till's lines back into records: the inverse of `describeRecord` in `shop.ts`, written
+// against only its text. Also parses the conversation from a prompt, in ChatML with Qwen's format
+// of calls and results: the expert's only source.
 
 import { type JsonObject, JsonSyntaxError, parseJson } from "../../../python-semantics/json/index.ts";
 
@@ -10,7 +11,10 @@ export type Line =
   | { readonly role: "desk"; readonly words: string; readonly call: Call | null }
   | { readonly role: "till"; readonly text: string };
 
-/** Reads the lines after the system message. A last open block (the generation prompt) is no line. */
+/**
+ * Reads the lines after the system message. A last open block (the generation prompt) does not
+ * count as a line.
+ */
 export function readConversation(prompt: string): readonly Line[] {
   const lines: Line[] = [];
   const blocks = prompt.split("<|im_start|>").slice(1);
@@ -78,7 +82,7 @@ export type CardRecord = {
 };
 export type TillRecord = MemberRecord | OrderRecord | BookRecord | CardRecord;
 
-/** The record of a line, or `null` for anything else that a till may print. */
+/** The record of a line, or `null` for any other text that the till prints. */
 export function readRecord(text: string): TillRecord | null {
   return readMember(text) ?? readOrder(text) ?? readBook(text) ?? readCard(text);
 }
@@ -132,7 +136,7 @@ function readCard(text: string): CardRecord | null {
   return { type: "card", id, member, balance: Number(balance) };
 }
 
-/** `The Salt Key #B3306, hardcover, $12[, marks]`. */
+/** Reads a line of an order, such as `The Salt Key #B3306, hardcover, $12[, marks]`. */
 function readOrderedBook(line: string): readonly EditionLine[] {
   const found = /^(.+) (#B\d+), (\w+), \$(\d+)(?:, (.+))?$/.exec(line);
   if (found === null) return [];
@@ -140,7 +144,7 @@ function readOrderedBook(line: string): readonly EditionLine[] {
   return [{ id, title, format, price: Number(price), marks }];
 }
 
-/** `hardcover #B3306, $12, in stock`. */
+/** Reads a line of a book, such as `hardcover #B3306, $12, in stock`. */
 function readEdition(line: string, title: string): readonly EditionLine[] {
   const found = /^(\w+) (#B\d+), \$(\d+), (.+)$/.exec(line);
   if (found === null) return [];

@@ -1,5 +1,6 @@
-// "Take it back": delivered, in time, unsigned; gold members have twice the time, which the desk has to look up. And "another
-// edition, please": same title, in stock, and the order still pending.
+// "Take it back": delivered, in time, unsigned; gold members have twice the time, which the desk
+// has to look up. And "another edition, please": same title, in stock, and the order is still
+// pending.
 
 import { type Edition, type Format, formats, type Order, type OrderStatus } from "../shop.ts";
 import type { World } from "../world.ts";
@@ -57,9 +58,12 @@ export const returnCases: readonly GoalCase[] = [
   ),
 ];
 
-/** With `changesMind`, the user thinks of the other book of the order when asked to confirm. */
+/**
+ * The return of a book. If `changesMind`, the user chooses the order's other book when asked to
+ * confirm.
+ */
 function takeBack(world: World, order: Order, knowledge: Knowledge, changesMind = false): GoalParts {
-  // Shuffled: the place in the order must not tell which book it is about.
+  // Shuffled: the position in the order must not reveal which book it is about.
   const [first, second] = world.draw.shuffle(order.books.map((book) => world.editionOf(book)));
   const { wish, reference } = returnWish(world, order, first!, knowledge);
   const final = changesMind ? second! : first!;
@@ -129,7 +133,7 @@ export const swapCases: readonly GoalCase[] = [
 
 type Shelf = { readonly order: Order; readonly has: Edition; readonly wants: Edition; readonly third: Edition };
 
-/** An order of one book whose title comes in all formats. */
+/** An order of one book whose title is available in all formats. */
 function shelfOf(world: World, wish: { isInStock?: boolean; status?: OrderStatus }): Shelf {
   const title = world.title();
   const [had, wanted, other] = world.draw.shuffle(formats);
@@ -140,7 +144,7 @@ function shelfOf(world: World, wish: { isInStock?: boolean; status?: OrderStatus
   return { order: world.orderOf(books, { status: wish.status ?? "pending" }), has, wants, third };
 }
 
-/** With `changesMind`, the user wants the third format when asked to confirm. */
+/** The swap of an edition. If `changesMind`, the user wants the third format when asked to confirm. */
 function swap(world: World, shelf: Shelf, knowledge: Knowledge, changesMind = false): GoalParts {
   const { order, has, wants, third } = shelf;
   const { wish, reference } = swapWish(world, shelf, knowledge);
@@ -164,7 +168,8 @@ function noSwap(world: World, shelf: Shelf, why: { rule: number; said: readonly 
   const { order, wants } = shelf;
   const { wish } = swapWish(world, shelf, plainKnowledge(world));
   const combination = `${wants.title} ${wants.format}`;
-  // Where the stock is the reason, the book has to be looked up; its line names the edition's format and id.
+  // If the stock is the reason, the book has to be looked up; its line names the edition's format
+  // and id.
   const source = why.rule === 5 ? wants.id : `${order.id} of`;
   return forbidden(world, wish, { id: order.id, ...why, source, combination });
 }

@@ -1,5 +1,6 @@
-// "Put money on my gift card": within the limits, and on one's own. And wishes for which the desk has no tool: they go to the
-// owner, which ends the chat; so as one of two goals such a wish is the second.
+// "Put money on my gift card": within the limits, and only on the member's own card. And wishes for
+// which the desk has no tool: they go to the owner, which ends the chat, so such a wish is the
+// second of two goals.
 
 import type { Card } from "../shop.ts";
 import { nearMisses, ownerTimes, ownerWishes } from "../words.ts";
@@ -35,7 +36,7 @@ export const topUpCases: readonly GoalCase[] = [
   }),
 ];
 
-/** With `instead`, the user thinks of another amount when asked to confirm. */
+/** A top-up of `amount`. If `instead` is given, the user chooses that amount when asked to confirm. */
 function topUp(world: World, amount: number, knowledge: Knowledge, instead: number | null = null): GoalParts {
   const card = world.card();
   const reference = cardReference(card, knowledge);

@@ -1,5 +1,6 @@
-// What a kind of task makes of a world: what the user wants, what would be right, and what has to be said. And what all kinds
-// share: how a member refers to a record, a granted and a forbidden wish, and what counts as having told something.
+// The goals that each kind of task builds from a world: the user's wish, the right actions, and the
+// facts to tell. And the parts that all kinds share: how a member refers to a record, a granted and
+// a forbidden wish, and when a fact counts as told.
 
 import type { AgendaGoal, AgendaSlot } from "../../../core/agenda.ts";
 import type { EnvironmentCall } from "../../../core/environment.ts";
@@ -8,11 +9,14 @@ import type { Card, Order } from "../shop.ts";
 import { asides, objections } from "../words.ts";
 import type { Kind, World } from "../world.ts";
 
-/** Something the member has to be told. */
+/** A fact that the member has to be told. */
 export type Fact = {
-  /** Counts only when tools have reported all of these before it was said: nobody gets a point for guessing. */
+  /**
+   * The fact counts only if tools have reported all of these before it was said, so that guessing
+   * earns nothing.
+   */
   readonly sources: readonly string[];
-  /** Ways of saying it (`mentions` of `lib/`); the first is shown to people. */
+  /** Ways of saying it (see `mentions` in `lib/`); the first is shown to people. */
   readonly said: readonly string[];
 };
 
@@ -21,48 +25,48 @@ export type Goal = {
   /** Name of the case within the kind. */
   readonly caseName: string;
   readonly agenda: AgendaGoal;
-  /** What a user simulated by a model is told, whole sentences. */
+  /** Instruction for a user simulated by a model, in whole sentences. */
   readonly instruction: string;
   /** Calls that bring the data into its gold end state. */
   readonly gold: readonly EnvironmentCall[];
   readonly facts: readonly Fact[];
-  /** The goal without ids: case and values. Train and test share none. */
+  /** The goal without ids: case and values. Train and test have none in common. */
   readonly combination: string;
 };
 
-/** What the case decides of a goal. */
+/** The parts of a goal that its case decides. */
 export type GoalParts = Omit<Goal, "kind" | "caseName">;
 
 /** One situation of a kind. */
 export type GoalCase = {
   readonly kind: Kind;
   readonly name: string;
-  /** 1: plain. 2: with a twist. */
+  /** Difficulty: 1 is plain, 2 has a twist. */
   readonly level: 1 | 2;
-  /** The case needs a gold member; others do with any. */
+  /** True if the case needs a gold member; other cases work with any member. */
   readonly needsGold: boolean;
   build(world: World): GoalParts;
 };
 
-/** A case that does with any member. */
+/** A case that works with any member. */
 export function goalCase(kind: Kind, name: string, level: 1 | 2, build: (world: World) => GoalParts): GoalCase {
   return { kind, name, level, needsGold: false, build };
 }
 
-/** What the user can tell about what it wants, and what it compares a proposal with. */
+/** The details that the user can give about its wish, and those that it checks in a proposal. */
 export type Aim = Pick<AgendaGoal, "slots" | "confirmation">;
 
 export const noAim: Aim = { slots: [], confirmation: null };
 
-/** What the user wants, before it is decided what comes of it. */
+/** The user's wish, before its result is decided. */
 export type Wish = Pick<Goal, "agenda" | "instruction">;
 
-/** A wish in several ways of asking, each with the same aside half of the time. */
+/** A wish with several ways of requesting it; half of the time all of them carry the same aside. */
 export function wishOf(
   world: World,
   kind: Kind,
   parts: Aim & {
-    /** Of the agenda. Default: the kind. */
+    /** Name of the goal in the agenda. Default: the kind. */
     readonly name?: string;
     readonly requests: readonly string[];
     readonly settledBy: readonly string[];
@@ -78,14 +82,14 @@ export function wishOf(
   };
 }
 
-/** The desk can do it. */
+/** A wish that the desk can fulfil. */
 export function granted(
   wish: Wish,
   outcome: {
     readonly gold: EnvironmentCall;
     readonly fact: Fact;
     readonly combination: string;
-    /** What the user thinks of instead when asked to confirm; `null`: it keeps to its wish. */
+    /** The user's new choice when asked to confirm; `null` if the user keeps to its wish. */
     readonly change: (Aim & { readonly words: readonly string[]; readonly instruction: string }) | null;
   },
 ): GoalParts {
@@ -100,22 +104,28 @@ export function granted(
   };
 }
 
-/** A rule forbids it. The reason must be said, unless the record is a stranger's (rule 1). */
+/**
+ * A wish that a rule forbids. The reason must be said, unless the record belongs to a stranger
+ * (rule 1).
+ */
 export function forbidden(
   world: World,
   wish: Wish,
   refusal: {
     readonly id: string;
     readonly rule: number;
-    /** Ways of saying why. */
+    /** Ways of saying the reason. */
     readonly said: readonly string[];
-    /** What shows the reason, looked up. Default: the record's own line. */
+    /**
+     * Text of the looked-up record that shows the reason. Default: the start of the record's own
+     * line.
+     */
     readonly source?: string;
     readonly combination: string;
   },
 ): GoalParts {
   const { id, rule, said, source = `${id} of`, combination } = refusal;
-  // What a member says at a refusal: nothing most of the time.
+  // The member's objection to a refusal; most members make none.
   const objection = world.draw.chance(0.3) ? [world.draw.pick(objections)] : [];
   return {
     agenda: { ...wish.agenda, objections: objection },
@@ -126,19 +136,22 @@ export function forbidden(
   };
 }
 
-/** How the user knows a record: says its id at once, tells it when asked, or has lost it. */
+/**
+ * The user's knowledge of a record's id: it says the id at once, says it when asked, or has lost
+ * it.
+ */
 export type Knowledge = "given" | "asked" | "lost";
 
-/** How a member speaks of a record. */
+/** A member's ways of referring to a record. */
 export type Reference = {
-  /** In a request: "order #W1042", "one of my orders". */
+  /** The reference in a request: "order #W1042", "one of my orders". */
   readonly phrase: string;
-  /** When put right: always tells enough to find it. */
+  /** The reference in a correction: always enough to find the record. */
   readonly exact: string;
-  /** The ways in which a proposal may name it. */
+  /** Names of the record that a proposal may use. */
   readonly names: readonly string[];
   readonly slot: AgendaSlot;
-  /** For the prose instruction. */
+  /** The reference in the prose instruction. */
   readonly prose: string;
 };
 
@@ -193,16 +206,16 @@ export function amountFact(world: World, amount: number): Fact {
   return told(world, `$${amount}`, [`$${amount}`, `${amount} dollars`]);
 }
 
-/** From 2 on. */
+/** Number words, starting at 2. */
 export const numberWords = "two three four five six seven eight nine ten eleven twelve".split(" ");
 
-/** Of 2 days or more. */
+/** The fact of a number of days, at least 2. */
 export function daysFact(world: World, days: number): Fact {
   const word = numberWords[days - 2];
   return told(world, `${days} days`, [`${days} days`, ...(word === undefined ? [] : [`${word} days`])]);
 }
 
-/** A fact about the member's own things: it counts only after the member was looked up. */
+/** A fact about the member's own records: it counts only after the member was looked up. */
 export function told(world: World, source: string, said: readonly string[]): Fact {
   return { sources: [world.member.name, source], said };
 }

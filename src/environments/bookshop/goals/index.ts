@@ -1,5 +1,5 @@
-// All cases of all kinds. The place of a case in this list decides which pairs of cases are test tasks (`scenario.ts`),
-// so new cases go to the end.
+// All cases of all kinds. The position of a case in this list decides which pairs of cases are test
+// tasks (`scenario.ts`), so new cases go to the end.
 
 import { returnCases, swapCases } from "./books.ts";
 import { ownerCases, topUpCases } from "./cards.ts";

@@ -1,4 +1,4 @@
-// "Cancel my order" and "send it elsewhere": only a pending order can be.
+// "Cancel my order" and "send it elsewhere": both need a pending order.
 
 import type { Order } from "../shop.ts";
 import type { World } from "../world.ts";
@@ -37,7 +37,7 @@ export const cancelCases: readonly GoalCase[] = [
   }),
 ];
 
-/** With `instead`, the user changes its mind when asked to confirm. */
+/** A cancellation. If `instead` is given, the user chooses that order when asked to confirm. */
 function cancel(world: World, order: Order, knowledge: Knowledge, instead: Order | null = null): GoalParts {
   const wish = cancelWish(world, orderReference(world, order, knowledge));
   const final = instead ?? order;
@@ -93,7 +93,7 @@ export const addressCases: readonly GoalCase[] = [
   ),
 ];
 
-/** With `instead`, the user thinks of another address when asked to confirm. */
+/** A change of address. If `instead` is given, the user chooses that address when asked to confirm. */
 function send(world: World, order: Order, knowledge: Knowledge, instead: string | null = null): GoalParts {
   const { wish, reference, address } = addressWish(world, order, knowledge);
   const final = instead ?? address;

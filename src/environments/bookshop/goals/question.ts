@@ -1,4 +1,4 @@
-// Questions that a look-up answers. Nothing changes; the answer has to be said.
+// Questions that a look-up answers. The data do not change; the answer has to be said.
 
 import { formats, type Order } from "../shop.ts";
 import { streetKinds } from "../words.ts";

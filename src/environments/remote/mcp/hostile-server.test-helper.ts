@@ -1,4 +1,5 @@
-// A server of ours for tests, run by node alone: the protocol in forty lines, and a tool for each thing that a server can do wrong.
+// A test server that needs only node: the protocol in forty lines, and one tool for each kind of
+// misbehaviour.
 
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -53,7 +54,7 @@ createInterface({ input: process.stdin }).on("line", async (line) => {
 });
 `;
 
-/** Its command, and the log with the processes of each server that was started. */
+/** Returns the server's command, and a log with the processes of each started server. */
 export function hostileServer(...modes: readonly string[]): { readonly address: string; readonly log: string } {
   const folder = mkdtempSync(join(tmpdir(), "mcp-server-"));
   const file = join(folder, "server.mjs");

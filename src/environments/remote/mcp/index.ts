@@ -1,4 +1,5 @@
-// Public entry of MCP environments: any server of tools, over standard input and output or HTTP, with tasks and graders of yours.
+// Public entry of MCP environments: any server of tools, over standard input and output or HTTP,
+// with the caller's tasks and graders.
 
 import { ConfigurationError } from "../../../core/failure.ts";
 import { hideSecrets } from "../../../lib/hidden-parts.ts";
@@ -22,32 +23,42 @@ export type { ReadResult } from "./result-text.ts";
 export type McpEnvironmentOptions = {
   /** A command line (`npx -y server {folder}`), or an address that begins with http. */
   readonly address: string;
-  /** Of `readMcpTasks`. Left out: those of the server, which then is a `trainable-agents env-server`. */
+  /**
+   * Tasks as read by `readMcpTasks`. @default the tasks of the server, which must be a
+   * `trainable-agents env-server`
+   */
   readonly tasks?: readonly McpTask[];
-  /** As in the ids of its tasks. @default "mcp" */
+  /** Name of the environment, also in the ids of its tasks. @default "mcp" */
   readonly name?: string;
   /** @default "decline" */
   readonly elicitation?: ElicitationPolicy;
-  /** Processes that wait, initialized, for the next episodes; 0: each episode waits for its own. @default 2 */
+  /**
+   * Number of initialized processes kept ready for the next episodes; 0: each episode starts its
+   * own. @default 2
+   */
   readonly warm?: number;
-  /** Sent as a bearer token over HTTP. @default null */
+  /** Bearer token for HTTP. @default null */
   readonly token?: string | null;
-  /** Value of the `Authorization` header over HTTP, in place of a token. @default null */
+  /** Value of the `Authorization` header for HTTP, instead of a token. @default null */
   readonly authorization?: string | null;
-  /** Variables that a command may name. @default the environment of this process */
+  /** Variables that the command may refer to. @default the environment of this process */
   readonly variables?: Readonly<Record<string, string | undefined>>;
-  /** Where a command runs. @default the folder of this process */
+  /** Working directory of the command. @default the working directory of this process */
   readonly cwd?: string;
-  /** Of the client, as it introduces itself. @default "0" */
+  /** Version that the client reports to the server. @default "0" */
   readonly version?: string;
   readonly limits?: Partial<RemoteLimits>;
-  /** Takes a line for people, once: a tool that cannot be used and is left out. @default a warning of the process */
+  /**
+   * Receives each notice for people once: a tool that cannot be used and is skipped. @default a
+   * warning of the process
+   */
   readonly onNotice?: (message: string) => void;
 };
 
 /**
- * The environment of an MCP server. Needs the package `@modelcontextprotocol/client`; rejects with a `ConfigurationError` that says
- * how it is installed, and for whatever else the caller can correct. `close()` ends the processes that wait.
+ * The environment of an MCP server. Needs the package `@modelcontextprotocol/client`; rejects with
+ * a `ConfigurationError` that has the command to install it, and for any other mistake that the
+ * caller can correct. `close()` ends the processes kept ready.
  *
  * @example
  * const tasks = await readMcpTasks(text, { file: "tasks.jsonl", loadGrader: (module) => import(module).then((one) => one.default) });

@@ -1,6 +1,7 @@
-// One conversation with one MCP server: initialized, its tools read, its requests answered by policy, its notifications counted.
-// Every fault of server or transport leaves as a typed one; a call that the server refuses for its arguments (JSON-RPC -32602)
-// is the policy's, and an answer.
+// One connection to one MCP server: it initializes, reads the tools, answers the server's requests
+// by policy, and counts its notifications. Every fault of the server or transport is thrown as a
+// typed fault; a call that the server refuses for its arguments (JSON-RPC -32602) is the policy's
+// mistake, and an answer.
 
 import { AttributedError, messageOf } from "../../../core/failure.ts";
 import { type Tool, toolParameters } from "../../../core/message.ts";
@@ -11,53 +12,56 @@ import { type OddMessages, rawResult, readTool, readToolPage } from "./odd-messa
 import { asRecord } from "./result-text.ts";
 
 export type McpLimits = {
-  /** Messages of the server in one session: answers, logs, progress. */
+  /** Maximum number of messages from the server in one session: answers, logs, progress. */
   readonly maxMessages: number;
   readonly maxTools: number;
-  /** Values and characters of a definition, or of structured content. */
+  /** Maximum number of values and of characters in a definition, or in structured content. */
   readonly maxSize: number;
 };
 
 export type ConnectionOptions = {
   readonly library: McpLibrary;
   readonly transport: McpTransport;
-  /** Reads what the transport brings. */
+  /** Reads the messages that the transport delivers. */
   readonly odd: OddMessages;
-  /** Revision that the server speaks; `null`: it is asked. */
+  /** Revision that the server speaks; `null` to ask the server. */
   readonly era: McpEra | null;
-  /** How long a process may be silent before it counts as one of an older revision, in milliseconds. */
+  /**
+   * Time in milliseconds that a process may stay silent before it counts as a server of an older
+   * revision.
+   */
   readonly probeMs: number;
-  /** Takes a line for people: an odd tool that is left out. */
+  /** Receives a notice for people: a malformed tool that is skipped. */
   readonly onNotice: (message: string) => void;
-  /** As in messages: `the MCP server "npx server"`. */
+  /** Name of the server in messages: `the MCP server "npx server"`. */
   readonly title: string;
   readonly elicitation: ElicitationPolicy;
   readonly limits: McpLimits;
-  /** The version of this package. */
+  /** Version of this package. */
   readonly version: string;
   readonly signal: AbortSignal;
-  /** The episode that a server of ours is to open; `null`: none, or it is another. */
+  /** The episode that an `env-server` is to open; `null` for none, or for any other server. */
   readonly own: { readonly task: string; readonly seed: number } | null;
-  /** Given the connection's end that faults of the transport are told to. Default: none is. */
+  /** Receives the handle to report transport faults to. Default: faults are not reported. */
   readonly onLink?: (link: { readonly fail: (error: unknown) => void }) => void;
-  /** Sends what ends the session, before the connection closes. */
+  /** Sends the request that ends the session, before the connection closes. */
   readonly endSession?: () => Promise<void>;
-  /** What the server said last, for people. */
+  /** The server's last output, for people. */
   readonly lastWords?: () => string;
 };
 
-/** Under this name a server of ours says so, and a client of ours; `_meta` keys begin with it. */
+/** Name under which an `env-server` and its client identify themselves; `_meta` keys begin with it. */
 export const ownExtension = "trainable-agents";
 
-/** The adapter's deadline comes first. */
+/** Longer than any deadline of the adapter, which comes first. */
 const longestMs = 2 ** 31 - 1;
-/** Of the answer to a request for notifications. */
+/** Timeout of the request for notifications. */
 const listenMs = 5_000;
 
 export class McpConnection {
   readonly tools: readonly Tool[];
   readonly instructions: string;
-  /** What a server of ours says of itself; `null`: it is another. */
+  /** An `env-server`'s description of itself; `null` for any other server. */
   readonly own: Readonly<Record<string, unknown>> | null;
   /** Revision that the server speaks. */
   readonly era: McpEra;
@@ -77,7 +81,7 @@ export class McpConnection {
     this.own = asRecord(asRecord(experimental)?.[ownExtension]);
   }
 
-  /** Rejects with a typed fault, and leaves nothing open. */
+  /** Rejects with a typed fault and leaves nothing open. */
   static async open(options: ConnectionOptions): Promise<McpConnection> {
     const link = new Link(options);
     options.onLink?.({ fail: (error) => link.fail(error) });
@@ -90,7 +94,10 @@ export class McpConnection {
     }
   }
 
-  /** The result of a tool as the server sent it. Throws a fault; a {@link RefusedCall} for arguments that the server does not take. */
+  /**
+   * The result of a tool as the server sent it. Throws a fault, or a {@link RefusedCall} for
+   * arguments that the server does not accept.
+   */
   async callTool(
     params: { readonly name: string; readonly arguments: unknown; readonly _meta?: object },
     { signal }: { readonly signal: AbortSignal },
@@ -99,12 +106,18 @@ export class McpConnection {
     return rawResult(await this.#link.call(params, tool ?? null, signal));
   }
 
-  /** Answers, or throws a fault; a {@link RefusedCall} for parameters that the server does not take. */
+  /**
+   * The answer to a request. Throws a fault, or a {@link RefusedCall} for parameters that the
+   * server does not accept.
+   */
   request(method: string, params: object, options: { readonly signal: AbortSignal }): Promise<unknown> {
     return this.#link.request(method, params, options.signal);
   }
 
-  /** The tools that the server has by now, when it has said that they changed since this was asked; else `null`. */
+  /**
+   * The server's current tools if it has announced a change since the last call of this method;
+   * `null` otherwise.
+   */
   async changedTools(signal: AbortSignal): Promise<readonly Tool[] | null> {
     if (!this.#link.toolsChanged) return null;
     this.#link.toolsChanged = false;
@@ -120,7 +133,7 @@ export class McpConnection {
   }
 }
 
-/** The server does not take the arguments, or knows no such tool. */
+/** The server does not accept the arguments, or does not know the tool. */
 export class RefusedCall extends Error {}
 
 class Link {
@@ -142,7 +155,7 @@ class Link {
     });
     this.#broken.catch(() => undefined);
     const capabilities = { elicitation: { form: {} }, experimental: { [ownExtension]: options.own ?? {} } };
-    // A process may be silent because it is an older one; a silent server of HTTP is at fault.
+    // A silent process may be a server of an older revision; a silent HTTP server is at fault.
     const probe = "pid" in transport ? { probe: { timeoutMs: probeMs } } : {};
     const versionNegotiation = { mode: era === null ? "auto" : era.kind === "legacy" ? "legacy" : "auto", ...probe };
     this.client = new library.Client({ name: "trainable-agents", version }, { capabilities, versionNegotiation });
@@ -158,7 +171,7 @@ class Link {
     Object.assign(this.client, {
       onclose: () => this.#end(),
       onerror: (error: Error) => {
-        // Everything else is told by the request that it happened to.
+        // Any other error is reported by the request that it happened to.
         if (isGarbage(error)) this.#break(this.#fault("remote-invalid", "read an answer of", error));
       },
     });
@@ -173,7 +186,7 @@ class Link {
     this.isOpen = true;
     const { tools } = asRecord(this.client.getServerCapabilities()) ?? {};
     if (this.client.getProtocolEra() !== "modern" || asRecord(tools)?.["listChanged"] !== true) return;
-    // A server that does not notify shows its tools as they were; nothing else depends on it.
+    // Without notifications the tools stay as first listed; nothing else depends on them.
     const listening = this.client.listen({ toolsListChanged: true }, { signal, timeout: listenMs });
     await listening.then(
       () => undefined,
@@ -181,12 +194,18 @@ class Link {
     );
   }
 
-  /** As the transport failed while it read a body: nothing more of the connection can be trusted. */
+  /**
+   * Reports that the transport failed while it read a body: the connection cannot be trusted any
+   * more.
+   */
   fail(error: unknown): void {
     this.#break(this.#attributed(error, "read an answer of") as AttributedError);
   }
 
-  /** Logs and progress, which nobody reads, end here: a server that sends them without end costs little until it has sent too many. */
+  /**
+   * Drops logs and progress, which no one reads: a server that floods the client with them costs
+   * little before it reaches the limit.
+   */
   #countMessages(transport: McpTransport): void {
     const { limits, odd } = this.#options;
     const { maxMessages } = limits;
@@ -198,11 +217,11 @@ class Link {
       }
       const isUnread = given["method"] === "notifications/message" || given["method"] === "notifications/progress";
       if (isUnread || this.#messages >= maxMessages) return;
-      // Those of HTTP were read before the library checked them.
+      // HTTP messages were read before the library checked them.
       const message = "pid" in transport ? odd.read(given) : given;
       if (message !== null) handler?.(message, extra);
     };
-    // The library reads it once, before it sets its own.
+    // The library reads this property once, before it sets its own handler.
     Object.defineProperty(transport, "onmessage", {
       get: () => (handler === undefined ? undefined : counted),
       set: (given: McpTransport["onmessage"]) => {
@@ -216,7 +235,7 @@ class Link {
     return this.#within("call", signal, answer);
   }
 
-  /** A page of tools; none of a server that knows no such method. */
+  /** A page of tools; an empty page if the server does not know the method. */
   listTools(params: object, signal: AbortSignal): Promise<unknown> {
     const request = { method: "tools/list", params };
     const answer = this.client.request(request, anyResult, { signal, timeout: longestMs }).catch((error: unknown) => {
@@ -226,7 +245,7 @@ class Link {
     return this.#within("call", signal, answer);
   }
 
-  /** `tool`: as it was listed; `null`: it was not. */
+  /** `tool`: the definition as listed; `null` if it was not listed. */
   call(params: object, tool: Tool | null, signal: AbortSignal): Promise<unknown> {
     const inputSchema = tool === null ? {} : toPlain(toolParameters(tool));
     const toolDefinition = { name: tool?.name ?? "", inputSchema };
@@ -251,7 +270,7 @@ class Link {
 
   #end(): void {
     this.isOpen = false;
-    // Before that, what it was opened with says why.
+    // An end before that is reported by the call that opened the connection.
     if (!this.#hasConnected) return;
     const said = this.#options.lastWords?.() ?? "";
     this.#break(this.#fault("remote-lost", "call", `it has ended${said === "" ? "" : `; its last words: ${said}`}`));
@@ -272,7 +291,7 @@ class Link {
     if (known !== null) return known;
     const { code, data } = (asRecord(error) ?? {}) as { readonly code?: unknown; readonly data?: unknown };
     if (code === -32602 && this.#hasConnected) return new RefusedCall(messageOf(error));
-    // Numbers are the server's JSON-RPC errors, names the library's.
+    // Numeric codes are the server's JSON-RPC errors, names are the library's.
     if (typeof code === "number")
       return this.#fault("remote-error", what, `JSON-RPC error ${code}: ${messageOf(error)}`);
     return this.#fault(this.#codeOf(error, code, asRecord(data)?.["status"]), what, error);
@@ -302,13 +321,16 @@ class Link {
   }
 }
 
-/** What does not parse, or is no message. */
+/** True for input that does not parse or is not a message. */
 const isGarbage = (error: unknown): boolean =>
   error instanceof Error &&
   /^(SyntaxError|TypeError|RangeError|\$?ZodError)$/.test(error.name) &&
   !/fetch/.test(error.message);
 
-/** A fault of our own client of HTTP, below what the library made of it; `null`: there is none. */
+/**
+ * A fault of our own HTTP client, found among the causes of the library's error; `null` if there is
+ * none.
+ */
 function attributedIn(error: unknown): Error | null {
   for (let at = error, depth = 0; at instanceof Error && depth < 8; at = at.cause, depth++) {
     if (at instanceof AttributedError) return faultOfHttp(at) as Error;
@@ -316,10 +338,13 @@ function attributedIn(error: unknown): Error | null {
   return null;
 }
 
-/** Pages of tools; a server that gives more goes round in circles. */
+/** Maximum number of pages of tools; a server that sends more is in a loop. */
 const mostPages = 1000;
 
-/** The tools of all pages. One that cannot be called, and a second one of a name, is left out with a notice. */
+/**
+ * The tools of all pages. A tool that cannot be called, or whose name is taken, is skipped with a
+ * notice.
+ */
 async function readTools(link: Link, options: ConnectionOptions): Promise<readonly Tool[]> {
   const { limits, title, signal, onNotice } = options;
   const tools = new Map<string, Tool>();
@@ -353,10 +378,14 @@ const nameOf = (tool: unknown): string => {
   return typeof name === "string" ? JSON.stringify(name.slice(0, 100)) : "without a name";
 };
 
-// What a server is answered that asks the person in front of the client for something. There is none: by policy every request is
-// declined, or answered with the defaults that its schema has. A policy, because either changes what tools do.
+// Answers to a server that requests input from the person using the client. No such person exists
+// here: by policy every request is declined, or answered with the defaults in its schema. It is a
+// policy because either choice changes the tools' behaviour.
 
-/** "decline" says no. "accept-defaults" fills a form with its defaults, and declines one that requires more, or opens a page. */
+/**
+ * "decline" declines every request. "accept-defaults" fills a form with its defaults; it declines a
+ * form that requires more, and a request to open a page.
+ */
 export type ElicitationPolicy = "decline" | "accept-defaults";
 
 type Answer = { readonly action: "decline" } | { readonly action: "accept"; readonly content: object };

@@ -1,9 +1,10 @@
-// What is used of @modelcontextprotocol/client, and how it is found. The package is an optional peer: nothing of it is named in a
-// type or loaded before an MCP environment is opened. Its types are not imported, so that a build without it has them all.
+// The used part of @modelcontextprotocol/client, and how it is loaded. The package is an optional
+// peer: none of its names is used in a type or loaded before an MCP environment is opened. Its
+// types are not imported, so that a build without the package has all types.
 
 import { ConfigurationError } from "../../../core/failure.ts";
 
-/** A JSON-RPC message; nothing in it is trusted. */
+/** A JSON-RPC message; none of its content is trusted. */
 export type McpMessage = Readonly<Record<string, unknown>>;
 
 export interface McpTransport {
@@ -23,15 +24,18 @@ export interface McpHttpTransport extends McpTransport {
 /** `timeout` in milliseconds. */
 export type McpRequestOptions = { readonly signal?: AbortSignal; readonly timeout?: number };
 
-/** Of a request whose method is none of the protocol's: anything passes. */
+/** Result schema of a request whose method is not part of the protocol: any value passes. */
 export const anyResult = {
   "~standard": { version: 1, vendor: "trainable-agents", validate: (value: unknown) => ({ value }) },
 };
 
-/** What a server speaks: revision 2026-07-28, as its answer to `server/discover` says, or an older one. */
+/**
+ * Protocol era of a server: revision 2026-07-28, as its answer to `server/discover` says, or an
+ * older one.
+ */
 export type McpEra = { readonly kind: "legacy" } | { readonly kind: "modern"; readonly discover: unknown };
 
-/** `prior`: what is known of the server; then nothing is asked. */
+/** `prior`: the server's known era, which makes the client skip the discovery. */
 export type McpConnectOptions = McpRequestOptions & { readonly prior?: McpEra };
 
 export interface McpClient {
@@ -48,14 +52,14 @@ export interface McpClient {
   /** "modern": 2026-07-28 or later. */
   getProtocolEra(): "legacy" | "modern" | undefined;
   getDiscoverResult(): unknown;
-  /** `toolDefinition`: for the headers that a schema asks to be sent beside a call. */
+  /** `toolDefinition`: source of the headers that a schema asks to be sent with a call. */
   callTool(params: object, options: McpRequestOptions & { readonly toolDefinition: object }): Promise<unknown>;
-  /** Asks a server of revision 2026-07-28 for notifications. */
+  /** Requests notifications from a server of revision 2026-07-28. */
   listen(filter: object, options?: McpRequestOptions): Promise<unknown>;
   close(): Promise<void>;
 }
 
-/** The module `@modelcontextprotocol/client`, as far as it is used. */
+/** The used part of the module `@modelcontextprotocol/client`. */
 export interface McpLibrary {
   readonly Client: new (info: object, options: object) => McpClient;
   readonly StreamableHTTPClientTransport: new (url: URL, options: object) => McpHttpTransport;
@@ -64,7 +68,7 @@ export interface McpLibrary {
 const packageName = "@modelcontextprotocol/client";
 const install = `run "npm install ${packageName}@2"`;
 
-/** The package beside ours. Rejects with a `ConfigurationError` that has the command to install it. */
+/** Loads the package. Rejects with a `ConfigurationError` that has the command to install it. */
 export async function loadMcpLibrary(name: string = packageName): Promise<McpLibrary> {
   let loaded: Readonly<Record<string, unknown>>;
   try {

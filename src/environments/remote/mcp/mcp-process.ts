@@ -1,6 +1,7 @@
-// A server that is a process of ours and talks over its standard input and output: one JSON-RPC message a line. Everything that it has
-// started ends with it, once, however it ends: by us, by itself, or with this process. Not the transport of the library, which ends the
-// first process alone and leaves what that has started (npx starts two).
+// A server that runs as a child process and talks over its standard input and output: one JSON-RPC
+// message per line. All processes that it started end with it, once, regardless of the cause: our
+// request, its own exit, or the end of this process. Replaces the transport of the library, which
+// ends only the first process and leaves its children running (npx starts two).
 
 import { StringDecoder } from "node:string_decoder";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -19,13 +20,16 @@ export type ProcessCommand = {
 };
 
 export type ProcessLimits = {
-  /** Characters of one message. */
+  /** Maximum length of one message, in characters. */
   readonly maxMessageCharacters: number;
-  /** How long a process may take to end by itself before it is ended, and again before it is killed, in milliseconds. */
+  /**
+   * Time in milliseconds that a process has to end by itself before it is terminated, and again
+   * before it is killed.
+   */
   readonly graceMs: number;
 };
 
-/** Of what a server writes to standard error: the end, for messages. */
+/** Number of characters kept from the end of a server's standard error, for messages. */
 const keptCharacters = 2_000;
 
 export class McpProcess implements McpTransport {
@@ -54,7 +58,10 @@ export class McpProcess implements McpTransport {
     return this.#program?.child.pid ?? null;
   }
 
-  /** As the library knows a transport over standard input and output: on one a silent server is an older one. */
+  /**
+   * The library recognizes a transport over standard input and output by this field, and then takes
+   * a silent server as an older one.
+   */
   get pid(): number | null {
     return this.processId;
   }
@@ -63,7 +70,7 @@ export class McpProcess implements McpTransport {
     return null;
   }
 
-  /** The last that the server wrote to standard error. */
+  /** The end of the server's standard error. */
   get lastWords(): string {
     return this.#standardError.trim();
   }
@@ -79,9 +86,9 @@ export class McpProcess implements McpTransport {
     child.stderr?.on("data", (chunk: Buffer) => {
       this.#standardError = (this.#standardError + errors.write(chunk)).slice(-keptCharacters);
     });
-    // The process has ended or closed its input; its exit says the rest.
+    // The process has ended or closed its input; its exit reports the rest.
     child.stdin?.on("error", () => undefined);
-    // A server that nobody waits for does not keep this process alive.
+    // An idle server does not keep this process alive.
     for (const part of [child, child.stdin, child.stdout, child.stderr] as readonly ({ unref?(): void } | null)[])
       part?.unref?.();
     return new Promise<void>((resolve, reject) => {
@@ -111,7 +118,10 @@ export class McpProcess implements McpTransport {
     });
   }
 
-  /** Ends its input, then asks it to end, then kills it; whatever it has started ends with it. */
+  /**
+   * Closes the input of the process, then terminates it, then kills it; all processes that it
+   * started end with it.
+   */
   async close(): Promise<void> {
     const program = this.#program;
     if (program === null || this.#ended === null) return;
@@ -125,7 +135,7 @@ export class McpProcess implements McpTransport {
     await this.#ended;
   }
 
-  /** At once, without waiting for anything. */
+  /** Kills the process at once, without waiting. */
   kill(): void {
     if (!this.#isOver) this.#program?.kill();
   }
@@ -163,8 +173,9 @@ export class McpProcess implements McpTransport {
   }
 
   /**
-   * Servers print for people on the same pipe: what is not JSON is passed over, and so is a line before an answer without its end. A
-   * message that is not whole is refused, because whoever waits for it would wait for ever.
+   * Servers print text for people on the same pipe, so a line that is not JSON is skipped, and so
+   * is text before an answer on the same line. An incomplete message is refused, because its
+   * request would wait forever.
    */
   #take(line: string): void {
     if (this.#isOver) return;
@@ -179,23 +190,25 @@ export class McpProcess implements McpTransport {
     }
     for (const message of Array.isArray(found) ? (found as readonly unknown[]) : [found]) {
       if (typeof message !== "object" || message === null) continue;
-      // Servers that log what they are sent quote requests; an answer that is quoted is the answer.
+      // Servers that log their input quote requests, so a quoted request is skipped; a quoted
+      // answer is taken as the answer.
       if (whole === undefined && !("result" in message) && !("error" in message)) continue;
       this.onmessage?.(message as McpMessage);
     }
   }
 
-  /** Nothing that comes afterwards could be attributed to a request. */
+  /** Later messages could not be attributed to a request. */
   #refuse(reason: string): void {
     this.onerror?.(new TypeError(reason));
     this.kill();
   }
 }
 
-// The command line of a server, as `--env mcp:<command>` has it: split as a shell splits it, run without one. Values of variables
-// come from the environment by name, so that a secret never stands in the settings of a run.
+// The command line of a server, as given in `--env mcp:<command>`: split as a shell splits it, but
+// run without a shell. Variables refer to the environment by name, so that a secret is never stored
+// in the settings of a run.
 
-/** The place of the episode's own folder in a command. */
+/** Placeholder for the episode's own folder in a command. */
 export const folderMark = "{folder}";
 
 export type McpCommand = {
@@ -204,15 +217,16 @@ export type McpCommand = {
   readonly variables: Readonly<Record<string, string>>;
 };
 
-/** A variable by name. */
+/** A reference to a variable. */
 const reference = /\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})/y;
 
-/** What a server that is a program needs, and nothing secret. */
+/** Variables that a program needs, none of them secret. */
 const inherited = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "TMPDIR", "SYSTEMROOT", "PATHEXT"];
 
 /**
- * Reads `API_KEY=$API_KEY npx -y server --root {folder} --url $URL`: assignments, the program, its arguments; quotes, backslashes and
- * `$NAME` as in a shell, so single quotes and a backslash keep a `$`. Throws a `ConfigurationError`.
+ * Parses `API_KEY=$API_KEY npx -y server --root {folder} --url $URL`: assignments, the program, its
+ * arguments. Quotes, backslashes and `$NAME` work as in a shell, so single quotes and a backslash
+ * keep a `$`. Throws a `ConfigurationError`.
  */
 export function parseMcpCommand(text: string, env: Readonly<Record<string, string | undefined>>): McpCommand {
   const shown = hideSecrets(text);
@@ -239,7 +253,7 @@ export function parseMcpCommand(text: string, env: Readonly<Record<string, strin
   throw new ConfigurationError(`Cannot run "mcp:${shown}": it names no program; give --env "mcp:<command or url>".`);
 }
 
-/** Throws a `ConfigurationError` for a command with an HTTP address that names a user or a password. */
+/** Throws a `ConfigurationError` if the command has an HTTP address with a user name or a password. */
 export function refuseCommandCredentials(text: string): void {
   if (!hasHttpCredentials(text)) return;
   throw new ConfigurationError(
@@ -276,12 +290,13 @@ function splitWords(
   return word === null ? words : [...words, word];
 }
 
-// Server processes that are initialized before an episode needs them: starting one takes longer than an episode's calls do. Each
-// serves one episode. One that has ended while it waited is dropped; what cannot be started is told to the episode that needs it.
+// Server processes that are initialized before an episode needs them, because starting one takes
+// longer than the calls of an episode. Each serves one episode. A process that ended while idle is
+// dropped; a failed start is reported to the episode that needs the process.
 
 type Warm = { readonly isOpen: boolean; close(): Promise<void> };
 
-/** How long the pool keeps processes that no episode takes, in milliseconds. */
+/** Time in milliseconds that the pool keeps idle processes. */
 const idleMs = 30_000;
 
 export class WarmPool<T extends Warm> {
@@ -292,7 +307,7 @@ export class WarmPool<T extends Warm> {
   #starting = 0;
   #stop = new AbortController();
   #takes = 0;
-  /** Episodes that found one ready. */
+  /** Number of episodes that found a process ready. */
   hits = 0;
 
   constructor(size: number, make: (signal: AbortSignal) => Promise<T>) {
@@ -300,7 +315,7 @@ export class WarmPool<T extends Warm> {
     this.#make = make;
   }
 
-  /** One of its own for an episode: a ready one, or a fresh one. */
+  /** Acquires a process for one episode: a ready one, or a new one. */
   async take(signal: AbortSignal): Promise<T> {
     let taken: T | undefined;
     while ((taken = this.#ready.shift()) !== undefined && !taken.isOpen) this.#drop(taken);
@@ -311,7 +326,7 @@ export class WarmPool<T extends Warm> {
     return taken;
   }
 
-  /** Ends those that are ready and those that are starting. It can be taken from again. */
+  /** Ends all processes that are ready or starting. The pool stays usable. */
   async close(): Promise<void> {
     this.#stop.abort(new Error("The pool is closed."));
     this.#stop = new AbortController();
@@ -346,7 +361,7 @@ export class WarmPool<T extends Warm> {
       if (signal.aborted) this.#drop(one);
       else this.#ready.push(one);
     } catch {
-      // The episode that needs one starts it itself, and says why it cannot.
+      // The episode that needs a process starts it itself and reports the failure.
     } finally {
       this.#starting--;
     }

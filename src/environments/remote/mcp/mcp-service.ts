@@ -1,7 +1,8 @@
-// MCP as a remote service: a session is a process of its own over standard input and output, or an HTTP session that a DELETE
-// ends. The tools that the policy is shown are those at the start; when the server changes its list, it is read again before the
-// next call, and the episode's info says what came and went. A server of ours (`env-server`) has tasks, users' utterances and a
-// grade of its own, which travel beside the protocol's messages.
+// MCP as a remote service: a session is a process of its own over standard input and output, or an
+// HTTP session that a DELETE ends. The policy is shown the tools listed at the start; when the
+// server changes its list, the list is read again before the next call, and the episode's info
+// records the difference. An `env-server` has its own tasks, receives utterances and returns a
+// grade, all of which travel beside the protocol's messages.
 
 import { rmSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -40,19 +41,19 @@ export type McpServiceOptions = {
   /** A command line, or an address that begins with http. */
   readonly address: string;
   readonly name: string;
-  /** `null`: those of the server, which then is one of ours. */
+  /** Tasks; `null` for the tasks of the server, which must be an `env-server`. */
   readonly tasks: readonly McpTask[] | null;
   readonly elicitation: ElicitationPolicy;
-  /** Processes that wait, initialized. */
+  /** Number of initialized processes kept ready. */
   readonly warm: number;
-  /** Sent as a bearer token over HTTP; `null`: none. */
+  /** Bearer token for HTTP; `null` for none. */
   readonly token: string | null;
-  /** Value of the `Authorization` header over HTTP; `null`: none. */
+  /** Value of the `Authorization` header for HTTP; `null` for none. */
   readonly authorization: string | null;
   readonly variables: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
   readonly version: string;
-  /** Takes a line for people; each is said once. */
+  /** Receives each notice for people once. */
   readonly onNotice: (message: string) => void;
 };
 
@@ -61,15 +62,15 @@ const limits: McpLimits & ProcessLimits & { readonly maxMessageBytes: number } =
   maxTools: 512,
   maxSize: 10_000_000,
   maxMessageCharacters: 50_000_000,
-  /** Of one answer over HTTP, unpacked, a stream of events included. */
+  /** Size of one HTTP answer after decompression, streams of events included. */
   maxMessageBytes: 64 * 1024 * 1024,
   graceMs: 500,
 };
 
-/** How long a process may take to say which revision it speaks, starting included. */
+/** Time in milliseconds for a process to start and report its revision. */
 const probeMs = 20_000;
 
-/** A connection, and what ends with it. */
+/** A connection with the resources that end with it. */
 type Opened = {
   readonly connection: McpConnection;
   readonly folder: string | null;
@@ -77,10 +78,10 @@ type Opened = {
   readonly close: () => Promise<void>;
 };
 
-/** What a client of ours says when it begins: which episode a server of ours is to open. */
+/** The episode that a client requests when it connects to an `env-server`. */
 type OwnRequest = { readonly task: string; readonly seed: number } | null;
 
-/** Throws a `ConfigurationError`; contacts the server when its tasks are needed. */
+/** Throws a `ConfigurationError`. Contacts the server if its tasks are needed. */
 export async function createMcpService(options: McpServiceOptions): Promise<RemoteService> {
   const { address, tasks } = options;
   const isHttp = /^https?:\/\//i.test(address);
@@ -111,7 +112,7 @@ export async function createMcpService(options: McpServiceOptions): Promise<Remo
   if (command === null) {
     const open = (signal: AbortSignal) =>
       memory.open((era) => connectHttp(options, { ...parts, signal, own: null, era }));
-    // A session of a server of ours is an episode, and sessions are of the older revisions.
+    // A session of an `env-server` is an episode, and only the older revisions have sessions.
     const openOwn = (signal: AbortSignal, own: OwnRequest = null) =>
       connectHttp(options, { ...parts, signal, own, era: { kind: "legacy" } });
     if (tasks === null) return ownService(options, { open: openOwn, close: () => http.close() });
@@ -128,18 +129,25 @@ export async function createMcpService(options: McpServiceOptions): Promise<Remo
   return foreignService(options, { tasks, open: (signal) => pool.take(signal), close: () => pool.close() });
 }
 
-/** Which revision a server speaks, from the first connection on: the ones after it ask nothing. */
+/**
+ * Remembers the server's revision from the first connection, so that later connections skip the
+ * discovery.
+ */
 class EraMemory {
   #era: McpEra | null = null;
 
-  /** Opens; a server that cannot even be asked is opened once more as one of an older revision. */
+  /**
+   * Opens a connection; if the server fails at the discovery, opens it once more as a server of an
+   * older revision.
+   */
   async open(open: (era: McpEra | null) => Promise<Opened>): Promise<Opened> {
     let world: Opened;
     try {
       world = await open(this.#era);
     } catch (error) {
       const code = error instanceof AttributedError ? (error.failure.code as RemoteFaultCode) : null;
-      // A process that ends at the question, or answers it with a fault, may be well with the usual beginning.
+      // A process that ends at the discovery, or answers it with an error, may still work with the
+      // older handshake.
       const isAnswer = code === "remote-lost" || code === "remote-unreachable" || code === "remote-error";
       if (this.#era !== null || !isAnswer || isFinal(error)) throw error;
       world = await open({ kind: "legacy" });
@@ -149,7 +157,7 @@ class EraMemory {
   }
 }
 
-/** Of a server that is not there, or that lets nobody in: another question would be answered likewise. */
+/** True if the server does not exist or denies access: another handshake would fail in the same way. */
 function isFinal(error: unknown): boolean {
   for (let at = error, depth = 0; at instanceof Error && depth < 8; at = at.cause, depth++) {
     const { code, data } = at as { readonly code?: unknown; readonly data?: { readonly status?: unknown } };
@@ -210,14 +218,17 @@ async function connectHttp(
   return opened(connection, null, () => connection.close());
 }
 
-/** A session that is left open takes room on the server until it expires: once more, and again. */
+/**
+ * Ends the session, with retries, because an open session takes capacity on the server until it
+ * expires.
+ */
 async function endSession(terminate: () => Promise<void>): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await terminate();
     } catch (error) {
       const { status } = ((error as { readonly data?: unknown }).data ?? {}) as { readonly status?: unknown };
-      // It knows the session no more.
+      // The server does not know the session any more.
       if (status === 404) return;
       if (attempt === 4) throw error;
       await sleep(50 * 2 ** attempt, undefined, { ref: false });
@@ -225,7 +236,10 @@ async function endSession(terminate: () => Promise<void>): Promise<void> {
   }
 }
 
-/** Folders of episodes, removed with them; those of processes that still wait, when this process ends. */
+/**
+ * Folders of episodes, removed with them; folders of idle processes are removed when this process
+ * ends.
+ */
 const folders = new Set<string>();
 
 async function makeHome(): Promise<string> {
@@ -303,7 +317,7 @@ type ServiceParts = {
   readonly close: () => Promise<void>;
 };
 
-/** A server of tools; tasks and graders are ours. */
+/** The service of a server that only has tools; tasks and graders are ours. */
 function foreignService({ name, address }: McpServiceOptions, { tasks, open, close }: ServiceParts): RemoteService {
   const splits = [...new Set(tasks.map(({ split }) => split))];
   const bySplit = new Map(splits.map((split) => [split, tasks.filter((task) => task.split === split)]));
@@ -355,7 +369,7 @@ async function writeFiles({ files }: McpTask, folder: string | null): Promise<vo
   }
 }
 
-/** One episode over a server's tools. */
+/** One episode that uses a server's tools. */
 class ToolSession implements RemoteSession {
   readonly guidelines: string;
   readonly tools: readonly Tool[];
@@ -423,7 +437,7 @@ class ToolSession implements RemoteSession {
     }
   }
 
-  /** What came and went since the last call. */
+  /** Tools added and removed since the last call. */
   async #listNote(signal: AbortSignal): Promise<JsonObject> {
     const tools = await this.#world.connection.changedTools(signal);
     if (tools === null) return new Map();
@@ -437,7 +451,7 @@ class ToolSession implements RemoteSession {
   }
 }
 
-/** A server of ours has tasks, and opens the episode that the client names. */
+/** The service of an `env-server`, which has tasks and opens the episode that the client names. */
 async function ownService(
   options: McpServiceOptions,
   {

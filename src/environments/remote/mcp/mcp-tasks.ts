@@ -1,5 +1,5 @@
-// The tasks of an environment whose server has none: a file of JSON lines, one task a line, read once. A server offers tools; what is
-// to be done with them, and whether it was done, stands here.
+// The tasks of an environment whose server has none: a file of JSON lines, one task per line, read
+// once. A server offers tools; these tasks say what to do with them, and grade the result.
 
 import { createHash } from "node:crypto";
 import { isAbsolute, normalize } from "node:path";
@@ -12,21 +12,21 @@ import { fromPlain } from "../../../python-semantics/json/plain.ts";
 import type { ReadResult } from "./result-text.ts";
 import { asRecord } from "./result-text.ts";
 
-/** A call of the policy and what it got. */
+/** A call of the policy and its result. */
 export type McpCallRecord = ReadResult & {
   readonly name: string;
   readonly arguments: Readonly<Record<string, unknown>>;
 };
 
-/** What a grader sees of an episode that has ended by itself. */
+/** A grader's view of a completed episode. */
 export type McpGraderInput = {
   readonly task: McpTask;
   readonly calls: readonly McpCallRecord[];
-  /** What the agent said to the user. */
+  /** The agent's utterances to the user. */
   readonly said: readonly string[];
-  /** The episode's own folder; `null`: the command has no `{folder}`. */
+  /** The episode's own folder; `null` if the command has no `{folder}`. */
   readonly folder: string | null;
-  /** Calls a tool of the same session, to look at the end state. */
+  /** Calls a tool of the same session, to inspect the end state. */
   readonly callTool: (name: string, args?: Readonly<Record<string, unknown>>) => Promise<ReadResult>;
 };
 
@@ -37,8 +37,9 @@ type McpGrade = {
 };
 
 /**
- * The reward of an episode, or the reward with metrics and a log. An episode that a limit cut off gets 0 without being graded; what
- * this throws, and a reward that is no finite number, is a failure of the episode at boundary "grader".
+ * Returns the reward of an episode, or the reward with metrics and a log. A truncated episode gets
+ * 0 without being graded. An exception, or a reward that is not a finite number, is a failure of
+ * the episode at boundary "grader".
  */
 export type McpGrader = (input: McpGraderInput) => number | McpGrade | Promise<number | McpGrade>;
 
@@ -46,30 +47,30 @@ export type McpTask = {
   /** Unique among the tasks. */
   readonly id: string;
   readonly split: string;
-  /** What a user simulated by a model is instructed with, and what user "task" says. */
+  /** Instruction for a user simulated by a model, and the utterance of user "task". */
   readonly instruction: string | null;
   readonly agenda: Agenda | null;
-  /** For the policy; `null`: what the server says of itself in its instructions. */
+  /** Guidelines for the policy; `null` for the instructions that the server gives. */
   readonly guidelines: string | null;
-  /** Written into the episode's own folder before it begins: relative path to text. */
+  /** Files written into the episode's own folder before it begins: text by relative path. */
   readonly files: Readonly<Record<string, string>>;
-  /** For the grader alone. */
+  /** Data that only the grader sees. */
   readonly data: unknown;
   readonly grader: McpGrader;
-  /** Of all of the above but the code. */
+  /** Hash of all fields above except the code. */
   readonly contentHash: string;
 };
 
 const keys = ["id", "split", "instruction", "agenda", "guidelines", "files", "data", "grader"];
 
 export type ReadTasksOptions = {
-  /** As in messages. */
+  /** Name of the file, for messages. */
   readonly file: string;
-  /** The default export of the module that a task names as its grader. */
+  /** Loads the default export of the module that a task names as its grader. */
   readonly loadGrader: (module: string) => Promise<unknown>;
 };
 
-/** Throws a `ConfigurationError` that names the line. */
+/** Reads the tasks of a file. Throws a `ConfigurationError` that names the line. */
 export async function readMcpTasks(text: string, { file, loadGrader }: ReadTasksOptions): Promise<readonly McpTask[]> {
   const tasks: McpTask[] = [];
   const graders = new Map<string, McpGrader>();
@@ -145,7 +146,7 @@ function refuse(place: string, problem: string): ConfigurationError {
   return new ConfigurationError(`Cannot read the task of ${place}: ${problem}; correct --env-tasks.`);
 }
 
-/** The grade of a grader's answer, checked for its type by whoever reads grades. */
+/** The grade that a grader returns; the reader of the grade checks its types. */
 export async function gradeOf(grader: McpGrader, input: McpGraderInput, { outcome }: Ending): Promise<McpGrade> {
   if (outcome !== "completed") return { reward: 0 };
   const answer: unknown = await grader(input);

@@ -42,7 +42,7 @@ const faultOf = async (action: unknown): Promise<string> =>
 const isAlive = (pid: number): boolean => {
   try {
     process.kill(pid, 0);
-    // A process that nobody has waited for yet is still known.
+    // A zombie process, not yet waited for, still has an entry.
     return !/^State:\tZ/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
   } catch {
     return false;
@@ -173,7 +173,7 @@ describe("mcpEnvironment() over standard input and output", () => {
     const made = await source(address, { warm: 2 });
     await (await openOne(made)).close?.();
     await vi.waitFor(() => expect(pidsOf(log)).toHaveLength(6));
-    // Those that wait are started when one is taken, and taken before another is started.
+    // Idle processes are started when one is acquired, and are used before another one is started.
     const world = await openOne(made);
     const before = pidsOf(log).length;
     expect(before).toBeLessThanOrEqual(8);

@@ -1,5 +1,5 @@
-// The `fetch` of the client library's transport over HTTP: answers are bounded and unpacked by our pool, and their messages are read by
-// `odd-messages.ts` before the library checks them.
+// The `fetch` of the client library's HTTP transport: our pool limits and decompresses answers, and
+// `odd-messages.ts` reads their messages before the library checks them.
 
 import { AttributedError } from "../../../core/failure.ts";
 import { type HttpFetch, readNamedEvents } from "../../../http/index.ts";
@@ -8,9 +8,12 @@ import type { OddMessages } from "./odd-messages.ts";
 
 export type MessageFetchOptions = {
   readonly odd: OddMessages;
-  /** Bound of one event of a stream, in characters. */
+  /** Maximum length of one event of a stream, in characters. */
   readonly maxCharacters: number;
-  /** Called when a body cannot be read to its end for another reason than that the connection was lost, which the library mends. */
+  /**
+   * Called when a body cannot be read to its end, unless the connection was lost, which the library
+   * recovers from.
+   */
   readonly onFault: (error: unknown) => void;
 };
 
@@ -27,7 +30,7 @@ export function messageFetch(fetch: HttpFetch, options: MessageFetchOptions): Ht
   };
 }
 
-/** The messages of a body as JSON, whatever its type is called; `null`: it holds none. */
+/** The messages of a body as JSON, regardless of its content type; `null` if it has none. */
 function readMessages(text: string, odd: OddMessages): string | null {
   const value = jsonOf(text);
   const read = (Array.isArray(value) ? (value as readonly unknown[]) : [value]).map((one) => odd.read(one));
@@ -36,7 +39,7 @@ function readMessages(text: string, odd: OddMessages): string | null {
   return JSON.stringify(messages.length === 1 ? messages[0] : messages);
 }
 
-/** `type`: the one it came with where `null`. */
+/** `type`: the new content type; `null` keeps the original one. */
 function replaced(answer: Response, body: string | ReadableStream<Uint8Array>, type: string | null): Response {
   const { status, statusText, url } = answer;
   const headers = new Headers(answer.headers);
@@ -46,7 +49,10 @@ function replaced(answer: Response, body: string | ReadableStream<Uint8Array>, t
   return response;
 }
 
-/** Events with what is read of their data; an event whose data is no message has none left, and keeps its id. */
+/**
+ * Rewrites the data of each event to the messages in it; an event whose data are not a message
+ * keeps its id and has empty data.
+ */
 function readEvents(
   body: ReadableStream<Uint8Array>,
   { odd, maxCharacters, onFault }: MessageFetchOptions,

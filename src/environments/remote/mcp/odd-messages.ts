@@ -1,6 +1,8 @@
-// What servers send in place of the protocol's messages, read so that an odd field costs that field and an odd tool that tool. The client
-// library checks every message as a whole and drops it as a whole; so it is given a message that it takes, with what the server sent
-// inside, and `tools/list` and `tools/call` are read here. Everything else that a server sends is cut down to what is understood.
+// Reads messages that deviate from the protocol, so that a malformed field costs only that field,
+// and a malformed tool only that tool. The client library checks each message as a whole and drops
+// it as a whole, so it is given a message that it accepts, with the server's own inside, and
+// `tools/list` and `tools/call` are read here. All other messages are reduced to the fields that
+// are understood.
 
 import { type Tool, toolFromDefinition } from "../../../core/message.ts";
 import { parseJson } from "../../../python-semantics/json/parse-json.ts";
@@ -10,9 +12,9 @@ import { asRecord } from "./result-text.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Key of a result under which the server's own stands. */
+/** Key under which a result contains the server's own result. */
 const rawKey = "trainable-agents/raw";
-/** Requests whose answers are passed on whole; a library's answer around them. */
+/** Requests whose answers are passed on whole, with the answer that wraps them for the library. */
 const around: Readonly<Record<string, Fields>> = {
   "tools/call": { content: [] },
   "tools/list": { tools: [], ttlMs: 0, cacheScope: "private" },
@@ -24,7 +26,10 @@ export function rawResult(result: unknown): unknown {
   return fields !== null && rawKey in fields ? fields[rawKey] : result;
 }
 
-/** Reads the messages of one connection; requests are noted as they are sent, so that an answer is known by its id. */
+/**
+ * Reads the messages of one connection. It records requests as they are sent, so that answers are
+ * matched by id.
+ */
 export class OddMessages {
   readonly #requests = new Map<string, { readonly id: string | number; readonly method: string }>();
 
@@ -33,13 +38,16 @@ export class OddMessages {
     if (typeof method === "string" && isId(id)) this.#requests.set(String(id), { id, method });
   }
 
-  /** The message as the library takes it; `null`: it is not a message, such as a line of a log. */
+  /**
+   * The message in a form that the library accepts; `null` if it is not a message, such as a line
+   * of a log.
+   */
   read(value: unknown): McpMessage | null {
     const message = asRecord(value);
     if (message === null) return null;
     const { method, id, params } = message;
     if (typeof method === "string") {
-      // A line of a log may well have a "method".
+      // A line of a log may have a "method", too.
       if (message["jsonrpc"] !== "2.0") return null;
       const given = isId(id) ? { id } : {};
       const fields = asRecord(params);
@@ -78,7 +86,10 @@ function resultOf(method: string, result: unknown): Fields {
   return withoutOddMeta(fields);
 }
 
-/** The answer to `initialize`: versions of servers that leave one out are the oldest that have sessions. */
+/**
+ * The answer to `initialize`. A server that omits the version is taken as the oldest revision with
+ * sessions.
+ */
 function aboutServer(fields: Fields): Fields {
   const { protocolVersion, instructions } = fields;
   return {
@@ -89,7 +100,10 @@ function aboutServer(fields: Fields): Fields {
   };
 }
 
-/** The answer to `server/discover` of revision 2026-07-28; of another shape it says that the server is older, and stays as it is. */
+/**
+ * The answer to `server/discover` of revision 2026-07-28. An answer of another shape means an older
+ * server, and stays unchanged.
+ */
 function discovered(fields: Fields): Fields {
   const { supportedVersions, instructions, ttlMs, cacheScope } = fields;
   if (!Array.isArray(supportedVersions)) return fields;
@@ -116,7 +130,7 @@ function identityOf(value: unknown): Fields {
   };
 }
 
-/** Capabilities that are read; `tools` are looked for in any case. */
+/** Capabilities that are used; `tools` are listed in any case. */
 function capabilitiesOf(value: unknown): Fields {
   const { tools, experimental } = asRecord(value) ?? {};
   const said = Object.entries(asRecord(experimental) ?? {}).filter(([, entry]) => asRecord(entry) !== null);
@@ -134,7 +148,7 @@ function withoutOddMeta(fields: Fields): Fields {
 /** A page of the answer to `tools/list`. */
 export type ToolPage = {
   readonly tools: readonly unknown[];
-  /** `null`: it is the last. */
+  /** Cursor of the next page; `null` on the last page. */
   readonly nextCursor: string | null;
 };
 
@@ -146,12 +160,13 @@ export function readToolPage(result: unknown): ToolPage {
   };
 }
 
-/** Key of an exact definition that a server of ours sends beside a tool. */
+/** Key of the exact definition that an `env-server` sends with a tool. */
 const exactDefinition = "trainable-agents/definition";
 
 /**
- * The tool; odd fields of it are left out: a description that is not text, and what in its schema is no schema of an object. Throws a
- * `TypeError` for what cannot be called at all. `maxSize`: values and characters of the definition.
+ * The tool without its malformed fields: a description that is not text, and parts of its schema
+ * that do not fit an object. Throws a `TypeError` for a tool that cannot be called at all.
+ * `maxSize`: values and characters of the definition.
  */
 export function readTool(value: unknown, maxSize: number): Tool {
   const fields = asRecord(value);
@@ -173,7 +188,10 @@ export function readTool(value: unknown, maxSize: number): Tool {
   throw new TypeError("it is not an object");
 }
 
-/** Arguments are an object, whatever the schema says at its root; throws a `TypeError` where it says that they are not. */
+/**
+ * The schema of the arguments, which are an object even if its root says nothing; throws a
+ * `TypeError` if the root names another type.
+ */
 function schemaOf(value: unknown): Fields {
   const schema = asRecord(value);
   if (schema === null) return { type: "object", properties: {} };
@@ -181,7 +199,7 @@ function schemaOf(value: unknown): Fields {
   const types: readonly unknown[] = Array.isArray(type) ? type : [type];
   const isNamed = types.some((one) => typeof one === "string");
   if (isNamed && !types.includes("object")) throw new TypeError(`its arguments are of type ${JSON.stringify(type)}`);
-  // In the server's own order, as its other clients show them to models.
+  // Entries keep the server's own order, as its other clients show them to models.
   const entries = Object.entries(schema).flatMap(([key, entry]): (readonly [string, unknown])[] => {
     if (key === "type") return isNamed ? [[key, entry]] : [];
     if (key === "properties") return asRecord(entry) === null ? [] : [[key, entry]];

@@ -1,5 +1,5 @@
-// Servers that send odd fields, odd tools and odd bodies, at random, over HTTP and over standard output: the world stays usable, and what
-// is odd costs itself only.
+// Servers that send malformed fields, tools and bodies, at random, over HTTP and over standard
+// output: the world stays usable, and only the malformed parts are lost.
 
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -17,7 +17,10 @@ import { readToolResult } from "./result-text.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What a server says; `body` of an HTTP answer to a message, given the plain answer. */
+/**
+ * Behaviour of a server; `body` makes the body of an HTTP answer to a message from the plain
+ * answer.
+ */
 type Manners = {
   readonly isModern: boolean;
   readonly about: Fields;
@@ -28,7 +31,7 @@ type Manners = {
   readonly meta: unknown;
   readonly encoding: "json" | "events" | "gzip" | "text";
   readonly stringIds: boolean;
-  /** Sent in place of the result of a call, packed. */
+  /** Compressed body sent instead of the result of a call. */
   readonly bomb?: string;
 };
 
@@ -38,7 +41,7 @@ const good = {
   inputSchema: { type: "object", properties: { a: { type: "number" } } },
 };
 
-/** Of a method that a server does not have. */
+/** Marker for a method that a server does not have. */
 const unknown = Symbol("unknown");
 
 let manners: Manners;
@@ -109,7 +112,7 @@ function answerOf(method: string, params: Fields): unknown {
   }
 }
 
-/** Prints a line before and after each message. */
+/** Address of a server that prints a line before and after each message. */
 const printing = (line: string): string =>
   hostileServer("prints", encodeURIComponent(line).replaceAll("'", "%27")).address;
 

@@ -1,7 +1,8 @@
-// The client of a server of ours (`env-server`): its tools are called as those of every MCP server, and what the protocol has no
-// place for travels beside it, exact to the byte. That is: which episode is opened (with the client's capabilities), its info and
-// opening (with the server's), arguments and results that plain JSON would change (`_meta`), and four methods whose names begin
-// with `trainable-agents/`: describe, tasks, hear and grade. The other side is `service/env-server`.
+// The client of an `env-server`: its tools are called as those of every MCP server, and everything
+// that the protocol has no place for travels beside it, exact to the byte: the episode to open
+// (with the client's capabilities), its info and opening (with the server's), arguments and results
+// that plain JSON would change (`_meta`), and four methods whose names begin with
+// `trainable-agents/`: describe, tasks, hear and grade. The other side is `service/env-server`.
 
 import type { Grade, ToolResult } from "../../../core/environment.ts";
 import { ConfigurationError, messageOf } from "../../../core/failure.ts";
@@ -14,7 +15,7 @@ import { type OwnTasks, readOwnTasks, remoteFault, type RemoteSession } from "..
 import { type McpConnection, ownExtension, RefusedCall } from "./mcp-connection.ts";
 import { asRecord } from "./result-text.ts";
 
-/** Rejects with a `ConfigurationError` when the server is another, and has no tasks. */
+/** Rejects with a `ConfigurationError` if the server is not an `env-server` and so has no tasks. */
 export async function ownTasks(connection: McpConnection, address: string): Promise<OwnTasks> {
   if (connection.own === null) {
     throw new ConfigurationError(
@@ -60,7 +61,7 @@ export function openOwnSession(connection: McpConnection, close: () => Promise<v
         turnRewards,
       } = asRecord(await request("grade", { outcome }, signal)) ?? {};
       const grade = { reward, metrics, log, info: exactObject(more), turnRewards: turnRewards ?? null };
-      // Types are checked where every grade is.
+      // Types are checked in one place for all grades.
       return grade as Grade;
     },
     close,
@@ -85,7 +86,7 @@ function readResult(name: string, value: unknown): ToolResult {
   };
 }
 
-/** JSON as text, which nothing on the way changes. */
+/** Reads JSON that was sent as text, so that nothing on the way changes it. */
 function exactObject(text: unknown, { what = "an info", maxSize = 1_000_000 } = {}): JsonObject {
   if (text === undefined) return new Map();
   try {

@@ -1,5 +1,6 @@
-// What the policy reads of the result of a tool, and of a call that the server refused. A policy reads text: any other content
-// appears as a note of what it was, so that a result that came is never an empty one. Whatever a server sends is a result.
+// The text that the policy reads for the result of a tool, or for a call that the server refused. A
+// policy reads text, so any other content appears as a note about its kind, and an existing result
+// is never shown as empty. Any value that a server sends is a result.
 
 import { messageOf } from "../../../core/failure.ts";
 import { jsonOf } from "../../../lib/text.ts";
@@ -57,7 +58,7 @@ function jsonText(value: unknown, maxSize: number): string {
   }
 }
 
-/** What is nested too deeply to be compared is not told, and cannot be shown either. */
+/** Content nested too deeply to be compared counts as not told; it cannot be shown either. */
 function isToldSafely(texts: readonly string[], structured: unknown): boolean {
   try {
     return isTold(texts, structured);
@@ -67,8 +68,9 @@ function isToldSafely(texts: readonly string[], structured: unknown): boolean {
 }
 
 /**
- * True where the texts hold the structured content already: servers repeat it as JSON, as the protocol asks them to, or its only field
- * `result`, as a server library wraps what is no object, or one text for each entry of a list.
+ * True if the texts already contain the structured content. Servers repeat it as JSON, as the
+ * protocol recommends, or repeat only its field `result`, in which a server library wraps values
+ * that are not objects, or send one text for each entry of a list.
  */
 function isTold(texts: readonly string[], structured: unknown): boolean {
   const whole = texts.join("\n");
@@ -82,12 +84,12 @@ function isTold(texts: readonly string[], structured: unknown): boolean {
   });
 }
 
-/** A text that is the value, as JSON or in itself, or that quotes it. */
+/** True if the text is the value, as JSON or verbatim, or quotes it. */
 function tells(text: string, value: unknown): boolean {
   if (typeof value === "string" && text.trim() === value.trim()) return true;
   const json = JSON.stringify(value);
   if (json === undefined) return true;
-  // What every text has in it is no quotation.
+  // Short values occur in any text by chance, so they do not count as quotations.
   const isLong = json.length > 12 && typeof value === "object";
   if (isLong && (text.includes(json) || text.includes(JSON.stringify(value, null, 2)))) return true;
   return isEqual(jsonOf(text), value);
@@ -110,7 +112,7 @@ function isEqual(one: unknown, other: unknown): boolean {
 
 const shown = (value: unknown): string => (typeof value === "string" ? value.slice(0, 500) : "unknown");
 
-/** Of base64. */
+/** Number of bytes in a base64 string. */
 const bytesOf = (data: unknown): number =>
   typeof data === "string" ? Math.floor((data.replace(/(?<!=)=+$/, "").length * 3) / 4) : 0;
 

@@ -1,5 +1,6 @@
-// A server that speaks as openenv-core 0.3.0 does, and openenv 0.10.0, for tests: a number to guess, or two MCP tools. Frames have the fields, their order
-// and the codes that the real one sent (`npm run verify -- environments` plays the real one); its faults are ours.
+// A test server that speaks like openenv-core 0.3.0 and openenv 0.10.0: a number to guess, or two
+// MCP tools. Frames have the fields, the field order and the codes that the real server sent (`npm
+// run verify -- environments` runs the real one); the faults are invented.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -9,21 +10,24 @@ export type FakeFault = "close" | "reset" | "garbage" | "binary" | "silence" | "
 
 export type FakeOptions = {
   readonly flavour?: "typed" | "mcp";
-  /** Sessions at a time. Default 4. */
+  /** Maximum number of concurrent sessions. Default 4. */
   readonly capacity?: number;
-  /** In place of the answer to the message of this number, in every session. Messages count from 0. */
+  /** A fault that replaces the answer to message number `at`, counted from 0, in every session. */
   readonly fault?: { readonly at: number; readonly type: FakeFault };
-  /** As of openenv 0.10.0: observations carry metadata, also beside them, and the Task API has these splits. */
+  /**
+   * Sizes of the splits of the Task API. If given, the server acts like openenv 0.10.0:
+   * observations have metadata, inside and beside them.
+   */
   readonly tasks?: Readonly<Record<string, number>>;
-  /** Every step's reward is null. */
+  /** True if the reward of every step is null. */
   readonly rewardsNothing?: boolean;
-  /** Never answers that a client leaves. */
+  /** True if the server never answers a client's close. */
   readonly ignoresClose?: boolean;
 };
 
 export type FakeServer = {
   readonly url: string;
-  /** What clients sent, by session, in order. */
+  /** Messages from clients, by session, in order. */
   readonly received: readonly (readonly unknown[])[];
   open(): number;
   close(): Promise<void>;
@@ -137,7 +141,7 @@ export async function fakeOpenEnv(options: FakeOptions = {}): Promise<FakeServer
   };
 }
 
-/** As openenv 0.10.0 answers it, for an environment called "Guess_Env". */
+/** The Task API as openenv 0.10.0 answers it, for an environment named "Guess_Env". */
 function taskApi(tasks: Readonly<Record<string, number>>, request: IncomingMessage, response: ServerResponse): void {
   const answer = (status: number, body: unknown): void => {
     response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));

@@ -1,5 +1,6 @@
-// The messages of OpenEnv's WebSocket, of openenv-core 0.3.0 and openenv 0.10.0. Without request ids: each is answered by one, in order.
-// Older servers cut `metadata` out of an observation, so what stands there never arrives.
+// The messages of OpenEnv's WebSocket, as in openenv-core 0.3.0 and openenv 0.10.0. They have no
+// request ids: each gets one answer, in order. Older servers strip `metadata` from an observation,
+// so its content never arrives.
 
 import { type AnsweringSocket, type BaseUrl, openSocket } from "../../../http/index.ts";
 import { dumpJson } from "../../../python-semantics/json/dump-json.ts";
@@ -18,7 +19,7 @@ import {
   type RemoteFaultCode,
 } from "../index.ts";
 
-/** What the server makes of a step or a reset. */
+/** The server's answer to a step or a reset. */
 export type StepAnswer = {
   readonly observation: JsonObject;
   readonly reward: number | null;
@@ -28,12 +29,12 @@ export type StepAnswer = {
 export type Frame =
   | ({ readonly type: "observation" } & StepAnswer)
   | { readonly type: "error"; readonly code: string; readonly message: string; readonly problems: readonly string[] }
-  /** Of another type, such as "state". */
+  /** A frame of any other type, such as "state". */
   | { readonly type: "other"; readonly name: string };
 
 const where = "a message of the OpenEnv server";
 
-/** Throws the fault "remote-invalid" for anything else. */
+/** Reads a frame. Throws the fault "remote-invalid" for any other text. */
 function readFrame(text: string): Frame {
   const message = asObject.read(parseMessage(text, where));
   if (message === undefined) throw remoteFault("remote-invalid", `Cannot read ${where}: it is no object.`);
@@ -61,7 +62,7 @@ function readFrame(text: string): Frame {
   }
 }
 
-/** With the metadata that a server sends beside it. */
+/** The observation with the metadata that a server sends beside it. */
 function observationOf(data: JsonObject): JsonObject {
   const observation = fieldOf(data, "observation", asObject, where);
   const metadata = data.get("metadata");
@@ -69,7 +70,7 @@ function observationOf(data: JsonObject): JsonObject {
   return new Map([...observation, ["metadata", metadata]]);
 }
 
-/** What pydantic says of one field. */
+/** Pydantic's message about one field. */
 function problemOf(value: JsonValue): string {
   if (!(value instanceof Map)) return dumpJson(value);
   const [place, said] = [value.get("loc"), value.get("msg")];
@@ -79,7 +80,10 @@ function problemOf(value: JsonValue): string {
   return `${path === "" ? "the action" : path}: ${typeof said === "string" ? said : dumpJson(value)}`;
 }
 
-/** Codes with which a session has no further answer, or never began. Anything else is the server's fault, too. */
+/**
+ * Fault codes of errors after which a session gives no further answer, or with which it never
+ * began. Any other error is the server's fault, too.
+ */
 const faultCodes: Readonly<Record<string, RemoteFaultCode>> = {
   CAPACITY_REACHED: "remote-capacity",
   FACTORY_ERROR: "remote-error",
@@ -95,18 +99,19 @@ export function faultOfFrame(frame: Extract<Frame, { type: "error" }>, what: str
   return remoteFault(code, `Cannot ${what}: the OpenEnv server says ${frame.code}, ${frame.message}${problems}`);
 }
 
-// One question over the socket of an OpenEnv server, and its answer: an observation or an error. Anything else that comes is the
-// server's fault, and so is a message that came before it was asked for: it could be taken for the answer to the next step.
+// One request over the socket of an OpenEnv server, and its answer: an observation or an error. Any
+// other message is the server's fault, and so is a message that arrives before the request: it
+// could be taken for the answer to the next step.
 
-/** Where a server is, and how it is spoken to. */
+/** Address of a server, with the settings of its connections. */
 export type Place = {
   readonly base: BaseUrl;
   readonly headers: Readonly<Record<string, string>>;
-  /** Of one message. */
+  /** Maximum size of one message. */
   readonly maxBytes: number;
 };
 
-/** Connects; every fault is one of a remote environment. */
+/** Connects to the server; every fault is one of a remote environment. */
 export async function connectTo({ base, headers, maxBytes }: Place, signal: AbortSignal): Promise<AnsweringSocket> {
   const options = { boundary: "environment", signal, maxBytes, headers } as const;
   return openSocket(base, "/ws", options).catch((error: unknown) => {
@@ -118,7 +123,7 @@ export const farewell = '{"type": "close"}';
 
 export type Answer = Exclude<Frame, { type: "other" }>;
 
-/** `action`: the fields of a step. */
+/** Sends a step; `action` has its fields. */
 export function steps(socket: AnsweringSocket, action: JsonObject, what: string, signal: AbortSignal): Promise<Answer> {
   return ask(socket, { type: "step", data: action }, what, signal);
 }

@@ -1,3 +1,3 @@
-// The client of OpenEnv: environments behind a WebSocket of openenv-core.
+// The client of OpenEnv: environments that an openenv-core server offers over a WebSocket.
 
 export { openEnvService, type OpenEnvOptions, type OpenEnvTask, seedTasks } from "./openenv-service.ts";

@@ -1,5 +1,6 @@
-// Environments behind OpenEnv's WebSocket (`/ws`): one socket is one session, and a session that loses it is lost. Stateless HTTP
-// (`/reset`, `/step`) is not used: each of its calls has a world of its own.
+// Environments that OpenEnv serves over its WebSocket (`/ws`): one socket is one session, and a
+// session that loses its socket is lost. Stateless HTTP (`/reset`, `/step`) is not used, because
+// each of its calls has a world of its own.
 //
 //   connect ─► reset ─► [list_tools] ─► step ... ─► close        CAPACITY_REACHED instead of the first answer: no room
 
@@ -33,57 +34,68 @@ import { openOwnSession, ownTasks } from "./own-server.ts";
 import { servedTasks } from "./task-api.ts";
 import { flavourOf, observationText, readTools, type WorldFlavour } from "./world.ts";
 
-/** A task is what the world is reset with. */
+/** A task: the arguments with which the world is reset. */
 export type OpenEnvTask = {
-  /** Stands before the first observation. @default null */
+  /** Text in front of the first observation. @default null */
   readonly instruction?: string | null;
-  /** Arguments of the reset, as JSON. Without a `seed` the number of the task is its seed. @default {} */
+  /** Arguments of the reset, as JSON. Without a `seed`, the task's index is its seed. @default {} */
   readonly reset?: Readonly<Record<string, unknown>>;
 };
 
 export type OpenEnvOptions = {
-  /** `ws://`, `wss://`, `http://` or `https://`, with or without `/ws`. */
+  /** Address: `ws://`, `wss://`, `http://` or `https://`, with or without `/ws`. */
   readonly url: string;
   /** Sent as `Authorization: Bearer`. @default none */
   readonly token?: string;
-  /** Value of the `Authorization` header, in place of a token. @default null: none */
+  /** Value of the `Authorization` header, instead of a token. @default null: none */
   readonly authorization?: string | null;
   /**
-   * By split. @default null: those of the server, by its Task API; of one of ours exactly, with its user and its grades as in this process
+   * Tasks by split. @default null: those of the server, from its Task API; an `env-server`'s tasks
+   * keep their user and grades exactly
    */
   readonly tasks?: Readonly<Record<string, readonly OpenEnvTask[]>> | null;
-  /** The system message. @default the description that the server gives of itself */
+  /** System message. @default the description that the server gives of itself */
   readonly guidelines?: string;
   /** @default "sum" */
   readonly reward?: RewardRule;
-  /** Whether an episode without any reward is a fault while the world has rewarded none. @default "fault" */
+  /**
+   * Treatment of an episode without any reward; "fault" is a fault only while the world has
+   * rewarded no episode. @default "fault"
+   */
   readonly unrewarded?: UnrewardedRule;
-  /** One of those that the server's Task API lists. @default the first */
+  /** Name of an environment that the server's Task API lists. @default the first */
   readonly environment?: string;
   /**
-   * The field of an observation that the policy reads, such as `message` or `metadata.message`. @default the only one when it is text,
-   * otherwise all of them as JSON; `metadata` is not among them
+   * The field of an observation that the policy reads, such as `message` or `metadata.message`.
+   * @default the only field if it is text, otherwise all fields as JSON; `metadata` is excluded
    */
   readonly observationField?: string;
   /**
-   * What the policy makes of an exception in a step (EXECUTION_ERROR). "fault" fails the episode, "observation" shows it its message,
-   * for worlds that raise for an action that is not allowed. @default "fault"
+   * Effect of an exception in a step (EXECUTION_ERROR): "fault" fails the episode; "observation"
+   * shows the message to the policy, for worlds that raise an exception for a forbidden action.
+   * @default "fault"
    */
   readonly exceptions?: "fault" | "observation";
-  /** Sessions at a time. @default null: until the server says that it is full */
+  /** Maximum number of concurrent sessions. @default null: until the server says that it is full */
   readonly capacity?: number | null;
-  /** Whether equal resets and steps give equal answers; a killed episode is then replayed. @default false */
+  /**
+   * True if equal resets and steps give equal answers; a killed episode is then replayed.
+   * @default false
+   */
   readonly deterministic?: boolean;
-  /** Of one message. @default 16777216 */
+  /** Maximum size of one message. @default 16777216 */
   readonly maxBytes?: number;
 };
 
-/** Tasks that differ in the seed of their reset, `from` to `to`. */
+/** Tasks that differ only in the seed of their reset, `from` to `to`, both included. */
 export function seedTasks(from: number, to: number): readonly OpenEnvTask[] {
   return Array.from({ length: to - from + 1 }, (_, index) => ({ reset: { seed: from + index } }));
 }
 
-/** Asks the server what it is. Rejects with a `ConfigurationError` for a `url` that is none, with a `remoteFault` when no OpenEnv answers. */
+/**
+ * Queries the server for its description and tasks. Rejects with a `ConfigurationError` for an
+ * invalid `url`, and with a `remoteFault` if no OpenEnv server answers.
+ */
 export async function openEnvService(options: OpenEnvOptions): Promise<RemoteService> {
   const { capacity = null, deterministic = false } = options;
   const address = options.url.trim().replace(/^ws(s?):\/\//i, "http$1://");
@@ -120,14 +132,14 @@ export async function openEnvService(options: OpenEnvOptions): Promise<RemoteSer
       served?.sizes ?? Object.fromEntries(Object.entries(listed ?? {}).map(([split, { length }]) => [split, length]));
     const specOf = (split: string, index: number): OpenEnvTask =>
       listed === null ? { reset: { split, index } } : listed[split]![index]!;
-    // A task of the server's is chosen by its place; a seed of ours would be another world's.
+    // The server selects its own tasks by index; a seed from us would give another world.
     const resetFor = (spec: OpenEnvTask, index: number): JsonObject => resetOf(spec, served === null ? index : null);
     return {
       name,
       splits: Object.keys(sizes),
       users: ["task", "human", "scripted"],
       argumentErrors: "environment",
-      // A typed world has one action, which no name chooses.
+      // A typed world has only one action, which is not selected by name.
       unknownTools: flavour.type === "mcp" ? "environment" : "loop",
       capacity,
       isDeterministic: deterministic,
@@ -163,7 +175,7 @@ function ownService(own: OwnTasks, place: Place, capacity: number | null): Remot
   };
 }
 
-/** Older servers have no metadata. */
+/** Name and description of the environment; older servers have no metadata. */
 async function describe(
   http: RemoteHttp,
   headers: Readonly<Record<string, string>>,
@@ -194,7 +206,10 @@ function taskOf(
   return { id: `${environment}:${split}:${index}`, environment, split, index, contentHash, instruction, agenda: null };
 }
 
-/** Plain data of the user's, refused where JSON cannot hold it. `seed`: where the task names none; `null`: none is sent. */
+/**
+ * The user's arguments of the reset; values that JSON cannot hold are refused. `seed`: seed for a
+ * task that has none; `null` to send none.
+ */
 function resetOf({ reset = {} }: OpenEnvTask, seed: number | null): JsonObject {
   const given = fromForeign(reset, { maxSize: 1_000_000 }) as JsonObject;
   return seed === null || given.has("seed") ? given : new Map<string, JsonValue>([["seed", seed], ...given]);
@@ -240,7 +255,7 @@ class OpenEnvSession implements RemoteSession {
     const socket = await connectTo(place, signal);
     try {
       const reset = new Map(given);
-      // Many worlds ignore it; those that keep logs of episodes use it.
+      // Many worlds ignore the episode id; those that log episodes use it.
       if (!reset.has("episode_id")) reset.set("episode_id", task.id.slice(0, 255));
       const first = await ask(socket, { type: "reset", data: reset }, `reset task "${task.id}"`, signal);
       if (first.type === "error") throw faultOfFrame(first, `reset task "${task.id}"`);
@@ -281,7 +296,7 @@ class OpenEnvSession implements RemoteSession {
     return { ...flavour.read(answer), endsEpisode: answer.done, info: new Map(), reward };
   }
 
-  /** What the policy says is no action: nobody is there to hear it. */
+  /** Does nothing: an utterance of the policy is not an action, and the world has no listener. */
   hear(): Promise<void> {
     return Promise.resolve();
   }
@@ -295,7 +310,7 @@ class OpenEnvSession implements RemoteSession {
   }
 }
 
-/** The server has taken no step. */
+/** A refused call, for which the server took no step. */
 function refused(reason: string): ToolResult {
   return { text: `Error: ${reason}`, isError: true, endsEpisode: false, info: new Map() };
 }

@@ -29,7 +29,7 @@ async function opened(fake: FakeOptions = {}, options: Partial<OpenEnvOptions> =
   return { server, service, session, call };
 }
 
-/** The server's end of a socket notices a little later. */
+/** The server notices the end of a socket a little later. */
 async function empty(server: FakeServer): Promise<void> {
   await expect.poll(() => server.open()).toBe(0);
 }
@@ -242,7 +242,8 @@ describe("openEnvService()", () => {
     const { server } = await served();
     const asking = openEnvService({ url: `${server.url}/elsewhere`, tasks: { train: seedTasks(0, 1) } });
     await expect(asking).rejects.toThrow(/GET http:.*\/elsewhere\/schema: HTTP 404, "Not Found"/);
-    // One that was never connected to: a connection that is kept from before may end while it is used again, and is then lost.
+    // A server without earlier connections: a kept connection may end while it is reused, and
+    // counts as lost.
     const gone = await fakeOpenEnv();
     await gone.close();
     const refused = openEnvService({ url: gone.url, tasks: {} });

@@ -1,6 +1,6 @@
-// The client of a server of ours (`trainable-agents env-server`), over the same protocol: its tasks are asked for (`GET /tasks`), its user
-// stays with the client, and what OpenEnv has no place for travels in observations, exact to the byte. The other side is
-// `env-server/openenv-face.ts`.
+// The client of an `env-server` over the same protocol: it requests the tasks (`GET /tasks`), the
+// user stays with the client, and everything that OpenEnv has no place for travels in observations,
+// exact to the byte. The other side is `env-server/openenv-face.ts`.
 
 import type { Grade, Task, ToolResult } from "../../../core/environment.ts";
 import { type Tool, toolFromDefinition } from "../../../core/message.ts";
@@ -24,7 +24,7 @@ import { wellFormed } from "../../../lib/visible-text.ts";
 
 const where = "what a server of ours says";
 
-/** `null`: the server is another. */
+/** The server's tasks; `null` if it is not an `env-server`. */
 export async function ownTasks(http: RemoteHttp, headers: Readonly<Record<string, string>>): Promise<OwnTasks | null> {
   const get = async (path: string): Promise<JsonObject> => {
     const answer = asObject.read(await http.json({ method: "GET", path, headers }));
@@ -38,7 +38,7 @@ export async function ownTasks(http: RemoteHttp, headers: Readonly<Record<string
   );
 }
 
-/** Its user is the client's; of the environment nothing is missing. */
+/** Opens a session whose user runs in the client; nothing else of the environment is missing. */
 export async function openOwnSession(
   task: Task,
   { place, signal, seed }: { readonly place: Place; readonly signal: AbortSignal; readonly seed: number },
@@ -82,7 +82,10 @@ function callOf(name: string, args: JsonObject): JsonObject {
   return new Map<string, JsonValue>([["type", "call_tool"], ["tool_name", name], ["arguments", args]]); // prettier-ignore
 }
 
-/** The tools of the environment, as it defines them, and the two that stand for what a tool is not: the last ones listed. */
+/**
+ * The tools of the environment, as it defines them, and the names of the last two listed tools,
+ * which pass on an utterance and request the grade.
+ */
 function readTools({ observation }: StepAnswer): {
   readonly tools: readonly Tool[];
   readonly respond: string;
@@ -107,7 +110,7 @@ function readResult({ observation, reward, done }: StepAnswer): ToolResult {
   };
 }
 
-/** Its types are checked where those of every grade are. */
+/** The types of the grade are checked in one place for all grades. */
 function readGrade({ observation }: StepAnswer): Grade {
   const said = fieldOf(fieldOf(observation, "result", asObject, where), "data", asText, where);
   const grade = asObject.read(parseMessage(said, where)) ?? new Map<string, JsonValue>();

@@ -1,5 +1,6 @@
-// The Task API of openenv 0.10.0: splits and tasks that a server has itself. Only their number is asked for, because what a task holds may
-// be its answer; the reset of an episode names it by split and index.
+// The Task API of openenv 0.10.0: splits and tasks of the server's own. Only the number of tasks is
+// requested, because the content of a task may be its answer; the reset of an episode names the
+// task by split and index.
 
 import { fromPlain } from "../../../python-semantics/json/plain.ts";
 import type { JsonValue } from "../../../python-semantics/json/value.ts";
@@ -9,10 +10,13 @@ import { setOwn } from "../../../lib/counts.ts";
 
 const where = "an answer of the OpenEnv server's Task API";
 
-/** `sizes`: tasks by split. */
+/** `sizes`: number of tasks by split. */
 export type ServedTasks = { readonly environment: string; readonly sizes: Readonly<Record<string, number>> };
 
-/** `null`: the server has no Task API, or its environment no tasks. Rejects with a `remoteFault` for an environment that it does not list. */
+/**
+ * The tasks of a server; `null` if it has no Task API, or its environment has no tasks. Rejects
+ * with a `remoteFault` for an environment that the server does not list.
+ */
 export async function servedTasks(
   http: RemoteHttp,
   options: { readonly headers: Readonly<Record<string, string>>; readonly environment: string | null },

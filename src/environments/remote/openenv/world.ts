@@ -1,5 +1,6 @@
-// The two flavours of OpenEnv's environments, as tools of a policy: one action whose fields are the arguments of one tool, or MCP tools
-// that are listed and called. How an observation reads is decided here, too; everything about the connection is elsewhere.
+// The two flavours of OpenEnv's environments, as tools of a policy: one action whose fields are the
+// arguments of one tool, or MCP tools that are listed and called. This file also decides how an
+// observation reads, and knows nothing about the connection.
 
 import type { EnvironmentCall, ToolResult } from "../../../core/environment.ts";
 import type { Tool } from "../../../core/message.ts";
@@ -9,20 +10,20 @@ import type { JsonObject, JsonValue } from "../../../python-semantics/json/value
 import { asList, asObject, asText, blockText, fieldOf, orNull, readListedTool, remoteFault, toolOf } from "../index.ts";
 import type { StepAnswer } from "./frames.ts";
 
-/** A flavour. `listTools`: the action that asks for the tools; `null`: `tools` are all. */
+/** A flavour. `listTools`: the action that lists the tools; `null` if `tools` is the complete list. */
 export type WorldFlavour = {
   readonly type: "typed" | "mcp";
   readonly listTools: JsonObject | null;
   readonly tools: readonly Tool[];
   /** The fields of a step. */
   action(this: void, call: EnvironmentCall): JsonObject;
-  /** What the policy reads. */
+  /** The text that the policy reads. */
   read(this: void, answer: StepAnswer): Pick<ToolResult, "text" | "isError">;
 };
 
 const where = "the schema of an OpenEnv server";
 
-/** By the JSON Schema of its action, as GET /schema gives it. */
+/** The flavour of a world, detected from the JSON Schema of its action, as given by GET /schema. */
 export function flavourOf(schema: JsonValue, observationField: string | null): WorldFlavour {
   const action = asObject.read(schema);
   if (action === undefined) throw remoteFault("remote-invalid", `Cannot read ${where}: "action" is no object.`);
@@ -32,7 +33,7 @@ export function flavourOf(schema: JsonValue, observationField: string | null): W
   const parameters = new Map<string, JsonValue>(
     [...action].filter(([key]) => key !== "title" && key !== "description"),
   );
-  // Notes of a client for itself, which every action has.
+  // Metadata are a client's notes to itself, which every action has.
   parameters.set("properties", new Map([...properties].filter(([key]) => key !== "metadata")));
   if (!parameters.has("type")) parameters.set("type", "object");
   return {
@@ -44,7 +45,10 @@ export function flavourOf(schema: JsonValue, observationField: string | null): W
   };
 }
 
-/** "GuessAction" is tool "guess": names of classes are not what a policy should learn to write. */
+/**
+ * Tool name of an action class, "guess" for "GuessAction": a policy should not learn to write class
+ * names.
+ */
 function toolNameOf(title: string): string {
   const words = title
     .replace(/Action$/, "")
@@ -75,7 +79,10 @@ function mcpFlavour(observationField: string | null): WorldFlavour {
   };
 }
 
-/** What became of the call is not known when the way to the tool failed; all else the policy may have caused itself. */
+/**
+ * A transport error leaves the effect of the call unknown, so it is a fault; the policy may have
+ * caused any other error itself.
+ */
 function readToolError(error: JsonObject): Pick<ToolResult, "text" | "isError"> {
   const what = "an error of a tool of the OpenEnv server";
   const type = fieldOf(error, "error_type", orNull(asText), what) ?? "execution_error";
@@ -94,8 +101,9 @@ function readToolResult(result: JsonValue): Pick<ToolResult, "text" | "isError">
 }
 
 /**
- * The named field; the only field when it is text; otherwise all of it as JSON, and nothing of an empty one. Metadata are notes of a
- * world about itself, and may hold what the policy is to find out: they are read only where `field` names them.
+ * The named field; without a name the only field if it is text, otherwise all fields as JSON, and
+ * "" if there are none. Metadata are a world's notes about itself, and may contain what the policy
+ * is to find out: they are read only if `field` names them.
  */
 export function observationText(observation: JsonObject, field: string | null): string {
   const shown = new Map([...observation].filter(([key]) => key !== "metadata"));
@@ -106,7 +114,7 @@ export function observationText(observation: JsonObject, field: string | null): 
   return typeof value === "string" ? value : dumpJson(value);
 }
 
-/** The value at a field, or at a path of fields with dots between them; `null`: there is none. */
+/** The value at a field, or at a path of fields separated by dots; `null` if there is none. */
 function fieldAt(observation: JsonObject, path: string): JsonValue {
   if (observation.has(path)) return observation.get(path) ?? null;
   let value: JsonValue = observation;
@@ -114,12 +122,12 @@ function fieldAt(observation: JsonObject, path: string): JsonValue {
   return value;
 }
 
-/** The tools of the answer to `listTools`. */
+/** The tools in the answer to `listTools`. */
 export function readTools({ observation }: StepAnswer): readonly Tool[] {
   const what = "the tools of an OpenEnv server";
   const tools = fieldOf(observation, "tools", asList, what).map((tool) => readListedTool(tool, what));
   if (tools.length > 0) return tools;
-  // Its cause stands in metadata, which older servers do not send.
+  // The cause is in the metadata, which older servers do not send.
   const cause = fieldAt(observation, "metadata.error");
   throw remoteFault(
     "remote-error",

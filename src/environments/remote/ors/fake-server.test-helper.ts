@@ -1,17 +1,23 @@
-// A server that speaks as ors-sdk 0.1.0 does, for tests: sums. Routes, fields and events are those that the real one sent
-// (`npm run verify -- environments` plays the real one); its faults are ours.
+// A test server that speaks like ors-sdk 0.1.0: sums. Routes, fields and events are those that the
+// real server sent (`npm run verify -- environments` runs the real one); the faults are invented.
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 
-/** What happens to an answer of a call: its connection ends before or after the id, or in the middle of the data. */
+/**
+ * Fault in the answer to a call, such as a connection that ends before or after the id, or in the
+ * middle of the data.
+ */
 export type FakeFault = "before-id" | "after-id" | "in-data" | "garbage" | "status-500" | "gone";
 
 export type FakeOptions = {
-  /** Of the call of this number, and of so many requests for it. Calls count from 0. */
+  /**
+   * A fault of call number `at`, counted from 0, in its first `times` requests. `times` defaults to
+   * 1.
+   */
   readonly fault?: { readonly at: number; readonly type: FakeFault; readonly times?: number };
-  /** Servers of before have no tools of tasks. */
+  /** False for an older server, which has no tools per task. */
   readonly hasTaskTools?: boolean;
   /** Status of /create. Default 200. */
   readonly createStatus?: number;
@@ -21,11 +27,11 @@ export type FakeServer = {
   readonly url: string;
   /** `METHOD path session` of every request, in order. */
   readonly requests: readonly string[];
-  /** How often a tool was run. */
+  /** Number of tool runs. */
   runs(): number;
-  /** Sessions that are open. */
+  /** Open sessions. */
   open(): readonly string[];
-  /** Takes the sessions away. */
+  /** Expires all sessions. */
   expire(): void;
   close(): Promise<void>;
 };
@@ -103,7 +109,7 @@ export async function fakeOrs({
       return;
     }
     response.writeHead(200, { "content-type": "text/event-stream; charset=utf-8" });
-    // A comment, as it comes every ten seconds.
+    // A comment, which the real server sends every ten seconds.
     response.write(": ping - 2026-11-23\r\n\r\n");
     if (isNew) {
       runs++;
@@ -140,7 +146,7 @@ export async function fakeOrs({
   };
 }
 
-/** What was written before leaves first. */
+/** Breaks the connection after the text written so far has been sent. */
 const breakOff = (response: ServerResponse): void => {
   response.write(":\r\n\r\n", () => response.destroy());
 };

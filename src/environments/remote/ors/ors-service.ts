@@ -1,9 +1,10 @@
-// Environments behind the Open Reward Standard, as ors-sdk 0.1.0 serves them: plain HTTP, a session that the client names in a header, and
-// calls that are answered by a stream of events. A call has an id of its own, so an answer whose connection was lost is fetched
-// again; the tool is never run twice.
+// Environments of the Open Reward Standard, as ors-sdk 0.1.0 serves them: plain HTTP, a session
+// that the client names in a header, and calls that are answered by a stream of events. Each call
+// has an id, so an answer whose connection was lost is requested again without running the tool
+// twice.
 //
 //   POST /create_session ─► POST /create ─► GET prompt, task_tools ─► POST call ... ─► POST /delete, /delete_session
-//                           (then a ping every 10 s, because a session that is silent for 15 minutes is taken away)
+//                           (then a ping every 10 s, because a session that is silent for 15 minutes expires)
 
 import { createHash } from "node:crypto";
 import { createTaskset } from "../../../core/taskset.ts";
@@ -37,37 +38,44 @@ import { wellFormed } from "../../../lib/visible-text.ts";
 import { setOwn } from "../../../lib/counts.ts";
 
 export type OrsOptions = {
-  /** `http://` or `https://`, of the server, without the name of an environment. */
+  /** Address of the server, `http://` or `https://`, without the name of an environment. */
   readonly url: string;
-  /** One of those it serves. @default the first */
+  /** Name of an environment that the server offers. @default the first */
   readonly environment?: string;
   /** Sent as `X-API-Key`. @default none */
   readonly apiKey?: string;
   /** Value of the `Authorization` header. @default null: none */
   readonly authorization?: string | null;
-  /** Handed to the environment of each session: keys of services that it uses. @default {} */
+  /** Secrets for the environment of each session: keys of services that it uses. @default {} */
   readonly secrets?: Readonly<Record<string, string>>;
-  /** The system message. @default "" */
+  /** System message. @default "" */
   readonly guidelines?: string;
   /** @default "sum" */
   readonly reward?: RewardRule;
-  /** Whether an episode without any reward is a fault while the world has rewarded none. @default "fault" */
+  /**
+   * Treatment of an episode without any reward; "fault" is a fault only while the world has
+   * rewarded no episode. @default "fault"
+   */
   readonly unrewarded?: UnrewardedRule;
-  /** Sessions at a time. @default null: until the server says that it is full */
+  /** Maximum number of concurrent sessions. @default null: until the server says that it is full */
   readonly capacity?: number | null;
-  /** Whether equal tasks and calls give equal answers; a killed episode is then replayed. @default false */
+  /**
+   * True if equal tasks and calls give equal answers; a killed episode is then replayed.
+   * @default false
+   */
   readonly deterministic?: boolean;
-  /** Between two pings. @default 10000 */
+  /** Time between two pings in milliseconds. @default 10000 */
   readonly pingMs?: number;
-  /** @default the real one */
+  /** @default the system clock */
   readonly clock?: Clock;
 };
 
 const where = "an answer of the ORS server";
 
 /**
- * Asks the server what it has. Rejects with a `ConfigurationError` for a `url` that is none, with a `remoteFault` when no ORS answers
- * there or it has no such environment.
+ * Queries the server for its environments and tasks. Rejects with a `ConfigurationError` for an
+ * invalid `url`, and with a `remoteFault` if no ORS server answers there or it does not have the
+ * environment.
  */
 export async function orsService(options: OrsOptions): Promise<RemoteService> {
   const { apiKey, secrets = {}, guidelines = "", capacity = null, deterministic = false } = options;
@@ -127,7 +135,7 @@ function chooseEnvironment(served: readonly JsonValue[], wanted: string | undefi
   throw remoteFault("remote-error", `Cannot find environment "${wanted ?? ""}" of the ORS server: ${state}.`);
 }
 
-/** The server keeps what a task is: it may hold the answer. Its place stands for it. */
+/** A task known only by its index: the server keeps its content, which may include the answer. */
 function taskOf(environment: string, split: string, index: number): Task {
   const contentHash = createHash("sha256")
     .update(JSON.stringify([environment, split, index]))
@@ -174,7 +182,7 @@ class OrsSession implements RemoteSession {
   readonly #headers: Readonly<Record<string, string>>;
   readonly #rewards: StepRewards;
   #stopPinging: () => void = () => undefined;
-  /** What a ping found out about the session: nobody waits for it. */
+  /** The fault that a ping found; thrown by the next call, because no caller awaits the ping. */
   #lost: AttributedError | null = null;
 
   private constructor(
@@ -201,7 +209,8 @@ class OrsSession implements RemoteSession {
     try {
       const body = fromPlain({ env_name: environment, split: task.split, index: task.index, secrets });
       await http.json({ method: "POST", path: "/create", body, headers }, { signal });
-      // Answered when the set-up, which goes on behind /create, has finished.
+      // The prompt is answered when the set-up, which continues after the reply of /create, has
+      // finished.
       const prompt = await listOf(http, `${path}/prompt`, headers, { signal });
       const tools = await listTools(world, headers, signal);
       return new OrsSession(world, { headers, tools, opening: blockText(prompt) });
@@ -228,7 +237,7 @@ class OrsSession implements RemoteSession {
     };
   }
 
-  /** What the policy says is no action: nobody is there to hear it. */
+  /** Does nothing: an utterance of the policy is not an action, and the world has no listener. */
   hear(): Promise<void> {
     return Promise.resolve();
   }
@@ -247,7 +256,10 @@ class OrsSession implements RemoteSession {
     this.#stopPinging = clock.after(pingMs, () => void this.#ping());
   }
 
-  /** One that is lost on the way proves nothing; one that is answered "not found" does. */
+  /**
+   * Pings the session. A lost ping proves nothing; an answer "not found" proves that the session
+   * has expired.
+   */
   async #ping(): Promise<void> {
     const { http } = this.#world;
     let isClosed = false;
@@ -263,7 +275,7 @@ class OrsSession implements RemoteSession {
   }
 }
 
-/** Shared tools and those of the task; older servers know the shared ones alone. */
+/** Shared tools and those of the task; older servers only have shared ones. */
 async function listTools(
   { http, path }: World,
   headers: Readonly<Record<string, string>>,
@@ -278,12 +290,16 @@ async function listTools(
   return fieldOf(asRecord(answer), "tools", asList, where).map((tool) => readListedTool(tool, where));
 }
 
-/** How often the server is told that a session has ended, and for how long each time. */
+/**
+ * Maximum number of attempts to end a session, the timeout of each, and the base of the growing
+ * pause between two.
+ */
 const farewells = { most: 6, timeoutMs: 1500, pauseMs: 50 };
 
 /**
- * Tells the server that nobody needs the session any more, again where it was not heard: one that is gone already is no fault.
- * Rejects when it could not be told; the server then takes the session away when it has been silent for too long.
+ * Tells the server that the session is no longer needed, with retries; a session that is already
+ * gone is not a fault. Rejects if all attempts fail; the server then expires the session after its
+ * idle time.
  */
 async function endSession({ http, clock }: World, headers: Readonly<Record<string, string>>): Promise<void> {
   for (const path of ["/delete", "/delete_session"]) {

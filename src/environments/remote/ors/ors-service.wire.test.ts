@@ -19,7 +19,7 @@ async function served(fake: FakeOptions = {}, options: Partial<OrsOptions> = {})
   return { server, service, open };
 }
 
-/** Time in which only pauses between attempts pass. */
+/** A clock whose pauses between attempts take no time. */
 const impatient = { ...createManualClock(), sleep: () => Promise.resolve() };
 
 async function opened(fake: FakeOptions = {}, options: Partial<OrsOptions> = {}) {
@@ -109,7 +109,7 @@ describe("orsService()", () => {
     for (const count of [1, 2]) {
       await clock.advance(1000);
       await expect.poll(pings).toBe(count);
-      // The next one is set when this one is answered.
+      // The next ping is scheduled when this one is answered.
       await expect.poll(() => clock.sleeping).toBe(1);
     }
     server.expire();
@@ -119,7 +119,7 @@ describe("orsService()", () => {
       await expect(call("answer", { value: 4 })).rejects.toMatchObject({ failure: { code: "remote-expired" } });
       return server.requests.length - before;
     };
-    // Once the answer to the ping is there, the server is not asked any more.
+    // Once the ping was answered, no further request reaches the server.
     await expect.poll(refusedCall).toBe(0);
     await session.close();
     await clock.advance(5000);

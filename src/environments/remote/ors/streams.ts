@@ -1,5 +1,6 @@
-// The two answers of ORS that come as events: the name of a session, and the result of a tool. The id of a call comes first; with it an
-// answer whose connection was lost is requested again, for the minute that the server keeps it.
+// The two ORS answers that come as event streams: the name of a session, and the result of a tool.
+// The id of a call comes first. With it, an answer whose connection was lost is requested again,
+// within the minute that the server keeps it.
 
 import { AttributedError, messageOf } from "../../../core/failure.ts";
 import type { EnvironmentCall } from "../../../core/environment.ts";
@@ -21,7 +22,10 @@ import {
 
 const where = "an answer of the ORS server";
 
-/** What a call came to. "refused": the tool does not exist or does not take the arguments; the policy reads why. */
+/**
+ * Result of a call. "refused": the tool does not exist or does not accept the arguments; the policy
+ * reads the reason.
+ */
 export type OrsAnswer =
   | { readonly type: "refused"; readonly error: string }
   | {
@@ -31,10 +35,16 @@ export type OrsAnswer =
       readonly finished: boolean;
     };
 
-/** How often an answer is requested again, and the pause before, doubled each time. */
+/**
+ * Maximum number of repeated requests for an answer, and the pause before the first, doubled each
+ * time.
+ */
 const attempts = { most: 5, firstPauseMs: 250 };
 
-/** Rejects with a `remoteFault`; "remote-lost" when it is not known whether the call was carried out. */
+/**
+ * Carries out a call. Rejects with a `remoteFault`; "remote-lost" means that the call may or may
+ * not have been carried out.
+ */
 export async function callTool(
   http: RemoteHttp,
   request: {
@@ -56,13 +66,13 @@ export async function callTool(
       const what = events.data === "unknown task_id" ? "it does not know the call any more" : `"${events.data}"`;
       throw remoteFault("remote-error", `Cannot carry out "${call.name}": the ORS server says ${what}.`);
     }
-    // Requested without its id it would be carried out twice.
+    // A repeated request without the id would run the tool twice.
     if (id === null || attempt === attempts.most || signal.aborted) throw events.fault;
     await clock.sleep(pauseMs, signal);
   }
 }
 
-/** The name of a new session. */
+/** Opens a session and returns its name. */
 export async function openSession(
   http: RemoteHttp,
   headers: Readonly<Record<string, string>>,
@@ -76,18 +86,21 @@ export async function openSession(
   const named =
     events.type === "end" && events.data !== "" ? asObject.read(parseMessage(events.data, where)) : undefined;
   const sid = named === undefined ? events.id : fieldOf(named, "sid", asText, where);
-  // It goes into a header.
+  // The name is sent as a header, which restricts its characters.
   if (sid !== null && /^[\x21-\x7e]{1,200}$/.test(sid)) return sid;
   throw remoteFault("remote-invalid", `Cannot open a session of the ORS server: it gives it no name.`);
 }
 
-/** `id`: of the call, or the name of the session; `null`: it has not come. */
+/** `id`: id of the call, or name of the session; `null` if it was not received. */
 type Events =
   | { readonly type: "end"; readonly id: string | null; readonly data: string }
   | { readonly type: "error"; readonly id: string | null; readonly data: string }
   | { readonly type: "lost"; readonly id: string | null; readonly fault: AttributedError };
 
-/** Reads a stream to its last event. "lost": the connection ended before; whatever else goes wrong rejects. */
+/**
+ * Reads a stream to its last event. "lost": the connection ended before it. Any other fault
+ * rejects.
+ */
 async function readEvents(http: RemoteHttp, request: RemoteRequest, signal: AbortSignal): Promise<Events> {
   let id: string | null = null;
   let data = "";

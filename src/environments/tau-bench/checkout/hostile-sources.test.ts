@@ -24,7 +24,7 @@ const pieces = `
   .concat("\n", "\t", "\0", "\r", "\ufeff", "\ud800", "\n    ", " if x is None else ", "def get_info(): ")
   .concat("9".repeat(5000), "[".repeat(5000), "(".repeat(90), ")".repeat(90));
 
-/** Cuts something out of a text and puts something else there. */
+/** Replaces a part of a text by another text. */
 const edit = fc.record({
   at: fc.double({ min: 0, max: 1, noNaN: true }),
   length: fc.oneof(fc.constant(0), fc.nat({ max: 5 }), fc.nat({ max: 2000 })),
@@ -56,7 +56,7 @@ describe("a changed source", () => {
   });
 
   it.each(readers)("of kind %s is never read when it is cut off", (_kind, text, read) => {
-    // Behind the last statement that matters there is nothing left to miss.
+    // A cut after the last relevant statement would lose nothing.
     for (let length = 0; length < text.trimEnd().length; length += 7) {
       let value: unknown = null;
       try {

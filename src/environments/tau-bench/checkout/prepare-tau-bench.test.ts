@@ -11,7 +11,7 @@ import { smallCheckout } from "./small-checkout.test-helper.ts";
 
 const run = promisify(execFile);
 
-/** A folder with a checkout in it, in which others can be made. */
+/** Creates a folder that contains a checkout and has space for further folders. */
 const withCheckout = <T>(use: (work: string, checkout: string) => Promise<T>): Promise<T> =>
   withFolder(new Map([...smallCheckout].map(([path, text]) => [`checkout/${path}`, text])), (work) =>
     use(work, join(work, "checkout")),
@@ -41,7 +41,7 @@ describe("prepareTauBench() from a checkout", () => {
         expect(result).toEqual({ folder: join(work, name), files: [...wanted.keys()], commit: null });
         for (const [path, text] of wanted) expect(await readFile(join(work, name, path), "utf8")).toBe(text);
         expect(await readdir(dirname(join(work, name)))).not.toContain(expect.stringContaining("partial"));
-        // As open to others as any folder made here.
+        // The folder has the same permissions as any folder made here.
         expect((await stat(join(work, name))).mode).toBe((await stat(checkout)).mode);
         expect(lines.at(-1)).toBe(`Wrote ${wanted.size} files to ${join(work, name)}.`);
       }
@@ -78,7 +78,7 @@ describe("prepareTauBench() from a checkout", () => {
 });
 
 describe("prepareTauBench() from a repository", () => {
-  /** A bare repository that holds the checkout, one commit behind its tip. */
+  /** Makes a bare repository that has the checkout in the commit before its tip. */
   async function makeRepository(work: string, checkout: string): Promise<{ url: string; commit: string }> {
     const git = async (...parameters: readonly string[]): Promise<string> =>
       (await run("git", ["-C", checkout, "-c", "user.name=Ann", "-c", "user.email=ann@example.com", ...parameters]))

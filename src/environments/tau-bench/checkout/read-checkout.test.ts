@@ -146,7 +146,7 @@ describe("loadUserPrompts() and loadFewShotDisplays()", () => {
       const files = await readTauBenchCheckout(checkout);
       await withFolder(files, async (prepared) => {
         for (const folder of [checkout, prepared]) {
-          // What they give is what the users' room takes.
+          // The loaded prompts fit the type that `users` accepts.
           const prompts: UserPrompts | null = await loadUserPrompts(folder);
           expect(prompts?.reactSystem("Buy.")).toBe("Think first. Buy.");
           expect(prompts?.check({ instruction: "I", transcript: "T", response: "R" })).toBe("Fit? T / R");

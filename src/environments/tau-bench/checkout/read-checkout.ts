@@ -1,5 +1,6 @@
-// An upstream checkout read as data: the files of the prepared layout, in memory. Tables and guidelines are copied byte for
-// byte; the rest is read out of Python sources without running them. What the files mean to the environment is its loader's.
+// Reads an upstream checkout as data: the files of the prepared layout, in memory. Tables and
+// guidelines are copied byte for byte; the rest is read from Python sources without running them.
+// The environment's loader interprets the files.
 
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -56,26 +57,29 @@ export const upstreamDomains: readonly UpstreamDomain[] = [
   },
 ];
 
-/** Prompts of the simulated users, shared by all domains. Its presence is what makes a folder a checkout. */
+/**
+ * Prompts of the simulated users, shared by all domains. A folder with this file counts as a
+ * checkout.
+ */
 const userSource = "tau_bench/envs/user.py";
 
 const domainFolder = (domain: UpstreamDomain): string => `tau_bench/envs/${domain.name}`;
 
 export type ReadCheckoutOptions = ReadOptions & {
-  /** Domains that are read. @default all */
+  /** Domains to read. @default all */
   readonly domains?: readonly string[];
 };
 
-/** Whether a folder looks like a checkout of the upstream repository. A folder that does not exist is none. */
+/** True if a folder looks like a checkout of the upstream repository; false if it does not exist. */
 export function isTauBenchCheckout(folder: string): Promise<boolean> {
   return hasFile(folder, userSource);
 }
 
 /**
- * Every file of the prepared layout, out of a checkout. Nothing of it is executed.
+ * Reads every file of the prepared layout from a checkout. None of the checkout's code is executed.
  *
- * Throws a `ConfigurationError` that names the file (and in a Python source the line) which is missing or says something
- * unknown. Few-shot displays may be missing; everything else must be there.
+ * Throws a `ConfigurationError` that names the file (and in a Python source the line) that is
+ * missing or has unknown content. Few-shot displays are optional; all other files are required.
  */
 export async function readTauBenchCheckout(folder: string, options: ReadCheckoutOptions = {}): Promise<PreparedFiles> {
   if (!(await isTauBenchCheckout(folder))) {
@@ -96,7 +100,10 @@ export async function readTauBenchCheckout(folder: string, options: ReadCheckout
   return files;
 }
 
-/** Prompts of the simulated users, in the prepared layout; a folder prepared by other means may lack it. */
+/**
+ * Prompts of the simulated users in the prepared layout; a folder prepared by other means may lack
+ * them.
+ */
 export const userPromptsFile = "user_prompts.json";
 
 /** Displays of one domain, in its folder of the prepared layout: upstream's lines, byte for byte. */
@@ -134,13 +141,19 @@ async function readSource(folder: string, path: string): Promise<PythonSource> {
 
 const toFile = (value: JsonValue): string => `${dumpJson(value, { indent: 1 })}\n`;
 
-/** A table is copied as it is; that it is one is found out here, not in the middle of a run. */
+/**
+ * Checks a table, which is copied unchanged, so that an invalid one is reported here and not during
+ * a run.
+ */
 function checkTable(path: string, text: string): string {
   if (parse(text, path, 1) instanceof Map) return text;
   throw cannotRead(`"${path}", line 1`, "a table is an object of records by their ids");
 }
 
-/** The displays of a file with one JSON object a line. Throws a `ConfigurationError` that names file and line. */
+/**
+ * The displays of a file with one JSON object per line. Throws a `ConfigurationError` that names
+ * file and line.
+ */
 export function parseDisplays(text: string, path: string): string[] {
   const lines = text.split("\n");
   if (lines.at(-1) === "") lines.pop();
@@ -170,7 +183,10 @@ const readCheckoutFile = (folder: string, path: string): Promise<string> => read
 const readCheckoutFileIfAny = (folder: string, path: string): Promise<string | null> =>
   readFileIfAny(folder, path, checkoutRemedy);
 
-/** Upstream's prompts for simulated users; `null` when the folder has none. Throws a `ConfigurationError` when they are damaged. */
+/**
+ * Upstream's prompts for simulated users; `null` if the folder has none. Throws a
+ * `ConfigurationError` if they are damaged.
+ */
 export async function loadUserPrompts(folder: string): Promise<TauUserPrompts | null> {
   const text = (await isTauBenchCheckout(folder))
     ? ((await readTauBenchCheckout(folder, { domains: [] })).get(userPromptsFile) ?? null)
@@ -179,8 +195,8 @@ export async function loadUserPrompts(folder: string): Promise<TauUserPrompts | 
 }
 
 /**
- * Upstream's examples of conversations in one domain ("retail", "airline"); `null` when the folder has none. Throws a
- * `ConfigurationError` when they are damaged.
+ * Upstream's examples of conversations in one domain ("retail", "airline"); `null` if the folder
+ * has none. Throws a `ConfigurationError` if they are damaged.
  */
 export async function loadFewShotDisplays(folder: string, domain: string): Promise<readonly string[] | null> {
   const isCheckout = await isTauBenchCheckout(folder);
@@ -201,10 +217,10 @@ async function readPrepared(folder: string, path: string): Promise<string | null
   }
 }
 
-// Makes the prepared layout of τ-bench in a folder. Not needed to run the environment, which reads a checkout just as well; a
-// prepared folder is faster, and can be copied.
+// Creates the prepared layout of τ-bench in a folder. Not required, because the environment also
+// reads a checkout; a prepared folder is faster, and can be copied.
 
-/** As {@link prepareFolder}. */
+/** Same as {@link prepareFolder}, for τ-bench. */
 export function prepareTauBench(options: PrepareOptions): Promise<PreparedFolder> {
   return prepareFolder(options, { pinned: upstream, read: readTauBenchCheckout });
 }

@@ -10,7 +10,7 @@ import { rulesSource, tasksSource, toolListSource, toolSource, userSourceText } 
 
 const source = (text: string): PythonSource => parseSource("source.py", text);
 
-/** Each change of a source, with what is said about it. */
+/** Tests that each change of a source is refused with its message. */
 function refuses(read: (text: string) => unknown, original: string, changes: readonly (readonly string[])[]): void {
   it.each(changes.map(([from = "", to = "", problem = ""]) => [from, to, problem] as const))(
     "refuses %j turned into %j",

@@ -1,6 +1,7 @@
-// What one domain's Python sources say, read without running them: the tool schemas that `get_info` of each tool class returns,
-// in the order of `ALL_TOOLS`; the rules; the tasks of a split, out of a list of `Task(...)` calls. Upstream's class drops
-// `annotator`, which stays here, as data; its agents are not shown the rules, which belong to the layout.
+// Reads the Python sources of one domain without running them: the tool schemas that `get_info` of
+// each tool class returns, in the order of `ALL_TOOLS`; the rules; the tasks of a split, from a
+// list of `Task(...)` calls. Upstream's class drops `annotator`, which is kept here as data; its
+// agents are not shown the rules, which are part of the layout.
 
 import type { SyntaxNode } from "@lezer/common";
 
@@ -19,10 +20,13 @@ import {
 } from "../../checkout/python-source.ts";
 import { readCall, readItems, readLiteral, readText } from "../../checkout/read-literal.ts";
 
-/** A tool class, and the module beside the list that defines it. */
+/** A tool class with the neighbouring module that defines it. */
 type ToolClass = { readonly module: string; readonly className: string };
 
-/** Throws a `ConfigurationError` that names file and line when the list is more than imported classes. */
+/**
+ * Throws a `ConfigurationError` that names file and line if the list has anything but imported
+ * classes.
+ */
 export function readToolList(source: PythonSource): ToolClass[] {
   const scope = readScope(source, source.top);
   const { value } = findBinding(source, scope, "ALL_TOOLS", "assignment");
@@ -37,7 +41,10 @@ export function readToolList(source: PythonSource): ToolClass[] {
   });
 }
 
-/** Throws a `ConfigurationError` that names file and line when `get_info` does more than return a literal. */
+/**
+ * Throws a `ConfigurationError` that names file and line if `get_info` does more than return a
+ * literal.
+ */
 export function readToolSchema(source: PythonSource, className: string): JsonValue {
   const definition = findBinding(source, readScope(source, source.top), className, "class");
   const [decorator] = definition.decorators;
@@ -55,7 +62,7 @@ export function readToolSchema(source: PythonSource, className: string): JsonVal
   return schema;
 }
 
-/** The one expression that a function returns, its description aside. */
+/** The only expression of a function's body, which returns it; a docstring is ignored. */
 function readReturned(source: PythonSource, node: SyntaxNode): SyntaxNode {
   const statements = statementsOf(node).filter((statement) => !isDescription(statement));
   const [statement, second] = statements;
@@ -69,13 +76,19 @@ function readReturned(source: PythonSource, node: SyntaxNode): SyntaxNode {
   return value;
 }
 
-/** Throws a `ConfigurationError` that names file and line when the source says anything else than a list of strings. */
+/**
+ * Throws a `ConfigurationError` that names file and line if the source has anything but a list of
+ * strings.
+ */
 export function readRules(source: PythonSource): JsonValue[] {
   const { value } = findBinding(source, readScope(source, source.top), "RULES", "assignment");
   return readItems(source, value).map((item) => readText(source, item));
 }
 
-/** Throws a `ConfigurationError` that names file and line when the source says anything else than a list of tasks. */
+/**
+ * Throws a `ConfigurationError` that names file and line if the source has anything but a list of
+ * tasks.
+ */
 export function readTasks(source: PythonSource, variable: string): JsonValue[] {
   const scope = readScope(source, source.top);
   const { value } = findBinding(source, scope, variable, "assignment");
@@ -91,14 +104,14 @@ export function readTasks(source: PythonSource, variable: string): JsonValue[] {
     throw problemAt(source, node, "the arguments of an action are no dictionary");
   };
   const readAction: FieldReader = (node) => readRecord(source, node, { name: action, fields: { name: text, kwargs } });
-  // One order of keys, whatever order the keywords have.
+  // Keys have one fixed order, regardless of the order of the keywords.
   const fields = { annotator: text, user_id: text, instruction: text, actions: list(readAction), outputs: list(text) };
   return readItems(source, value).map((node) =>
     readRecord(source, node, { name: task, fields, optional: ["annotator"] }),
   );
 }
 
-/** What a constructor is called in a source. */
+/** The local name of a constructor in a source. */
 function findName(source: PythonSource, scope: Scope, name: string): string {
   for (const [local, bindings] of scope.bindings) {
     const isIt = bindings.some(

@@ -1,5 +1,5 @@
-// Against a checkout of the pinned commit, which is not in the repository: TAU_BENCH_CHECKOUT=<folder> npx vitest run
-// real-checkout.
+// Tests against a checkout of the pinned commit, which is not in the repository:
+// TAU_BENCH_CHECKOUT=<folder> npx vitest run real-checkout.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

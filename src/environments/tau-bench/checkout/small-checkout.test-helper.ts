@@ -1,5 +1,5 @@
-// A checkout in small, in our own words: the same kinds of files and statements as upstream's, two domains of one or two
-// tools and tasks. Not a copy of anything upstream says.
+// A small checkout with content of our own: the same kinds of files and statements as upstream's,
+// two domains with one or two tools and tasks. It copies no upstream text.
 
 export const tasksSource = `from tau_bench.types import Action, Task
 

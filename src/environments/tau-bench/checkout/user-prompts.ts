@@ -1,6 +1,7 @@
-// The prompts of simulated users as functions, made from the templates of `user_prompts.json`. Their type is what `users` takes
-// in place of its own prompts, written down again: environments do not import users. Templates are text, written as Python's
-// `str.format` does (`{name}` is a placeholder, `{{` and `}}` are braces, nothing else), so that a person can edit them.
+// The prompts of simulated users as functions, made from the templates of `user_prompts.json`.
+// Their type repeats the type of prompts that `users` accepts, because environments do not import
+// users. Templates are text in the syntax of Python's `str.format` (only `{name}` for a
+// placeholder, `{{` and `}}` for braces), so that a person can edit them.
 
 import type { SyntaxNode } from "@lezer/common";
 import { ConfigurationError } from "../../../core/index.ts";
@@ -34,7 +35,10 @@ function formatTemplate(template: Template): string {
     .join("");
 }
 
-/** Reads what {@link formatTemplate} writes. Returns the reason, as a sentence part, when the text is no such template. */
+/**
+ * Parses the output of {@link formatTemplate}. Returns the reason, as a sentence part, if the text
+ * is not such a template.
+ */
 function parseTemplate(text: string, placeholders: readonly string[]): Template | string {
   const parts: (string | { readonly placeholder: string })[] = [];
   for (const [part] of text.matchAll(/\{\{|\}\}|\{[^}]*\}?|\}|[^{}]+/g)) {
@@ -53,12 +57,12 @@ function parseTemplate(text: string, placeholders: readonly string[]): Template 
   return parts;
 }
 
-/** Puts values in the place of all placeholders; a value that is not given is left out. */
+/** Replaces all placeholders by values; a placeholder without a value becomes "". */
 function fillTemplate(template: Template, values: Readonly<Record<string, string>>): string {
   return template.map((part) => (typeof part === "string" ? part : (values[part.placeholder] ?? ""))).join("");
 }
 
-/** Fits `UserPrompts` of `users`. */
+/** Compatible with `UserPrompts` of `users`. */
 export type TauUserPrompts = {
   readonly greeting: string;
   readonly system: (instruction: string | null) => string;
@@ -69,7 +73,10 @@ export type TauUserPrompts = {
 
 type ReviewedLine = { readonly transcript: string; readonly response: string };
 
-/** Reads the text of a `user_prompts.json`; `file` is for messages. Throws a `ConfigurationError` when it is no such file. */
+/**
+ * Parses the text of a `user_prompts.json`; `file` is for messages. Throws a `ConfigurationError`
+ * for any other text.
+ */
 export function parseUserPrompts(text: string, file: string): TauUserPrompts {
   let prompts: JsonValue;
   try {
@@ -110,8 +117,8 @@ const cannotRead = (file: string, problem: string): ConfigurationError =>
     `Cannot read the prompts of simulated users in "${file}": ${problem}; prepare the folder again, or correct the file.`,
   );
 
-// The prompts of upstream's simulated users, out of the functions that build them. Prompts alone: the order of model calls, and
-// what is made of the replies, is written in `users`.
+// Reads the prompts of upstream's simulated users from the functions that build them, and only the
+// prompts: `users` defines the order of model calls, and the use of the replies.
 
 const userClasses = [
   "LLMUserSimulationEnv",
@@ -120,7 +127,10 @@ const userClasses = [
   "ReflectionUserSimulationEnv",
 ] as const;
 
-/** The file `user_prompts.json` of a prepared folder. Throws a `ConfigurationError` that names file and line. */
+/**
+ * The content of `user_prompts.json` in a prepared folder. Throws a `ConfigurationError` that names
+ * file and line.
+ */
 export function readUserPromptContents(source: PythonSource): JsonObject {
   const scope = readScope(source, source.top);
   const [plain, react, verify, reflection] = userClasses;
@@ -141,7 +151,10 @@ const placeholder = (name: string): Template => [{ placeholder: name }];
 const given: TemplateNames = new Map([["instruction", placeholder("instruction")]]);
 const absent: TemplateNames = new Map([["instruction", null]]);
 
-/** What the agent is made to say first: the second message that `reset` of every class starts with. */
+/**
+ * The agent's first utterance, given to every user: the second message with which `reset` of every
+ * class begins.
+ */
 function readGreeting(source: PythonSource, scope: Scope): string {
   const greetings = new Map<string, SyntaxNode>();
   for (const name of userClasses) {
@@ -169,7 +182,7 @@ function readFirstWords(source: PythonSource, method: SyntaxNode): string {
   throw problemAt(source, method, '"self.messages" is not assigned');
 }
 
-/** What `build_system_prompt` of a class returns. */
+/** The prompt that `build_system_prompt` of a class returns. */
 function readSystem(source: PythonSource, scope: Scope, className: string, names: TemplateNames): string {
   const methods = readScope(source, findBinding(source, scope, className, "class").node);
   const { node } = findBinding(source, methods, "build_system_prompt", "function");
@@ -196,7 +209,7 @@ function refuseMethod(source: PythonSource, scope: Scope, className: string, met
   if (binding !== undefined) throw problemAt(source, binding.node, `${className} has a prompt of its own`);
 }
 
-/** The text that `verify` or `reflect` sends: its variable `prompt`, which is written once. */
+/** The text that `verify` or `reflect` sends: its variable `prompt`, which is assigned once. */
 function readReview(source: PythonSource, scope: Scope, functionName: string): string {
   const { node } = findBinding(source, scope, functionName, "function");
   const [first, second] = [...findWrites(source, node, "prompt")];

@@ -15,7 +15,7 @@ import { agentText, judgeText, smallCheckout, toolsSource } from "./small-checko
 
 const toolsPath = "src/tau2/domains/mock/tools.py";
 
-/** The tools of the small checkout with some of its files changed. */
+/** The tools of the small checkout, with some of its files changed. */
 function toolsOf(changed: ReadonlyMap<string, string>): Promise<unknown> {
   const files = new Map([...smallCheckout, ...changed]);
   const read = async (path: string): Promise<string> => {

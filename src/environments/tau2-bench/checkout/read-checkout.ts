@@ -1,5 +1,6 @@
-// An upstream checkout of τ²-bench read as data: the files of the prepared layout, in memory. Databases, policies, tasks and guidelines
-// are copied byte for byte; tools and the sentences for models are read out of Python sources without running them.
+// Reads an upstream checkout of τ²-bench as data: the files of the prepared layout, in memory.
+// Databases, policies, tasks and guidelines are copied byte for byte; tools and the texts for
+// models are read from Python sources without running them.
 
 import type { SyntaxNode } from "@lezer/common";
 
@@ -47,27 +48,28 @@ import {
 } from "./upstream.ts";
 import { readTools } from "./read-tools.ts";
 
-/** The sentences for models, in the prepared layout; a folder prepared by other means may lack it. */
+/** The texts for models in the prepared layout; a folder prepared by other means may lack them. */
 export const promptsFile = "prompts.json";
 
-/** Makes the prepared layout of τ²-bench in a folder; as {@link prepareFolder}. */
+/** Creates the prepared layout of τ²-bench in a folder; see {@link prepareFolder}. */
 export function prepareTau2Bench(options: PrepareOptions): Promise<PreparedFolder> {
   return prepareFolder(options, { pinned: upstream, read: readTau2Checkout });
 }
 
-/** Whether a folder looks like a checkout of the upstream repository. A folder that does not exist is none. */
+/** True if a folder looks like a checkout of the upstream repository; false if it does not exist. */
 export function isTau2Checkout(folder: string): Promise<boolean> {
   return hasFile(folder, agentSource);
 }
 
 export type ReadTau2Options = ReadOptions & {
-  /** Domains that are read. @default all */
+  /** Domains to read. @default all */
   readonly domains?: readonly string[];
 };
 
 /**
- * Every file of the prepared layout, out of a checkout. Nothing of it is executed. Throws a `ConfigurationError` that names the
- * file (and in a Python source the line) which is missing or says something unknown.
+ * Reads every file of the prepared layout from a checkout. None of the checkout's code is executed.
+ * Throws a `ConfigurationError` that names the file (and in a Python source the line) that is
+ * missing or has unknown content.
  */
 export async function readTau2Checkout(folder: string, options: ReadTau2Options = {}): Promise<PreparedFiles> {
   if (!(await isTau2Checkout(folder))) {
@@ -117,7 +119,10 @@ async function readDomain(folder: string, domain: UpstreamDomain, modules: Modul
   return files;
 }
 
-/** A file of the tasks that are played most, so that nobody needs to read the largest for them. */
+/**
+ * A file with the tasks of one split, so that running the most frequent tasks does not require the
+ * largest file.
+ */
 function tasksOfSplit(
   split: string,
   { place, tasks, splits }: { readonly place: string; readonly tasks: string; readonly splits: string },
@@ -144,10 +149,10 @@ function parse(path: string, text: string): JsonValue {
 
 const toFile = (value: JsonValue | JsonObject): string => `${dumpJson(value, { indent: 1 })}\n`;
 
-// The sentences that upstream's agents and its judge are told, out of the sources where they stand. How they are put together with
-// policy and task is written in `prompts.ts`.
+// The texts that upstream's agents and its judge are given, read from the sources that contain
+// them. `prompts.ts` combines them with policy and task.
 
-/** Throws a `ConfigurationError` that names file and line for a text that is not simply written. */
+/** Throws a `ConfigurationError` that names file and line if a text is not a plain literal. */
 export function readInstructions(agent: PythonSource, judge: PythonSource): Tau2Prompts {
   const instruction = (name: string): string => {
     const { value } = findBinding(agent, readScope(agent, agent.top), name, "assignment");
@@ -161,7 +166,7 @@ export function readInstructions(agent: PythonSource, judge: PythonSource): Tau2
   };
 }
 
-/** A text, or `<text>.strip()`. */
+/** Reads a string literal, or `<string>.strip()`. */
 function readStripped(source: PythonSource, node: SyntaxNode): string {
   if (node.name !== "CallExpression") return readText(source, node);
   const [callee, list] = childrenOf(node);
@@ -173,7 +178,7 @@ function readStripped(source: PythonSource, node: SyntaxNode): string {
   return pythonStrip(readText(source, text));
 }
 
-/** The variable `system_prompt` of the method that asks the judge about a conversation. */
+/** The variable `system_prompt` of the method that sends a conversation to the judge. */
 function readJudge(source: PythonSource): string {
   const scope = readScope(source, source.top);
   const { node } = findBinding(source, scope, "NLAssertionsEvaluator", "class");

@@ -1,12 +1,16 @@
-// Docstrings in Google's style, as the parser reads them that upstream makes its tool descriptions with: a first line, the text that
-// follows, and what the section of arguments says of each. Other styles are refused, not guessed.
+// Docstrings in Google's style, parsed like the parser with which upstream makes its tool
+// descriptions: a first line, the text after it, and the description of each argument. Other styles
+// are refused rather than guessed.
 
 import { pythonStrip } from "../../../python-semantics/index.ts";
 
 export type Docstring = {
-  /** First line and the text below it, with an empty line between; `null`: it says nothing. */
+  /**
+   * First line and the text below it, separated by an empty line; `null` if the docstring has no
+   * text.
+   */
   readonly description: string | null;
-  /** By name. */
+  /** Descriptions of the parameters by name. */
   readonly parameters: ReadonlyMap<string, string>;
 };
 
@@ -17,10 +21,10 @@ const sections = [
 ];
 const titlePattern = new RegExp(`^(${sections.join("|")}):[ \\t\\r\\f\\v]*$`, "gm");
 
-/** What other parsers of docstrings would take for theirs. */
+/** Text that parsers of other docstring styles would recognize. */
 const otherStyle = /^(?::|@)|^-{3,}\s*$/m;
 
-/** A string says why it cannot be read. */
+/** Parses a docstring; a string result names the reason why it cannot be read. */
 export function readDocstring(written: string): Docstring | string {
   const text = cleanIndent(written);
   if (otherStyle.test(text)) return "a description is not in Google's style";
@@ -33,7 +37,7 @@ export function readDocstring(written: string): Docstring | string {
   for (const [at, title] of titles.entries()) {
     if (!parameterSections.includes(title[1] ?? "")) continue;
     const whole = text.slice(title.index + title[0].length, titles[at + 1]?.index ?? text.length);
-    // A line without indent belongs to no section.
+    // A line without indentation ends the section.
     const end = whole.search(/\n\S/);
     const problem = readParameters((end < 0 ? whole : whole.slice(0, end)).replace(/^\n+|\n+$/g, ""), parameters);
     if (problem !== null) return problem;
@@ -57,14 +61,17 @@ function readParameters(section: string, parameters: Map<string, string>): strin
     const lineEnd = described.indexOf("\n");
     const value =
       lineEnd < 0 ? described : `${described.slice(0, lineEnd)}\n${cleanIndent(described.slice(lineEnd + 1))}`;
-    // The type in brackets behind a name is no part of it.
+    // The type in parentheses after a name is not part of the name.
     const name = /^\s*(.+?)\s*\(\s*.*\S+\s*\)/.exec(before)?.[1] ?? before;
     parameters.set(name, value.replace(/^\n+|\n+$/g, ""));
   }
   return null;
 }
 
-/** As `inspect.cleandoc`: without the margin that all lines but the first have, and without empty lines around. */
+/**
+ * Same as `inspect.cleandoc`: removes the common margin of all lines but the first, and empty lines
+ * at both ends.
+ */
 export function cleanIndent(text: string): string {
   const [first = "", ...rest] = expandTabs(text).split("\n");
   const margins = rest.filter((line) => /\S/.test(line)).map((line) => line.length - line.trimStart().length);

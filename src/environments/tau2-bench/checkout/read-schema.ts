@@ -1,5 +1,6 @@
-// JSON schemas of Python's type annotations, as the library writes them that upstream makes its tool schemas with: builtin types,
-// lists, dictionaries, choices, enumerations of strings, and models with their fields. What is none of these is refused.
+// JSON schemas for Python's type annotations, as written by the library with which upstream makes
+// its tool schemas: builtin types, lists, dictionaries, choices, enumerations of strings, and
+// models with their fields. Any other annotation is refused.
 
 import type { SyntaxNode } from "@lezer/common";
 
@@ -18,7 +19,7 @@ import { readLiteral, readText } from "../../checkout/read-literal.ts";
 import type { Meaning, Module, Modules } from "./upstream.ts";
 import { cleanIndent } from "./read-docstring.ts";
 
-/** Annotations within annotations and aliases of aliases; upstream has four. */
+/** Maximum nesting of annotations and aliases; upstream has four levels. */
 const maxDepth = 20;
 
 const builtins: Readonly<Record<string, readonly (readonly [string, JsonValue])[]>> = {
@@ -32,9 +33,9 @@ const builtins: Readonly<Record<string, readonly (readonly [string, JsonValue])[
 
 type Definition = Extract<Meaning, { type: "definition" }>;
 
-/** Of one tool: the schemas of its parameters, and the definitions that they refer to. */
+/** The schemas of one tool's parameters, with the definitions that they refer to. */
 export class Schemas {
-  /** By the names of the classes. */
+  /** Definitions by class name. */
   readonly definitions: JsonObject = new Map();
   readonly #modules: Modules;
   readonly #owners = new Map<string, number | string>();
@@ -43,7 +44,10 @@ export class Schemas {
     this.#modules = modules;
   }
 
-  /** Throws a `ConfigurationError` that names file and line for an annotation that is not known. */
+  /**
+   * The schema of an annotation. Throws a `ConfigurationError` that names file and line for an
+   * unknown annotation.
+   */
   async of(module: Module, node: SyntaxNode, depth = 0): Promise<JsonObject> {
     const { source } = module;
     if (depth > maxDepth) throw problemAt(source, node, `types are nested more than ${maxDepth} deep`);
@@ -60,7 +64,7 @@ export class Schemas {
     throw problemAt(source, node, `this is no type that is known (${quote(source, node)})`);
   }
 
-  /** A schema with the title of its name, the description and the default. */
+  /** The schema of a field, with the title made from its name, the description and the default. */
   async ofField(
     module: Module,
     { name, type, description, initial }: Field & { readonly name: string },
@@ -140,7 +144,7 @@ export class Schemas {
     return new Map([["anyOf", members]]);
   }
 
-  /** A reference to the definition of a class, which is written at its first use. */
+  /** A reference to the definition of a class, which is added at its first use. */
   async #refer({ module, binding }: Definition, depth: number): Promise<JsonObject> {
     const { source } = module;
     const { node } = binding;
@@ -160,13 +164,13 @@ export class Schemas {
     return new Map([["$ref", `#/$defs/${name}`]]);
   }
 
-  /** `null`: it is none. */
+  /** The schema of an enumeration; `null` if the class is not one. */
   async #ofEnum(module: Module, node: SyntaxNode): Promise<JsonObject | null> {
     const members = await this.#membersOf(module, node);
     return members === null ? null : choice([...members.values()]);
   }
 
-  /** The texts of an enumeration by their names; `null`: it is none. */
+  /** The strings of an enumeration by member name; `null` if the class is not one. */
   async #membersOf(module: Module, node: SyntaxNode): Promise<Map<string, string> | null> {
     const { source } = module;
     const bases = basesOf(source, node);
@@ -196,7 +200,7 @@ export class Schemas {
     return members;
   }
 
-  /** A model with the fields of its class and of those that it extends. */
+  /** The schema of a model, with the fields of its class and of the classes that it extends. */
   async #ofModel(module: Module, node: SyntaxNode, depth: number): Promise<JsonObject> {
     const { fields, isClosed } = await this.#fieldsOf(module, node, depth);
     const properties: JsonObject = new Map();
@@ -247,7 +251,7 @@ export class Schemas {
     return { fields, isClosed };
   }
 
-  /** What stands behind the type of a field: a value, or a call of `Field`. */
+  /** Reads the part after the type of a field: a value, or a call of `Field`. */
   async #readInitial(module: Module, node: SyntaxNode | null): Promise<Omit<Field, "type"> & { isRequired: boolean }> {
     const { source } = module;
     if (node === null) return { description: null, initial: null, isRequired: true };
@@ -280,7 +284,7 @@ export class Schemas {
     return { description, initial, isRequired: initial === null && !hasFactory };
   }
 
-  /** A literal, or a member of an enumeration. */
+  /** The value of a literal, or of a member of an enumeration. */
   async #valueOf(module: Module, node: SyntaxNode): Promise<JsonValue> {
     const { source } = module;
     const [owner, dot, name, ...rest] = childrenOf(node);
@@ -299,23 +303,23 @@ export class Schemas {
 type Field = {
   readonly type: SyntaxNode;
   readonly description: string | null;
-  /** `null`: there is none. */
+  /** The default; `null` if there is none. */
   readonly initial: SyntaxNode | null;
 };
 
 type Fields = {
-  /** With the module whose names they use. */
+  /** Fields by name, each with the module in which its names are resolved. */
   readonly fields: ReadonlyMap<
     string,
     { readonly at: Module; readonly field: Field & { readonly isRequired: boolean } }
   >;
-  /** Whether it refuses other keys. */
+  /** True if the model refuses other keys. */
   readonly isClosed: boolean;
 };
 
 const noFields: Fields = { fields: new Map(), isClosed: false };
 
-/** Schemas as they are written: keys sorted, but for names of properties and values of defaults. */
+/** The written form of a schema: keys sorted, except names of properties and values of defaults. */
 export function sortedSchema(value: JsonValue, parent = ""): JsonValue {
   if (Array.isArray(value)) return value.map((item) => sortedSchema(item, parent));
   if (!(value instanceof Map)) return value;
@@ -323,7 +327,7 @@ export function sortedSchema(value: JsonValue, parent = ""): JsonValue {
   return new Map(keys.map((key) => [key, sortedSchema(value.get(key)!, key)]));
 }
 
-/** "new_item_ids" is "New Item Ids". */
+/** The title of a name: "New Item Ids" for "new_item_ids". */
 const titleOf = (name: string): string =>
   name.replaceAll("_", " ").replace(/[A-Za-z]+/g, (word) => word[0]!.toUpperCase() + word.slice(1).toLowerCase());
 
@@ -334,7 +338,7 @@ function choice(texts: readonly string[]): JsonObject {
   return new Map<string, JsonValue>([values, ["type", "string"]]);
 }
 
-/** The sides of `a | b | c`. */
+/** The operands of `a | b | c`. */
 function readAlternatives(source: PythonSource, node: SyntaxNode, depth = 0): SyntaxNode[] {
   if (node.name !== "BinaryExpression") return [node];
   const [left, operator, right] = childrenOf(node);

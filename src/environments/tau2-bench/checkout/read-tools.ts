@@ -1,5 +1,6 @@
-// The tools of a toolkit class, as a model is shown them: names, descriptions and schemas out of signatures and docstrings, in the order
-// in which they are defined. What the tools do is written in TypeScript, and is no business of this file.
+// The tools of a toolkit class, as a model is shown them: names, descriptions and schemas from
+// signatures and docstrings, in the order of their definitions. The tools' behaviour is written in
+// TypeScript, elsewhere.
 
 import type { SyntaxNode } from "@lezer/common";
 
@@ -23,7 +24,10 @@ import { basesOf, Schemas, sortedSchema } from "./read-schema.ts";
 
 const toolkitModule = "tau2/environment/toolkit";
 
-/** Throws a `ConfigurationError` that names file and line for a class that is missing, or a tool that is not simply described. */
+/**
+ * Throws a `ConfigurationError` that names file and line if the class is missing, or a tool is not
+ * plainly described.
+ */
 export async function readTools(modules: Modules, path: string, className: string): Promise<JsonValue[]> {
   const module = await modules.open(path);
   const { source, scope } = module;
@@ -51,7 +55,7 @@ export async function readTools(modules: Modules, path: string, className: strin
   return tools;
 }
 
-/** Whether a name is one of upstream's module of toolkits. */
+/** True if a name refers to the given name in upstream's toolkit module. */
 async function isOfToolkit(
   modules: Modules,
   { module, node, name }: { readonly module: Module; readonly node: SyntaxNode; readonly name: string },
@@ -64,7 +68,7 @@ async function isOfToolkit(
   );
 }
 
-/** Whether a method is offered to a model: decorated with `is_tool(...)` alone. */
+/** True if a method is offered to a model: `is_tool(...)` is its only decorator. */
 async function isTool(modules: Modules, module: Module, decorators: readonly SyntaxNode[]): Promise<boolean> {
   const { source } = module;
   for (const decorator of decorators) {
@@ -118,7 +122,7 @@ function readDescription(source: PythonSource, node: SyntaxNode): Docstring {
 
 type Parameter = { readonly name: string; readonly type: SyntaxNode; readonly initial: SyntaxNode | null };
 
-/** All but the first, which is the toolkit. */
+/** All parameters but the first, which is the toolkit. */
 function readParameters(source: PythonSource, node: SyntaxNode): Parameter[] {
   const list = childrenOf(node).find(({ name }) => name === "ParamList");
   const parts = list === undefined ? [] : splitAtCommas(childrenOf(list).slice(1, -1), ({ name }) => name === ",");

@@ -1,5 +1,6 @@
-// A checkout of τ²-bench as small as it can be, in our own sentences: sources of the kinds that upstream's are, and data of the mock
-// domain that a world can be made of. The other domains have files of the same names, without content that would load.
+// A minimal checkout of τ²-bench, with sentences of our own: sources of the same kinds as
+// upstream's, and data of the mock domain that are enough to make a world. The other domains have
+// files of the same names, without loadable content.
 
 import { upstreamDomains } from "./upstream.ts";
 

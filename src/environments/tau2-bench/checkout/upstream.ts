@@ -1,5 +1,6 @@
-// Where upstream keeps what we read of τ²-bench, as a table, and its modules, opened by name. Paths are those of the pinned commit; a
-// checkout of another commit is read as long as its files still say the same kind of thing.
+// A table of upstream's files that we read from τ²-bench, and its modules, opened by name. Paths
+// are those of the pinned commit; a checkout of another commit is accepted as long as its files
+// still have the same structure.
 
 import type { SyntaxNode } from "@lezer/common";
 import { pinUpstream } from "../../checkout/prepare-folder.ts";
@@ -23,9 +24,9 @@ type Toolkit = { readonly module: string; readonly className: string };
 
 export type UpstreamDomain = {
   readonly name: string;
-  /** Copied byte for byte. */
+  /** Files that are copied byte for byte. */
   readonly files: readonly string[];
-  /** Copied where they are there. */
+  /** Files that are copied if they exist. */
   readonly optionalFiles: readonly string[];
   readonly agent: Toolkit;
   readonly user: Toolkit | null;
@@ -67,25 +68,28 @@ export const upstreamDomains: readonly UpstreamDomain[] = [
   },
 ];
 
-/** What upstream's agents are told. Its presence is what makes a folder a checkout. */
+/** Source of the texts for upstream's agents. A folder with this file counts as a checkout. */
 export const agentSource = "src/tau2/agent/llm_agent.py";
 
 export const judgeSource = "src/tau2/evaluator/evaluator_nl_assertions.py";
 
-/** What a user simulated by a model is told; copied byte for byte. */
+/** Guidelines for a user simulated by a model; copied byte for byte. */
 export const guidelineFiles: readonly string[] = ["simulation_guidelines.md", "simulation_guidelines_tools.md"];
 
-// The modules of a checkout that a toolkit is made of, each read once: what a name stands for in one of them is looked up there, or in
-// the module it is imported from. Nothing is executed.
+// The modules of a checkout that define a toolkit, each read once: a name in one of them is
+// resolved there, or in the module it is imported from. None of the code is executed.
 
 export type Module = { readonly source: PythonSource; readonly scope: Scope };
 
-/** What a name stands for: a definition in a module of the checkout, or a name of a package outside of it. */
+/**
+ * The meaning of a name: a definition in a module of the checkout, or a name of a package outside
+ * of it.
+ */
 export type Meaning =
   | { readonly type: "outside"; readonly module: string; readonly name: string }
   | { readonly type: "definition"; readonly module: Module; readonly binding: Exclude<Binding, { type: "import" }> };
 
-/** Imports that are followed from one name; upstream's longest way has two. */
+/** Maximum number of imports followed for one name; upstream's longest chain has two. */
 const maxHops = 10;
 
 export class Modules {
@@ -96,7 +100,7 @@ export class Modules {
     this.#read = read;
   }
 
-  /** Throws a `ConfigurationError` for a module that is not there, or is no Python. */
+  /** Throws a `ConfigurationError` for a module that does not exist, or is not Python. */
   async open(path: string): Promise<Module> {
     let module = this.#modules.get(path);
     if (module === undefined) {
@@ -109,7 +113,7 @@ export class Modules {
     return module;
   }
 
-  /** `null`: nothing of that name is bound, so it is one of Python's own. */
+  /** Resolves a name; `null` if it is not bound, so it is one of Python's builtins. */
   async meaningOf(module: Module, node: SyntaxNode): Promise<Meaning | null> {
     let [name, at, place] = [textOf(module.source, node), module, node];
     for (let hop = 0; hop < maxHops; hop++) {
@@ -118,7 +122,7 @@ export class Modules {
         if (hop === 0) return null;
         throw problemAt(at.source, 0, `there is no "${name}", which another module imports`);
       }
-      // Refuses a second definition, and statements that could change it.
+      // This refuses a second definition, and statements that could change it.
       const found = findBinding(at.source, at.scope, name, binding.type);
       if (found.type !== "import") return { type: "definition", module: at, binding: found };
       if (found.name === null) throw problemAt(at.source, found.node, `"${name}" is a module`);

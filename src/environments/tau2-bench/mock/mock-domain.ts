@@ -1,4 +1,5 @@
-// The reference's smallest domain, which its own tests use: tasks of a team, and an inbox of the user.
+// The reference's smallest domain, which its own tests use: a team's tasks, and an inbox of the
+// user.
 
 import { pythonEquals, pythonStr } from "../../../python-semantics/index.ts";
 import type { JsonValue } from "../../../python-semantics/json/index.ts";
@@ -35,7 +36,7 @@ const notification = defineModel(
   { extra: "forbid" },
 );
 
-/** The id of a record that must be there. */
+/** The id of a record; raises if it does not exist. */
 function requireKey(database: Database, table: string, id: JsonValue, noun: string): string {
   return requireId(database, table, id, `${noun} ${pythonStr(id)} not found`);
 }
@@ -65,7 +66,7 @@ const agent = defineToolkit("MockTools", [
     run: ({ agent: database }, { task_id, status }) => {
       const id = requireKey(database, "tasks", task_id, "Task");
       const record = database.edit("tasks", id);
-      // As it is given: the reference does not validate assignments.
+      // The status is stored unchecked, because the reference does not validate assignments.
       record.set("status", status);
       return new ModelResult(record);
     },
@@ -109,7 +110,8 @@ const inbox = defineToolkit("MockUserTools", [
     parameters: ["notification_id", "message", ["task_id", null]],
     run: ({ user: database }, given) => {
       const record = notification.make(given);
-      // The two sides may have come to share a database that has no such table.
+      // Raises if the table does not exist, because the two sides may have come to share a database
+      // without it.
       database.base.table("notifications");
       database.put("notifications", record.get("notification_id") as string, record);
       return new ModelResult(record);

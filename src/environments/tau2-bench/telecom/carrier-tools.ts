@@ -1,4 +1,5 @@
-// The carrier's side: customers, lines, bills and plans. The day is fixed, as in the reference.
+// The carrier's side: customers, lines, bills and plans. The current date is fixed, as in the
+// reference.
 
 import {
   expectIndex,
@@ -40,9 +41,9 @@ const kinds = {
   bill: { table: "bills", noun: "Bill" },
 } as const satisfies Record<string, Kind>;
 
-/** The id of a record that must be there, of anything. */
+/** The id of a record, given a value of any type; raises if it does not exist. */
 function find(database: Database, { table, noun }: Kind, id: JsonValue): string {
-  // The table first: a database that lacks it raises whatever the id is.
+  // The table is checked first: a database that lacks it raises for every id.
   const records = database.base.table(table);
   if (typeof id === "string" && (records.has(id) || database.own(table).has(id))) return id;
   throw valueError(`${noun} with ID ${pythonStr(id)} not found`);
@@ -52,7 +53,7 @@ function read(database: Database, kind: Kind, id: JsonValue): JsonObject {
   return database.read(kind.table, find(database, kind, id))!;
 }
 
-/** The line of a customer. */
+/** The id of a customer's line. */
 function findLine(database: Database, customerId: JsonValue, lineId: JsonValue): string {
   const customer = read(database, kinds.customer, customerId);
   if (!listField(customer, "line_ids").some((id) => pythonEquals(id, lineId))) {
@@ -61,7 +62,7 @@ function findLine(database: Database, customerId: JsonValue, lineId: JsonValue):
   return find(database, kinds.line, lineId);
 }
 
-/** The line of a phone number. */
+/** The line with a phone number. */
 export function lineOf(database: Database, number: JsonValue): JsonObject {
   for (const [, line] of database.records("lines")) if (pythonEquals(line.get("phone_number")!, number)) return line;
   throw valueError(`Line with phone number ${pythonStr(number)} not found`);
@@ -71,7 +72,7 @@ export function planOf(database: Database, line: JsonObject): JsonObject {
   return read(database, kinds.plan, line.get("plan_id")!);
 }
 
-/** A customer by the contact's number, or that of a line. */
+/** The customer with a phone number, its own or that of a line. */
 export function customerOf(database: Database, number: JsonValue): JsonObject {
   for (const [, customer] of database.records("customers")) {
     if (pythonEquals(customer.get("phone_number")!, number)) return customer;
@@ -87,7 +88,7 @@ function billsOf(database: Database, customer: JsonObject, status: string): Json
   return bills.filter((one) => one.get("status") === status);
 }
 
-/** The first bill that the customer was requested to pay; `null`: there is none. */
+/** The first bill that the customer was requested to pay; `null` if there is none. */
 export function billAwaitingPayment(database: Database, customer: JsonObject): JsonObject | null {
   return billsOf(database, customer, "Awaiting Payment")[0] ?? null;
 }
@@ -222,7 +223,7 @@ const getDataUsage = defineTool("read", {
   },
 });
 
-/** Switches roaming of a line. */
+/** A tool that switches roaming of a line on or off. */
 function roamingTool(name: string, isOn: boolean): ReturnType<typeof defineTool> {
   const state = isOn ? "enabled" : "disabled";
   return defineTool("write", {
@@ -261,7 +262,7 @@ const refuelData = defineTool("write", {
   },
 });
 
-/** Adds a charge to the customer's first draft of a bill, or to a new one. */
+/** Adds a charge to the customer's first draft bill, or to a new one. */
 function chargeOnce(
   world: WorldState,
   customerId: string,
@@ -300,7 +301,7 @@ function addItem(
   record.set("total_due", new JsonFloat(numberOf(record, "total_due") + amount.value));
 }
 
-/** What initial states do, and what assertions look at. */
+/** Methods for initial states and for assertions. */
 const methods = [
   defineMethod({
     name: "get_available_plan_ids",

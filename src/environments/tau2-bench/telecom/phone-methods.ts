@@ -1,4 +1,5 @@
-// What initial states do to the phone, and what assertions look at: methods of the customer's side that are no tools.
+// Methods of the customer's side that are not tools: initial states change the phone with them, and
+// assertions check it.
 
 import {
   isOrdered,
@@ -30,7 +31,10 @@ import {
   toggleAirplaneMode,
 } from "./phone.ts";
 
-/** A method that brings a switch into a state by flipping it, twice where once was too much: side effects count. */
+/**
+ * A method that brings a switch into a state by flipping it, twice if it already had the state,
+ * because flipping has side effects.
+ */
 function forceMethod(
   name: string,
   flip: (user: Database) => boolean,
@@ -170,7 +174,7 @@ const breaks = [
   }),
 ];
 
-/** An assertion on one value. */
+/** An assertion about one value. */
 function expects(name: string, valueOf: (user: Database) => JsonValue): Method {
   return defineMethod({
     name,
@@ -213,5 +217,5 @@ const assertions = [
   }),
 ];
 
-/** Methods of the phone's toolkit that are no tools. */
+/** Methods of the phone's toolkit that are not tools. */
 export const phoneMethods: readonly Method[] = [...breaks, ...assertions];

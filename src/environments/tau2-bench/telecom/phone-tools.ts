@@ -1,5 +1,6 @@
-// The customer's tools: what can be looked at and switched on the phone, and paying. Refusals are ordinary answers. After a change the
-// answer shows the status bar. Initial states break things with the methods that are no tools.
+// The customer's tools: reading and changing the phone's settings, and paying. Refusals are
+// ordinary answers. After a change, the answer shows the status bar. Initial states break settings
+// with methods that are not tools.
 
 import { isTruthy, PythonError, pythonRepr, pythonStr, stringRepr } from "../../../python-semantics/index.ts";
 import type { JsonObject } from "../../../python-semantics/json/index.ts";
@@ -35,7 +36,7 @@ import { apnSettings, networkModes } from "./telecom-models.ts";
 const yesNo = (value: boolean): string => (value ? "Yes" : "No");
 const withBar = (user: Database, message: string): string => `${message}\nStatus Bar: ${statusBar(user)}`;
 
-/** A tool without arguments that looks at the phone. */
+/** A tool without arguments that reads the phone. */
 function look(name: string, show: (user: Database) => string): Method {
   return defineTool("read", { name, parameters: [], run: ({ user }) => show(user) });
 }
@@ -45,7 +46,7 @@ function change(name: string, act: (user: Database) => string): Method {
   return defineTool("write", { name, parameters: [], run: ({ user }) => withBar(user, act(user)) });
 }
 
-/** A switch as a tool. */
+/** A tool that flips a switch. */
 function toggleTool(
   name: string,
   key: string,
@@ -152,7 +153,7 @@ const looks = [
   }),
 ];
 
-/** As Python prints a dict that holds a member of an enumeration. */
+/** The details as Python prints a dict with a member of an enumeration. */
 function detailsText(details: JsonObject): string {
   const parts = Array.from(details, ([key, value]) => {
     if (key !== "server_performance") return `${stringRepr(key)}: ${pythonRepr(value)}`;
@@ -218,7 +219,7 @@ const setNetworkMode = defineTool("write", {
   run: ({ user }, { mode }) => {
     const isUnknown = typeof mode === "string" && !networkModes.some((known) => known === mode);
     if (!isUnknown) {
-      // What is no text is stored before it turns out to be no mode.
+      // A value that is not a string is stored before it is found to be invalid.
       editPhone(user).set("network_mode_preference", mode);
       searchNetwork(user);
     }

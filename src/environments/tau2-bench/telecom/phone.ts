@@ -1,5 +1,6 @@
-// The customer's phone and where it is: how it finds a network, whether data and picture messages work, how fast it is, and what its
-// status bar shows. Reads and changes the user's database alone. Tools are in `phone-tools.ts`.
+// The customer's phone and its surroundings: the search for a network, the conditions for data and
+// picture messages, the speed, and the status bar. Reads and changes only the user's database.
+// Tools are in `phone-tools.ts`.
 
 import { isTruthy, pythonStr, roundFloat } from "../../../python-semantics/index.ts";
 import type { JsonObject, JsonValue } from "../../../python-semantics/json/index.ts";
@@ -7,24 +8,24 @@ import { asKey, attributeError, field, objectField } from "../../tables/index.ts
 import type { Database } from "../database.ts";
 import { vpnDetails } from "./telecom-models.ts";
 
-/** For reading only. */
+/** The phone's record, for reading only. */
 export const phoneOf = (user: Database): JsonObject => user.read("device", "")!;
 export const editPhone = (user: Database): JsonObject => user.edit("device", "");
 export const surroundingsOf = (user: Database): JsonObject => user.read("surroundings", "")!;
 export const editSurroundings = (user: Database): JsonObject => user.edit("surroundings", "");
 
-/** How a switch is shown. */
+/** Text of a switch's state. */
 export const onOff = (value: boolean): string => (value ? "ON" : "OFF");
 
 export const isOn = (record: JsonObject, key: string): boolean => isTruthy(field(record, key));
 
-/** `value.name` of a model; tools may have stored something else in its place. */
+/** `value.name` of a model; tools may have stored another value instead. */
 export function attribute(value: JsonValue, name: string): JsonValue {
   if (value instanceof Map && value.has(name)) return value.get(name)!;
   throw attributeError(value, name);
 }
 
-/** `value.value` of an enumeration. */
+/** The text of an enumeration's member: Python's `value.value`. */
 export function enumText(value: JsonValue): string {
   if (typeof value === "string") return value;
   throw attributeError(value, "value");
@@ -40,7 +41,7 @@ const technologies: ReadonlyMap<JsonValue, string> = new Map([
   ["2g_only", "2G"],
 ]);
 
-/** Looks for a network, as the phone does after most changes. */
+/** Searches for a network, as the phone does after most changes. */
 export function searchNetwork(user: Database): void {
   const surroundings = surroundingsOf(user);
   const signals = objectField(surroundings, "signal_strength");
@@ -84,7 +85,7 @@ export function canSendPictures(user: Database): boolean {
   return isOn(permissions, "storage") && isOn(permissions, "sms");
 }
 
-/** Megabits a second at either end, by technology. */
+/** Lowest and highest speed in Mbps, by technology. */
 const speeds: ReadonlyMap<JsonValue, readonly [number, number]> = new Map([
   ["2G", [0.1, 0.4]],
   ["3G", [1, 5]],
@@ -101,7 +102,7 @@ const signalFactors: ReadonlyMap<JsonValue, number> = new Map([
 
 export type Speed = { readonly speed: number; readonly label: string };
 
-/** Mbps, with two decimals; `null`: there is no connection. */
+/** Speed in Mbps, with two decimals; `null` without a connection. */
 export function measureSpeed(user: Database): Speed | null {
   if (!isDataWorking(user)) return null;
   const phone = phoneOf(user);
@@ -150,7 +151,7 @@ export function statusBar(user: Database): string {
   return parts.join(" | ");
 }
 
-/** Switches airplane mode, and gives its new state. */
+/** Flips airplane mode, and returns its new state. */
 export function toggleAirplaneMode(user: Database): boolean {
   const phone = editPhone(user);
   const wasOn = isOn(phone, "airplane_mode");
@@ -166,7 +167,7 @@ export function dropWifi(phone: JsonObject): void {
   phone.set("wifi_connected", false).set("wifi_ssid", null).set("wifi_signal_strength", "none");
 }
 
-/** Flips a switch of the phone, and gives its new state. */
+/** Flips a switch of the phone, and returns its new state. */
 export function toggle(user: Database, key: string, { searches }: { readonly searches: boolean }): boolean {
   const phone = editPhone(user);
   const isNowOn = !isOn(phone, key);
@@ -175,10 +176,13 @@ export function toggle(user: Database, key: string, { searches }: { readonly sea
   return isNowOn;
 }
 
-/** The profile of the phone, by its database: one object, which breaking it changes for every later connection of the episode. */
+/**
+ * VPN profile of each phone, by database: one object, so breaking it affects every later connection
+ * of the episode.
+ */
 const profiles = new WeakMap<Database, JsonObject>();
 
-/** False: it was connected before. */
+/** Connects the VPN; false if it was already connected. */
 export function connectVpn(user: Database): boolean {
   const phone = editPhone(user);
   if (isOn(phone, "vpn_connected")) return false;
@@ -191,7 +195,7 @@ export function connectVpn(user: Database): boolean {
   return true;
 }
 
-/** False: it was not connected. */
+/** Disconnects the VPN; false if it was not connected. */
 export function disconnectVpn(user: Database): boolean {
   const phone = editPhone(user);
   if (!isOn(phone, "vpn_connected")) return false;
@@ -206,7 +210,7 @@ export function editApn(user: Database, name: string): JsonObject {
   throw attributeError(settings, name);
 }
 
-/** An app by a name that may be anything; `null`: it is not installed. */
+/** The app with a name, which may be of any type; `null` if it is not installed. */
 export function findApp(user: Database, name: JsonValue): JsonObject | null {
   const key = asKey(name);
   const app = key === null ? undefined : objectField(phoneOf(user), "app_statuses").get(key);

@@ -1,4 +1,5 @@
-// The carrier and its customer, who holds a phone and has tools of its own. What one side changes reaches the other by a sync.
+// The carrier and its customer, who has a phone and tools of its own. A sync passes changes of one
+// side on to the other.
 
 import { isOrdered, pythonAdd } from "../../../python-semantics/index.ts";
 import type { JsonObject, JsonValue } from "../../../python-semantics/json/index.ts";
@@ -9,13 +10,16 @@ import { editSurroundings, isOn, surroundingsOf } from "./phone.ts";
 import { phoneToolkit } from "./phone-tools.ts";
 import { paymentRequest, phoneDatabase, telecomDatabase } from "./telecom-models.ts";
 
-/** What the carrier knows of the customer's line reaches the phone; a payment reaches the bill, and a request for one the customer. */
+/**
+ * Passes the state of the customer's line on to the phone, a payment on to the bill, and a request
+ * for payment on to the customer.
+ */
 function sync({ agent, user }: WorldState): void {
   const number = field(surroundingsOf(user), "phone_number");
   if (number === null) return;
   const line = lineOf(agent, number);
   const set = (key: string, value: JsonValue): void => {
-    // Most syncs change nothing, and what is not changed is not copied.
+    // Most syncs change nothing, and an unchanged record is not copied.
     if (field(surroundingsOf(user), key) !== value) editSurroundings(user).set(key, value);
   };
   set("line_active", line.get("status") === "Active");
@@ -55,7 +59,7 @@ function telecom(name: string, support: readonly [file: string, soloFile: string
 
 export const telecomDomain = telecom("telecom", ["tech_support_manual.md", "tech_support_manual.md"]);
 
-/** The same world, with the support's instructions as a flow. */
+/** The same world, with the technical support's instructions as a workflow. */
 export const telecomWorkflowDomain = telecom("telecom-workflow", [
   "tech_support_workflow.md",
   "tech_support_workflow_solo.md",

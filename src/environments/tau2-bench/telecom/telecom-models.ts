@@ -1,5 +1,5 @@
-// The data models of the carrier and of the customer's phone, in the order in which their fields are shown. Enumerations are their
-// values.
+// The data models of the carrier and of the customer's phone, with fields in the order in which
+// they are shown. Enumerations are stored as their values.
 
 import type { JsonObject } from "../../../python-semantics/json/index.ts";
 import type { DatabaseSpec } from "../database.ts";
@@ -181,7 +181,7 @@ const phone = defineModel("MockPhoneAttributes", {
 
 export const paymentRequest = defineModel("PaymentRequest", { bill_id: text, amount_due: float, paid: off });
 
-/** A signal for each technology. */
+/** A signal strength per technology. */
 const signals: FieldType = (value, place) => {
   const record = dictOf(signal)(value, place);
   if (record instanceof Map) for (const key of record.keys()) technology(key, place);
