@@ -32,8 +32,8 @@ export type CircuitOptions = {
   readonly maxOpenMs: number;
   readonly clock: Clock;
   /**
-   * Resolves to true if the server is back; `null` if there is no probe, so that one call has to
-   * find out.
+   * Resolves to true if the server is back; `null` without a probe, so that one call has to find
+   * out.
    */
   readonly probe: (() => Promise<boolean>) | null;
   readonly onChange: (change: CircuitStatus) => void;

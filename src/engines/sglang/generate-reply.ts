@@ -1,6 +1,6 @@
 // Reads one item of a /generate answer, whole or streamed, into a result or refuses it. Nothing in
 // it is trusted: ids and logprobs that training will use must be present, consistent and finite, or
-// there was no turn.
+// the call fails without a turn.
 //
 // Decisions: a null or NaN logprob refuses the reply (the server lost it, and training would use an
 // invented number); missing ids (servers before mid-2025) are taken from the logprob list; a prompt
