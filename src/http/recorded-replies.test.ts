@@ -18,7 +18,7 @@ type Recorded = {
   readonly name: string;
   readonly path: string;
   readonly body: string | null;
-  /** -1 if there was no answer. */
+  /** -1 means that no answer came. */
   readonly status: number;
   readonly reply: string;
 };
