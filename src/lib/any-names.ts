@@ -1,8 +1,12 @@
-// Objects whose names somebody else chose. A name may be one that JavaScript gives every object: `__proto__`, `constructor`, `toString`.
+// Objects whose keys come from outside. A key may be a name that every JavaScript object has:
+// `__proto__`, `constructor`, `toString`.
 
 import { z } from "zod";
 
-/** A schema of objects with any names, `__proto__` too, which zod's own record drops; every value is an `item`. */
+/**
+ * A schema of objects with any keys, including `__proto__`, which zod's own record drops; every
+ * value is an `item`.
+ */
 export function anyNames<T>(item: z.ZodType<T>): z.ZodType<Record<string, T>, Record<string, T>> {
   const read = (given: Record<string, unknown>, context: z.RefinementCtx): Record<string, T> => {
     const entries = Object.entries(given).flatMap(([name, value]): [string, T][] => {
@@ -13,7 +17,7 @@ export function anyNames<T>(item: z.ZodType<T>): z.ZodType<Record<string, T>, Re
       }
       return [];
     });
-    // It makes properties of the object's own.
+    // `Object.fromEntries` defines own properties, even for `__proto__`.
     return Object.fromEntries(entries);
   };
   const isObject = (value: unknown): boolean => typeof value === "object" && value !== null && !Array.isArray(value);
