@@ -73,7 +73,7 @@ test("several jobs share the slice of one: the event loop turns as often, and al
   let immediate = setImmediate(serve);
   expect(await Promise.all(jobs)).toHaveLength(20);
   clearImmediate(immediate);
-  // With one slice each, they would take 20 times 5 ms per turn of the event loop.
+  // A slice for each would take 20 times 5 ms per turn of the event loop.
   expect(longest).toBeLessThan(80);
 });
 
