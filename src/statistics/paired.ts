@@ -9,7 +9,10 @@ export type PairedOptions = {
   readonly seed?: number;
 };
 
-/** With this many means, quantiles vary by less than a tenth of the interval's width between seeds. */
+/**
+ * Number of resamples: quantiles then vary by less than a tenth of the interval's width between
+ * seeds.
+ */
 const resamples = 4000;
 
 /**

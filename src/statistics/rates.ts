@@ -64,8 +64,8 @@ export type IntervalOptions = {
 };
 
 /**
- * With fewer tasks than this that passed, or that failed, the mean of the tasks is not yet
- * approximately normal.
+ * Minimum number of tasks that passed, and of tasks that failed: with fewer, the mean of the tasks
+ * is not yet approximately normal.
  */
 const fewTasks = 10;
 
