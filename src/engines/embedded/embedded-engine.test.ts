@@ -29,7 +29,7 @@ const codeOf = async (call: Promise<unknown>): Promise<string> => {
   return error instanceof AttributedError ? error.failure.code : `no failure: ${JSON.stringify(error)}`;
 };
 
-/** Longer than any test waits. */
+/** A generation longer than any test waits. */
 const endless = { maxNewTokens: 250 } as const;
 
 describe("createEmbeddedEngine() keeps the contract of engines", () => {

@@ -1,5 +1,5 @@
-// The model as the sampler of an SGLang protocol front, called by the SGLang engine: results equal
-// those of the embedded engine itself.
+// The model served by the SGLang protocol front: its replies equal the results of the embedded
+// engine itself.
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -83,7 +83,7 @@ class EngineThread {
     this.#worker.on("exit", () => this.#fail(new Error("Its thread has ended.")));
   }
 
-  /** Orders in flight, nearly all of them generations. */
+  /** Number of orders in flight, nearly all of them generations. */
   get load(): number {
     return this.#waiting.size;
   }

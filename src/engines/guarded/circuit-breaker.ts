@@ -1,5 +1,5 @@
-// Circuit breaker for one server. It counts outcomes of calls and decides when the next may begin; it never sleeps, and
-// sends nothing but the probe.
+// Circuit breaker for one server. It counts outcomes of calls and decides when the next may begin;
+// it never sleeps, and sends nothing but the probe.
 //
 //   closed ── failures in a row ──► open ── time is up, and the probe succeeds ──► half-open ── success ──► closed
 //                                   │  ▲                                              │

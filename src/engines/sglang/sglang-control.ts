@@ -204,9 +204,9 @@ function isRefusal({ failure }: AttributedError): boolean {
 }
 
 /**
- * The workers behind a router, from the list call of servers before or since mid-2025; `null` if
- * the server is itself a worker. Rejects with an `AttributedError` if the router refuses or lists
- * invalid addresses.
+ * The workers behind a router, listed at `/workers` (since mid-2025) or `/list_workers` (before);
+ * `null` if the server is itself a worker. Rejects with an `AttributedError` if the router refuses
+ * or lists invalid addresses.
  */
 async function listWorkers(server: EngineServer, options: HttpCallOptions): Promise<readonly Worker[] | null> {
   const answer = await server.json("list the workers of", ["/workers", "/list_workers"], options);

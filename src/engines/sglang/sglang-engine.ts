@@ -99,8 +99,8 @@ export interface SglangEngine extends Engine, EngineControl, EngineLoadSource {
  * The version at dispatch is the last one from `weightVersion()`, `reportWeightVersion()` or a
  * reply; `null` before any of these. The version in a reply counts only if no other version was
  * learned since its request was sent, so a late reply never moves it back. With several workers it
- * does not count: if a reply names another version, all workers are asked for theirs. A server that
- * was never given a version calls it "default", and so does the engine.
+ * does not count: if a reply names another version, the versions of all workers are requested. A
+ * server that was never given a version calls it "default", and so does the engine.
  *
  * @example
  * const engine = createSglangEngine({ host: args.sglang_router_ip, port: args.sglang_router_port });

@@ -118,7 +118,7 @@ function convertHolder(value: object, conversion: Conversion): JsonValue {
   return object;
 }
 
-/** `null` if the value has its own `toJSON`. */
+/** `null` if the value converts itself, by a `toJSON` method. */
 function plainEntries(value: object): Iterable<readonly [unknown, unknown]> | null {
   if (value instanceof Map) return value as Map<unknown, unknown>;
   const prototype: unknown = Object.getPrototypeOf(value);
