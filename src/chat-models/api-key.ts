@@ -1,20 +1,23 @@
-// Where a provider's key comes from: an option or an environment variable. A key is sent only to the host it is for: the
-// variables read without being named belong to that host.
+// Finds the API key of a provider, in an option or an environment variable. A key is sent only to
+// its own host: a variable that is read by default belongs to a fixed host.
 
 import { ConfigurationError } from "../core/index.ts";
 import type { BaseUrl } from "../http/index.ts";
 import type { ModelPart } from "./model-failure.ts";
 
 export type KeyOptions = {
-  /** The key itself. Prefer a variable: other processes see the flags of a command. */
+  /** The API key. Prefer a variable, because other processes can see the flags of a command. */
   readonly apiKey?: string | undefined;
-  /** Name of the environment variable that holds the key. Default: the usual one of a known host, see {@link keyVariables}. */
+  /**
+   * Name of the environment variable that holds the key. Default: the usual one of a known host,
+   * see {@link keyVariables}.
+   */
   readonly apiKeyVariable?: string | undefined;
   /** Default: `process.env`. */
   readonly variables?: Readonly<Record<string, string | undefined>> | undefined;
 };
 
-/** By host of the server; a host that is not listed gets no key unless one is given. */
+/** Default variable for each host; any other host gets no key unless one is given. */
 export const keyVariables: Readonly<Record<string, string>> = Object.freeze({
   "api.openai.com": "OPENAI_API_KEY",
   "openrouter.ai": "OPENROUTER_API_KEY",
@@ -27,8 +30,9 @@ export const keyVariables: Readonly<Record<string, string>> = Object.freeze({
 });
 
 /**
- * The key from the options, else from `defaults`, the first that is set; `null` when there is none. Throws a
- * `ConfigurationError` when the named variable is not set, or when the key cannot be sent. No message holds the key.
+ * The key from the options, else from the first of `defaults` that is set; `null` if there is none.
+ * Throws a `ConfigurationError` if the named variable is not set, or if the key is invalid in a
+ * header. No message contains the key.
  */
 export function findApiKey(part: ModelPart, options: KeyOptions, defaults: readonly string[]): string | null {
   const { apiKey, apiKeyVariable, variables = process.env } = options;
@@ -43,7 +47,10 @@ export function findApiKey(part: ModelPart, options: KeyOptions, defaults: reado
   );
 }
 
-/** The key for a server at an address: from the options, else the usual variable of its host. As `findApiKey`. */
+/**
+ * The key for the server at an address: from the options, else from the default variable of its
+ * host. Errors as in `findApiKey`.
+ */
 export function findHostKey(part: ModelPart, { origin }: Pick<BaseUrl, "origin">, options: KeyOptions): string | null {
   const variable = keyVariables[new URL(origin).hostname];
   return findApiKey(part, options, variable === undefined ? [] : [variable]);

@@ -1,6 +1,7 @@
-// A model behind an API as programs reach it that speak to it by themselves: their requests go on as they wrote them where the API
-// speaks their wire format, and as a chat completion where it does not. Bounds, retries, keys and prices are those of every model
-// behind an API; what is done with the answers is up to the gateway.
+// A model behind an API, for programs that call the API directly: their requests are forwarded
+// unchanged if the API supports their wire format, and as a chat completion otherwise. Limits,
+// retries, keys and prices are those of every model behind an API; the gateway decides how to use
+// the answers.
 
 import {
   type Attempt,
@@ -34,16 +35,16 @@ import { chatBase } from "./openai-chat.ts";
 import { providerNamed } from "./provider-library.ts";
 import { readWireText, type WireAnswer, type WireFormat } from "./wire-answer.ts";
 
-/** A request as its program wrote it, but for what the gateway has set in it. */
+/** A request as written by its program, except for fields set by the gateway. */
 export type WireRequest = {
   readonly format: WireFormat;
-  /** The model that the body names; for prices and messages. */
+  /** The model named in the body; for prices and messages. */
   readonly model: string;
-  /** The part of the path after that of the format, such as "/count_tokens" or "?beta=true". */
+  /** The part of the path after the format's own path, such as "/count_tokens" or "?beta=true". */
   readonly suffix: string;
-  /** JSON. */
+  /** The body as JSON text. */
   readonly body: string;
-  /** Headers beside those of the connection, without credentials. Names in lower case. */
+  /** Headers other than those of the connection, without credentials. Names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly isStreamed: boolean;
 };
@@ -51,45 +52,46 @@ export type WireRequest = {
 /** The outcome of a request that the API has answered. */
 export type WireReply =
   | { readonly type: "whole"; readonly body: string; readonly answer: WireAnswer | null }
-  /** Read once; leaving the loop early, or `cancel`, closes the connection. */
+  /** A stream, readable once; leaving the loop early, or `cancel`, closes the connection. */
   | { readonly type: "stream"; readonly chunks: AsyncIterable<Uint8Array>; cancel(): void }
-  /** The API does not take this request, and would not take it again. */
+  /** The API rejects this request, and would reject it again. */
   | { readonly type: "refused"; readonly status: number; readonly body: string; readonly failure: AttributedError }
-  /** The API does not speak the format: `speaks` says so from now on. */
+  /** The API does not support the format; `speaks` returns false from now on. */
   | { readonly type: "unspoken" };
 
 type CallOptions = {
   readonly signal?: AbortSignal;
   /** Called for each failed call that is repeated. */
   readonly onRetry?: (attempt: Attempt) => void;
-  /** False: one attempt and no more. @default true */
+  /** False: only one attempt. @default true */
   readonly retries?: boolean;
 };
 
 /**
- * A model behind an API, whole.
+ * A model behind an API, for complete requests.
  *
- * Guarantees: rejects only with an `AttributedError` at boundary "engine", after its retries; no text that it returns holds the key. A
- * stream is never retried once its first byte has arrived. Safe to call concurrently.
+ * Guarantees: rejects only with an `AttributedError` at boundary "engine", after its retries; no
+ * returned text contains the key. A stream is never retried once its first byte has arrived. Safe
+ * to call concurrently.
  */
 export interface ApiModel {
-  /** A name for people. */
+  /** Display name. */
   readonly name: string;
-  /** The name by which the API knows it; `null`: programs choose it. */
+  /** The model name in the API; `null` if programs choose it. */
   readonly model: string | null;
-  /** Merged into each body. */
+  /** Fields merged into each body. */
   readonly extraBody: Readonly<Record<string, unknown>>;
-  /** True where requests of this format go on as they are, as far as is known. */
+  /** True if requests of this format are forwarded unchanged, as far as is known. */
   speaks(format: WireFormat): boolean;
   send(request: WireRequest, options?: CallOptions): Promise<WireReply>;
-  /** Completes a chat for a program whose format the API does not speak. */
+  /** Completes a chat for a program whose format the API does not support. */
   reply(
     request: ChatRequest & { readonly model: string; readonly sampling: ChatSampling },
     options?: CallOptions,
   ): Promise<ChatAnswer>;
   /** The usage of one call, with its cost. */
   usageOf(model: string, tokens: WireAnswer["tokens"]): ModelUsage;
-  /** Takes the key out of a text. */
+  /** Removes the key from a text. */
   redact(text: string): string;
 }
 
@@ -102,7 +104,7 @@ const paths: Readonly<Record<WireFormat, string>> = {
   completions: "/completions",
 };
 
-/** Providers whose packages are not needed: their addresses and the formats that they speak. */
+/** Providers that need no package: their addresses and supported formats. */
 const providers: Readonly<Record<string, { readonly url: string; readonly formats: readonly WireFormat[] }>> = {
   openai: { url: "https://api.openai.com/v1", formats: ["chat", "responses", "completions"] },
   anthropic: { url: "https://api.anthropic.com/v1", formats: ["messages"] },
@@ -111,12 +113,13 @@ const providers: Readonly<Record<string, { readonly url: string; readonly format
 const role = { part: "agent", title: "the agent" } as const;
 const maxReplyBytes = 64 * 1024 * 1024;
 const longestExcerpt = 300;
-/** The version of Anthropic's API for programs that name none. */
+/** The version of Anthropic's API for programs that do not name one. */
 const messagesVersion = "2023-06-01";
 
 /**
- * The model of `--agent-model` and `--agent-url`. With a `url` every format is tried, and `model` may be left to programs; without,
- * `model` is `provider/model`. Throws a `ConfigurationError` for settings that cannot work, before any call.
+ * Creates the model for `--agent-model` and `--agent-url`. With a `url`, every format is tried, and
+ * programs may choose the `model`; without one, `model` is `provider/model`. Throws a
+ * `ConfigurationError` for invalid settings, before any call.
  *
  * @example
  * apiModel({ url: "http://127.0.0.1:8000/v1", model: "my-model" });
@@ -135,7 +138,7 @@ export function apiModel(options: ApiModelOptions): ApiModel {
     if (known !== undefined) return known;
     const { timeoutMs: _, retry: __, ...rest } = options;
     const key = apiKey === null ? {} : { apiKey };
-    // A provider that speaks chat completions needs no library.
+    // A provider that supports chat completions needs no library.
     const url = options.url ?? (formats.includes("chat") ? base?.origin + (base?.path ?? "") : undefined);
     const named = { ...rest, ...key, http, model: url === undefined ? (options.model ?? "") : name };
     const caller = createModelCaller(
@@ -147,7 +150,7 @@ export function apiModel(options: ApiModelOptions): ApiModel {
     callers.set(name, caller);
     return caller;
   };
-  // A provider that needs its library is refused now, and not at the first call.
+  // A missing library is reported now, not at the first call.
   if (formats.length === 0) callerOf(model ?? "");
 
   const once = async (request: WireRequest, signal: AbortSignal | undefined): Promise<WireReply> => {
@@ -185,7 +188,7 @@ export function apiModel(options: ApiModelOptions): ApiModel {
         message: `Cannot ${askingOf(role.part, where)}: its answer ${problem}, expected one of ${paths[format]}.`,
         cause: excerpt,
       });
-    // A count of tokens is not an answer of the model.
+    // The answer to a token count request is not a model answer.
     const isAnswer = !suffix.startsWith("/");
     return {
       type: "whole",
@@ -243,9 +246,9 @@ export function apiModel(options: ApiModelOptions): ApiModel {
 type Exchanged = {
   readonly status: number;
   readonly headers: HttpHeaders;
-  /** Empty where there is a stream. */
+  /** The whole text; empty if there is a stream. */
   readonly text: string;
-  /** `null`: the answer is whole, whatever was requested. */
+  /** `null` if the answer is whole, even if a stream was requested. */
   readonly stream: Pick<HttpStream, "chunks" | "cancel"> | null;
 };
 
@@ -268,7 +271,7 @@ async function exchange(
   return { status, headers, text: Buffer.concat(parts).toString("utf8"), stream: null };
 }
 
-/** A chat agent of one's own as such a model: every request is a chat completion. */
+/** Wraps a caller's own chat agent as such a model: every request becomes a chat completion. */
 export function apiModelOf(agent: ChatAgent): ApiModel {
   return {
     name: agent.name,
@@ -291,7 +294,7 @@ async function* held(chunks: AsyncIterable<Uint8Array>, release: () => void): As
 }
 
 type Place = {
-  /** `null`: it is reached by a library. */
+  /** `null` if the model is called through a library. */
   readonly base: BaseUrl | null;
   readonly apiKey: string | null;
   readonly model: string | null;
@@ -329,7 +332,8 @@ function headersOf(
   }: { readonly apiKey: string | null; readonly base: BaseUrl; readonly own: Record<string, string> },
 ): Record<string, string> {
   const isMessages = format === "messages";
-  // Anthropic takes a bearer token for another kind of credential; other servers of its format know no other.
+  // For Anthropic a bearer token is another kind of credential; other servers of its format accept
+  // only bearer tokens.
   const isBearer = !isMessages || !new URL(base.origin).hostname.endsWith("anthropic.com");
   return {
     "content-type": "application/json",
@@ -341,7 +345,10 @@ function headersOf(
   };
 }
 
-/** True where the server has no such path. A 404 about a model, or about chat completions, is an error like any other. */
+/**
+ * True if the server does not have this path. A 404 about a model, or about chat completions, is an
+ * ordinary error.
+ */
 function isUnspoken(format: WireFormat, status: number, body: string): boolean {
   if (format === "chat" || format === "completions") return false;
   return status === 405 || status === 501 || (status === 404 && !/model/i.test(body));

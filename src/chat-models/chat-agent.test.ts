@@ -157,7 +157,7 @@ describe("chatAgent() on an OpenAI-compatible server", () => {
     await clock.drain();
     expect((await asking).action).toMatchObject({ reasoning: "hm", content: "", toolCalls: [], isTerminated: true });
     expect(always.requests.length).toBe(3);
-    // A call says something, and what was cut off says that it was.
+    // A call counts as content, and truncated reasoning is an action that is marked as cut off.
     const calls = completion({ content: "hm</think>", tool_calls: [called("get_order", "{}")] });
     expect((await ask({ http: answering(calls) })).action.toolCalls).toHaveLength(1);
     const cut = completion({ content: "<think>hm" }, { finish_reason: "length" });

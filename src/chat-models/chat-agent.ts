@@ -1,5 +1,5 @@
-// An agent behind an API: any chat model, read as a renderer reads sampled tokens. What it says is data, however odd; only
-// faults of the call are faults.
+// An agent behind an API: any chat model, whose replies are parsed like a renderer parses sampled
+// tokens. Any reply is data, however malformed; only faults of the call are failures.
 
 import {
   type Attempt,
@@ -17,13 +17,13 @@ import { modelFailure } from "./model-failure.ts";
 
 export type ChatAgentOptions = ChatModelOptions &
   Omit<CallLimits, "maxReasks"> & {
-    /** A model of your own, instead of `model`, `url` and `provider`. */
+    /** A custom model, instead of `model`, `url` and `provider`. */
     readonly chat?: ChatModel;
   };
 
 /**
- * An agent for `runChatEpisode`, shared by all episodes. Throws a `ConfigurationError` for settings that cannot work, before
- * any call.
+ * An agent for `runChatEpisode`, shared by all episodes. Throws a `ConfigurationError` for invalid
+ * settings, before any call.
  *
  * @example
  * chatAgent({ model: "anthropic/claude-haiku-4-5", sampling: { temperature: 0 } });
@@ -37,7 +37,10 @@ export function chatAgent(options: ChatAgentOptions): ChatAgent {
   };
 }
 
-/** One answer of a caller's model, with what all its attempts cost. A reply that is nothing but reasoning is requested again. */
+/**
+ * One answer of a caller's model, with the total usage of its attempts. A reply that has only
+ * reasoning is requested again.
+ */
 export async function answerOf(
   caller: ModelCaller,
   { messages, tools, turn, seed }: ChatRequest,
@@ -63,7 +66,7 @@ export async function answerOf(
     },
   });
   const said = await asked.catch((error: unknown) => {
-    // An agent that only ever thinks has said nothing, which is an action like every other.
+    // A model that only ever reasons has given an empty reply, which is a valid action.
     if (action !== null && error instanceof AttributedError && error.failure.code === "empty-reply") return action;
     throw error;
   });
@@ -87,7 +90,10 @@ function readReply({ text, reasoning: reported, toolCalls, isCutOff }: ChatReply
   };
 }
 
-/** False for a reply that ended by itself and is nothing but reasoning. Silence, and what was cut off, are actions. */
+/**
+ * False for a reply that ended by itself and has only reasoning. An empty reply and a truncated
+ * reply are actions.
+ */
 function saysSomething({ reasoning, content, toolCalls, isTerminated }: ParsedAction): boolean {
   return reasoning === null || content.trim() !== "" || toolCalls.length > 0 || !isTerminated;
 }

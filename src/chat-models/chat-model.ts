@@ -1,5 +1,5 @@
-// One chat completion: what simulated users and agents behind an API need from a model. Not an engine: nothing here is
-// trained, so there are no tokens and no logprobs.
+// One chat completion: the model interface for simulated users and for agents behind an API. It is
+// not an engine: nothing here is trained, so it has neither tokens nor logprobs.
 
 import {
   type AssistantMessage,
@@ -15,10 +15,10 @@ import type { HttpClient } from "../http/index.ts";
 import type { KeyOptions } from "./api-key.ts";
 import type { ModelRole } from "./model-failure.ts";
 
-/** US dollars per million tokens. */
+/** Price in US dollars per million tokens. */
 export type Price = { readonly input: number; readonly output: number };
 
-/** By model name, without the provider and without a date at the end. */
+/** Prices by model name, without the provider and without a date at the end. */
 export type PriceTable = Readonly<Record<string, Price>>;
 
 /** List prices of late 2025. */
@@ -46,8 +46,8 @@ export const listPrices: PriceTable = Object.freeze({
 });
 
 /**
- * The price of a model; `null` when the table does not have it. `openai/gpt-4o-2024-08-06` is looked up as it is, then
- * without the provider, then without the date.
+ * The price of a model; `null` if it is not in the table. `openai/gpt-4o-2024-08-06` is looked up
+ * unchanged, then without the provider, then without the date.
  */
 export function priceOf(model: string, prices: PriceTable = listPrices): Price | null {
   const bare = model.slice(model.lastIndexOf("/") + 1);
@@ -58,7 +58,7 @@ export function priceOf(model: string, prices: PriceTable = listPrices): Price |
   return null;
 }
 
-/** Usage of one call with its cost. Tokens that the server did not report make the cost unknown. */
+/** Usage of one call with its cost. The cost is unknown if the server did not report the tokens. */
 export function usageOfCall(
   tokens: { readonly input: number | null; readonly output: number | null },
   price: Price | null,
@@ -86,13 +86,16 @@ export class UsageMeter {
 export type ChatSampling = {
   readonly temperature?: number;
   readonly topP?: number;
-  /** Of one reply. */
+  /** Maximum number of tokens of one reply. */
   readonly maxNewTokens?: number;
-  /** Strings before which a reply ends. */
+  /** Stop strings; a reply ends before the first one. */
   readonly stop?: readonly string[];
 };
 
-/** The parameters that differ from the default sampling of a policy: a model behind an API samples as its server does by itself. */
+/**
+ * The parameters that differ from a policy's default sampling: for a model behind an API, the
+ * server's own defaults apply.
+ */
 export function chatSampling({
   temperature,
   topP,
@@ -105,44 +108,45 @@ export function chatSampling({
   };
 }
 
-/** A message of text alone. */
+/** A message that has only text. */
 export type ChatText = { readonly role: "system" | "user" | "assistant"; readonly content: string };
 
-/** A message to a model; messages of an episode are such messages. */
+/** A message to a model; any message of an episode is one. */
 export type ChatMessage = ChatText | AssistantMessage | ToolMessage;
 
-/** A tool call as the model wrote it; nothing in it is checked. */
+/** A tool call as written by the model, unchecked. */
 export type ChatToolCall = {
-  /** `null`: the server gave none. */
+  /** `null` if the server sent none. */
   readonly id: string | null;
   readonly name: string;
-  /** JSON text, if the model was able to write it. */
+  /** JSON text, if the model wrote valid JSON. */
   readonly argumentsText: string;
 };
 
 export type ChatReply = {
-  /** May be empty. */
+  /** Text of the reply; may be empty. */
   readonly text: string;
-  /** Thinking that the server reports apart from the text; `null` when it reports none. */
+  /** Reasoning that the server reports separately; `null` if it reports none. */
   readonly reasoning: string | null;
   readonly toolCalls: readonly ChatToolCall[];
-  /** True when the reply ended because it grew too long. */
+  /** True if the reply ended because it reached the length limit. */
   readonly isCutOff: boolean;
-  /** Of this call. */
+  /** Usage of this call. */
   readonly usage: ModelUsage;
 };
 
 export type ChatOptions = {
-  /** What the model may call. Default: none. */
+  /** Tools that the model may call. Default: none. */
   readonly tools?: readonly Tool[];
   /**
-   * JSON Schema that the text of the reply is to follow, with a name; a server that knows no `response_format` refuses it, and
-   * providers of the library never see it, so the text must be checked in any case. Default: any text.
+   * JSON Schema for the text of the reply, with a name. A server without support for
+   * `response_format` refuses it, and providers of the library never receive it, so the text must
+   * be checked in any case. Default: any text.
    */
   readonly format?: { readonly name: string; readonly schema: object } | null;
-  /** For models that can sample by a seed. Default: their own randomness. */
+  /** Seed for models that support one. Default: their own randomness. */
   readonly seed?: number | null;
-  /** Sampling of this call, over that of the model. Default: the model's. */
+  /** Sampling of this call; overrides that of the model. Default: the model's. */
   readonly sampling?: ChatSampling;
   readonly signal?: AbortSignal | undefined;
 };
@@ -150,49 +154,56 @@ export type ChatOptions = {
 /**
  * Completes a chat, once.
  *
- * Guarantees: faults reject with an `AttributedError` whose code is a `ModelFailureCode`; no message of a fault holds a key.
- * Safe to call concurrently. Left out on purpose: retries, deadlines and limits (see `model-caller.ts`).
+ * Guarantees: faults reject with an `AttributedError` whose code is a `ModelFailureCode`; its
+ * message never contains a key. Safe to call concurrently. Retries, deadlines and limits are
+ * omitted on purpose (see `model-caller.ts`).
  */
 export interface ChatModel {
   readonly name: string;
   complete(messages: readonly ChatMessage[], options?: ChatOptions): Promise<ChatReply>;
 }
 
-/** A whole reply of text alone. */
+/** A complete reply that has only text. */
 export function textReply(text: string, usage: ModelUsage): ChatReply {
   return { text, reasoning: null, toolCalls: [], isCutOff: false, usage };
 }
 
-/** How optional packages are found and loaded. */
+/** Finds and loads optional packages. */
 export type LibraryLoader = {
   isInstalled(name: string): boolean;
   load(name: string): Promise<unknown>;
 };
 
 export type ChatModelOptions = KeyOptions & {
-  /** With `url`: as the server knows it. Without: `provider/model`, e.g. `anthropic/claude-haiku-4-5`. */
+  /**
+   * Model name: with `url`, the name on that server; otherwise `provider/model`, e.g.
+   * `anthropic/claude-haiku-4-5`.
+   */
   readonly model?: string;
-  /** An OpenAI-compatible server, e.g. `http://127.0.0.1:8000/v1`. */
+  /** Address of an OpenAI-compatible server, e.g. `http://127.0.0.1:8000/v1`. */
   readonly url?: string;
-  /** Value of the `Authorization` header, in place of a key; shown nowhere. Default `null`: none. */
+  /** Value of the `Authorization` header, instead of a key; never shown. Default `null`: none. */
   readonly authorization?: string | null | undefined;
-  /** Instead of a prefix of `model`. `openai-compatible` goes with `url`. */
+  /** Provider, instead of a prefix of `model`. `openai-compatible` requires `url`. */
   readonly provider?: string;
-  /** Sent with each request to `url`; their values are treated as secrets. */
+  /** Headers of each request to `url`; their values are treated as secrets. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** How it samples. Default: as the server does by itself. */
+  /** Sampling parameters. Default: those of the server. */
   readonly sampling?: ChatSampling;
-  /** Merged into each body sent to `url`; for a provider, settings of the library's `generateText`. Default: nothing. */
+  /**
+   * Fields merged into each body sent to `url`; for a provider, settings of the library's
+   * `generateText`. Default: nothing.
+   */
   readonly extraBody?: Readonly<Record<string, unknown>>;
-  /** US dollars per million tokens, over the built-in list. */
+  /** US dollars per million tokens; these override the built-in list. */
   readonly prices?: PriceTable;
-  /** Default: a pool of its own, as wide as `maxConcurrency`. */
+  /** HTTP client. Default: the model's own pool with `maxConcurrency` connections. */
   readonly http?: HttpClient;
-  /** How the provider library is found and loaded. Default: packages beside ours. */
+  /** Finds and loads the provider library. Default: the packages installed next to this one. */
   readonly libraries?: LibraryLoader;
-  /** Calls at once, of its own pool. Default 256. */
+  /** Maximum number of concurrent calls in the model's own pool. Default 256. */
   readonly maxConcurrency?: number;
 };
 
-/** Settings that name a model, for its role. */
+/** Settings that name a model, and its role. */
 export type NamedModelOptions = ChatModelOptions & { readonly model: string; readonly role: ModelRole };

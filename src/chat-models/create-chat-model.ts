@@ -1,5 +1,5 @@
-// A chat model by its settings: an OpenAI-compatible address goes straight over our pool, everything else through the
-// provider library.
+// Creates a chat model from its settings: an OpenAI-compatible address is called directly over our
+// pool, everything else through the provider library.
 
 import { ConfigurationError } from "../core/index.ts";
 import type { ChatModel, ChatModelOptions } from "./chat-model.ts";
@@ -7,7 +7,7 @@ import type { ModelRole } from "./model-failure.ts";
 import { openAiChat } from "./openai-chat.ts";
 import { providerChat } from "./provider-chat.ts";
 
-/** Throws a `ConfigurationError` for settings that cannot work, before any call. */
+/** Throws a `ConfigurationError` for invalid settings, before any call. */
 export function createChatModel(role: ModelRole, options: ChatModelOptions): ChatModel {
   const { model = "", url, provider } = options;
   if (model === "") {

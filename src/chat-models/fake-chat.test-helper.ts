@@ -5,13 +5,13 @@ import type { HttpCallOptions, HttpClient, HttpHeaders, HttpRequest, HttpRespons
 export type FakeAnswer = {
   readonly status?: number;
   readonly headers?: HttpHeaders;
-  /** Text as it is, anything else as JSON. */
+  /** A string is sent unchanged, anything else as JSON. */
   readonly body: unknown;
 };
 
 export type FakeServer = HttpClient & { readonly requests: readonly HttpRequest[] };
 
-/** Each request is kept and answered by `answer`, which may throw as a pool does. */
+/** A server that records each request and answers it with `answer`, which may throw like a pool. */
 export function fakeServer(
   answer: (request: HttpRequest, options: HttpCallOptions, index: number) => FakeAnswer | Promise<FakeAnswer>,
 ): FakeServer {
@@ -28,7 +28,7 @@ export function fakeServer(
   };
 }
 
-/** Answers in order; a call too many is an error. */
+/** Answers in order; an extra call is an error. */
 export function answering(...answers: readonly FakeAnswer[]): FakeServer {
   return fakeServer((_request, _options, index) => {
     const answer = answers[index];
@@ -37,7 +37,7 @@ export function answering(...answers: readonly FakeAnswer[]): FakeServer {
   });
 }
 
-/** A chat completion that says `text`. */
+/** A chat completion with the content `text`. */
 export function says(
   text: string | null,
   usage: object | null = { prompt_tokens: 10, completion_tokens: 5 },
@@ -45,7 +45,7 @@ export function says(
   return { body: { choices: [{ message: { role: "assistant", content: text }, finish_reason: "stop" }], usage } };
 }
 
-/** What the model was shown in a request. */
+/** The messages and settings that a request sent to the model. */
 export function bodyOf(
   request: HttpRequest | undefined,
 ): { messages: { role: string; content: string }[] } & Record<string, unknown> {

@@ -1,6 +1,6 @@
-// Models behind an API, for simulated users and for agents that are evaluated: chat completions of OpenAI-compatible servers
-// and of named providers, with keys, prices, limits and retries; and requests of programs, passed on as they are. Not engines:
-// nothing here is trained.
+// Models behind an API, for simulated users and for agents that are evaluated: chat completions of
+// OpenAI-compatible servers and of named providers, with keys, prices, limits and retries; and
+// requests of programs, forwarded unchanged. They are not engines: nothing here is trained.
 
 export { findHostKey, type KeyOptions } from "./api-key.ts";
 export {

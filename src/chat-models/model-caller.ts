@@ -1,6 +1,6 @@
-// Calls a chat model until its reply can be read, within bounds: a deadline per call, retries with backoff, so many calls at
-// once, so many per minute. One caller stands for one provider and is shared by all its episodes; a call
-// that waits for its retry holds no permit, so it delays no other.
+// Calls a chat model until its reply can be parsed, within limits: a deadline per call, retries
+// with backoff, concurrent calls, and calls per minute. One caller represents one provider and is
+// shared by all its episodes; a call that waits for a retry holds no permit, so it delays no other.
 
 import { type Attempt, AttributedError, attribute, ConfigurationError, type ModelUsage } from "../core/index.ts";
 import { createHttpPool, type HttpClient } from "../http/index.ts";
@@ -13,21 +13,30 @@ import { askingOf, boundaryOf, cancelledFailure, modelFailure, type ModelPart } 
 export type CallLimits = {
   /** Deadline of one call, in milliseconds. Default 120,000. */
   readonly timeoutMs?: number;
-  /** For one answer, all its calls together. Default: 10 attempts within 180 seconds, 0.5 to 20 seconds apart. */
+  /**
+   * Retry policy of one answer, over all its calls. Default: 10 attempts within 180 seconds, 0.5 to
+   * 20 seconds apart.
+   */
   readonly retry?: RetryPolicy;
-  /** How often a reply that is empty or cannot be read is requested again, within `retry`. Default 2. */
+  /**
+   * Maximum number of times that an empty or unparsable reply is requested again, within `retry`.
+   * Default 2.
+   */
   readonly maxReasks?: number;
-  /** Calls at once. Default 256. */
+  /** Maximum number of concurrent calls. Default 256. */
   readonly maxConcurrency?: number;
-  /** Calls begun per minute, evenly spaced; a function is called at every call. Default: no limit. */
+  /**
+   * Maximum number of calls started per minute, evenly spaced; a function is called at every call.
+   * Default: unlimited.
+   */
   readonly requestsPerMinute?: number | (() => number);
-  /** Default: the real clock. */
+  /** Default: the system clock. */
   readonly clock?: Clock;
   /** Jitter, uniform in [0, 1). Default: `Math.random`. */
   readonly random?: () => number;
 };
 
-/** Enough for a local server's batch; hosted providers refuse more from most accounts. */
+/** Enough for a local server's batch; hosted providers allow most accounts less. */
 export const defaultMaxConcurrency = 256;
 
 export const defaultModelRetry: RetryPolicy = Object.freeze({
@@ -38,30 +47,34 @@ export const defaultModelRetry: RetryPolicy = Object.freeze({
 });
 
 export type AskOptions = ChatOptions & {
-  /** Is given the usage of every call, failed ones too. */
+  /** Receives the usage of every call, failed ones too. */
   readonly meter: (usage: ModelUsage) => void;
   /** Called for each failed call that is repeated. */
   readonly onRetry?: (attempt: Attempt) => void;
-  /** False: one attempt and no more. Default: as often as the policy says. */
+  /** False: only one attempt. Default: as many as the policy allows. */
   readonly retries?: boolean;
 };
 
 export type ModelCaller = {
   readonly model: string;
-  /** Completes the chat and reads the reply; after what `read` throws as a retryable failure, the call is repeated. */
+  /**
+   * Completes the chat and parses the reply; if `read` throws a retryable failure, the call is
+   * repeated.
+   */
   ask<T>(messages: readonly ChatMessage[], read: (reply: ChatReply) => T, options: AskOptions): Promise<T>;
 };
 
 const failedCall: ModelUsage = Object.freeze({ modelCalls: 1, inputTokens: 0, outputTokens: 0, cost: 0 });
 
-/** The bounds of one provider's calls, whatever a call sends. */
+/** The limits on the calls of one provider, independent of their content. */
 export type CallBounds = {
   /** Deadline of one call, in milliseconds. */
   readonly timeoutMs: number;
   readonly clock: Clock;
   /**
-   * Runs a call within the bounds, and again where its failure may pass. A call whose value still arrives (a stream) names in
-   * `holds` when its permit is free again; by default that is when the call has resolved.
+   * Runs a call within the limits, and again if its failure is retryable. For a call whose value is
+   * still arriving (a stream), `holds` returns a promise of when its permit is free again; by
+   * default the permit is free once the call has resolved.
    */
   run<T>(call: () => Promise<T>, options: RunOptions<T>): Promise<T>;
 };
@@ -69,14 +82,14 @@ export type CallBounds = {
 type RunOptions<T> = {
   readonly signal?: AbortSignal | undefined;
   readonly onRetry?: ((attempt: Attempt) => void) | undefined;
-  /** False: one attempt and no more. Default: as often as the policy says. */
+  /** False: only one attempt. Default: as many as the policy allows. */
   readonly retries?: boolean | undefined;
   /** The action for messages, as in "get a reply from agent model \"m\"". */
   readonly what: string;
   readonly holds?: (value: T) => Promise<void> | null;
 };
 
-/** Throws a `ConfigurationError` for limits that allow nothing. */
+/** Throws a `ConfigurationError` for limits that allow no calls. */
 export function createCallBounds(part: ModelPart, limits: CallLimits = {}): CallBounds {
   const { timeoutMs = 120_000, maxReasks = 2, clock = systemClock, random = Math.random } = limits;
   const { maxConcurrency = defaultMaxConcurrency, requestsPerMinute = Infinity } = limits;
@@ -96,7 +109,8 @@ export function createCallBounds(part: ModelPart, limits: CallLimits = {}): Call
       let reasks = 0;
       let release: (() => void) | null = null;
       try {
-        // The first permit is waited for before the retry policy's time begins: a queue is not a fault.
+        // The first permit is acquired before the time of the retry policy starts: waiting in the
+        // queue is not a fault.
         release = await permits.acquire(signal);
         return await retry(
           async () => {
@@ -138,7 +152,10 @@ export function createCallBounds(part: ModelPart, limits: CallLimits = {}): Call
   };
 }
 
-/** Throws a `ConfigurationError` for limits that allow nothing. `bounds`: those that it shares. Default: its own, by `limits`. */
+/**
+ * Throws a `ConfigurationError` for limits that allow no calls. `bounds` are limits shared with
+ * other callers. Default: its own, from `limits`.
+ */
 export function createModelCaller(
   model: ChatModel,
   part: ModelPart,

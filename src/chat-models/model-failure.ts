@@ -1,15 +1,15 @@
-// The failures of models behind an API, as simulated users, agents or judges: which code an HTTP status means, which can pass by
-// themselves, how long to wait, and what messages may say.
+// The failures of models behind an API, as simulated users, agents or judges: the code for an HTTP
+// status, whether it is retryable, the time to wait, and the permitted content of messages.
 
 import { AttributedError, type Boundary } from "../core/index.ts";
 
-/** The part of a model in an episode. */
+/** The role of a model in an episode. */
 export type ModelPart = "user" | "agent" | "judge";
 
-/** The part of a model, and its name in messages. */
+/** The role of a model, and its name in messages. */
 export type ModelRole = {
   readonly part: ModelPart;
-  /** As in "Cannot make user "llm": ...". */
+  /** Name for messages, as in "Cannot make user "llm": ...". */
   readonly title: string;
 };
 
@@ -23,11 +23,11 @@ export type ModelFailureCode =
   | "bad-request"
   | "unauthorized"
   | "context-length"
-  /** The server's answer is no chat completion. */
+  /** The server's answer is not a chat completion. */
   | "bad-reply"
-  /** The model said nothing. */
+  /** The reply of the model is empty. */
   | "empty-reply"
-  /** The model said something that its strategy cannot read. */
+  /** The strategy that uses the model cannot parse its reply. */
   | "malformed-reply"
   | "cancelled";
 
@@ -42,19 +42,22 @@ const retryableCodes: ReadonlySet<string> = new Set<ModelFailureCode>([
   "malformed-reply",
 ]);
 
-/** An agent behind an API stands where the engine stands in training. */
+/** An agent behind an API takes the place of the engine in training. */
 export function boundaryOf(part: ModelPart): Boundary {
   return ({ user: "user", agent: "engine", judge: "grader" } as const)[part];
 }
 
 const replies: Readonly<Record<ModelPart, string>> = { user: "a line", agent: "a reply", judge: "a verdict" };
 
-/** What could not be done: `get a line from user model "m"`. */
+/** The failed action for messages: `get a line from user model "m"`. */
 export function askingOf(part: ModelPart, where: string): string {
   return `get ${replies[part]} from ${part} model ${where}`;
 }
 
-/** A fault of the model. `cause` is text, never the error below: that one may hold headers, and headers hold keys. */
+/**
+ * A failure of the model. `cause` is text, never the original error, which may hold headers with
+ * keys.
+ */
 export function modelFailure(
   part: ModelPart,
   code: ModelFailureCode,
@@ -67,7 +70,7 @@ export function modelFailure(
   );
 }
 
-/** The failure for a signal that aborted, with the message of its reason. */
+/** The failure for an aborted signal, with the message of its reason. */
 export function cancelledFailure(part: ModelPart, what: string, signal: AbortSignal): AttributedError {
   const reason: unknown = signal.reason;
   return modelFailure(part, "cancelled", {
@@ -79,11 +82,11 @@ export function cancelledFailure(part: ModelPart, what: string, signal: AbortSig
 type RefusedCall = {
   readonly part: ModelPart;
   readonly status: number;
-  /** By lower-case name; `null` when the header did not come. */
+  /** The value of a header by lowercase name; `null` if the answer does not have it. */
   readonly header: (name: string) => string | null;
-  /** Shown to people: bounded and without secrets. */
+  /** The body for messages: bounded and without secrets. */
   readonly body: string;
-  /** Which model, where. */
+  /** The model and its address. */
   readonly where: string;
 };
 
@@ -101,7 +104,7 @@ function codeOf(status: number, body: string): ModelFailureCode {
   if (status === 402) return "quota-exceeded";
   if (status === 408) return "timeout";
   if (status === 413) return "context-length";
-  // OpenAI answers 429 for an empty account too; waiting does not fill it.
+  // OpenAI also answers 429 for an account without credit; waiting does not help then.
   if (status === 429) return /insufficient_quota|billing_hard_limit/.test(body) ? "quota-exceeded" : "rate-limited";
   if (status === 409 || status === 425 || status >= 500) return "server-error";
   if (/context_length|context length|context window|prompt is too long/i.test(body)) return "context-length";
@@ -115,7 +118,7 @@ const remedies: Readonly<Partial<Record<ModelFailureCode, string>>> = {
   "bad-request": "; check the name of the model, the url and the parameters in extraBody",
 };
 
-/** Reads `retry-after-ms`, or `retry-after` in seconds or as a date; `null` when neither can be read. */
+/** Reads `retry-after-ms`, or `retry-after` in seconds or as a date; `null` if neither is valid. */
 function readRetryAfter(header: (name: string) => string | null, wallClock: () => number = Date.now): number | null {
   const milliseconds = Number.parseFloat(header("retry-after-ms") ?? "");
   if (milliseconds >= 0) return milliseconds;

@@ -1,5 +1,6 @@
-// Chat completions of any OpenAI-compatible server (vLLM, SGLang, OpenAI, OpenRouter, ...), straight over the shared HTTP
-// pool. Messages and tools in, one reply out. No streaming, since a reply is used whole.
+// Chat completions of any OpenAI-compatible server (vLLM, SGLang, OpenAI, OpenRouter, ...),
+// directly over the shared HTTP pool: messages and tools in, one reply out. Without streaming,
+// because only whole replies are used.
 
 import type { ToolCall } from "../core/index.ts";
 import { createRedactor, headerValue, parseBaseUrl, showTarget, type BaseUrl } from "../http/index.ts";
@@ -30,7 +31,7 @@ export function openAiChat(options: NamedModelOptions & { readonly url: string }
     name: model,
     complete: async (messages, { tools = [], seed = null, format = null, sampling = {}, signal } = {}) => {
       const { temperature, topP: top_p, maxNewTokens: max_tokens, stop } = { ...options.sampling, ...sampling };
-      // What is undefined is left out.
+      // Fields that are undefined are omitted.
       const body = JSON.stringify({
         model,
         messages: openAiMessages(messages),
@@ -71,7 +72,10 @@ export function openAiChat(options: NamedModelOptions & { readonly url: string }
   };
 }
 
-/** Reads `http://host:8000`, `https://host/v1` or the whole address of chat completions. Throws a `ConfigurationError`. */
+/**
+ * Parses `http://host:8000`, `https://host/v1` or the full address of chat completions. Throws a
+ * `ConfigurationError`.
+ */
 export function chatBase(url: string, part: ModelPart, authorization: string | null = null): BaseUrl {
   const setting = `--${part}-authorization-env`;
   const base = parseBaseUrl(url, { what: `${part} model`, authorization, setting });
@@ -83,7 +87,8 @@ function openAiMessages(messages: readonly ChatMessage[]): object[] {
   return messages.map((message) => {
     if (message.role === "tool") {
       const { callId, name, content } = message;
-      // Servers refuse a result without its call; feedback on text that was no call is such a one.
+      // Servers refuse a tool result without its call, such as feedback on text that was not a
+      // valid call.
       if (callId === null) return { role: "user", content };
       return { role: "tool", tool_call_id: callId, name: safeName(name), content };
     }
@@ -99,12 +104,12 @@ function openAiMessages(messages: readonly ChatMessage[]): object[] {
   });
 }
 
-/** The name as providers allow it. */
+/** The name with characters and length that providers allow. */
 export function safeName(name: string): string {
   return name.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(0, 64) || "unknown";
 }
 
-/** `null` when the text is no JSON object. */
+/** `null` if the text is not a JSON object. */
 export function argumentsOf({ argumentsText }: ToolCall): JsonObject | null {
   const value = jsonIn(argumentsText);
   return value instanceof Map ? value : null;

@@ -19,7 +19,10 @@ type Input = {
   readonly abortSignal: AbortSignal;
 };
 
-/** Stands in for `ai` and a provider's package: posts what it is given, as the real ones do, and reads a plain answer. */
+/**
+ * A stand-in for `ai` and a provider's package: posts its input, like the real ones, and reads a
+ * plain answer.
+ */
 const posting: LibraryLoader = {
   isInstalled: () => true,
   load: (name) =>
@@ -133,7 +136,10 @@ describe("tools through the provider library", () => {
     readonly temperature: number;
   };
 
-  /** Stands in for `ai` as far as tools go: wraps the model, lets it answer, and keeps calls parsed only. */
+  /**
+   * A stand-in for the tool support of `ai`: wraps the model, lets it answer, and keeps calls only
+   * in parsed form.
+   */
   function withTools(content: readonly object[]) {
     const asked: Asked[] = [];
     const libraries: LibraryLoader = {

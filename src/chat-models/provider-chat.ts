@@ -1,5 +1,6 @@
-// Chat models of named providers (`anthropic/...`, `google/...`, `openai/...`) through the optional provider library.
-// Checks at construction that it can work, loads the library with the first call, and turns its errors into failures.
+// Chat models of named providers (`anthropic/...`, `google/...`, `openai/...`) through the optional
+// provider library. Validates the settings at construction, loads the library with the first call,
+// and converts its errors to failures.
 
 import { AttributedError, ConfigurationError } from "../core/index.ts";
 import { createRedactor, httpFetch, parseBaseUrl } from "../http/index.ts";
@@ -16,7 +17,7 @@ import {
   type Provider,
 } from "./provider-library.ts";
 
-/** Throws a `ConfigurationError` when the name has no provider, a package is missing or a key is. */
+/** Throws a `ConfigurationError` if the name has no provider, or a package or a key is missing. */
 export function providerChat(options: NamedModelOptions): ChatModel {
   const { provider, model } = readName(options);
   const { role } = options;
@@ -42,7 +43,8 @@ export function providerChat(options: NamedModelOptions): ChatModel {
   const redact = createRedactor([apiKey, ...base.secrets, ...secretVariables(options.variables ?? process.env)]);
   const price = priceOf(name, options.prices);
   const settings = {
-    // A library that is given no key looks for one itself; the header takes its place.
+    // A library without a key looks for one itself, so it gets a placeholder; the header is used
+    // instead.
     ...(authorization !== null ? { apiKey: "none" } : apiKey === null ? {} : { apiKey }),
     ...(options.url === undefined ? {} : { baseURL: base.origin + base.path }),
     fetch: httpFetch(options.http ?? modelPool(role.part, options.maxConcurrency), { access: base }),
@@ -94,14 +96,17 @@ function readName({ role, model, provider }: NamedModelOptions): {
   return { provider: providerNamed(name), model: prefix === name ? model.slice(slash + 1) : model };
 }
 
-/** Values of variables that look like keys: providers we do not list read their own. */
+/** Values of variables whose names look like keys, because unlisted providers read their own. */
 function secretVariables(variables: Readonly<Record<string, string | undefined>>): string[] {
   return Object.entries(variables)
     .filter(([name, value]) => /(KEY|TOKEN|SECRET|PASSWORD)$/.test(name) && (value?.length ?? 0) >= 8)
     .map(([, value]) => value ?? "");
 }
 
-/** The failure in what the library threw. Its errors carry requests, so none of them becomes the cause. */
+/**
+ * The failure for an error of the library. Its errors contain requests, so none of them becomes the
+ * cause.
+ */
 function libraryFailure(
   error: unknown,
   call: { readonly part: ModelPart; readonly where: string; readonly redact: (text: string) => string },

@@ -1,5 +1,6 @@
-// The provider library (`ai` and its `@ai-sdk/*` packages): which package serves which provider, and how the library is
-// loaded and bound. Optional peers: nothing is loaded before a provider is named, and this file alone loads them.
+// The provider library (`ai` and its `@ai-sdk/*` packages): the package of each provider, and the
+// code that loads and binds it. They are optional peers: nothing is loaded before a provider is
+// named, and only this file loads them.
 
 import { createRequire } from "node:module";
 
@@ -8,14 +9,14 @@ import { toPlain } from "../python-semantics/json/index.ts";
 import type { ChatMessage, ChatReply, LibraryLoader } from "./chat-model.ts";
 import { argumentsOf, safeName } from "./openai-chat.ts";
 
-/** Packages beside ours. */
+/** Loads packages installed next to this one. */
 export const installedLibraries: LibraryLoader = {
   isInstalled: (name) => {
     try {
       createRequire(import.meta.url).resolve(name);
       return true;
     } catch (error) {
-      // Any other fault means that the package is there.
+      // Any other error means that the package is installed.
       return !(error instanceof Error && "code" in error && error.code === "MODULE_NOT_FOUND");
     }
   },
@@ -25,15 +26,18 @@ export const installedLibraries: LibraryLoader = {
 export type Provider = {
   readonly name: string;
   readonly packageName: string;
-  /** The argument of npm install: the major version that goes with `ai@6`. */
+  /** The argument of npm install: the major version that matches `ai@6`. */
   readonly installName: string;
-  /** Name of the export that makes the provider; `null`: the package's only export whose name begins with "create". */
+  /**
+   * Name of the export that creates the provider; `null` selects the package's only export whose
+   * name begins with "create".
+   */
   readonly factory: string | null;
-  /** Where its key usually is; none: the library looks for itself. */
+  /** The usual variables of its key; if empty, the library looks for a key itself. */
   readonly keyVariables: readonly string[];
 };
 
-/** By name: the export that makes the provider, and the usual variables of its key. */
+/** Providers by name: the export that creates the provider, and the usual variables of its key. */
 const listed: Readonly<Record<string, readonly [factory: string, ...keyVariables: string[]]>> = {
   openai: ["createOpenAI", "OPENAI_API_KEY"],
   anthropic: ["createAnthropic", "ANTHROPIC_API_KEY"],
@@ -42,7 +46,7 @@ const listed: Readonly<Record<string, readonly [factory: string, ...keyVariables
 
 export const listedProviders: readonly string[] = Object.keys(listed);
 
-/** A listed provider, or any other whose package is called `@ai-sdk/<name>`. */
+/** A listed provider, or any other with a package named `@ai-sdk/<name>`. */
 export function providerNamed(name: string): Provider {
   const packageName = `@ai-sdk/${name}`;
   if (!Object.hasOwn(listed, name)) {
@@ -52,7 +56,7 @@ export function providerNamed(name: string): Provider {
   return { name, packageName, installName: `${packageName}@3`, factory, keyVariables };
 }
 
-/** A reply, and what the library says that it cost. */
+/** A reply with the token counts reported by the library. */
 export type Generated = Omit<ChatReply, "usage"> & {
   readonly inputTokens: number | null;
   readonly outputTokens: number | null;
@@ -63,7 +67,7 @@ export type Generate = (
   options: { readonly tools: readonly Tool[]; readonly settings: Readonly<Record<string, unknown>> },
 ) => Promise<Generated>;
 
-/** What we use of the package `ai`. */
+/** The part of the package `ai` that we use. */
 type Library = {
   readonly generateText?: (input: unknown) => Promise<{
     readonly text?: string;
@@ -75,7 +79,7 @@ type Library = {
   readonly wrapLanguageModel?: (input: { readonly model: unknown; readonly middleware: object }) => unknown;
 };
 
-/** A part of what a provider answered. */
+/** A part of a provider's answer. */
 type Part = {
   readonly type: string;
   readonly toolCallId?: string;
@@ -84,8 +88,8 @@ type Part = {
 };
 
 /**
- * Loads the library and binds a model of the provider. `settings` go to the provider's factory. Rejects with a
- * `ConfigurationError` when a package is not what it should be.
+ * Loads the library and binds a model of the provider. `settings` are passed to the provider's
+ * factory. Rejects with a `ConfigurationError` if a package lacks an expected export.
  */
 export async function loadModel(
   libraries: LibraryLoader,
@@ -97,7 +101,7 @@ export async function loadModel(
   ]);
   const model = factoryOf(packageExports, input.provider)(input.settings)(input.model);
   const generateText = required(library, "generateText");
-  // The library prints hints about settings to the console, in the middle of our output.
+  // The library would print warnings about settings to the console, between our output.
   (globalThis as { AI_SDK_LOG_WARNINGS?: boolean }).AI_SDK_LOG_WARNINGS ??= false;
   return async (messages, { tools, settings }) => {
     const parts: Part[] = [];
@@ -126,7 +130,10 @@ export async function loadModel(
   };
 }
 
-/** The model, and what it answers put into `parts` on the way: the library keeps calls parsed only, without their text. */
+/**
+ * Wraps the model so that its answers are also stored in `parts`: the library keeps calls only in
+ * parsed form, without their text.
+ */
 function tapped(library: Library, model: unknown, parts: Part[]): unknown {
   const wrapGenerate = async ({ doGenerate }: { readonly doGenerate: () => Promise<{ readonly content: Part[] }> }) => {
     const answer = await doGenerate();
@@ -147,7 +154,10 @@ function libraryTools(tools: readonly Tool[], jsonSchema: NonNullable<Library["j
   );
 }
 
-/** Messages in the library's shape. A message without text and calls is left out: some providers refuse an empty one. */
+/**
+ * Messages in the library's format. A message without text and calls is omitted, because some
+ * providers refuse an empty one.
+ */
 function libraryMessages(messages: readonly ChatMessage[]): object[] {
   return messages.flatMap((message): object[] => {
     const { role, content } = message;

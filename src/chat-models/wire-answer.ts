@@ -1,5 +1,6 @@
-// Answers of models behind APIs in each of their wire formats, read into one form. Whatever a server writes is read as far as it
-// goes: what is missing is empty, and what has no text stands as its kind in brackets. Streams are put together in `wire-stream.ts`.
+// Parses answers of models behind APIs, in each of their wire formats, into one form. Parsing is
+// lenient: missing fields are empty, and a part without text becomes its type in brackets. Streams
+// are assembled in `wire-stream.ts`.
 
 import {
   dumpJson,
@@ -15,21 +16,22 @@ import type { ChatReply, ChatToolCall } from "./chat-model.ts";
 export const wireFormats = ["chat", "messages", "responses", "completions"] as const;
 export type WireFormat = (typeof wireFormats)[number];
 
-/** The answer of a model, and the tokens that its server counts. */
+/** The answer of a model, with the token counts of its server. */
 export type WireAnswer = Omit<ChatReply, "usage"> & {
-  /** Counts of the server; `null` where it reports none. */
+  /** Token counts reported by the server; `null` if it reports none. */
   readonly tokens: { readonly input: number | null; readonly output: number | null };
-  /** The id by which later requests name this answer; `null`: the server gave none. */
+  /** The id by which later requests refer to this answer; `null` if the server sent none. */
   readonly id: string | null;
-  /** Parts of the answer by the ids by which later requests may name them (Responses). */
+  /** Parts of the answer by the ids by which later requests may refer to them (Responses). */
   readonly items: ReadonlyMap<string, JsonObject>;
 };
 
 export type Field = JsonValue | undefined;
 
 /**
- * Reads a whole answer. `unreadable` makes the error of a text that is none, out of what continues "its answer ..."; `refused` that
- * of a status in the body: some gateways put the status of the server behind them into a 200.
+ * Parses a whole answer. `unreadable` creates the error for an invalid answer, from a text that
+ * continues "its answer ..."; `refused` creates the error for a status in the body, because some
+ * gateways put the status of the upstream server into a 200.
  */
 export function readWireText(
   format: WireFormat,
@@ -50,7 +52,7 @@ export function readWireText(
   return read;
 }
 
-/** The field that an answer of each format must have. */
+/** The required field of an answer in each format, for messages. */
 const essentials: Readonly<Record<WireFormat, string>> = {
   chat: '"choices[0].message"',
   completions: '"choices[0].text"',
@@ -58,7 +60,7 @@ const essentials: Readonly<Record<WireFormat, string>> = {
   responses: '"output"',
 };
 
-/** `undefined`: the text is not JSON. */
+/** `undefined` if the text is not JSON. */
 export function jsonIn(text: string): JsonValue | undefined {
   try {
     return parseJson(text);
@@ -68,7 +70,7 @@ export function jsonIn(text: string): JsonValue | undefined {
   }
 }
 
-/** `null`: the object is no answer of this format. */
+/** `null` if the object is not an answer of this format. */
 export function readWireAnswer(format: WireFormat, answer: JsonObject): WireAnswer | null {
   return readers[format](answer);
 }
@@ -109,7 +111,7 @@ const readers: Readonly<Record<WireFormat, (answer: JsonObject) => WireAnswer | 
       if (type === "text") parts.text(block.get("text"));
       else if (type === "thinking") parts.reasoning(block.get("thinking"));
       else if (type === "tool_use") parts.call(block.get("id"), block.get("name"), block.get("input"));
-      // Sealed thinking has no text.
+      // Redacted thinking has no text.
       else if (type !== "redacted_thinking") parts.text(standIn(type));
     }
     const stopReason = answer.get("stop_reason");
@@ -147,12 +149,15 @@ const readers: Readonly<Record<WireFormat, (answer: JsonObject) => WireAnswer | 
   },
 };
 
-/** A part without text as conversations show it. */
+/** The placeholder of a part without text in conversations. */
 export function standIn(type: unknown): string {
   return `[${typeof type === "string" ? type.slice(0, 60) : "unknown"}]`;
 }
 
-/** The parts of an answer, joined as the dialects of the gateway join them when the answer comes back. */
+/**
+ * The parts of an answer, joined like the gateway's dialects join them when the answer comes back
+ * in a request.
+ */
 class Parts {
   readonly #texts: string[] = [];
   readonly #reasoning: string[] = [];
@@ -184,7 +189,10 @@ function identityOf(answer: JsonObject): Pick<WireAnswer, "id" | "items"> {
   return { id: typeof id === "string" && id !== "" ? id : null, items: new Map() };
 }
 
-/** `read`: fields that add up to the input. */
+/**
+ * Reads token counts. `read` lists the fields that add up to the input, `written` is the field of
+ * the output.
+ */
 function tokensOf(answer: JsonObject, read: readonly string[], written: string): WireAnswer["tokens"] {
   const usage = asObject(answer.get("usage"));
   const counts = read.map((name) => asCount(usage.get(name))).filter((count) => count !== null);
@@ -194,14 +202,17 @@ function tokensOf(answer: JsonObject, read: readonly string[], written: string):
   };
 }
 
-/** The text of a content: a string, or the text parts of a list; "" when there are none (a refusal, an empty reply). */
+/**
+ * The text of a content: a string, or the text parts of a list; "" if there are none (a refusal, an
+ * empty reply).
+ */
 export function textOf(content: Field): string {
   return typeof content === "string"
     ? content
     : partsOf(content, (type) => type === null || /^(output_)?text$/.test(type));
 }
 
-/** The text of those parts of a list that are of the right types. Mistral's thinking is itself a list. */
+/** The text of the parts with matching types. Mistral's thinking is itself a list. */
 function partsOf(content: Field, isRight: (type: string | null) => boolean): string {
   const texts = asList(content).map((one) => {
     const part = asObject(one);
@@ -214,7 +225,7 @@ function partsOf(content: Field, isRight: (type: string | null) => boolean): str
   return texts.join("");
 }
 
-/** Parts on lines of their own. */
+/** The parts of a content, one per line. */
 function linesOf(content: Field): string {
   return asList(content)
     .map(asObject)
@@ -224,8 +235,9 @@ function linesOf(content: Field): string {
 }
 
 /**
- * vLLM, SGLang and DeepSeek say `reasoning_content`, OpenRouter says `reasoning`, or `reasoning_details`, Ollama `thinking`; others have
- * parts of the content for it. `null`: none.
+ * The reasoning of a message; `null` if there is none. vLLM, SGLang and DeepSeek send
+ * `reasoning_content`, OpenRouter `reasoning` or `reasoning_details`, Ollama `thinking`; others use
+ * parts of the content.
  */
 export function reasoningOf(message: JsonObject): string | null {
   for (const name of ["reasoning_content", "reasoning", "thinking"]) {
@@ -247,7 +259,7 @@ function toolCall(id: Field, name: Field, given: Field): ChatToolCall {
   return {
     id: typeof id === "string" && id !== "" ? id : null,
     name: typeof name === "string" ? name : "",
-    // Servers write nothing for a tool without arguments.
+    // Servers send an empty string for a tool without arguments.
     argumentsText: text === "" ? "{}" : text,
   };
 }

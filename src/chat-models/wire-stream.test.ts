@@ -18,7 +18,7 @@ async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
 }
 
 describe("splitEvents()", () => {
-  // The reference waits for the character after a single "\r".
+  // A single "\r" is excluded, because the reference parser waits for the character after it.
   const end = fc.constantFrom("\n", "\r\n");
   const line = fc.oneof(
     fc.string({ unit: "grapheme" }).map((text) => `data: ${text.replaceAll(/[\r\n]/g, "")}`),
@@ -37,7 +37,7 @@ describe("splitEvents()", () => {
           expect(split.map(({ raw }) => raw).join("")).toBe(text);
           expect(split).toHaveLength(events.length);
           const reference = await collect(readNamedEvents(chunksOf(text, [])));
-          // The reference gives no event for one that holds no data line.
+          // The reference parser drops events without a data line.
           const data = split.filter(({ raw }) => /^data/m.test(raw.replaceAll("\r", "\n"))).map((one) => one.data);
           expect(data).toEqual(reference.map((one) => one.data));
         },
@@ -54,7 +54,7 @@ describe("splitEvents()", () => {
 
 const object = (value: object): JsonObject => fromPlain(value) as JsonObject;
 
-/** A streamed answer, put together. */
+/** The answer assembled from a stream. */
 function streamed(format: WireFormat, events: readonly (object | string)[]): WireAnswer | null {
   const stream = new WireStream(format);
   for (const event of events) stream.take(typeof event === "string" ? event : JSON.stringify(event));
@@ -161,7 +161,7 @@ describe("an answer", () => {
       { type: "response.completed", response },
     ];
     expect(streamed("responses", events)).toEqual(whole);
-    // Some servers leave the output out of the last event.
+    // Some servers omit the output from the last event.
     const bare = { type: "response.completed", response: { ...response, output: [] } };
     expect(streamed("responses", [...events.slice(0, -1), bare])).toEqual(whole);
   });
@@ -194,7 +194,7 @@ describe("an answer", () => {
           try {
             stream.take(event);
           } catch (error) {
-            // It says that it failed.
+            // The event reported a failure of the server.
             expect(error).toBeInstanceOf(Error);
           }
         }

@@ -1,5 +1,6 @@
-// Streamed answers of models behind APIs: cut into their events, which can be passed on as they came, and put together into the whole
-// answer that they make. What an event says beyond the answer (annotations, signatures, progress) is passed on and not kept.
+// Streamed answers of models behind APIs: split into events, which can be forwarded unchanged, and
+// assembled into the whole answer. Data of an event that is not part of the answer (annotations,
+// signatures, progress) is forwarded but not kept.
 
 import { type JsonObject, type JsonValue } from "../python-semantics/json/index.ts";
 import {
@@ -14,17 +15,23 @@ import {
   type WireFormat,
 } from "./wire-answer.ts";
 
-/** An event as it came, its blank line included, and the data in it. */
+/** An unchanged event, its blank line included, and the data in it. */
 export type WireEvent = { readonly raw: string; readonly data: string };
 
-/** Longer events are not read: no server ends one then. In characters. */
+/** Maximum number of characters of an event; a server that exceeds it never ends the event. */
 const longestEvent = 64 * 1024 * 1024;
 
-/** Cuts a stream into events; comments are events without data. Rejects as `chunks` does, and for an event without an end. */
+/**
+ * Splits a stream into events; comments are events without data. Rejects like `chunks`, and for an
+ * event without an end.
+ */
 export async function* splitEvents(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<WireEvent> {
   const decoder = new TextDecoder();
   let rest = "";
-  /** Place from which the end of the event is searched; the text before it holds none. */
+  /**
+   * Position at which the search for the end of the event resumes; the text before it contains
+   * none.
+   */
   let from = 0;
   for await (const chunk of chunks) {
     rest += decoder.decode(chunk, { stream: true });
@@ -39,7 +46,7 @@ export async function* splitEvents(chunks: AsyncIterable<Uint8Array>): AsyncGene
     if (rest.length > longestEvent) throw new RangeError(`an event has more than ${longestEvent} characters`);
   }
   rest += decoder.decode();
-  // Some servers leave the last blank line out.
+  // Some servers omit the last blank line.
   if (rest.trim() !== "") yield eventOf(`${rest.trimEnd()}\n\n`);
 }
 
@@ -54,15 +61,15 @@ function eventOf(raw: string): WireEvent {
   return { raw, data: lines.map((line) => (line.startsWith(" ") ? line.slice(1) : line)).join("\n") };
 }
 
-/** The meaning of an event for the code that passes it on. */
+/** The meaning of an event for the code that forwards it. */
 export type EventKind =
-  /** The answer is whole. */
+  /** The answer is complete. */
   | "terminal"
   /** The event only counts tokens; it is for clients that requested it. */
   | "usage"
   | "part";
 
-/** Puts a streamed answer together. Single use. */
+/** Assembles a streamed answer. Single use. */
 export class WireStream {
   readonly #format: WireFormat;
   readonly #parts: StreamParts;
@@ -72,7 +79,10 @@ export class WireStream {
     this.#parts = new makers[format]();
   }
 
-  /** Reads the data of an event. Throws a plain error for one in which the server says that it failed. */
+  /**
+   * Reads the data of an event. Throws a plain error for an event that reports a failure of the
+   * server.
+   */
   take(data: string): EventKind {
     if (data === "") return "part";
     if (data.trim() === "[DONE]") return "terminal";
@@ -82,12 +92,12 @@ export class WireStream {
     return this.#parts.take(event);
   }
 
-  /** True once the model has said that it is done, whether or not the stream says so, too. */
+  /** True once the model has finished, even if the stream has no final event. */
   get isWhole(): boolean {
     return this.#parts.isWhole;
   }
 
-  /** The answer so far; `null`: nothing of it has come. */
+  /** The answer so far; `null` if none of it has arrived. */
   answer(): WireAnswer | null {
     const whole = this.#parts.whole();
     return whole === null ? null : readWireAnswer(this.#format, whole);
@@ -102,11 +112,11 @@ function faultText(fault: JsonValue): string {
 interface StreamParts {
   readonly isWhole: boolean;
   take(event: JsonObject): EventKind;
-  /** The object that would have come unstreamed. */
+  /** The object that the server would have sent without streaming. */
   whole(): JsonObject | null;
 }
 
-/** Chunks of a chat completion; the first choice where there are several. */
+/** Chunks of a chat completion; only the first choice is used. */
 class ChatParts implements StreamParts {
   readonly #texts = { content: "", reasoning_content: "" };
   readonly #calls = new Map<number, { id: string; name: string; text: string }>();
@@ -236,7 +246,7 @@ class MessageParts implements StreamParts {
 
 class ResponseParts implements StreamParts {
   readonly #items: JsonValue[] = [];
-  /** Text of the item that has not ended. */
+  /** Text of the item in progress. */
   #text = "";
   #response: JsonObject | null = null;
   isWhole = false;
@@ -257,7 +267,7 @@ class ResponseParts implements StreamParts {
 
   whole(): JsonObject | null {
     if (this.#response === null) return null;
-    // Some servers leave the output out of the last event.
+    // Some servers omit the output from the last event.
     if (this.isWhole && asList(this.#response.get("output")).length > 0) return this.#response;
     const part = object({ type: "output_text", text: this.#text });
     const open = this.#text === "" ? [] : [object({ type: "message", content: [part] })];

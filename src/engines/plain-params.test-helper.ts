@@ -1,4 +1,4 @@
-// A generation that samples from everything, undistorted; what tests change a part of.
+// Parameters that sample from the unmodified distribution; tests override some of them.
 
 import type { GenerationParams } from "./token-sampling.ts";
 

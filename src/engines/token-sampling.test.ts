@@ -6,7 +6,7 @@ import { plainParams } from "./plain-params.test-helper.ts";
 
 const probabilities = Float32Array.of(0.1, 0.4, 0.05, 0.25, 0.2);
 
-/** Share of each token in many draws. */
+/** The share of each token in many draws. */
 function shares(params: Partial<GenerationParams>): number[] {
   const { next } = createRandom(7);
   const counts = [0, 0, 0, 0, 0];
@@ -16,7 +16,7 @@ function shares(params: Partial<GenerationParams>): number[] {
     counts[token]! += 1 / 20_000;
     logprobs.set(token, logprob);
   }
-  // Of the whole distribution, whatever was cut off.
+  // Reported logprobs belong to the whole distribution, before any truncation.
   for (const [token, logprob] of logprobs) expect(logprob).toBeCloseTo(Math.log(probabilities[token]!), 5);
   return counts;
 }

@@ -1,6 +1,7 @@
-// What engines that sample in this process share: how a request is read, how a token is chosen, and what a call comes to. Tokens
-// are chosen as SGLang does it: penalties and biases, temperature, softmax; the logprob is that of this distribution; then
-// top-k and top-p together, then min-p; then a draw among what is left.
+// Common code of the engines that sample in this process: request parsing, token sampling, and the
+// result of a call. Tokens are sampled in SGLang's order: penalties and biases, temperature,
+// softmax; the logprob is taken from this distribution; then top-k and top-p together, then min-p;
+// then a draw among the remaining tokens.
 
 import type {
   Engine,
@@ -16,14 +17,14 @@ import { subscribeToAbort } from "../lib/deadline.ts";
 import { deriveSeed } from "../lib/random.ts";
 
 export type GenerationParams = {
-  /** Bounded by the context already. */
+  /** Already limited by the context length. */
   readonly maxNewTokens: number;
-  /** Until so many are sampled, no stop token may be. */
+  /** Stop tokens are ignored until this many tokens are sampled. */
   readonly minNewTokens: number;
-  /** Never 0: greedy is `topK` 1 at temperature 1. */
+  /** Never 0: greedy sampling is `topK` 1 at temperature 1. */
   readonly temperature: number;
   readonly topP: number;
-  /** -1: the whole vocabulary. */
+  /** -1 stands for the whole vocabulary. */
   readonly topK: number;
   readonly minP: number;
   readonly frequencyPenalty: number;
@@ -35,10 +36,10 @@ export type GenerationParams = {
   readonly seed: number;
 };
 
-/** What was sampled so far, and how often. */
+/** Number of times that each token was sampled so far. */
 export type TokenCounts = ReadonlyMap<number, number>;
 
-/** Changes logits by what depends on the tokens sampled so far. True when it changed any. */
+/** Applies penalties and biases to the logits, based on the tokens sampled so far. */
 export function adjustLogits(logits: Float32Array, params: GenerationParams, counts: TokenCounts): void {
   const { frequencyPenalty, presencePenalty, repetitionPenalty } = params;
   if (frequencyPenalty !== 0 || presencePenalty !== 0 || repetitionPenalty !== 1) {
@@ -53,7 +54,10 @@ export function adjustLogits(logits: Float32Array, params: GenerationParams, cou
   if (sampled < params.minNewTokens) for (const token of params.stopTokenIds) logits[token] = -Infinity;
 }
 
-/** Why a generation ends with what was sampled; `null`: it continues. The bound is looked at first, as SGLang does. */
+/**
+ * The reason why a generation ends after these tokens; `null` if it continues. The token limit is
+ * checked first, as in SGLang.
+ */
 export function endingOf(params: GenerationParams, sampled: ArrayLike<number>): "matched" | "length" | null {
   const { maxNewTokens, minNewTokens, stopTokenIds } = params;
   if (sampled.length >= maxNewTokens) return "length";
@@ -64,8 +68,9 @@ export function endingOf(params: GenerationParams, sampled: ArrayLike<number>): 
 export type ChosenToken = { readonly token: number; readonly logprob: number };
 
 /**
- * Chooses by probabilities that need not sum to 1: `powers` are e^(logit / temperature) up to a common factor, `sum` their
- * sum. `uniform` gives numbers in [0, 1) and is not called when there is nothing to choose.
+ * Samples a token from probabilities that need not sum to 1: `powers` are e^(logit / temperature)
+ * up to a common factor, `sum` their sum. `uniform` returns numbers in [0, 1) and is not called if
+ * there is only one candidate.
  */
 export function chooseToken(
   powers: Float32Array,
@@ -97,11 +102,11 @@ function drawFrom(powers: Float32Array, tokens: readonly number[] | null, thresh
     if (running > threshold) return token;
     if (power > 0) last = token;
   }
-  // The sum was rounded differently than the running one.
+  // Reached only if rounding made the running sum smaller than the total.
   return last;
 }
 
-/** The tokens that stay, most probable first; of equals the lower id first. */
+/** The remaining tokens, most probable first; ties are ordered by id. */
 function truncate(powers: Float32Array, sum: number, { topK, topP, minP }: GenerationParams): readonly number[] {
   const order = Array.from(powers.keys()).sort((a, b) => powers[b]! - powers[a]! || a - b);
   const most = topK === -1 ? order.length : topK;
@@ -123,48 +128,54 @@ function highest(powers: Float32Array): number {
   return best;
 }
 
-/** Makes an error of the boundary; `state` completes "Cannot sample from <engine>: ...". Not retryable by default. */
+/**
+ * Creates an error of the boundary; `state` completes "Cannot sample from <engine>: ...". Not
+ * retryable by default.
+ */
 type FailureMaker = (
   code: EngineFailureCode,
   state: string,
   options?: { readonly retryable?: boolean; readonly cause?: unknown },
 ) => AttributedError;
 
-/** How a generation ended. "matched": a stop token was sampled. */
+/** The reason why a generation ended. "matched": a stop token was sampled. */
 export type Ending = "matched" | "length" | "abort";
 
 export type Generated = {
   readonly reason: Ending;
   readonly ids: Uint32Array;
-  /** One per id. */
+  /** One logprob per id. */
   readonly logprobs: Float32Array;
-  /** Runs of tokens that the same weights sampled, in order. */
+  /** Runs of tokens sampled by the same weights, in order. */
   readonly versions: readonly { readonly version: string | null; readonly count: number }[];
   /** Prompt tokens that needed no computation. */
   readonly cachedTokens: number;
 };
 
-/** A generation in flight. After `abort` it settles soon, with what there is. */
+/** A generation in flight. After `abort` it settles soon, with the tokens so far. */
 export type Generating = { readonly finished: Promise<Generated>; readonly abort: () => void };
 
-/** How a generation is carried out, beside its prompt and parameters. */
+/** Options of a generation besides its prompt and parameters. */
 export type GenerateOptions = {
   readonly routingKey: string | null;
-  /** Receives ids as they are sampled; `null`: nobody wants them before the end. */
+  /** Receives ids as they are sampled; `null` if they are not needed before the end. */
   readonly onTokens: ((ids: ArrayLike<number>) => void) | null;
 };
 
-/** Calls of an engine in this process: read, carried out by `generate`, and cancelled or aborted while they are in flight. */
+/**
+ * Base of the engines in this process: parses calls, lets `generate` run them, and cancels or
+ * aborts them in flight.
+ */
 export abstract class InProcessEngine implements Engine {
   abstract readonly name: string;
   protected readonly failure: FailureMaker;
-  /** Another seed for each call that brings none. */
+  /** A different seed for each call without one. */
   protected readonly freshSeed: () => number;
   protected isClosed = false;
   readonly #limits: ModelLimits;
   readonly #live = new Set<Generating & { readonly requestId: string }>();
 
-  /** `engine`: as messages name it. */
+  /** `engine` is the name for messages. */
   constructor(engine: string, limits: ModelLimits, seed: number) {
     let calls = 0;
     this.#limits = limits;
@@ -186,14 +197,14 @@ export abstract class InProcessEngine implements Engine {
     const tell = (ids: ArrayLike<number>): void => {
       const kept = stops.take(ids);
       if (stops.isStopped) live.abort();
-      // What a cancelled call still samples is nobody's.
+      // Tokens sampled after a cancellation are discarded.
       if (signal?.aborted !== true && kept > 0) onTokens?.(Uint32Array.from(ids).subarray(0, kept));
     };
     const isWatched = onTokens !== undefined || stops.isWatching;
     const options = { routingKey: request.routingKey, onTokens: isWatched ? tell : null };
     const live = { ...this.generate(prompt, params, options), requestId: request.requestId };
     this.#live.add(live);
-    // A cancelled call continues until it is aborted, holding its place.
+    // A cancelled call continues until it is aborted, and keeps its slot meanwhile.
     const leave = (): void => void this.#live.delete(live);
     live.finished.then(leave, leave);
     const generated = await this.#unlessCancelled(live, signal);
@@ -213,10 +224,10 @@ export abstract class InProcessEngine implements Engine {
 
   abstract close(): Promise<void>;
 
-  /** `finished` rejects with an `AttributedError` alone. */
+  /** `finished` may reject only with an `AttributedError`. */
   protected abstract generate(prompt: Uint32Array, params: GenerationParams, options: GenerateOptions): Generating;
 
-  /** Settles once nothing is in flight, after all was aborted. */
+  /** Aborts all calls; settles once none is in flight. */
   protected async abortAll(): Promise<void> {
     for (const live of this.#live) live.abort();
     await Promise.allSettled([...this.#live].map(({ finished }) => finished));
@@ -235,7 +246,10 @@ export abstract class InProcessEngine implements Engine {
   }
 }
 
-/** The stop strings of one generation, whose engine knows no text: it samples a little further, and that is cut off. */
+/**
+ * The stop strings of one generation. Its engine knows only ids, so it samples a little further,
+ * and the excess is cut off.
+ */
 class StopWatch {
   readonly #completes: ReturnType<StopStrings["watch"]> | null;
   #seen = 0;
@@ -253,7 +267,7 @@ class StopWatch {
     return this.#stop !== null;
   }
 
-  /** How many of these next ids belong to the result. */
+  /** Number of these next ids that belong to the result. */
   take(ids: ArrayLike<number>): number {
     for (let at = 0; at < ids.length && this.#stop === null; at++) {
       this.#seen++;
@@ -265,7 +279,7 @@ class StopWatch {
     return this.#stop === null ? ids.length : 0;
   }
 
-  /** What was generated, without what follows the string. */
+  /** The generated tokens, without those after the stop string. */
   cut(generated: Generated): Omit<Generated, "reason"> & { readonly finish: Finish } {
     this.take(generated.ids.subarray(this.#seen));
     const stop = this.#stop;
@@ -289,13 +303,14 @@ class StopWatch {
 
 export type ModelLimits = {
   readonly vocabularySize: number;
-  /** Most tokens of prompt and answer together. */
+  /** Maximum number of tokens of prompt and answer together. */
   readonly contextLength: number;
 };
 
 /**
- * Copies the prompt and fills in the parameters. A bound beyond the context is lowered to it: the generation then ends with
- * "length". Throws an `AttributedError` with code "bad-request" or "context-length".
+ * Copies the prompt and fills in the parameters. A token limit beyond the context is lowered to it:
+ * the generation then ends with "length". Throws an `AttributedError` with code "bad-request" or
+ * "context-length".
  */
 function readRequest(
   request: SampleRequest,
@@ -336,7 +351,7 @@ function readRequest(
   return { prompt, params };
 }
 
-/** The parameters of SGLang that the core does not name and this engine has too. */
+/** Parameters of SGLang that the core does not define and this engine supports too. */
 function readExtra(extra: Readonly<Record<string, unknown>>, failure: FailureMaker) {
   const values = { min_new_tokens: 0, frequency_penalty: 0, presence_penalty: 0 };
   let logitBias: (readonly [number, number])[] = [];
@@ -384,7 +399,7 @@ function finishOf(ending: Ending, ids: ArrayLike<number>): Finish {
   return { reason: "stop", matched: ids[ids.length - 1] ?? null, raw: null };
 }
 
-/** Throws a `ConfigurationError` for an option of `engine` out of its range. */
+/** Throws a `ConfigurationError` if an option of `engine` is out of range. */
 export function inRange(engine: string, name: string, value: number, [least, most]: readonly [number, number]): number {
   if (Number.isInteger(value) && value >= least && value <= most) return value;
   throw new ConfigurationError(

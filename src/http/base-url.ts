@@ -1,39 +1,46 @@
-// Addresses of servers as users write them: every HTTP address of this package is read here. An address names no user and no
-// password, which records of a run and other processes would show; the value of the `Authorization` header is given apart. A query is
-// sent with every request and shown without its secrets. Knows no protocol above HTTP.
+// Parsing of server addresses as users write them, for every HTTP address of this package. An
+// address must not contain a user or password, because records of a run and other processes would
+// show them; the value of the `Authorization` header is a separate option. The query is sent with
+// every request and shown without its secrets. Independent of protocols above HTTP.
 
 import { ConfigurationError } from "../core/failure.ts";
 import { httpAddress } from "../lib/address.ts";
 import { hasHttpCredentials, hiddenMark, hideSecrets, secretsInText } from "../lib/hidden-parts.ts";
 
-/** Where a server is. `origin + path` is safe to show. */
+/** Address of a server. `origin + path` is safe to show. */
 export type BaseUrl = {
   /** Scheme, host and port, e.g. `http://127.0.0.1:30000`. */
   readonly origin: string;
-  /** Prefix of every path, without a slash at its end; empty when there is none. */
+  /** Prefix of every path, without a trailing slash; empty if there is none. */
   readonly path: string;
-  /** Query of every request, with its question mark; empty when there is none. May hold secrets. */
+  /** Query of every request, with its question mark; empty if there is none. May hold secrets. */
   readonly search: string;
-  /** Value of the `Authorization` header of every request; `null`: none is sent, unless a request has one. */
+  /**
+   * Value of the `Authorization` header of every request; `null` sends none, unless a request has
+   * its own.
+   */
   readonly authorization: string | null;
   /** Secrets of the query and the header, for a redactor. */
   readonly secrets: readonly string[];
 };
 
 export type BaseUrlOptions = {
-  /** Whose address it is, for messages: `SGLang server`. */
+  /** Name of the addressed server in messages: `SGLang server`. */
   readonly what: string;
   /** Value of the `Authorization` header. Default `null`: none. */
   readonly authorization?: string | null | undefined;
-  /** Setting that takes that value in place of credentials in the address, for messages. Default: the option `authorization`. */
+  /**
+   * Name, in messages, of the setting that takes this value instead of credentials in the address.
+   * Default: the option `authorization`.
+   */
   readonly setting?: string;
-  /** Whether an address may have a path. Default "keep". */
+  /** Keeps or refuses a path in the address. Default "keep". */
   readonly path?: "keep" | "refuse";
 };
 
 /**
- * Reads an `http:` or `https:` address. Throws a `ConfigurationError` that shows neither credentials nor secrets of a query; an
- * address with credentials is one.
+ * Parses an `http:` or `https:` address. Throws a `ConfigurationError` for an invalid one, and for
+ * one with credentials; the message shows neither credentials nor secrets of a query.
  *
  * @example
  * parseBaseUrl("http://127.0.0.1:30000/", { what: "SGLang server" }).origin; // "http://127.0.0.1:30000"
@@ -51,7 +58,7 @@ export function parseBaseUrl(text: string, options: BaseUrlOptions): BaseUrl {
   if (scheme !== "http" && scheme !== "https") refuse(`the scheme is "${scheme}"`, "use http or https");
   refuseCredentials(trimmed, options);
   const url = parse(trimmed) ?? refuse("it is not a URL", "write it like http://127.0.0.1:30000");
-  // A backslash, or a tab in the scheme, hides them from the reading above.
+  // The check above misses credentials after a backslash, or after a scheme that contains a tab.
   if (url.username !== "" || url.password !== "") throw credentialsRefusal(trimmed, options);
   if (url.port === "0") refuse("port 0 is not a port to connect to", "give the port the server listens on");
   if (url.hash !== "") refuse("it has a fragment", "remove it");
@@ -62,7 +69,10 @@ export function parseBaseUrl(text: string, options: BaseUrlOptions): BaseUrl {
   return { origin: url.origin, path, search: url.search, authorization: header, secrets };
 }
 
-/** Throws a `ConfigurationError` for a text with an HTTP or WebSocket address that names a user or a password; it shows neither. */
+/**
+ * Throws a `ConfigurationError` if the text has an HTTP or WebSocket address with a user or a
+ * password; the message shows neither.
+ */
 export function refuseCredentials(text: string, options: Pick<BaseUrlOptions, "what" | "setting">): void {
   if (hasHttpCredentials(text)) throw credentialsRefusal(text, options);
 }
@@ -80,9 +90,10 @@ function credentialsRefusal(
   );
 }
 
-/** An address as messages may show it: without credentials and secrets of a query, of bounded length. */
+/** An address for messages: without credentials and secrets of a query, and of bounded length. */
 export function showAddress(text: string): string {
-  // Where it is not a URL, everything up to the last "@" goes: a password may hold any character.
+  // If it is not a URL, everything up to the last "@" is removed, because a password may contain
+  // any character.
   const isPlain =
     !text.includes("@") || (/^[a-z][a-z0-9+.-]{0,30}:\/\/[^\s/?#\\@]+(?:[/?#]|$)/i.test(text) && URL.canParse(text));
   const bare = isPlain ? text : text.replace(/^([a-z][a-z0-9+.-]{0,30}:\/\/)?.*@/is, "$1").replace(/[?#].*$/s, "");
@@ -92,7 +103,10 @@ export function showAddress(text: string): string {
     .slice(0, 200);
 }
 
-/** Throws a `ConfigurationError` for a value that no header can carry; it does not show the value. */
+/**
+ * Throws a `ConfigurationError` for a value that is invalid in a header; the message does not show
+ * the value.
+ */
 function checkAuthorization(value: string | null, what: string): string | null {
   if (value === null || /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(value)) return value;
   throw new ConfigurationError(
@@ -116,16 +130,22 @@ function parse(text: string): URL | null {
   }
 }
 
-/** A whole address, or its parts, or nothing: then the server of this machine. */
+/** A whole address, its parts, or nothing, which means the server on this machine. */
 export type EngineAddress = {
   readonly url?: string;
   readonly host?: string;
   readonly port?: number;
-  /** Value of the `Authorization` header of every request; not with a key. Default `null`: none. */
+  /**
+   * Value of the `Authorization` header of every request; cannot be combined with a key. Default
+   * `null`: none.
+   */
   readonly authorization?: string | null;
 };
 
-/** Where the options point to. `endpoints` is what an address must not end with. Throws a `ConfigurationError`. */
+/**
+ * Resolves the options to an address. `endpoints` are suffixes that an address must not have.
+ * Throws a `ConfigurationError`.
+ */
 export function resolveAddress(
   options: EngineAddress,
   server: { readonly product: string; readonly defaultPort: number; readonly endpoints: RegExp },

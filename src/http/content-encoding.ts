@@ -1,28 +1,32 @@
-// Bodies under a content-encoding, unpacked as they come, for clients and servers alike. Every bound of a body counts unpacked bytes: 900 kB
-// on the wire can be a gigabyte, so a decoder stops at the first byte too many. No client of this package asks for compression, but servers
-// and proxies compress unasked.
+// Decompression of HTTP bodies piece by piece, for clients and servers. Every limit on a body
+// counts decompressed bytes: 900 kB on the wire can be a gigabyte, so a decoder stops at the first
+// excess byte. No client of this package requests compression, but some servers and proxies
+// compress anyway.
 
 import type { Transform } from "node:stream";
 import * as zlib from "node:zlib";
 import { transformed } from "../system/transformed.ts";
 import { hasZstd, unpackZstd } from "../system/zstd.ts";
 
-/** Each is a whole decompression; whoever compresses does it once. */
+/** Each layer is a whole decompression; real senders compress once. */
 const mostLayers = 3;
 
-/** The encodings that are decoded, as the header `accept-encoding` of a refusal lists them. */
+/** The supported encodings, as listed in the `accept-encoding` header of a refusal. */
 export const acceptedEncodings = `gzip, deflate, br${hasZstd ? ", zstd" : ""}`;
 
-/** A body in an encoding that is not known here. The message follows on what the body is called. */
+/** A body has an unknown encoding. The message is appended to the name of the body. */
 export class EncodingError extends Error {}
 
-/** A body that is not what its encoding says. The message follows on what the body is called. */
+/** A body is not valid in its encoding. The message is appended to the name of the body. */
 export class UnpackError extends Error {}
 
-/** Thrown by a decoder that has given more than the bound. */
+/** Thrown by a decoder whose output exceeds the limit. */
 export class UnpackedTooLargeError extends Error {}
 
-/** From the header: encodings in the order in which they were applied; empty when a body is sent as it is. */
+/**
+ * Parses the header: encodings in the order in which they were applied; empty if the body is not
+ * encoded.
+ */
 export function encodingsOf(header: string | readonly string[] | null | undefined): readonly string[] {
   return String(header ?? "")
     .toLowerCase()
@@ -32,9 +36,10 @@ export function encodingsOf(header: string | readonly string[] | null | undefine
 }
 
 /**
- * The unpacked pieces of a body, one at a time, so that nobody holds more than has been read. `encodings`: as {@link encodingsOf} gives
- * them. Rejects as `chunks` does, with an {@link EncodingError} before anything is read, with an {@link UnpackError} for what is no such
- * body, and with an {@link UnpackedTooLargeError} beyond `maxBytes`.
+ * The decompressed pieces of a body, one at a time, so that only the pieces being read are held in
+ * memory. `encodings` comes from {@link encodingsOf}. Rejects like `chunks`, with an {@link
+ * EncodingError} before anything is read, with an {@link UnpackError} if the body is not valid in
+ * its encodings, and with an {@link UnpackedTooLargeError} beyond `maxBytes`.
  */
 export async function* unpack(
   chunks: AsyncIterable<Uint8Array>,
@@ -48,7 +53,7 @@ export async function* unpack(
   }
   if (encodings.length > mostLayers) throw new EncodingError(`is encoded ${encodings.length} times`);
   let layer = chunks;
-  // The last one was applied last.
+  // The last encoding was applied last, so it is decoded first.
   for (const encoding of encodings.toReversed()) layer = decode(layer, encoding, maxBytes);
   yield* layer;
 }
@@ -59,7 +64,7 @@ async function* decode(
   maxBytes: number,
 ): AsyncGenerator<Uint8Array> {
   const [first, rest] = await withFirst(chunks);
-  // A body of no bytes is an empty one, whatever it is said to be.
+  // A body of zero bytes is empty in any encoding.
   if (first === null) return;
   let sourceFault: unknown = null;
   const source = (async function* () {
@@ -76,7 +81,7 @@ async function* decode(
       ? unpackZstd(source)
       : transformed(source, decoder(encoding, first))) {
       size += piece.length;
-      // Every layer is bounded: an inner one may be the large one.
+      // Every layer is bounded, because an inner one may be the large one.
       if (size > maxBytes) throw new UnpackedTooLargeError();
       yield piece;
     }
@@ -90,11 +95,11 @@ async function* decode(
 function decoder(encoding: string, first: Uint8Array): Transform {
   if (encoding === "gzip") return zlib.createGunzip();
   if (encoding === "br") return zlib.createBrotliDecompress();
-  // The standard means zlib's format by "deflate", and some send the bare one.
+  // "deflate" means zlib's format by the standard, but some servers send the raw format.
   return ((first[0] ?? 0) & 0x0f) === 8 ? zlib.createInflate() : zlib.createInflateRaw();
 }
 
-/** The first piece with bytes, and all of them. */
+/** The first piece with bytes, and an iterable of all pieces. */
 async function withFirst(
   chunks: AsyncIterable<Uint8Array>,
 ): Promise<readonly [Uint8Array | null, AsyncIterable<Uint8Array>]> {

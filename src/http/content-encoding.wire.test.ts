@@ -1,4 +1,5 @@
-// Bodies that servers compress: unpacked for every client, and bounded by what they unpack to.
+// Bodies compressed by servers: decompressed for every client, with limits on the decompressed
+// size.
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -12,13 +13,13 @@ import { createHttpPool } from "./http-pool.ts";
 import { hasZstd } from "../system/zstd.ts";
 import { encodingsOf, unpack } from "./content-encoding.ts";
 
-/** Memory of this thread; that of the process has what other tests hold. */
+/** Memory of this thread; the memory of the process includes that of other tests. */
 function heldBytes(): number {
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
 }
 
-/** A frame of zstd with a raw block for each piece (RFC 8878). */
+/** A zstd frame with a raw block for each piece (RFC 8878). */
 function zstdOf(data: Buffer): Buffer {
   const pieces = Array.from({ length: Math.max(1, Math.ceil(data.length / 100_000)) }, (_, at) =>
     data.subarray(at * 100_000, (at + 1) * 100_000),
@@ -35,7 +36,7 @@ function header(size: number, type: number, isLast: boolean): Buffer {
   return bytes;
 }
 
-/** Four bytes for each 128 KiB of one letter. */
+/** A zstd frame with four bytes for each 128 KiB of one repeated letter. */
 function zstdBomb(bytes: number): Buffer {
   const count = Math.ceil(bytes / 131_072);
   const block = (isLast: boolean) => Buffer.concat([header(131_072, 1, isLast), Buffer.from("x")]);
@@ -48,7 +49,7 @@ const packers: Readonly<Record<string, (data: Buffer) => Buffer>> = {
   deflate: (data) => deflateSync(data),
   "deflate (bare)": (data) => deflateRawSync(data),
   br: (data) => brotliCompressSync(data),
-  // Two frames, as a proxy sends that compresses piece by piece.
+  // Two frames, like those of a proxy that compresses piece by piece.
   ...(hasZstd
     ? { zstd: (data: Buffer) => Buffer.concat([zstdOf(data.subarray(0, 5)), zstdOf(data.subarray(5))]) }
     : {}),

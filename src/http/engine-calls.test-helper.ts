@@ -1,4 +1,4 @@
-// What the tests of engines behind HTTP share: requests, samplers, and the failure of a call.
+// Helpers of the tests of HTTP engines: requests, samplers, and the failure of a call.
 
 import { inspect } from "node:util";
 import { AttributedError } from "../core/failure.ts";
@@ -27,7 +27,7 @@ export function request(
   };
 }
 
-/** What a call failed with. Throws when it did not, or when its text shows the API key. */
+/** The failure of a call. Throws if the call succeeded, or if the error text shows the API key. */
 export async function failureOf(call: Promise<unknown>): Promise<AttributedError> {
   const error = await call.then(
     (result) => new Error(`The call did not fail: ${inspect(result)}`),
@@ -39,14 +39,14 @@ export async function failureOf(call: Promise<unknown>): Promise<AttributedError
   return error;
 }
 
-/** Says the prompt, and ends. */
+/** Repeats the prompt, then ends. */
 export const echo = createFunctionSampler(({ promptIds }) => ({ ids: [...promptIds, 9], cachedTokens: 1 }));
 
 /** Samples one token and then nothing more until it is aborted. */
 export function stuckSampler(): {
   readonly sampler: Sampler;
   readonly begun: Promise<void>;
-  /** Resolves when a call was aborted. */
+  /** Resolves when a call has been aborted. */
   readonly left: Promise<void>;
 } {
   let begin!: () => void;
@@ -73,7 +73,7 @@ export function stuckSampler(): {
   return { sampler, begun, left };
 }
 
-/** Resolves when nothing is sampled any more. */
+/** Resolves when no call is being sampled. */
 export async function idle(front: { load(): { readonly running: number } }): Promise<void> {
   while (front.load().running > 0) {
     await new Promise((resolve) => {

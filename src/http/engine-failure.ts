@@ -1,31 +1,32 @@
-// What a refusal by an inference server means: one failure whose code callers match. Decides what may be retried; retries are
-// the loop's. Each server's own phrases are its dialect, stated by its engine.
+// Maps refusals by an inference server to failures with a code that callers match. Decides what may
+// be retried; the retries belong to the loop. Server-specific phrases are in the dialect, which
+// each engine states.
 
 import { AttributedError } from "../core/failure.ts";
 import type { EngineFailureCode } from "../core/engine.ts";
 import { jsonOf } from "../lib/text.ts";
 
-/** How one kind of server phrases what its status does not say. */
+/** Phrases by which one kind of server reports errors that an HTTP status does not distinguish. */
 export type ServerDialect = {
-  /** For messages: "SGLang". */
+  /** Product name for messages: "SGLang". */
   readonly product: string;
-  /** Whether the answer says that prompt and completion do not fit. */
+  /** True if the message says that prompt and completion exceed the context. */
   isContextOverflow(message: string): boolean;
-  /** Whether the message, which may come without a status, says that the server has too much to do. */
+  /** True if the message, which may come without a status, says that the server is overloaded. */
   isOverload(message: string): boolean;
-  /** Whether it says that an earlier attempt with the same id still runs. */
+  /** True if the message says that an earlier attempt with the same id is still running. */
   isDuplicate(message: string): boolean;
-  /** Whether it says that a router has no server that could answer. */
+  /** True if the message says that a router has no server to forward to. */
   hasNoServer(message: string): boolean;
-  /** Whether a refusal with 403 says that the server was started without the call. */
+  /** True if the message of a 403 refusal says that the server was started without this call. */
   isDisabled(message: string): boolean;
-  /** What the user may do; `null` when the general remedies are all there is. */
+  /** Advice for the user; `null` if only the general advice applies. */
   remedy(refusal: Refusal): string | null;
 };
 
-/** Adds context to failures of one server: where it is, how it speaks, and what must not be shown. */
+/** Context for failures of one server: its address, its dialect, and a redactor of secrets. */
 export type FailureContext = {
-  /** What was attempted, `sample from SGLang at http://127.0.0.1:30000/generate`. */
+  /** The attempted action, e.g. `sample from SGLang at http://127.0.0.1:30000/generate`. */
   readonly what: string;
   readonly redact: (text: string) => string;
   readonly hasApiKey: boolean;
@@ -33,9 +34,9 @@ export type FailureContext = {
 };
 
 export type Refusal = {
-  /** HTTP status, or the status named inside an answer; `null` when the server named none. */
+  /** HTTP status, or the status named inside an answer; `null` if the server named none. */
   readonly status: number | null;
-  /** As the server wrote it. */
+  /** The message of the server, unchanged. */
   readonly message: string;
   readonly retryAfterMs: number | null;
 };
@@ -64,7 +65,10 @@ export function engineFailure(
   );
 }
 
-/** An answer that is no turn. Worth another attempt: a garbled answer is mostly one worker's or one proxy's. */
+/**
+ * The failure for an answer that is not a turn. Retryable, because a garbled answer usually comes
+ * from a single worker or proxy.
+ */
 export function badReply(
   context: FailureContext,
   state: string,
@@ -103,11 +107,11 @@ function rule(refusal: Refusal, dialect: ServerDialect): Ruling {
   const { status, message } = refusal;
   if (status === 403 && dialect.isDisabled(message)) return { code: "bad-request", retryable: false };
   if (status === 401 || status === 403) return { code: "unauthorized", retryable: false };
-  // As a server that is gone: calls wait until the router is ready again.
+  // Treated like a lost server: calls wait until the router is ready again.
   if (dialect.hasNoServer(message)) return { code: "unreachable", retryable: true };
   if (status === 429 || status === 503 || dialect.isOverload(message)) return { code: "overloaded", retryable: true };
   if (dialect.isContextOverflow(message)) return { code: "context-length", retryable: false };
-  // A router retries by itself, with the id of the attempt that still runs.
+  // A router retries by itself, with the id of the attempt that is still running.
   if (dialect.isDuplicate(message)) return { code: "server-error", retryable: true };
   if (status === 408 || status === 504) return { code: "timeout", retryable: true };
   if (status === null) return { code: "bad-request", retryable: false };
@@ -130,14 +134,17 @@ function shorten(message: string): string {
 }
 
 /**
- * The message in the body of a refusal, in any of its shapes: nested, flat, a string under "error", or plain text. Servers,
- * their frameworks and the proxies before them each have their own.
+ * The message in the body of a refusal, in any of its shapes: nested, flat, a string under "error",
+ * or plain text. Servers, their frameworks and proxies all differ.
  */
 export function serverMessage(body: string): string {
   return messageIn(jsonOf(body)) ?? body;
 }
 
-/** The message in an error value, with its code when that is text too; `null` when there is none. */
+/**
+ * The message in an error value, with its code if that is text too; `null` if the value has no
+ * message.
+ */
 export function messageIn(value: unknown): string | null {
   if (typeof value === "string") return value;
   if (typeof value !== "object" || value === null) return null;
@@ -152,8 +159,8 @@ export function messageIn(value: unknown): string | null {
 }
 
 /**
- * The wait that a `retry-after` header requests, in milliseconds; `null` when it requests none. A date is measured from the
- * server's own `date` header, so that two clocks need not agree.
+ * The wait that a `retry-after` header requests, in milliseconds; `null` if it requests none. A
+ * date is compared with the server's own `date` header, so that the clocks need not agree.
  */
 export function parseRetryAfter(value: string | null, serverDate: string | null): number | null {
   if (value === null) return null;
@@ -163,12 +170,12 @@ export function parseRetryAfter(value: string | null, serverDate: string | null)
   return Number.isNaN(wait) ? null : Math.max(0, wait);
 }
 
-/** A code in text may be all that distinguishes two refusals; one in numbers is the status once more. */
+/** A textual code may be all that distinguishes two refusals; a numeric one only repeats the status. */
 function withCode(message: string, code: unknown): string {
   return typeof code === "string" && code !== "" && !message.includes(code) ? `${message} (${code})` : message;
 }
 
-/** The failure of an error that came with HTTP 200, in a body or in a stream. */
+/** The failure for an error that came with HTTP 200, in a body or in a stream. */
 export function errorInside(error: unknown, context: FailureContext): AttributedError {
   const { code } = Object(error) as { readonly code?: unknown };
   const status = typeof code === "number" ? code : null;

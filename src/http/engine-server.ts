@@ -1,5 +1,6 @@
-// Engines behind HTTP: the options they share, one inference server or router as an HTTP partner (its address, its key, its
-// refusals), and the engine that SGLang's and vLLM's are built on. Knows neither their paths nor sampling.
+// Base of the HTTP engines: their common options, one inference server or router as an HTTP peer
+// (its address, its key, its refusals), and the base class of the SGLang and vLLM engines.
+// Independent of their paths and of sampling.
 
 import { createHash } from "node:crypto";
 import { type AttributedError, ConfigurationError } from "../core/failure.ts";
@@ -30,27 +31,39 @@ import { createRedactor } from "./redactor.ts";
 import { asFields, isTokenId, readCount } from "./reply.ts";
 import type { RequestBody } from "./request-body.ts";
 
-/** What every engine behind HTTP lets its user set about its calls. */
+/** Options for the calls of every HTTP engine. */
 export type ServerEngineOptions = {
-  /** Sent as a bearer token; shown nowhere. Default `null`: none. */
+  /** API key, sent as a bearer token and never shown. Default `null`: none. */
   readonly apiKey?: string | null;
-  /** Value of the `Authorization` header, in place of a key; shown nowhere. Default `null`: none. */
+  /** Value of the `Authorization` header, instead of a key; never shown. Default `null`: none. */
   readonly authorization?: string | null;
-  /** Tokens of the served model, padded rows included; a reply with a larger id is refused. Default `null`: not checked. */
+  /**
+   * Vocabulary size of the served model, padded rows included; a reply with a larger id is refused.
+   * Default `null`: not checked.
+   */
   readonly vocabularySize?: number | null;
-  /** Deadline of one sampling call, waiting for a connection included. Default 1,800,000; `null`: none. */
+  /**
+   * Deadline in milliseconds for one sampling call, waiting for a connection included. Default
+   * 1,800,000; `null`: none.
+   */
   readonly timeoutMs?: number | null;
-  /** Deadline of the head of an answer; without `stream`, servers send it with the whole answer. Default `null`: none. */
+  /**
+   * Deadline in milliseconds for the head of an answer; without `stream`, servers send it with the
+   * whole answer. Default `null`: none.
+   */
   readonly firstByteTimeoutMs?: number | null;
-  /** Deadline of making a connection. Default 10,000. */
+  /** Deadline in milliseconds for establishing a connection. Default 10,000. */
   readonly connectTimeoutMs?: number;
-  /** Deadline of one control call. Default 30,000. */
+  /** Deadline in milliseconds for one control call. Default 30,000. */
   readonly controlTimeoutMs?: number;
-  /** Connections to one server; further calls wait. About twice what the server runs at once. Default 512. */
+  /**
+   * Maximum number of connections to one server; further calls wait. About twice the number of
+   * requests that the server runs concurrently. Default 512.
+   */
   readonly connections?: number;
-  /** Default: a pool of its own, closed with the engine. One that is given stays open. */
+  /** HTTP client. Default: the engine's own pool, closed with the engine. A given client stays open. */
   readonly http?: HttpClient;
-  /** Measures deadlines of its own pool. Default: the real one. */
+  /** Measures the deadlines of the engine's own pool. Default: the system clock. */
   readonly clock?: Clock;
 };
 
@@ -61,7 +74,7 @@ export type EngineServerOptions = {
   readonly dialect: ServerDialect;
 };
 
-/** As much of an error text as is read when the answer is a stream. */
+/** Maximum number of bytes read from an error message if the answer is a stream. */
 const mostErrorBytes = 65_536;
 
 /** Calls one server. Every method rejects with an `AttributedError` at boundary "engine". */
@@ -87,13 +100,13 @@ export class EngineServer {
     return this.#options.base.origin + this.#options.base.path;
   }
 
-  /** Another server that takes the same key: a worker behind this router. */
+  /** Another server with the same key: a worker of this router. */
   at(base: BaseUrl): EngineServer {
     const { authorization, secrets, search } = this.#options.base;
     return new EngineServer({ ...this.#options, base: { ...base, authorization, secrets, search } });
   }
 
-  /** Context for failures of a call. `verb` as in `sample from`. */
+  /** Context for failures of a call. `verb` is a phrase like `sample from`. */
   context(verb: string, path: string): FailureContext {
     return {
       what: `${verb} ${this.#options.dialect.product} at ${this.address}${path}`,
@@ -103,7 +116,7 @@ export class EngineServer {
     };
   }
 
-  /** A POST when there is a body. */
+  /** A POST if there is a body, otherwise a GET. */
   request(path: string, body: Uint8Array | string | null, headers: Readonly<Record<string, string>> = {}): HttpRequest {
     const content = body === null ? {} : { "content-type": "application/json" };
     return {
@@ -121,8 +134,9 @@ export class EngineServer {
   }
 
   /**
-   * The JSON that the first of these paths answers, and what failures of it are made with; `null` when the server has none of
-   * them, unless one is required. Rejects for another status than 200.
+   * The JSON from the first of these paths that exists, and the context for failures about it;
+   * `null` if the server has none of them, unless one is required. Rejects for any status other
+   * than 200.
    */
   async json(
     verb: string,
@@ -139,7 +153,7 @@ export class EngineServer {
     return null;
   }
 
-  /** Calls back with the data of each server-sent event. Rejects when the status is not 200. */
+  /** Calls back with the data of each server-sent event. Rejects if the status is not 200. */
   async stream(
     request: HttpRequest,
     options: HttpCallOptions,
@@ -159,12 +173,12 @@ export class EngineServer {
     try {
       for await (const data of readEventStream(answer.chunks)) onData(data);
     } catch (error) {
-      // The reader of event streams knows no boundary.
+      // The event stream reader does not know about boundaries, so its error is attributed here.
       throw error instanceof RangeError ? badReply(context, error.message) : error;
     }
   }
 
-  /** The failure of an answer with an unexpected status. */
+  /** The failure for an answer with an unexpected status. */
   refusal(answer: HttpResponse, context: FailureContext): AttributedError {
     const retryAfter = headerValue(answer.headers, "retry-after");
     return refusalFailure(context, {
@@ -175,15 +189,18 @@ export class EngineServer {
   }
 }
 
-/** An older server, or one that was started without the call. */
+/** True for an older server, or one that was started without the call. */
 export function isMissing({ status }: HttpResponse): boolean {
   return status === 404 || status === 405;
 }
 
-/** Routers skip longer keys in silence. */
+/** Routers silently ignore longer keys. */
 const longestKey = 128;
 
-/** The text itself when a header can carry it, else escaped or hashed: the same text always gives the same value. */
+/**
+ * The text itself if it is valid in a header, else escaped or hashed: the same text always yields
+ * the same value.
+ */
 export function headerText(text: string): string {
   // A lone surrogate cannot be escaped.
   const value = /^[\x21-\x7e]+$/.test(text) ? text : encodeURIComponent(text.replace(/\p{Cs}/gu, "\ufffd"));
@@ -192,9 +209,12 @@ export function headerText(text: string): string {
 
 export type CallOptions = { readonly signal?: AbortSignal | undefined };
 
-/** An engine in front of a server: its calls, the weight version it last learned, and aborts that nothing waits for. */
+/**
+ * An engine in front of a server: its calls, the last known weight version, and aborts that no call
+ * waits for.
+ */
 export abstract class ServerEngine {
-  /** Where requests go; safe to show. */
+  /** Address that requests go to; safe to show. */
   readonly address: string;
   protected readonly server: EngineServer;
   protected readonly clock: Clock;
@@ -205,11 +225,11 @@ export abstract class ServerEngine {
   readonly #abandoned = new Set<Promise<void>>();
   #version: string | null = null;
   #versionCount = 0;
-  /** Times that the version was requested, and the latest of these requests that was answered. */
+  /** Number of requests for the version so far, and the number of the latest one that was answered. */
   #requests = 0;
   #answered = 0;
 
-  /** Throws a `ConfigurationError` for an address, key or number that cannot work. */
+  /** Throws a `ConfigurationError` for an invalid address, key or number. */
   constructor(
     options: ServerEngineOptions & EngineAddress,
     server: { readonly dialect: ServerDialect; readonly defaultPort: number; readonly endpoints: RegExp },
@@ -236,7 +256,10 @@ export abstract class ServerEngine {
     this.#ownPool = options.http === undefined ? http : null;
   }
 
-  /** Starting, shutting down or stuck is false: the server is there, and says so. */
+  /**
+   * False if the server is starting, shutting down or stuck: it is reachable and reports that
+   * itself.
+   */
   async health(options: CallOptions = {}): Promise<boolean> {
     const answer = await this.call("/health", null, options);
     if (answer.status === 200) return true;
@@ -249,12 +272,15 @@ export abstract class ServerEngine {
     await this.#ownPool?.close();
   }
 
-  /** As it was learned last; `null`: not known. */
+  /** The last known version; `null` if not known. */
   protected get version(): string | null {
     return this.#version;
   }
 
-  /** How often the version was learned: a reply whose request left before the last time is late. */
+  /**
+   * Number of times that the version was learned: a reply whose request was sent before the last
+   * time is late.
+   */
   protected get versionCount(): number {
     return this.#versionCount;
   }
@@ -264,7 +290,7 @@ export abstract class ServerEngine {
     this.#versionCount++;
   }
 
-  /** Requests the version; an answer that a later request has overtaken does not count. */
+  /** Requests the version; an answer is ignored if a later request was answered first. */
   protected async refreshVersion<T>(request: () => Promise<T>, learn: (answer: T) => void): Promise<string | null> {
     const place = ++this.#requests;
     const answer = await request();
@@ -274,7 +300,10 @@ export abstract class ServerEngine {
     return this.#version;
   }
 
-  /** One sampling call. `onData`: its events are streamed, and nothing is returned. Rejects when the status is not 200. */
+  /**
+   * One sampling call. With `onData`, its events are streamed, and nothing is returned. Rejects if
+   * the status is not 200.
+   */
   protected async exchange(
     path: string,
     body: Uint8Array,
@@ -304,7 +333,7 @@ export abstract class ServerEngine {
     return { signal: options.signal, timeoutMs: this.controlTimeoutMs };
   }
 
-  /** A control call, with any status. */
+  /** A control call; resolves with any status. */
   protected call(
     path: string,
     body: string | null,
@@ -318,7 +347,7 @@ export abstract class ServerEngine {
     return this.server.refusal(answer, this.server.context(verb, path));
   }
 
-  /** Work that nothing but `close` waits for, whatever comes of it. */
+  /** Registers work that only `close` waits for; its outcome is ignored. */
   protected abandon(work: Promise<unknown>): void {
     const task = work.then(
       () => undefined,
@@ -329,7 +358,7 @@ export abstract class ServerEngine {
   }
 }
 
-/** A body as `write` makes it, or the failure of a request that cannot be sent. */
+/** The body that `write` returns, or the failure of a request that cannot be sent. */
 export function writeBody(context: FailureContext, prompt: TokenBuffer, write: () => RequestBody): RequestBody {
   const refuse = (state: string, cause?: unknown): AttributedError =>
     engineFailure(context, { code: "bad-request", retryable: false, state, cause });
@@ -341,24 +370,28 @@ export function writeBody(context: FailureContext, prompt: TokenBuffer, write: (
   }
 }
 
-/** True when a request may still be running on the server although its caller gave it up. */
+/** True if a request may still be running on the server although its caller gave up. */
 export function isGivenUp(error: unknown): boolean {
   return ["cancelled", "timeout"].includes(codeOf(error) ?? "");
 }
 
-/** What a server says of the model it serves, requested before a run: a wrong folder or bound is one sentence then. */
+/**
+ * Facts about the served model as reported by the server, requested before a run, so that a wrong
+ * folder or limit yields one clear message.
+ */
 export type ServerFacts = {
-  /** Safe to show. */
+  /** Address of the server; safe to show. */
   readonly address: string;
-  /** Most tokens of prompt and reply together; `null`: not said. */
+  /** Maximum number of tokens of prompt and reply together; `null` if not reported. */
   readonly contextLength: number | null;
-  /** The token ids that the server makes of a text; `null`: it has no tokenizer, or does not say. */
+  /** The server's tokenization of a text; `null` if it has no tokenizer, or does not report it. */
   readonly tokens: readonly number[] | null;
 };
 
 /**
- * Through the calls that SGLang and vLLM have in common. Rejects with an `AttributedError` when the server cannot be reached;
- * what it refuses, garbles or is slow to say is `null`.
+ * Reads the facts through the calls that SGLang and vLLM have in common. Rejects with an
+ * `AttributedError` if the server cannot be reached; facts that it refuses, garbles or sends too
+ * late are `null`.
  */
 export async function readServerFacts(
   server: EngineServer,
@@ -370,7 +403,7 @@ export async function readServerFacts(
       const answer = await server.send(server.request(path, body), options);
       return answer.status === 200 ? (JSON.parse(answer.body.toString()) as unknown) : null;
     } catch (error) {
-      // A gateway may hold back calls that it does not serve.
+      // A gateway may stall calls that it does not serve.
       if (["unreachable", "cancelled"].includes(codeOf(error) ?? "")) throw error;
       return null;
     }

@@ -1,5 +1,5 @@
-// What holds of every engine behind HTTP, in front of its protocol front and without a socket. What only one of them does is
-// tested in its room.
+// Behaviour of every HTTP engine, in front of its protocol front and without a socket. Behaviour of
+// a single engine is tested in that engine's folder.
 
 import { describe, expect, test } from "vitest";
 import { ConfigurationError } from "../core/failure.ts";
@@ -82,14 +82,15 @@ describe.each(Object.keys(kinds) as (keyof typeof kinds)[])("the engine for %s",
   ])("refuses %s without sending anything", async (_name, asked) => {
     const served = front(echo);
     const engine = engineOf(async (sent) => {
-      // vLLM's endpoint is looked for with an empty body.
+      // vLLM's endpoint is detected with an empty body.
       if (sent.method === "POST" && (await sent.clone().text()) !== "{}") throw new Error("Something was sent.");
       return served.handle(sent);
     });
     expect((await failureOf(engine.sample(asked))).failure).toMatchObject({ code: "bad-request", retryable: false });
   });
 
-  // A stream of several is one that SGLang's frames do not fit; that is its room's affair.
+  // A stream of several completions does not fit SGLang's frames; the tests of SGLang's folder
+  // cover that.
   test.each(kind === "vLLM" ? [false, true] : [false])(
     "refuses several completions for one prompt (stream: %s)",
     async (stream) => {

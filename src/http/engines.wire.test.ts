@@ -1,4 +1,5 @@
-// Engines over real loopback sockets: what only sockets can show, the same for every engine behind HTTP.
+// HTTP engines over real loopback sockets: the behaviour that only sockets can show, the same for
+// every engine.
 
 import { afterEach, describe, expect, test } from "vitest";
 import { AttributedError } from "../core/failure.ts";
@@ -49,12 +50,15 @@ async function serve(kind: keyof typeof kinds, sampler: Sampler, options: Omit<O
   return { front, engine, listener };
 }
 
-/** How many sockets and timers keep this process alive. */
+/** Number of sockets and timers that keep this process alive. */
 function active(kind: RegExp): number {
   return process.getActiveResourcesInfo().filter((name) => kind.test(name)).length;
 }
 
-/** Sockets close over a few turns of the event loop; resolves when none is open, or after many turns. */
+/**
+ * Sockets close over several turns of the event loop; resolves when none is open, or after many
+ * turns.
+ */
 async function settleSockets(): Promise<void> {
   for (let turn = 0; turn < 500 && active(/TCP/) > 0; turn++) {
     await new Promise((resolve) => {

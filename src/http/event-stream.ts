@@ -1,24 +1,31 @@
-// Server-sent events out of the chunks of an answer. Not a connection: reconnecting is left out, because generations cannot be
-// resumed; what resumes a call of a tool is its protocol (`environments/remote/ors`, `environments/remote/mcp`).
+// Parses server-sent events from the chunks of an answer. It does not reconnect, because
+// generations cannot be resumed; a tool call is resumed by its protocol (`environments/remote/ors`,
+// `environments/remote/mcp`).
 
 import { createParser } from "eventsource-parser";
 
 export type EventStreamOptions = {
-  /** Most characters of one event, against servers that never end one. Default 64 Mi. */
+  /** Maximum number of characters of one event, against servers that never end one. Default 64 Mi. */
   readonly maxEventLength?: number;
-  /** Takes the pause in milliseconds that the server asks for before a reconnection. Default: nothing does. */
+  /**
+   * Receives the pause in milliseconds that the server requests before a reconnection. Default:
+   * ignored.
+   */
   readonly onRetry?: (ms: number) => void;
 };
 
-/** An event of a stream; without a name of its own it is called "message", as in browsers. */
+/** An event of a stream; an event without a name is called "message", as in browsers. */
 export type StreamEvent = {
   readonly name: string;
   readonly data: string;
-  /** `null`: the event has none. */
+  /** `null` if the event has no id. */
   readonly id: string | null;
 };
 
-/** The data of the events, whatever their names: no inference server names any. As {@link readNamedEvents}. */
+/**
+ * The data of the events under any name, because inference servers do not name them. Otherwise like
+ * {@link readNamedEvents}.
+ */
 export async function* readEventStream(
   chunks: AsyncIterable<Uint8Array>,
   options: EventStreamOptions = {},
@@ -27,8 +34,8 @@ export async function* readEventStream(
 }
 
 /**
- * The events, as they come. Rejects as `chunks` does, and with a `RangeError` when an event is longer than the
- * bound. What comes after the last blank line is no event: the standard drops it.
+ * The events, as they arrive. Rejects like `chunks`, and with a `RangeError` if an event exceeds
+ * the limit. Data after the last blank line is dropped, as the standard requires.
  */
 export async function* readNamedEvents(
   chunks: AsyncIterable<Uint8Array>,

@@ -1,5 +1,5 @@
-// The HTTP contract served by a function from `Request` to `Response`, as web frameworks offer one: requests in the same
-// process, without a socket.
+// The HTTP client contract implemented by a function from `Request` to `Response`, as in web
+// frameworks: requests in the same process, without a socket.
 
 import type { Boundary } from "../core/failure.ts";
 import { systemClock, type Clock } from "../lib/clock.ts";
@@ -16,13 +16,13 @@ import {
 
 export type HandlerClientOptions = {
   readonly boundary: Boundary;
-  /** Default: the real one. */
+  /** Default: the system clock. */
   readonly clock?: Clock;
 };
 
 /**
- * Makes a client of a handler. A handler that throws reads as a lost connection; a cancelled call aborts the signal of
- * its `Request`, as a server sees a client that went away.
+ * Creates a client for a handler. A handler that throws counts as a lost connection; a cancelled
+ * call aborts the signal of its `Request`, as a server sees a client that disconnects.
  */
 export function createHandlerClient(
   handler: (request: Request) => Response | Promise<Response>,
@@ -86,7 +86,7 @@ function toRequest(request: HttpRequest, signal: AbortSignal): Request {
   const { base, method, body } = request;
   const headers =
     base.authorization === null ? request.headers : { authorization: base.authorization, ...request.headers };
-  // A `Request` takes no bytes out of memory that could be shared (`request-body.ts`).
+  // A `Request` rejects bytes in shareable memory (`request-body.ts`), so they are copied.
   const content = body instanceof Uint8Array ? Buffer.from(body) : body;
   return new Request(base.origin + targetOf(request), { method, headers, body: content, signal });
 }

@@ -18,7 +18,7 @@ async function codeOf(call: Promise<unknown>): Promise<string> {
   return error instanceof AttributedError ? error.failure.code : "not an attributed error";
 }
 
-/** Answers when its request is given up, with what it was given up for. */
+/** Never answers; rejects with the abort reason of its request. */
 function patient(asked: Request): Promise<Response> {
   return new Promise((_resolve, reject) => {
     asked.signal.addEventListener("abort", () => reject(asked.signal.reason as Error), { once: true });
@@ -60,7 +60,7 @@ describe("createHandlerClient()", () => {
     const cancelled = codeOf(client.request(request, { signal: controller.signal, timeoutMs: 5 }));
     controller.abort();
     expect(await cancelled).toBe("cancelled");
-    // The shared timer outlives its last call by one turn of the event loop.
+    // The shared timer stays one turn of the event loop longer than its last call.
     await clock.advance(0);
     expect(clock.sleeping).toBe(0);
     const large = createHandlerClient(() => new Response("xxxx"), { boundary: "user" });

@@ -1,6 +1,7 @@
-// Replies that no server should give, over sockets, whole and streamed, to every engine behind HTTP: each comes to the code
-// in the table (or to tokens, where the table says "accepted"), and calls beside it get their own tokens. A rejection means
-// that no turn happened, so nothing of such a reply can be recorded.
+// Invalid replies, over sockets, whole and streamed, to every HTTP engine: each must yield the code
+// in the table (or tokens, if the table says "accepted"), and concurrent calls must get their own
+// tokens. A rejection means that the call failed without a turn, so nothing of such a reply can be
+// recorded.
 
 import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -18,7 +19,10 @@ const kinds = ["SGLang", "vLLM generate", "vLLM completions"] as const;
 type Kind = (typeof kinds)[number];
 type Json = Readonly<Record<string, unknown>>;
 
-/** What a server says of one request, in no server's shape. The right one continues [1, 2, 3] by [5, 6, 9]. */
+/**
+ * The reply to one request in a server-independent form. The valid one continues [1, 2, 3] with [5,
+ * 6, 9].
+ */
 type Reply = {
   readonly ids: unknown;
   /** Ids and logprobs, one pair for each sampled token. */
@@ -45,7 +49,7 @@ const right: Reply = {
   cachedTokens: 1,
   versions: [{ version: "v1", start: 0, end: 3 }],
 };
-/** The same with other ids or logprobs, of any number. */
+/** The same reply with other ids or logprobs, of any number. */
 const sampled = (ids: readonly unknown[], logprobs: readonly unknown[] = ids.map(() => -0.5)): Partial<Reply> => ({
   ids,
   logged: pairs(ids, logprobs),
@@ -56,7 +60,7 @@ const sampled = (ids: readonly unknown[], logprobs: readonly unknown[] = ids.map
 const vocabularySize = 2000;
 const maxNewTokens = 8;
 
-/** As the server writes a whole answer. */
+/** The body of a whole answer in the format of the server. */
 function write(kind: Kind, reply: Reply): Json {
   const { ids, logged, finish, matched, promptTokens, completionTokens, cachedTokens, versions } = reply;
   const list = Array.isArray(logged) ? (logged as readonly (readonly unknown[])[]) : null;
@@ -80,7 +84,7 @@ function write(kind: Kind, reply: Reply): Json {
   return { choices: [{ ...choice, weight_versions: versions }], usage };
 }
 
-/** The first token in a frame of its own, then the rest, then what ends a stream. */
+/** The first token in its own frame, then the rest, then the end of the stream. */
 function framesOf(kind: Kind, reply: Reply): readonly Json[] {
   const before: Reply = { ...right, ...sampled([5]), finish: null, matched: null, versions: null };
   const first = write(kind, { ...before, logged: pairs([5], [-0.5]) });
@@ -96,7 +100,7 @@ function framesOf(kind: Kind, reply: Reply): readonly Json[] {
 const events = (frames: readonly unknown[]): string =>
   [...frames.map((frame) => JSON.stringify(frame)), "[DONE]"].map((data) => `data: ${data}\n\n`).join("");
 
-/** How one call is answered. `text`: the right answer, as it would be sent. */
+/** Sends the answer to one call. `text` is the valid answer as it would be sent. */
 type Answer = (asked: {
   readonly kind: Kind;
   readonly stream: boolean;
@@ -122,7 +126,7 @@ const status = (code: number, body: string, headers: Readonly<Record<string, str
 const inside = (error: unknown): Answer => {
   return ({ stream, response }) => response.end(stream ? events([error]) : JSON.stringify(error));
 };
-/** Sends for as long as the other side listens. */
+/** Sends until the client closes the connection. */
 const endless = (next: (index: number) => string): Answer => {
   return ({ response }) => {
     let index = 0;
@@ -350,7 +354,7 @@ const streamed: readonly Row[] = [
   ],
 ];
 
-/** Nothing ends these but the deadline. */
+/** Only the deadline ends these. */
 const slow: readonly Row[] = [
   ["silence", "timeout", () => undefined],
   ["headers and silence", "timeout", ({ response }) => response.flushHeaders()],
@@ -359,7 +363,7 @@ const slow: readonly Row[] = [
 
 let server: Server;
 let answer: Answer = change({});
-/** Called when the server has a hostile call. */
+/** Called when the server receives a hostile call. */
 let onHostile = (): void => undefined;
 
 beforeAll(async () => {

@@ -1,6 +1,7 @@
-// The life of one call: a signal from the caller and two deadlines, joined, with everything unhooked when the call ends. Not
-// `lib/deadline.ts`, because a streamed call outlives its promise. Needed at all because undici looks at a signal only once a
-// request has a connection; a queued request would wait on.
+// The lifetime of one call: a signal from the caller and two deadlines, joined, with all listeners
+// removed when the call ends. It does not use `lib/deadline.ts`, because a streamed call outlives
+// its promise. It is necessary because undici checks a signal only once a request has a connection;
+// a queued request would continue to wait.
 
 import type { AttributedError, Boundary } from "../core/failure.ts";
 import { subscribeToAbort } from "../lib/deadline.ts";
@@ -9,12 +10,13 @@ import type { HttpCallOptions, HttpRequest } from "./http-client.ts";
 import { endedCall, httpFailure } from "./http-failure.ts";
 
 /**
- * Ends what it runs when the caller cancels or a deadline passes. Call `end` when the call is done, in every case. It is also
- * what undici takes for a signal, which uses three members of one: a real one costs as much as parsing a small answer.
+ * Ends its work when the caller cancels or a deadline passes. Call `end` when the call is done, in
+ * every case. It also serves as the signal for undici, which uses only three members of one: a real
+ * signal costs as much as parsing a small answer.
  */
 export class HttpCall {
   aborted = false;
-  /** Why the call was ended; undefined while it was not. */
+  /** The reason why the call was ended early; undefined otherwise. */
   reason: AttributedError | undefined = undefined;
   readonly #request: HttpRequest;
   readonly #boundary: Boundary;
@@ -57,7 +59,10 @@ export class HttpCall {
     this.#listeners.delete(listener);
   }
 
-  /** Settles as `work` does, or rejects at once when the call is ended first. `work` does not begin in an ended call. */
+  /**
+   * Settles like `work`, or rejects at once if the call is ended first. `work` does not begin if
+   * the call has ended.
+   */
   run<T>(work: () => Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       if (this.reason !== undefined) {
@@ -69,31 +74,34 @@ export class HttpCall {
     });
   }
 
-  /** The head of the answer is here. */
+  /** Reports that the head of the answer has arrived. */
   begun(): void {
     this.#cancelFirstByte?.();
     this.#cancelFirstByte = null;
   }
 
-  /** Unhooks the signal and the deadlines. */
+  /** Removes the listeners and the deadlines. */
   end(): void {
     this.begun();
     for (const unhook of this.#hooks.splice(0)) unhook();
   }
 
-  /** Ends the call; what it rejects with, given what was thrown. */
+  /** Ends the call and returns its rejection for the thrown error. */
   fail(error: unknown): AttributedError {
     this.end();
     return this.reason ?? httpFailure(error, this.#request, this.#boundary);
   }
 
-  /** The failure of an answer with more bytes than the bound. */
+  /** The failure for an answer with more bytes than the limit. */
   tooLarge(maxBytes: number): AttributedError {
     const state = `the answer is larger than ${maxBytes} bytes`;
     return endedCall(this.#request, this.#boundary, { code: "bad-reply", state });
   }
 
-  /** The failure of a compressed answer that cannot be unpacked; `state` completes "the answer ...". */
+  /**
+   * The failure for a compressed answer that cannot be decompressed; `state` completes "the answer
+   * ...".
+   */
   notUnpacked(state: string): AttributedError {
     return endedCall(this.#request, this.#boundary, { code: "bad-reply", state: `the answer ${state}` });
   }

@@ -1,5 +1,5 @@
-// Gives faults of the network their code, in one place, by the code of the system or of the HTTP library. Shows where a
-// call went and nothing of what it carried.
+// Assigns failure codes to network faults, in one place, based on the error code of the system or
+// of the HTTP library. Messages show the target of a call and nothing of its content.
 
 import { AttributedError, type Boundary } from "../core/failure.ts";
 import { hideSecrets } from "../lib/hidden-parts.ts";
@@ -7,7 +7,7 @@ import type { HttpFailureCode, HttpRequest } from "./http-client.ts";
 
 type Ruling = { readonly code: HttpFailureCode; readonly retryable: boolean; readonly state: string };
 
-// Names of faults that say no byte of the request was taken by the server.
+// Error codes which mean that the server received no byte of the request.
 const unreachable = new Map([
   ["ECONNREFUSED", "the connection was refused"],
   ["ENOTFOUND", "the host name is unknown"],
@@ -27,19 +27,19 @@ const lost = new Set([
   "ERR_STREAM_PREMATURE_CLOSE",
   "UND_ERR_SOCKET",
   "UND_ERR_RES_CONTENT_LENGTH_MISMATCH",
-  // undici's parser on a connection that ended inside a chunked body.
+  // An error of undici's parser for a connection that ended inside a chunked body.
   "HPE_INVALID_EOF_STATE",
 ]);
 const timeouts = new Set(["UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT"]);
 const ended = new Set(["UND_ERR_DESTROYED", "UND_ERR_CLOSED", "UND_ERR_ABORTED", "ABORT_ERR"]);
 
-/** Attributes whatever a call threw. An attributed error passes unchanged. */
+/** Attributes any error that a call threw. An attributed error passes unchanged. */
 export function httpFailure(error: unknown, request: HttpRequest, boundary: Boundary): AttributedError {
   if (error instanceof AttributedError) return error;
   return build(rule(error), request, { boundary, cause: error });
 }
 
-/** The failure of a call that we ended ourselves. */
+/** The failure of a call that this package ended itself. */
 export function endedCall(
   request: HttpRequest,
   boundary: Boundary,
@@ -48,7 +48,7 @@ export function endedCall(
   return build({ code, retryable: code === "timeout" || code === "connection-lost", state }, request, { boundary });
 }
 
-/** Where a request goes, as messages show it. */
+/** The target of a request as shown in messages. */
 export function showTarget(request: HttpRequest): string {
   const path = hideSecrets(request.path).replace(/["\p{Cc}]/gu, "");
   return `${request.base.origin}${request.base.path}${path.slice(0, 200)}`;

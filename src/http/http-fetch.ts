@@ -1,10 +1,11 @@
-// The pool as a `fetch`, for libraries that take one: their requests have its bounds, deadlines and attributed faults. Redirects are
-// answers like any other, so no header follows one unasked.
+// The pool as a `fetch`, for libraries that accept one: their requests get its limits, deadlines
+// and attributed faults. Redirects are returned like any other answer, so headers are never sent to
+// their targets.
 
 import { headerValue, type HttpClient } from "./http-client.ts";
 import { parseBaseUrl, type BaseUrl } from "./base-url.ts";
 
-/** What is read of the second argument of `fetch`. */
+/** The supported part of the second argument of `fetch`. */
 export type FetchInit = {
   readonly method?: string;
   readonly headers?: unknown;
@@ -15,20 +16,29 @@ export type FetchInit = {
 export type HttpFetch = (input: string | URL, init?: FetchInit) => Promise<Response>;
 
 export type HttpFetchOptions = {
-  /** Its header takes the place of every other credential, and its query is added. Default: requests go as they are. */
+  /**
+   * Authorization that replaces every other credential, and a query that is added. Default:
+   * requests are sent unchanged.
+   */
   readonly access?: Pick<BaseUrl, "authorization" | "search">;
-  /** Bound of one answer's body, unpacked; a stream of events counts as one. Default 64 MiB. */
+  /**
+   * Maximum size of one answer's body in decompressed bytes; a stream of events counts as one body.
+   * Default 64 MiB.
+   */
   readonly maxBytes?: number;
-  /** Whether bodies come as they are read, for streams of events, or whole. Default "whole". */
+  /** Delivers bodies whole, or streamed as they are read, for event streams. Default "whole". */
   readonly bodies?: "whole" | "streamed";
 };
 
-/** Headers in which libraries send keys. */
+/** Headers in which libraries send API keys. */
 const keyHeaders = ["authorization", "x-api-key", "x-goog-api-key", "api-key"];
-/** Of the body as it came, which has been unpacked. */
+/** Headers that describe the encoded body, which has been decompressed. */
 const bodyHeaders = ["content-encoding", "content-length", "transfer-encoding"];
 
-/** Rejects as the client does, while the body is read too; throws a `TypeError` for a method or a body that it cannot send. */
+/**
+ * Rejects like the client, also while the body is read; throws a `TypeError` for a method or a body
+ * that it cannot send.
+ */
 export function httpFetch(http: HttpClient, options: HttpFetchOptions = {}): HttpFetch {
   const { access = { authorization: null, search: "" }, maxBytes = 64 * 1024 * 1024, bodies = "whole" } = options;
   return async (input, init = {}) => {
@@ -57,12 +67,12 @@ export function httpFetch(http: HttpClient, options: HttpFetchOptions = {}): Htt
     for (const name of Object.keys(answer.headers)) headers.set(name, headerValue(answer.headers, name) ?? "");
     for (const name of bodyHeaders) headers.delete(name);
     const { status } = answer;
-    // The platform refuses a body with these.
+    // `Response` does not allow a body with these statuses.
     const hasBody = status !== 204 && status !== 205 && status !== 304;
     if (!hasBody && "cancel" in answer) answer.cancel();
     const content = "chunks" in answer ? streamOf(answer.chunks) : new Uint8Array(answer.body);
     const response = new Response(hasBody ? content : null, { status, headers });
-    // Libraries compare it with the address that they requested.
+    // Libraries compare it with the requested address.
     Object.defineProperty(response, "url", { value: url.href });
     return response;
   };

@@ -1,7 +1,8 @@
-// The one HTTP client of the package: undici's `Pool` for each server, with typed failures, deadlines and bounds. Its own
-// timeouts are off, because a generation may be silent for many minutes; deadlines are ours.
-// undici is loaded at the first call: it is a tenth of a second of CPU, which a process that sends nothing does not pay.
-// Measured against fetch at 2,000 concurrent 40 kB requests: a quarter of the CPU, a third of the sockets.
+// The only HTTP client of the package: one undici `Pool` per server, with typed failures, deadlines
+// and limits. undici's timeouts are disabled, because a generation may be silent for many minutes;
+// this file enforces the deadlines. undici is loaded at the first call: loading takes a tenth of a
+// second of CPU, which a process that sends nothing saves. Measured against fetch at 2,000
+// concurrent 40 kB requests: a quarter of the CPU, a third of the sockets.
 
 import { Readable } from "node:stream";
 import type { Dispatcher, Pool } from "undici";
@@ -29,11 +30,14 @@ import {
 export type HttpPoolOptions = {
   /** The boundary that failures are attributed to. */
   readonly boundary: Boundary;
-  /** Connections to one server; further calls wait. About twice what the server runs at once. Default 512, 1 to 65,535. */
+  /**
+   * Maximum number of connections to one server; further calls wait. About twice the number of
+   * requests that the server runs concurrently. Default 512, 1 to 65,535.
+   */
   readonly connections?: number;
-  /** Deadline of making a connection. Default 10,000 ms. */
+  /** Deadline for establishing a connection. Default 10,000 ms. */
   readonly connectTimeoutMs?: number;
-  /** Measures deadlines. Default: the real one. */
+  /** Measures deadlines. Default: the system clock. */
   readonly clock?: Clock;
 };
 
@@ -43,7 +47,7 @@ type Library = { readonly Pool: typeof Pool };
 
 let library: Library | null = null;
 
-/** Begins `work` at once when the library is there. A call that ended while it was loaded is not begun. */
+/** Starts `work` at once if the library is loaded. A call that ended during loading is not started. */
 async function withLibrary<T>(call: HttpCall, work: (undici: Library) => Promise<T>): Promise<T> {
   library ??= await import("undici");
   if (call.reason !== undefined) throw call.reason;
@@ -51,7 +55,8 @@ async function withLibrary<T>(call: HttpCall, work: (undici: Library) => Promise
 }
 
 /**
- * Makes a pool. Holds no connection before the first call; idle connections do not keep the process alive.
+ * Creates a pool. It holds no connection before the first call; idle connections do not keep the
+ * process alive.
  *
  * @example
  * const pool = createHttpPool({ boundary: "engine", connections: 64 });
@@ -100,7 +105,8 @@ class HttpPool implements HttpClient {
     } catch (error) {
       throw call.fail(error);
     }
-    // A fault between the headers and the first read must not become an uncaught error; reading reports it.
+    // A fault between the headers and the first read must not become an uncaught error; the read
+    // reports it.
     answer.body.on("error", () => undefined);
     return {
       status: answer.statusCode,
@@ -132,7 +138,7 @@ class HttpPool implements HttpClient {
   }
 }
 
-/** {@link exchange}, with a body that the server compressed unpacked: the bound is of what it unpacks to. */
+/** Like {@link exchange}, but decompresses the body; the limit applies to the decompressed size. */
 async function exchangeUnpacked(
   server: Pool,
   request: HttpRequest,
@@ -147,7 +153,7 @@ async function exchangeUnpacked(
   return { ...answer, body: Buffer.concat(pieces) };
 }
 
-/** As `unpack`, with the faults of the call. */
+/** Like `unpack`, with faults attributed to the call. */
 async function* unpackIn(
   call: HttpCall,
   chunks: AsyncIterable<Uint8Array>,
@@ -166,8 +172,8 @@ async function* unpackIn(
 }
 
 /**
- * One whole answer, collected as undici reads it from the socket. Its `request` gives a readable stream instead, which
- * costs more than everything else of a call with a small answer.
+ * One whole answer, collected while undici reads it from the socket. undici's `request` returns a
+ * readable stream instead, which costs more than all the rest of a call with a small answer.
  */
 function exchange(
   server: Pool,
@@ -188,7 +194,7 @@ function exchange(
       },
       onResponseStart: (_controller, ...head) => {
         [status, headers] = head;
-        // What cannot be compressed grows a little.
+        // Incompressible data grows slightly when compressed.
         if (encodingsOf(headers["content-encoding"]).length > 0) mostBytes = maxBytes + maxBytes / 16 + 4096;
         call.begun();
       },

@@ -1,4 +1,4 @@
-// The pool against real loopback sockets, because its laws are about sockets.
+// The pool over real loopback sockets, because its guarantees are about sockets.
 
 import { createServer as createHttpServer, type RequestListener } from "node:http";
 import { createServer as createRawServer, type Server, type Socket } from "node:net";
@@ -15,7 +15,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
 });
 
-/** Something a test waits for. */
+/** A promise that the test resolves itself. */
 function signalled(): { readonly promise: Promise<void>; readonly resolve: () => void } {
   let resolve!: () => void;
   const promise = new Promise<void>((settle) => {
@@ -264,7 +264,7 @@ describe("createHttpPool()", () => {
     const controller = new AbortController();
     const running = call(url, "/never", controller.signal);
     await arrived.promise;
-    // They have ended before their turn comes.
+    // These calls end before they get a connection.
     const cancelled = Array.from({ length: 500 }, () => call(url, "/ok", controller.signal));
     const waiting = ["/cut", "/ok", "/cut", "/cut", "/ok"].map((path) => call(url, path));
     controller.abort();

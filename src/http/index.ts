@@ -1,5 +1,6 @@
-// The one HTTP pool: requests, streams of server-sent events, attributed faults, addresses without secrets; and what engines
-// behind HTTP have in common: a server as a partner, its refusals and replies, bodies that grow with a prompt.
+// The HTTP pool: requests, streams of server-sent events, attributed faults, addresses without
+// secrets; and the common base of the HTTP engines: a server as a peer, its refusals and replies,
+// bodies that grow with a prompt.
 
 export * from "./base-url.ts";
 export * from "./engine-failure.ts";

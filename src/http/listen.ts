@@ -1,5 +1,6 @@
-// The socket of a server: bound, guarded and closed. Not a router, and not what reads or answers requests: the rollout service has a
-// framework for that, and the gateway answers by hand, because only its socket says whether a client has had the whole answer.
+// The listening socket of a server: bound, guarded and closed. It neither routes nor answers
+// requests: the rollout service uses a framework for that, and the gateway has its own code,
+// because only its socket shows whether a client received the whole answer.
 
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -11,46 +12,58 @@ import { systemClock } from "../lib/clock.ts";
 import { Waiters } from "../lib/deadline.ts";
 
 export type ListenOptions = {
-  /** As messages call the server. */
+  /** Name of the server in messages. */
   readonly what: "gateway" | "service" | "environment server" | "viewer";
   readonly host: string;
-  /** 0 takes a free one. */
+  /** 0 selects a free port. */
   readonly port: number;
-  /** False: only programs of this machine are served. */
+  /** False if the server has no token; it then serves only programs on this machine. */
   readonly hasToken: boolean;
-  /** Of a whole request, in milliseconds. */
+  /** Deadline in milliseconds for receiving a whole request. */
   readonly requestTimeoutMs: number;
   /** Answers a request that must not be served, with status 403. */
   readonly forbid: (outgoing: ServerResponse, message: string) => void;
-  /** Answers a request that comes while the server drains, with status 503. Default: it is served like any other. */
+  /**
+   * Answers a request that arrives while the server drains, with status 503. Default: it is served
+   * like any other.
+   */
   readonly refuse?: (outgoing: ServerResponse, message: string) => void;
-  /** Takes over the connection of a request for another protocol. Default: such requests are answered as others. */
+  /**
+   * Takes over the connection of a request for another protocol. Default: such requests are
+   * answered like any other.
+   */
   readonly upgrade?: (incoming: IncomingMessage, socket: Duplex, head: Buffer) => void;
 };
 
 export type Listener = {
   readonly url: string;
-  /** Whether new requests are refused because the server is about to end. */
+  /** True if new requests are refused because the server is shutting down. */
   readonly isDraining: boolean;
   /**
-   * Answers requests in flight, and refuses new ones with 503; those of probes are still served. Resolves when nothing is in flight, or
-   * the signal aborts.
+   * Answers requests in flight, and refuses new ones with 503, except health probes. Resolves when
+   * nothing is in flight, or the signal aborts.
    */
   drain(signal: AbortSignal): Promise<void>;
-  /** Takes no further connections; what is in flight has a second. */
+  /** Accepts no further connections; requests in flight get one more second. */
   close(): Promise<void>;
 };
 
-/** Where probes ask whether a server is alive, and whether it takes requests. */
+/** Paths of health and readiness probes. */
 export const probePaths: readonly string[] = ["/health", "/healthz", "/ready", "/readyz"];
-/** When a client is to try again at a server that drains: another one may be there by then. */
+/**
+ * Seconds after which a client should retry while the server drains: a replacement may be available
+ * by then.
+ */
 const drainRetrySeconds = 5;
 
-/** Longest wait of a closing server for answers in flight, and between two checks. */
+/**
+ * Maximum time in milliseconds that a closing server waits for answers in flight, and the interval
+ * between two checks.
+ */
 const mostClosingMs = 1000;
 const closingStepMs = 10;
 
-/** Rejects with a `ConfigurationError` when the address is not available, or not safe without a token. */
+/** Rejects with a `ConfigurationError` if the address is unavailable, or not safe without a token. */
 export async function listen(
   serve: (incoming: IncomingMessage, outgoing: ServerResponse) => void,
   { what, host, port, hasToken, requestTimeoutMs, forbid, refuse, upgrade }: ListenOptions,
@@ -91,7 +104,7 @@ export async function listen(
       else socket.end("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
     });
   }
-  // A client that sends slowly holds a socket, not the server.
+  // A client that sends slowly must not hold a connection forever.
   server.headersTimeout = 10_000;
   server.requestTimeout = requestTimeoutMs;
   server.keepAliveTimeout = 30_000;
@@ -111,7 +124,8 @@ export async function listen(
     },
     drain: async (signal) => {
       isDraining = true;
-      // A client that keeps its connection would send its next request to a server that is gone.
+      // A client that reuses its connection would send its next request to a server that has shut
+      // down.
       for (const outgoing of inFlight) outgoing.shouldKeepAlive = false;
       while (inFlight.size > 0 && !signal.aborted) await idle.wait(signal).catch(() => undefined);
     },
@@ -119,12 +133,12 @@ export async function listen(
   };
 }
 
-/** Answers in flight are sent; idle connections and slow readers do not hold the server up. */
+/** Answers in flight are completed; idle connections and slow readers do not delay the shutdown. */
 async function closeGracefully(server: Server): Promise<void> {
   const closed = new Promise<"closed">((resolve) => {
     server.close(() => resolve("closed"));
   });
-  // Connections become idle a moment after their last answer was sent, and no event says when.
+  // Connections become idle a moment after their last answer was sent, without an event.
   for (let waited = 0; waited < mostClosingMs; waited += closingStepMs) {
     server.closeIdleConnections();
     if ((await Promise.race([closed, systemClock.sleep(closingStepMs)])) === "closed") return;

@@ -4,14 +4,14 @@ import { describe, expect, it } from "vitest";
 import { acceptedEncodings } from "./content-encoding.ts";
 import { BodyError, readStream, unpackBody, unpackedRequest } from "./received-body.ts";
 
-/** Memory of this thread; that of the process has what other tests hold. */
+/** Memory of this thread; the memory of the process includes that of other tests. */
 function heldBytes(): number {
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
 }
 
 const { zstdCompressSync } = zlib as { readonly zstdCompressSync?: (bytes: Uint8Array) => Buffer };
-/** A frame that decoders skip. */
+/** A skippable frame, which decoders ignore. */
 const skipped = Buffer.from("502a4d1803000000616263", "hex");
 
 type Encoding = readonly [string, (bytes: Uint8Array) => Buffer];
@@ -73,7 +73,8 @@ describe("unpackBody()", () => {
   });
 
   it("decodes zstd where this Node does, and says from which on where it does not", async () => {
-    // `{}` in a frame of one raw block, with its size and without, and in a block that repeats a byte.
+    // `{}` in a frame with one raw block, with and without its size, and in a block that repeats a
+    // byte.
     const whole = Buffer.from("28b52ffd20021100007b7d", "hex");
     const streamed = Buffer.from("28b52ffd00581100007b7d", "hex");
     const repeated = Buffer.from("28b52ffd20031b000020", "hex");
@@ -97,7 +98,7 @@ describe("unpackBody()", () => {
         const cut = packed.subarray(0, 1 + (place % (packed.length - 1)));
         const changed = Buffer.from(packed);
         changed[place % packed.length] = byte;
-        // Between two frames nothing was cut.
+        // A cut between two frames leaves a complete body.
         const first = skipped.length + (zstdCompressSync?.(body.subarray(0, 9)).length ?? 0);
         const isWhole = name === "zstd" && cut.length === first;
         if (!isWhole && cut.length > skipped.length)
@@ -111,7 +112,7 @@ describe("unpackBody()", () => {
   });
 
   it("stops at the bound of a body that unpacks to far more, in every encoding and packed twice", async () => {
-    // Members that follow one another are one body.
+    // Consecutive members form one body.
     const member = zlib.gzipSync(Buffer.alloc(2 ** 24));
     const quick = { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 1 } };
     const bombs: readonly (readonly [string, Buffer])[] = [
@@ -161,7 +162,7 @@ it("readStream() reads no further than its bound", async () => {
   expect(given).toBe(4);
 });
 
-/** Sizes between the steps of an unpacking: each is within the bound, too. */
+/** The size after each encoding step; all must be within the limit too. */
 function intermediate(body: Uint8Array, applied: readonly Encoding[]): number[] {
   let bytes: Uint8Array = body;
   return applied.map(([, pack]) => (bytes = pack(bytes)).length);

@@ -1,11 +1,12 @@
-// The body of a request that a server of ours received: read, and decoded as its content-encoding says, within one bound. Knows no
-// protocol: each server says in its own shape what is wrong. Not the bodies that we send, which are in `request-body.ts`.
+// The body of a request received by one of our servers: read, and decoded by its content-encoding,
+// within one limit. Independent of protocols: each server reports errors in its own format. Request
+// bodies that we send are in `request-body.ts`.
 
 import type { IncomingMessage } from "node:http";
 import { Readable } from "node:stream";
 import { acceptedEncodings, EncodingError, encodingsOf, unpack, UnpackedTooLargeError } from "./content-encoding.ts";
 
-/** A body that cannot be read, with the status that says so. */
+/** A body that cannot be read, with the HTTP status for the answer. */
 export class BodyError extends Error {
   readonly status: 400 | 413 | 415;
 
@@ -17,8 +18,9 @@ export class BodyError extends Error {
 }
 
 /**
- * Reads the bytes of a request, as they were sent. Rejects with a {@link BodyError} where there are too many, and then reads no further;
- * with another error where the client has gone. By events: an iterator over a stream costs as much as a small answer.
+ * Reads the raw bytes of a request. Rejects with a {@link BodyError} if there are too many, and
+ * then stops reading; rejects with another error if the client has disconnected. It uses events,
+ * because an iterator over a stream costs as much as a small answer.
  */
 export function readBytes(incoming: IncomingMessage, maxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
@@ -37,7 +39,7 @@ export function readBytes(incoming: IncomingMessage, maxBytes: number): Promise<
   });
 }
 
-/** Decodes a body. `encoding`: the header content-encoding. Rejects with a {@link BodyError}. */
+/** Decodes a body. `encoding` is the content-encoding header. Rejects with a {@link BodyError}. */
 export async function unpackBody(
   bytes: Buffer,
   encoding: string | readonly string[] | null | undefined,
@@ -60,7 +62,10 @@ export async function unpackBody(
   return Buffer.concat(parts);
 }
 
-/** A request for a framework: decoded, under the same signal; itself where it is not encoded. Rejects with a {@link BodyError}. */
+/**
+ * A decoded request for a framework, with the same signal; the request itself if it is not encoded.
+ * Rejects with a {@link BodyError}.
+ */
 export async function unpackedRequest(request: Request, maxBytes: number): Promise<Request> {
   const encoding = request.headers.get("content-encoding");
   if (encoding === null || request.body === null) return request;
@@ -73,7 +78,7 @@ export async function unpackedRequest(request: Request, maxBytes: number): Promi
   return new Request(request.url, { method, headers, signal, body: new Uint8Array(body) });
 }
 
-/** As `readBytes`, of a framework's request. */
+/** Reads the raw bytes of a framework's request; otherwise like `readBytes`. */
 export async function readStream(stream: AsyncIterable<Uint8Array> | null, maxBytes: number): Promise<Buffer> {
   const parts: Uint8Array[] = [];
   let size = 0;

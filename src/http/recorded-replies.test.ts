@@ -1,6 +1,6 @@
-// Replies of real servers (SGLang 0.5.23, vLLM 0.32.0, both with a model of ours on a CPU), read by the engines: each comes to
-// the tokens that it holds, or to the code that its status and words mean. A few are in tests/goldens/servers; all that were recorded
-// are read where ../shared is.
+// Replies of real servers (SGLang 0.5.23, vLLM 0.32.0, both with a model of ours on a CPU), read by
+// the engines: each must yield the tokens that it holds, or the code for its status and message. A
+// few are in tests/goldens/servers; all recorded replies are read if ../shared exists.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -18,7 +18,7 @@ type Recorded = {
   readonly name: string;
   readonly path: string;
   readonly body: string | null;
-  /** -1: no answer. */
+  /** -1 means that no answer came. */
   readonly status: number;
   readonly reply: string;
 };
@@ -39,7 +39,7 @@ function fieldsIn(text: string | null): Fields {
   }
 }
 
-/** The call that gets this answer, with what was asked as far as the reply must fit it. */
+/** The call that gets this answer, rebuilt from the parts of the request that the reply must match. */
 async function sampleAgain(recorded: Recorded): Promise<SampleResult> {
   const { path, status, reply } = recorded;
   const body = fieldsIn(recorded.body);
@@ -71,7 +71,7 @@ async function sampleAgain(recorded: Recorded): Promise<SampleResult> {
     if (isStream) expect(told).toEqual([...result.sampledTokens]);
     return result;
   } catch (error) {
-    // A record of a stream that was cut: what came whole was told.
+    // For the record of a truncated stream, the tokens of its complete frames were reported.
     if (isStream && path === "/v1/completions" && status === 200) {
       expect(told.length).toBeGreaterThan(1);
       expect(told).toEqual(Array.from(reply.matchAll(/"token_ids":\[(\d+)\]\}/g), ([, id]) => Number(id)));
@@ -80,7 +80,7 @@ async function sampleAgain(recorded: Recorded): Promise<SampleResult> {
   }
 }
 
-/** What a record must come to: the ids in it, or a code. */
+/** The expected result of a record: its ids, or a failure code. */
 function expectedOf({ path, body, status, reply }: Recorded): readonly number[] | string {
   if (/context length|maximum allowed length/.test(reply)) return "context-length";
   if (status === 400 || status === 403 || status === 404) return "bad-request";
@@ -99,7 +99,7 @@ function expectedOf({ path, body, status, reply }: Recorded): readonly number[] 
   return path === "/generate" ? (listed.findLast((ids) => ids.length > 0) ?? []) : listed.flat();
 }
 
-/** Long replies were cut when they were recorded. */
+/** True if the recording was truncated because the reply was long. */
 function isCut(reply: string): boolean {
   if (reply.startsWith("data: ")) return !reply.includes("[DONE]");
   return !reply.endsWith("}") && !reply.endsWith("]");

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createRedactor } from "./redactor.ts";
 
-/** Keys as providers make them, and passwords with everything that some spelling changes. */
+/** API keys in the formats of providers, and passwords with characters that some encoding changes. */
 const secret = fc.oneof(
   fc.stringMatching(/^[A-Za-z0-9_-]{8,60}$/),
   fc.string({ minLength: 8, maxLength: 40, unit: "grapheme" }).filter((text) => text.trim().length >= 8),
@@ -56,7 +56,7 @@ describe("createRedactor()", () => {
           const text = Buffer.from(before + one + after).toString(alphabet);
           const redacted = createRedactor([one])(`Basic ${text}`);
           expect(redacted).toContain("***");
-          // What is left decides no three characters of it.
+          // The remaining characters determine fewer than three characters of the secret.
           const rest = redacted.replace("Basic ", "").replace("***", "").length;
           expect(rest).toBeLessThanOrEqual(Math.ceil(((before.length + after.length) * 4) / 3) + 4);
         },

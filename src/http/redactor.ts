@@ -1,21 +1,24 @@
-// Takes known secrets out of texts, in whatever spelling servers and we repeat them: every line that is stored and every message that is
-// shown passes through here, so all spellings are looked for in one pass (Wu and Manber, 1994). 80 spellings of ten keys in 280 kB take
-// 0.6 ms; one `replaceAll` for each took 6.8 ms. Not a search for unknown secrets: what is not listed passes.
+// Removes known secrets from text, in any spelling that servers or this package may produce: every
+// stored line and every displayed message passes through here, so all spellings are searched for in
+// one pass (Wu and Manber, 1994). 80 spellings of ten keys in 280 kB take 0.6 ms; one `replaceAll`
+// for each took 6.8 ms. It does not detect unknown secrets.
 
 import { unchanged } from "../lib/text.ts";
 import { wellFormed } from "../lib/visible-text.ts";
 
-/** Encodings of shorter values occur by chance, and a value that short is found without help. */
+/** Encodings of shorter values occur by chance, and such short values are easily guessed anyway. */
 const shortestEncoded = 8;
 
 /**
- * Makes a function that replaces each secret by `mark`: as it is, and as JSON (inside JSON, too), HTML and addresses spell it; of 8
- * characters or more also in base64, alone or as a part of a longer text, and in hexadecimal. Empty and absent secrets are left out.
+ * Creates a function that replaces each secret by `mark`: verbatim, and in the spellings of JSON
+ * (also inside JSON), HTML and addresses; secrets of 8 or more characters also in base64, by
+ * themselves or as a part of a longer text, and in hexadecimal. Empty and absent secrets are
+ * ignored.
  */
 export function createRedactor(secrets: readonly (string | null)[], mark = "***"): (text: string) => string {
   const known = secrets.filter((secret): secret is string => secret !== null && secret !== "");
   if (known.length === 0) return unchanged;
-  // Longest first, so that a secret that contains another leaves no rest.
+  // Longest first, so that no rest remains of a secret that contains another.
   const spellings = [...new Set(known.flatMap(spellingsOf))].toSorted((left, right) => right.length - left.length);
   const find = finder(spellings.filter(({ length }) => length >= shortestEncoded));
   const short = spellings.filter(({ length }) => length < shortestEncoded);
@@ -37,7 +40,10 @@ function spellingsOf(secret: string): string[] {
   return [...plain, secret, ...encoded].flatMap((form) => [form, ...addressForms(form)]);
 }
 
-/** A value as it stands in JSON inside JSON: servers quote errors of servers, and we write what they said as JSON. */
+/**
+ * The spelling of a value in JSON, and in JSON inside JSON: servers quote errors of other servers,
+ * and we write their messages as JSON.
+ */
 function jsonForms(value: string): string[] {
   const escaped = (text: string): string => JSON.stringify(text).slice(1, -1);
   const ascii = escaped(value).replaceAll(
@@ -61,7 +67,7 @@ function htmlForms(value: string): string[] {
 }
 
 function addressForms(value: string): string[] {
-  // Half of a surrogate pair has no place in an address.
+  // A lone surrogate cannot occur in an address.
   const text = wellFormed(value);
   const component = encodeURIComponent(text);
   const strict = component.replaceAll(/[!'()*~]/g, (unit) => `%${unit.charCodeAt(0).toString(16).toUpperCase()}`);
@@ -75,7 +81,10 @@ function addressForms(value: string): string[] {
   return forms.flatMap((form) => [form, form.replaceAll(/%[0-9A-F]{2}/g, (unit) => unit.toLowerCase())]);
 }
 
-/** Of a value alone, and those characters that it alone decides where other bytes stand before and after it. */
+/**
+ * The base64 of the value by itself, and the characters that depend only on the value if other
+ * bytes precede and follow it.
+ */
 function base64Forms(value: string): string[] {
   const bytes = Buffer.from(value);
   return (["base64", "base64url"] as const).flatMap((alphabet) => [
@@ -95,8 +104,9 @@ function hexForms(value: string): string[] {
 type Span = { readonly start: number; readonly end: number };
 
 /**
- * Where any of the texts stands, in order; those that overlap are one. `texts`: of `shortestEncoded` characters or more, longest first.
- * Each block of two characters says how far away the end of a text is at least, so most characters are never looked at.
+ * Positions of any of the strings, in order, overlapping ones merged. `texts` have at least
+ * `shortestEncoded` characters, longest first. Each block of two characters gives the minimum
+ * distance to the end of a match, so most characters are never examined.
  */
 function finder(texts: readonly string[]): (text: string) => readonly Span[] {
   const window = Math.min(...texts.map(({ length }) => length));
@@ -128,7 +138,10 @@ function finder(texts: readonly string[]): (text: string) => readonly Span[] {
   };
 }
 
-/** The two characters that end at this place, as one of 65,536 numbers; several blocks may share one. */
+/**
+ * Hash of the two characters that end at this position, one of 65,536 numbers; several blocks may
+ * share one.
+ */
 function blockAt(text: string, at: number): number {
   return ((text.charCodeAt(at - 1) * 251) ^ text.charCodeAt(at)) & 0xffff;
 }

@@ -1,6 +1,7 @@
-// What every server's reply must satisfy, whatever its shape: each value is what it should be, ids are of the model, logprobs
-// are probabilities, nothing follows a stop token, counts agree, and weight versions cover the tokens. A reply that breaks one
-// of these was not sampled by the model we know, and nothing of it is trained.
+// Checks that every server's reply must pass, in any format: values have the right type, ids belong
+// to the model, logprobs are log probabilities, nothing follows a stop token, counts agree, and
+// weight versions cover the tokens. A reply that fails one of them was not sampled by the model we
+// know, so none of it is used for training.
 
 import type { EngineLoad, SampleResult } from "../core/engine.ts";
 import type { Finish, FinishReason, WeightSpan } from "../core/turn.ts";
@@ -8,12 +9,12 @@ import { copyIds } from "../lib/bytes.ts";
 import { badReply, type FailureContext } from "./engine-failure.ts";
 import { jsonOf } from "../lib/text.ts";
 
-/** Names in replies are recorded with every turn. */
+/** Maximum length, because names in replies are recorded with every turn. */
 const longestName = 1000;
 
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** `null` when the value is no object. */
+/** `null` if the value is not an object. */
 export function asFields(value: unknown): Fields | null {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : null;
 }
@@ -22,7 +23,7 @@ export function isTokenId(value: unknown): value is number {
   return typeof value === "number" && Number.isInteger(value) && value >= 0 && value < 2 ** 32;
 }
 
-/** Throws an `AttributedError` with code "bad-reply" that says `name`. */
+/** Throws an `AttributedError` with code "bad-reply" whose message contains `name`. */
 export function readTokenIds(value: unknown, name: string, context: FailureContext): Uint32Array {
   if (!Array.isArray(value)) throw badReply(context, `${name} is no list`);
   const ids = value as readonly unknown[];
@@ -31,7 +32,7 @@ export function readTokenIds(value: unknown, name: string, context: FailureConte
   return copyIds(ids as readonly number[]);
 }
 
-/** A weight version as servers write it: text, or a number in some; `null` when absent. */
+/** A weight version in the formats of servers: text, or a number in some; `null` if absent. */
 export function readWeightVersion(value: unknown, context: FailureContext): string | null {
   if (value === undefined || value === null) return null;
   if (typeof value === "string" && value.length <= longestName) return value;
@@ -39,7 +40,10 @@ export function readWeightVersion(value: unknown, context: FailureContext): stri
   throw badReply(context, `weight_version is no text of at most ${longestName} characters`);
 }
 
-/** Part of a reply as it is recorded, as JSON text. Throws an `AttributedError` with code "bad-reply" where it is long. */
+/**
+ * A part of a reply as recorded, in JSON. Throws an `AttributedError` with code "bad-reply" if it
+ * is too long.
+ */
 export function rawText(value: unknown, name: string, context: FailureContext): string {
   const raw = JSON.stringify(value);
   if (raw.length <= longestRaw) return raw;
@@ -48,12 +52,12 @@ export function rawText(value: unknown, name: string, context: FailureContext): 
 
 const longestRaw = 10_000;
 
-/** How many; `null` when that makes no sense. For numbers that people read and nothing depends on. */
+/** A count; `null` if the value is not a valid one. For numbers that are only displayed. */
 export function readCount(value: unknown): number | null {
   return typeof value === "number" && Number.isInteger(value) && value >= 0 ? value : null;
 }
 
-/** Requests are summed, and the fullest cache counts for all; `null` when nothing reports. */
+/** Requests are summed, and the fullest cache is the result; `null` if no server reports a load. */
 export function sumLoads(loads: readonly (EngineLoad | null)[]): EngineLoad | null {
   const known = loads.filter((load) => load !== null);
   if (known.length === 0) return null;
@@ -64,19 +68,25 @@ export function sumLoads(loads: readonly (EngineLoad | null)[]): EngineLoad | nu
   return { servers: sum("servers"), running: sum("running"), waiting: sum("waiting"), kvUse };
 }
 
-/** Rounding lifts the logprob of a certain token a little above 0. In 32 bits, as logprobs are stored. */
+/**
+ * Rounding raises the logprob of a certain token slightly above 0. In 32 bits, like stored
+ * logprobs.
+ */
 const mostLogprob = Math.fround(1e-3);
 
 type SampledTokens = {
   readonly sampledTokens: Uint32Array;
-  /** Aligned with `sampledTokens`. Low ones pass: grammars and biases make tokens of nearly no probability. */
+  /**
+   * Aligned with `sampledTokens`. Very low ones are valid: grammars and biases force tokens of
+   * almost zero probability.
+   */
   readonly logprobs: Float32Array;
 };
 
 type SampledRules = {
-  /** Tokens that end a turn; empty when the request made the server sample past them. */
+  /** Tokens that end a turn; empty if the request made the server sample past them. */
   readonly stopTokenIds: readonly number[];
-  /** Ids are below it; `null`: not known. */
+  /** Upper bound of ids (exclusive); `null` if not known. */
   readonly vocabularySize: number | null;
   readonly maxTokens: number | null;
 };
@@ -106,15 +116,16 @@ function checkSampled(sampled: SampledTokens, rules: SampledRules, context: Fail
   }
 }
 
-/** Whether the request made the server sample past stop tokens. Both SGLang and vLLM know the name. */
+/** True if the request made the server sample past stop tokens. Both SGLang and vLLM use this name. */
 export function ignoresStopTokens(extra: Readonly<Record<string, unknown>>): boolean {
   return extra["ignore_eos"] === true;
 }
 
 /**
- * The spans of a reply that names the version of every token (`[{version, start, end}]`); `null` when it does not. They lie
- * end to end and cover the tokens, or the reply is refused. An aborted reply is written in the middle of a step: its spans
- * are cut at the tokens, and tokens behind them are of the last span's version or of one between that and `reply`.
+ * The spans of a reply that gives the version of every token (`[{version, start, end}]`); `null` if
+ * it gives none. They must be contiguous and cover the tokens, or the reply is refused. An aborted
+ * reply is written in the middle of a step: its spans are cut at the last token, and tokens after
+ * the last span get a version range from that of the last span to `reply`.
  */
 function readWeightSpans(
   value: unknown,
@@ -147,29 +158,35 @@ function readWeightSpans(
   return spans;
 }
 
-/** What was requested, as far as the reply must fit it. */
+/** The parts of the request that the reply must match. */
 export type ExpectedReply = SampledRules & {
   readonly promptTokens: number;
-  /** The weight version known when the request left. */
+  /** The last known weight version when the request was sent. */
   readonly dispatchVersion: string | null;
 };
 
-/** A reply in no server's shape. What is unknown is as the server wrote it, and checked. */
+/**
+ * A reply in a server-independent form. Fields of type `unknown` are unchanged from the server, and
+ * are checked here.
+ */
 export type ReplyClaims = {
   readonly sampled: SampledTokens;
   readonly finish: Finish;
   readonly promptTokens: unknown;
   readonly completionTokens: unknown;
   readonly cachedTokens: unknown;
-  /** Of the reply as a whole. */
+  /** Version of the reply as a whole. */
   readonly weightVersion: string | null;
-  /** Of every token: see {@link readWeightSpans}. */
+  /** Version of every token: see {@link readWeightSpans}. */
   readonly weightVersions: unknown;
-  /** Against a server that shortens prompts. */
+  /** Advice against a server that shortens prompts. */
   readonly truncationRemedy: string;
 };
 
-/** Throws an `AttributedError` with code "bad-reply" when the claims do not fit each other or the request. */
+/**
+ * Throws an `AttributedError` with code "bad-reply" if the claims contradict each other or the
+ * request.
+ */
 export function readSampledReply(claims: ReplyClaims, expected: ExpectedReply, context: FailureContext): SampleResult {
   const { sampled, finish, promptTokens, completionTokens, weightVersion: reply } = claims;
   const { sampledTokens, logprobs } = sampled;
@@ -181,11 +198,11 @@ export function readSampledReply(claims: ReplyClaims, expected: ExpectedReply, c
   if (finish.reason === "stop" && typeof finish.matched === "number" && finish.matched !== last) {
     throw badReply(context, `it stopped at token ${finish.matched}, but its last token is ${last}`);
   }
-  // An aborted request is reported mid-step: its count and its tokens may be one step apart.
+  // An aborted request is reported mid-step: its count and its tokens may differ by one step.
   if (!isAborted && completionTokens !== undefined && completionTokens !== null && completionTokens !== count) {
     throw badReply(context, `completion_tokens is ${JSON.stringify(completionTokens)}, but it has ${count} tokens`);
   }
-  // The tokens then continue another prompt.
+  // A different prompt length means that the tokens continue another prompt.
   if (typeof promptTokens === "number" && promptTokens !== expected.promptTokens) {
     throw badReply(context, `the server read ${promptTokens} prompt tokens, but was sent ${expected.promptTokens}`, {
       retryable: false,
@@ -206,10 +223,13 @@ export function readSampledReply(claims: ReplyClaims, expected: ExpectedReply, c
   };
 }
 
-/** Logprobs and, where their tokens are written as ids, those. */
+/** Logprobs, and the ids of their tokens if the server wrote ids. */
 export type LoggedTokens = { readonly ids: Uint32Array | null; readonly logprobs: Float32Array };
 
-/** Tokens out of the list of ids (`name`) and that of logprobs, each of which may be missing; where both have ids, they agree. */
+/**
+ * Joins the tokens of the id list (`name`) and of the logprob list, each of which may be missing;
+ * if both have ids, they must agree.
+ */
 export function joinTokens(
   listed: Uint32Array | null,
   logged: LoggedTokens | null,
@@ -234,7 +254,10 @@ export function joinTokens(
 
 export const noTokens: SampledTokens = { sampledTokens: new Uint32Array(0), logprobs: new Float32Array(0) };
 
-/** A logprob that 32 bits can hold; the server lost any other, and a made-up number would be trained on. */
+/**
+ * A logprob that is finite in 32 bits; the server lost any other, and training would use an
+ * invented number.
+ */
 export function readLogprob(value: unknown, index: number, context: FailureContext): number {
   if (typeof value === "number" && Number.isFinite(Math.fround(value))) return value;
   throw badReply(context, `the logprob of sampled token ${index} is ${JSON.stringify(value)?.slice(0, 40)}`);
@@ -242,29 +265,33 @@ export function readLogprob(value: unknown, index: number, context: FailureConte
 
 const finishReasons: readonly unknown[] = ["stop", "length", "abort"] satisfies FinishReason[];
 
-/** `shown`: the field with all that the server wrote. */
+/** `shown` is the whole field as written by the server, for the message. */
 export function readFinishReason(value: unknown, shown: unknown, context: FailureContext): FinishReason {
   if (shown === null || shown === undefined) throw badReply(context, "finish_reason is missing");
   if (finishReasons.includes(value)) return value as FinishReason;
   throw badReply(context, `finish_reason ${JSON.stringify(shown).slice(0, 100)} is unknown`);
 }
 
-/** Frames without a new token that a stream may have in a row; a server that sends more never ends. */
+/**
+ * Maximum number of consecutive frames without a new token; a server that sends more would never
+ * end.
+ */
 const mostIdleFrames = 1000;
 
 /**
- * Folds the frames of a streamed answer into the one that the same request would get without streaming, so that one reader
- * judges both. Every method throws an `AttributedError` for what does not fit.
+ * Folds the frames of a streamed answer into the answer that the same request would get without
+ * streaming, so that one reader handles both. Every method throws an `AttributedError` for invalid
+ * data.
  */
 export abstract class StreamFold {
   protected readonly context: FailureContext;
   protected frames = 0;
-  /** Whether the stream said that it is complete. */
+  /** True once the stream has reported that it is complete. */
   protected isDone = false;
   readonly #maxTokens: number;
   #idleFrames = 0;
 
-  /** Tokens beyond `maxTokens` are refused as they come; `null`: no bound. */
+  /** Tokens beyond `maxTokens` are refused as they arrive; `null` for no limit. */
   constructor(maxTokens: number | null, context: FailureContext) {
     this.context = context;
     this.#maxTokens = maxTokens ?? Infinity;
@@ -291,9 +318,12 @@ export abstract class StreamFold {
     this.frames += 1;
   }
 
-  /** The whole answer. Throws when the stream ended before its end. */
+  /** The whole answer. Throws if the stream ended early. */
   abstract whole(): Fields;
-  /** Tokens so far: of the longest list, for a frame may have any of them. */
+  /**
+   * Number of tokens so far: the length of the longest list, because a frame may contain any of
+   * them.
+   */
   protected abstract readonly tokenCount: number;
   protected abstract takeFrame(frame: Fields): void;
 

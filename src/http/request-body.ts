@@ -1,31 +1,36 @@
-// The bytes of a body whose prompt grows from turn to turn: a turn writes its new ids and a tail behind those that stand there
-// already, and copies nothing. Keyed by identity, so a fork starts afresh. How conversations of a run begin (guidelines and
-// tools, mostly) is written in digits once and copied into their bodies. Measured in `bench/request-body.mjs`.
+// Request bodies whose prompt grows from turn to turn: a turn appends its new ids and a tail to the
+// bytes that exist already, and copies nothing. Bodies are keyed by the identity of the prompt, so
+// a fork starts over. The common beginning of a run's conversations (mostly guidelines and tools)
+// is serialized once and copied into their bodies. Measured in `bench/request-body.mjs`.
 
 import type { TokenBuffer } from "../core/token-buffer.ts";
 import { writeDigits } from "../lib/bytes.ts";
 
-/** An id has at most ten digits, and a comma behind it. */
+/** An id has at most ten digits and a trailing comma. */
 const mostBytesPerId = 11;
-/** Fewer ids in common are no opening worth keeping. */
+/** Minimum number of ids in common for an opening worth keeping. */
 const leastOpening = 256;
-/** Room for the next turns, where an eighth of what stands there is less. */
+/** Minimum free space in bytes for the next turns, used if an eighth of the current size is less. */
 const leastRoom = 8192;
 const comma = 44;
 
 /**
- * A body to send. Release it once the server has answered the request: it has read it all. After anything else, a refusal too,
- * the rest may still be on its way out; a body that is not released never changes.
+ * A body to send. Release it once the server has answered the request, because it has then been
+ * read completely. After any other end, a refusal included, the rest may still be in transmission;
+ * a body that is not released never changes.
  */
 export type RequestBody = { readonly bytes: Buffer; readonly release: () => void };
 
-/** Ids and their bytes, a comma behind each. Never changed. */
+/** Ids and their bytes, each with a trailing comma. Immutable. */
 type Opening = { readonly ids: Uint32Array; readonly bytes: Buffer };
 
-/** How the last conversations began. Bytes of ids are the same for every server, so all bodies copy it. */
+/**
+ * The opening of the last conversations. Bytes of ids are the same for every server, so all bodies
+ * copy it.
+ */
 let lastOpening: Opening = { ids: new Uint32Array(0), bytes: Buffer.alloc(0) };
 
-/** The growing bodies of all conversations, each for as long as its prompt lives or until it is closed. */
+/** The growing bodies of all conversations; each lives until its prompt is collected or closed. */
 export class GrowingBodies {
   readonly #head: Uint8Array;
   readonly #bodies = new WeakMap<TokenBuffer, GrowingBody>();
@@ -34,7 +39,10 @@ export class GrowingBodies {
     this.#head = head;
   }
 
-  /** The head, the ids of the prompt with commas between them, "]," and `fields`. Throws what `JSON.stringify` throws. */
+  /**
+   * The head, the ids of the prompt with commas between them, "]," and `fields`. Throws the errors
+   * of `JSON.stringify`.
+   */
   write(prompt: TokenBuffer, fields: object): RequestBody {
     const tail = `],${JSON.stringify(fields).slice(1)}`;
     return (this.#bodies.get(prompt) ?? this.#begin(prompt)).write(prompt, tail);
@@ -51,18 +59,21 @@ export class GrowingBodies {
   }
 }
 
-/** `head`, then ids with commas between them, then a tail of its own for every body. */
+/** `head`, then ids with commas between them, then a separate tail for every body. */
 class GrowingBody {
   readonly #opens: boolean;
-  /** Head and ids, each with a comma behind it: the first `#end` bytes, which never change. The rest is room. */
+  /**
+   * Head and ids, each with a trailing comma, in the first `#end` bytes, which never change. The
+   * rest is free.
+   */
   #bytes: Buffer;
   #end: number;
   #count = 0;
-  /** The body that reads `#bytes`. */
+  /** The body that currently uses `#bytes`. */
   #reader: RequestBody | null = null;
   #isClosed = false;
 
-  /** `capacity`: how many ids the prompt has at first. */
+  /** `capacity` is the initial number of ids of the prompt. */
   constructor(head: Uint8Array, capacity: number) {
     this.#opens = capacity >= leastOpening;
     this.#bytes = Buffer.from(head);
@@ -74,7 +85,7 @@ class GrowingBody {
     const tailBytes = Buffer.byteLength(tail);
     this.#grow(prompt, tailBytes);
     const bytes = this.#bytes;
-    // The tail takes the place of the last comma.
+    // The tail overwrites the last comma.
     const start = this.#count === 0 ? this.#end : this.#end - 1;
     bytes.write(tail, start);
     const body = { bytes: bytes.subarray(0, start + tailBytes), release: () => this.#release(body) };
@@ -82,20 +93,20 @@ class GrowingBody {
     return body;
   }
 
-  /** A body written since then is not affected. */
+  /** A body written later is not affected. */
   #release(body: RequestBody): void {
     if (this.#reader !== body) return;
     this.#reader = null;
     if (this.#isClosed) releaseMemory(this.#bytes);
   }
 
-  /** Nothing more is written. */
+  /** Prevents further writes. */
   close(): void {
     this.#isClosed = true;
     if (this.#reader === null) releaseMemory(this.#bytes);
   }
 
-  /** Appends the ids that the prompt has gained since the last time, and makes room for a tail. */
+  /** Appends the ids added to the prompt since the last time, and reserves space for a tail. */
   #grow(prompt: TokenBuffer, tailBytes: number): void {
     const opening = this.#count === 0 && this.#opens ? this.#open(prompt) : null;
     const known = opening?.ids.length ?? this.#count;
@@ -111,7 +122,7 @@ class GrowingBody {
       this.#bytes.set(opening.bytes, this.#end);
       this.#end += opening.bytes.length;
     } else if (this.#count > 0) {
-      // Where the tail of the last body began.
+      // Restores the comma where the tail of the last body began.
       this.#bytes[this.#end - 1] = comma;
     }
     for (const ids of prompt.parts(known)) this.#end = writeIds(ids, this.#bytes, this.#end);
@@ -124,7 +135,10 @@ class GrowingBody {
   }
 }
 
-/** How `ids` begin: what they share with `known` when that is at least {@link leastOpening} ids or all of it, otherwise all of them. */
+/**
+ * The opening of `ids`: the part shared with `known` if that has at least {@link leastOpening} ids
+ * or is all of it, otherwise all of `ids`.
+ */
 function openingOf(ids: Uint32Array, known: Opening): Opening {
   const most = Math.min(ids.length, known.ids.length);
   let shared = 0;
@@ -150,20 +164,21 @@ function writeIds(ids: Uint32Array, bytes: Buffer, offset: number): number {
   return end;
 }
 
-// Memory of bodies, reused from one conversation to the next. Not ordinary buffers: V8 counts those, and marks its whole heap
-// for every 64 MB that are new, which thousands of conversations need every few seconds. It does not count memory that
-// could be shared with other threads. Measured in `bench/concurrency.mjs`.
+// Memory of bodies, reused from one conversation to the next. It does not use ordinary buffers: V8
+// counts those, and marks its whole heap for every 64 MB of new ones, which thousands of
+// conversations need every few seconds. V8 does not count shareable memory. Measured in
+// `bench/concurrency.mjs`.
 
-/** Smaller ones are not worth keeping. */
+/** Minimum size in bytes that is kept for reuse. */
 const leastMemory = 8192;
-/** Of memory that is ready and unused. */
+/** Maximum total size of unused memory that is kept. */
 const mostIdleBytes = 64 * 2 ** 20;
 
-/** By size. */
+/** Unused memory by size. */
 const idleMemory = new Map<number, Buffer[]>();
 let idleBytes = 0;
 
-/** At least so many bytes, whatever they hold. */
+/** Memory of at least this many bytes, with arbitrary content. */
 function acquireMemory(bytes: number): Buffer {
   const size = sizeFor(bytes);
   const known = idleMemory.get(size)?.pop();
@@ -172,7 +187,7 @@ function acquireMemory(bytes: number): Buffer {
   return known;
 }
 
-/** Of memory that `acquireMemory` gave and that is no longer read. */
+/** Returns memory from `acquireMemory` that is no longer read. */
 function releaseMemory(memory: Buffer): void {
   if (memory.length < leastMemory || idleBytes + memory.length > mostIdleBytes) return;
   const others = idleMemory.get(memory.length);
@@ -181,7 +196,10 @@ function releaseMemory(memory: Buffer): void {
   idleBytes += memory.length;
 }
 
-/** Powers of two and what lies halfway between them, so that a third at most goes unused. */
+/**
+ * Rounds up to powers of two and the values halfway between them, so that at most a third is
+ * unused.
+ */
 function sizeFor(bytes: number): number {
   let size = leastMemory;
   while (size < bytes) size *= 2;

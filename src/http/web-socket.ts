@@ -1,7 +1,8 @@
-// A WebSocket on which every message is answered by one, in order: the shape of protocols without request ids. Faults have the codes
-// of the HTTP client. Not a general socket: nothing is pushed, and a lost connection is never made again, because what it was
-// connected to went with it. By `ws` and not by undici, whose socket cannot be given up on: a server that never answers a closing
-// frame would hold it.
+// A WebSocket on which every message gets one answer, in order, for protocols without request ids.
+// Faults have the codes of the HTTP client. It is not a general socket: it does not support pushed
+// messages, and never reconnects, because the remote state was lost with the connection. It uses
+// `ws` instead of undici, whose socket cannot be abandoned: a server that never answers a closing
+// frame would hold it open.
 
 import type { WebSocket } from "ws";
 import type { AttributedError, Boundary } from "../core/failure.ts";
@@ -13,35 +14,45 @@ import { endedCall, httpFailure } from "./http-failure.ts";
 export type SocketOptions = {
   /** The boundary that failures are attributed to. */
   readonly boundary: Boundary;
-  /** Ends the attempt to connect with code "cancelled"; not looked at afterwards. */
+  /** Ends the attempt to connect with code "cancelled"; ignored afterwards. */
   readonly signal?: AbortSignal;
-  /** Deadline of making a connection. Default 10,000 ms. */
+  /** Deadline for establishing a connection. Default 10,000 ms. */
   readonly connectTimeoutMs?: number;
-  /** Of one message; a longer one ends the connection with code "bad-reply". Default 16 MiB. */
+  /**
+   * Maximum size of one message; a longer one ends the connection with code "bad-reply". Default 16
+   * MiB.
+   */
   readonly maxBytes?: number;
   readonly headers?: Readonly<Record<string, string>>;
 };
 
-/** `isAnswer`: false for a message that came before the question was sent, which then was not sent. */
+/**
+ * `isAnswer` is false for a message that arrived before the request was sent, which then was not
+ * sent.
+ */
 export type SocketAnswer = { readonly text: string; readonly isAnswer: boolean };
 
 /**
- * Rejections are `AttributedError`s with an `HttpFailureCode`; after one nothing more can be asked. Calls come one at a time.
+ * Rejects with an `AttributedError` that has an `HttpFailureCode`; the socket is unusable after
+ * that. Calls must not overlap.
  */
 export interface AnsweringSocket {
-  /** Sends a message and resolves with the next that comes; at once with one that came unasked, such as why a server closes. */
+  /**
+   * Sends a message and resolves with the next one received; resolves at once with an unsolicited
+   * one, such as the reason why a server closes.
+   */
   ask(message: string, options?: { readonly signal?: AbortSignal }): Promise<SocketAnswer>;
   /**
-   * Says `farewell`, if it still can, and resolves when the connection has ended: by itself, or by us after `graceMs` (default 2,000),
-   * or at once after a fault. Idempotent.
+   * Sends `farewell` if still possible, and resolves when the connection has ended: by itself, or
+   * closed by us after `graceMs` (default 2,000), or at once after a fault. Idempotent.
    */
   close(options?: { readonly farewell?: string; readonly graceMs?: number }): Promise<void>;
 }
 
-/** More than one message that nobody asked for is no dialogue any more. */
+/** Maximum number of unsolicited messages; with more, the exchange is not a dialogue. */
 const mostUnasked = 1;
 
-/** Connects. `base` is an address of HTTP; the path goes behind its own. */
+/** Connects. `base` is an HTTP address; `path` is appended to its own path. */
 export async function openSocket(base: BaseUrl, path: string, options: SocketOptions): Promise<AnsweringSocket> {
   const { signal, boundary, connectTimeoutMs = 10_000, maxBytes = 16 * 1024 * 1024, headers = {} } = options;
   const request: HttpRequest = { base, method: "GET", path, headers: {}, body: null };
@@ -102,7 +113,8 @@ class SocketDialogue implements AnsweringSocket {
 
   ask(message: string, { signal }: { readonly signal?: AbortSignal } = {}): Promise<SocketAnswer> {
     if (this.#waiting !== null) throw new Error("Cannot ask over a socket: the last question has no answer yet.");
-    // What came before the connection ended is an answer still: servers say why they close.
+    // A message that arrived before the connection ended still counts as an answer: servers state
+    // why they close.
     const unasked = this.#unasked.shift();
     if (unasked !== undefined) return Promise.resolve({ text: unasked, isAnswer: false });
     if (this.#fault !== null) return Promise.reject(this.#fault);
@@ -122,7 +134,7 @@ class SocketDialogue implements AnsweringSocket {
         },
       };
       const leave = subscribeToAbort(signal, () => {
-        // The answer would be taken for that to the next question.
+        // The answer would be mistaken for that to the next request.
         this.#fail(this.#ends("cancelled", "the caller cancelled it"));
         this.#socket.terminate();
       });
@@ -154,7 +166,7 @@ class SocketDialogue implements AnsweringSocket {
     }
   }
 
-  /** The first fault stays. */
+  /** The first fault is kept. */
   #fail(fault: AttributedError): void {
     this.#fault ??= fault;
     this.#waiting?.reject(this.#fault);

@@ -5,7 +5,7 @@ import { afterEach, expect, it } from "vitest";
 import { type WebSocket, WebSocketServer } from "ws";
 import { openSocket, parseBaseUrl, type SocketOptions } from "./index.ts";
 
-/** Memory of this thread; that of the process has what other tests hold. */
+/** Memory of this thread; the memory of the process includes that of other tests. */
 function heldBytes(): number {
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
@@ -69,7 +69,7 @@ it("openSocket() asks for no compression, and takes no message that is compresse
   const server = await serve((socket) => {
     const { _socket: raw } = socket as unknown as { readonly _socket: NodeJS.WritableStream };
     const head = Buffer.alloc(10);
-    // The whole of a text message, with the bit that says that it is compressed.
+    // The first byte of a complete text message, with the bit that marks it as compressed.
     head.writeUInt8(0xc1, 0);
     head.writeUInt8(127, 1);
     head.writeBigUInt64BE(BigInt(packed.length), 2);

@@ -22,21 +22,21 @@ test.each([
   ["127.0.0.1:8900", "http://127.0.0.1:8900", true],
   ["LOCALHOST:8900", "http://localhost:8900", true],
   ["[::1]:8900", "http://[::1]:8900", true],
-  // A page of another server of this machine.
+  // A page from another server on this machine.
   ["127.0.0.1:8900", "http://127.0.0.1:3000", false],
   ["localhost:8900", "http://localhost", false],
   ["localhost:8900", "https://localhost", false],
   ["localhost:8900", "http://127.0.0.1:8900", false],
   ["127.0.0.1:8900", "http://127.0.0.2:8900", false],
   ["[::1]:8900", "http://[::1]:8901", false],
-  // A page of another machine, a page without an origin, and what is none.
+  // A page from another machine, a page without an origin, and an invalid origin.
   ["127.0.0.1:8900", "https://example.com", false],
   ["127.0.0.1:8900", "null", false],
   ["127.0.0.1:8900", "", false],
   ["127.0.0.1:8900", "127.0.0.1:8900", false],
   ["127.0.0.1:8900", "file://127.0.0.1:8900", false],
   ["127.0.0.1:8900", "http://127.0.0.1:8900, http://127.0.0.1:3000", false],
-  // A name that somebody pointed here.
+  // A foreign host name that resolves to this machine.
   ["evil.example:8900", null, false],
   ["evil.example:8900", "http://evil.example:8900", false],
   ["localhost@evil.example", null, false],

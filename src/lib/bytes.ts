@@ -1,36 +1,37 @@
-// Cheap bytes for hot paths. Small typed arrays share memory: an array of its own is an allocation outside of V8's heap, which
-// V8 counts and sweeps, and with thousands of episodes that cost more than reading a reply (`npm run bench -- concurrency`).
-// Numbers are written as digits without a string for each.
+// Cheap byte arrays for hot paths. Small typed arrays share memory: a separate array is an
+// allocation outside of V8's heap, which V8 counts and sweeps, and with thousands of episodes that
+// costs more than parsing a reply (`npm run bench -- concurrency`). Numbers are written as digits
+// without creating strings.
 
 const slabBytes = 16_384;
-/** Larger ones have memory of their own. A small one that is kept keeps its slab, and what else is in it. */
+/** Larger arrays get their own memory. A small array that is retained also retains its whole slab. */
 const mostBytes = 2048;
 
 let slab = new ArrayBuffer(slabBytes);
 let used = 0;
 
-/** Zeros. Never use the `buffer` of such an array: others live in it. */
+/** An array of zeros. Never use the `buffer` of such an array, because other arrays share it. */
 export function smallUint32Array(length: number): Uint32Array {
   if (length * 4 > mostBytes) return new Uint32Array(length);
   const start = take(length * 4);
   return new Uint32Array(slab, start, length);
 }
 
-/** As {@link smallUint32Array}. */
+/** Like {@link smallUint32Array}, for floats. */
 export function smallFloat32Array(length: number): Float32Array {
   if (length * 4 > mostBytes) return new Float32Array(length);
   const start = take(length * 4);
   return new Float32Array(slab, start, length);
 }
 
-/** The first `length` entries of `from`. */
+/** Copies the first `length` entries of `from`. */
 export function copyIds(from: ArrayLike<number>, length = from.length): Uint32Array {
   const ids = smallUint32Array(length);
   for (let at = 0; at < length; at++) ids[at] = from[at] ?? 0;
   return ids;
 }
 
-/** All of them in one array. */
+/** All parts concatenated in one array. */
 export function joinIds(parts: readonly Uint32Array[]): Uint32Array {
   let length = 0;
   for (const part of parts) length += part.length;
@@ -55,7 +56,7 @@ function take(bytes: number): number {
 
 const zero = 48;
 
-/** Writes a whole number from 0 to 2^53 - 1 from `start` on. Returns where it ends. */
+/** Writes a whole number from 0 to 2^53 - 1 at `start`. Returns the end position. */
 export function writeDigits(bytes: Uint8Array, start: number, number: number): number {
   const end = start + digits(number);
   let rest = number;

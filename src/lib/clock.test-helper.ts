@@ -1,22 +1,28 @@
-// A clock for tests: time stands still until it is moved, so that nothing waits.
+// A clock for tests: its time changes only on demand, so that tests never wait.
 
 import { type Clock, sleepWith } from "./clock.ts";
 
 export type ManualClock = Clock & {
-  /** Moves time on by `ms`; sleeps that end on the way end in order, and what they wake runs before time moves further. */
+  /**
+   * Advances the time by `ms`; sleeps that end in between end in order, and the code they resume
+   * runs before time advances further.
+   */
   advance(ms: number): Promise<void>;
-  /** Moves time on to the end of each sleep, until none is left. */
+  /** Advances the time to the end of each sleep, until none is left. */
   drain(): Promise<void>;
-  /** Pending sleeps. */
+  /** Number of pending sleeps. */
   readonly sleeping: number;
 };
 
 type Sleeper = { readonly until: number; readonly wake: () => void };
 
-/** Runs what promises that are settled by now have woken. A macrotask, so that whole chains of promises come to rest. */
+/**
+ * Runs all code that waits for settled promises. It uses a macrotask, so that whole chains of
+ * promises finish.
+ */
 const settle = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 0));
 
-/** Starts at 0. */
+/** Creates a clock that starts at 0. */
 export function createManualClock(): ManualClock {
   let now = 0;
   const sleepers = new Set<Sleeper>();

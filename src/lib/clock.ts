@@ -1,19 +1,22 @@
-// Time as a parameter: whatever waits takes a clock, so that tests and replays wait for nothing. Not a date library:
-// `now` only measures how long something took.
+// Time as a parameter: all code that waits takes a clock, so that tests and replays do not wait. It
+// is not a date library: `now` only measures durations.
 
 export type Clock = {
-  /** Milliseconds since an arbitrary moment; never goes back. */
+  /** Milliseconds since an arbitrary moment; never decreases. */
   now(): number;
-  /** Calls `action` once after `ms`, unless what it returns is called before. For deadlines: most never come. */
+  /**
+   * Calls `action` once after `ms`, unless the returned function is called first. Meant for
+   * deadlines, most of which are never reached.
+   */
   after(ms: number, action: () => void): () => void;
   /** Resolves after `ms`, or rejects with the signal's reason as soon as it aborts. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 };
 
-/** The longest delay a timer of the platform can hold; longer ones fire at once. */
+/** Maximum delay of a platform timer; longer ones would fire at once. */
 const longestTimerMs = 2 ** 31 - 1;
 
-/** A clock's sleep, from its timers. An aborted one leaves no timer behind. */
+/** The `sleep` of a clock, built from its timers. An aborted sleep leaves no pending timer. */
 export function sleepWith(after: Clock["after"]): Clock["sleep"] {
   return (ms, signal) =>
     new Promise<void>((resolve, reject) => {
@@ -35,7 +38,7 @@ function startTimer(ms: number, action: () => void): () => void {
   return () => clearTimeout(timer);
 }
 
-/** The real clock. A pending timer keeps the process alive. */
+/** The system clock. A pending timer keeps the process alive. */
 export const systemClock: Clock = Object.freeze({
   now: () => performance.now(),
   after: startTimer,

@@ -1,6 +1,6 @@
-// Counts by names that somebody else chose, such as `constructor` or `__proto__`.
+// Counts by names that come from outside, such as `constructor` or `__proto__`.
 
-/** Adds to a count; a name that has none begins at 0. */
+/** Adds to a count; a new name starts at 0. */
 export function addCount(counts: Record<string, number>, name: string, count = 1): void {
   setOwn(counts, name, (ownValue(counts, name) ?? 0) + count);
 }
@@ -10,7 +10,10 @@ export function ownValue<T>(object: Readonly<Record<string, T>>, name: string): 
   return Object.hasOwn(object, name) ? object[name] : undefined;
 }
 
-/** Sets a property of the object itself, whatever its name means to JavaScript. */
+/**
+ * Sets an own property of the object under any name, including those with a special meaning in
+ * JavaScript.
+ */
 export function setOwn<T>(object: Record<string, T>, name: string, value: T): void {
   if (name !== "__proto__") object[name] = value;
   else Object.defineProperty(object, name, { value, enumerable: true, writable: true, configurable: true });

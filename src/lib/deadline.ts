@@ -1,17 +1,22 @@
-// Bounds how long an action may take. An asynchronous one gets a signal that aborts in time; if it ignores the signal, its caller
-// continues all the same. A synchronous one of others (a chat template, a regular expression) is interrupted by Node's `vm`, which
-// is no sandbox here. Composes signals by hand: `AbortSignal.any` keeps memory on long-lived signals in Node 20.
+// Limits the duration of an action. An asynchronous action gets a signal that aborts at the
+// deadline; if the action ignores the signal, its caller continues anyway. Synchronous code from
+// outside (a chat template, a regular expression) is interrupted by Node's `vm`, which does not
+// serve as a sandbox here. Signals are composed by hand, because `AbortSignal.any` leaks memory on
+// long-lived signals in Node 20.
 
 import { type Clock, systemClock } from "./clock.ts";
 import { type Steps, takeSteps } from "./steps.ts";
 
 /**
- * One listener for each signal, however many calls share it: a run has one signal and thousands of calls, Node takes eleven
- * listeners for a leak, and removing one of its listeners looks at all of them.
+ * One listener per signal, shared by all its calls: a run has one signal and thousands of calls,
+ * Node reports eleven listeners as a leak, and removing a listener searches all of them.
  */
 const subscribers = new WeakMap<AbortSignal, Set<() => void>>();
 
-/** Calls back when the signal aborts, or at once when it has, until the returned function is called. */
+/**
+ * Calls back when the signal aborts (at once if it has already), until the returned function is
+ * called.
+ */
 export function subscribeToAbort(signal: AbortSignal | undefined, callback: () => void): () => void {
   if (signal?.aborted) callback();
   if (signal === undefined || signal.aborted) return () => undefined;
@@ -33,7 +38,7 @@ export function subscribeToAbort(signal: AbortSignal | undefined, callback: () =
   return () => void joined.delete(callback);
 }
 
-/** Time was up. */
+/** The deadline was exceeded. */
 export class DeadlineError extends Error {
   readonly timeoutMs: number;
 
@@ -45,8 +50,9 @@ export class DeadlineError extends Error {
 }
 
 /**
- * Runs actions one after another, each with a deadline, on one signal for as long as none is ended: making a signal for
- * every action costs more than a small action. Never two actions at once.
+ * Runs actions one after another, each with a deadline. They share one signal until it is aborted,
+ * because a new signal for every action would cost more than a small action. Actions must not
+ * overlap.
  */
 export class DeadlineRunner {
   readonly #clock: Clock;
@@ -59,8 +65,8 @@ export class DeadlineRunner {
   }
 
   /**
-   * Resolves or rejects as the action does, or rejects with a `DeadlineError` after `timeoutMs` (`Infinity`: never), or with
-   * the reason of the signal. What the action does afterwards is ignored.
+   * Settles like the action, or rejects with a `DeadlineError` after `timeoutMs` (`Infinity`:
+   * never), or with the reason of the signal. Anything the action does after that is ignored.
    */
   async run<T>(action: (signal: AbortSignal) => Promise<T>, timeoutMs: number): Promise<T> {
     const signal = this.#signal;
@@ -86,7 +92,7 @@ export class DeadlineRunner {
   }
 }
 
-/** One action with a deadline. As {@link DeadlineRunner.run}. */
+/** Runs one action with a deadline, like {@link DeadlineRunner.run}. */
 export function withDeadline<T>(
   action: (signal: AbortSignal) => Promise<T>,
   options: { readonly timeoutMs: number; readonly clock?: Clock; readonly signal?: AbortSignal | undefined },
@@ -94,7 +100,7 @@ export function withDeadline<T>(
   return new DeadlineRunner(options).run(action, options.timeoutMs);
 }
 
-/** The work took longer than it may; what it was changing must not be used any more. */
+/** The work exceeded its time limit; the data that it was changing must not be used again. */
 export class TimeLimitError extends Error {}
 
 type Bounded = {
@@ -106,9 +112,10 @@ let current: () => void = () => undefined;
 let bounded: Bounded | null = null;
 
 /**
- * What `work` returns or throws; a {@link TimeLimitError} when that takes more than `timeoutMs`. Each call starts a thread that
- * watches. V8 can be interrupted anywhere in JavaScript and in the middle of a backtracking match; where there is no Node, in a
- * browser, the work just runs: a page has its own watchdog.
+ * Returns or throws the result of `work`; throws a {@link TimeLimitError} if it takes more than
+ * `timeoutMs`. Each call starts a watchdog thread. V8 can be interrupted anywhere in JavaScript,
+ * even in the middle of a backtracking match. Without Node, in a browser, the work runs unbounded:
+ * a page has its own watchdog.
  */
 export function runBounded<T>(work: () => T, timeoutMs: number): T {
   bounded ??= createBounded();
@@ -129,10 +136,16 @@ export function runBounded<T>(work: () => T, timeoutMs: number): T {
   return results[0]!;
 }
 
-/** How long steps run under one clock, in milliseconds: starting it costs a fiftieth of that. */
+/**
+ * Duration in milliseconds for which steps run under one watchdog: starting it costs a fiftieth of
+ * that.
+ */
 const watchedMs = 5;
 
-/** The same steps; they throw a {@link TimeLimitError} once they have taken more than `timeoutMs` together, pauses not counted. */
+/**
+ * The same steps; they throw a {@link TimeLimitError} once they have taken more than `timeoutMs` in
+ * total, pauses not counted.
+ */
 export function* withinTime<T>(steps: Steps<T>, timeoutMs: number): Steps<T> {
   for (let left = timeoutMs; left > 0;) {
     const start = performance.now();
@@ -150,7 +163,7 @@ function createBounded(): Bounded | null {
   return { script: new vm.Script("run()"), context: vm.createContext({ run: () => current() }) };
 }
 
-/** Of the other context's class of errors, not of ours. */
+/** Checks the name, because the error belongs to the class of the other context, not to ours. */
 function isTimeout(error: unknown): boolean {
   return (
     typeof error === "object" && error !== null && "code" in error && error.code === "ERR_SCRIPT_EXECUTION_TIMEOUT"
@@ -177,7 +190,7 @@ export class Waiters {
     });
   }
 
-  /** In the order in which they came. */
+  /** Wakes all waiters in the order of arrival. */
   wake(): void {
     const waiting = [...this.#waiting];
     this.#waiting.clear();

@@ -1,19 +1,22 @@
-// Keys that an object of a JSON text has twice, with different values. `JSON.parse` takes the last, so that of two scores of a judge the
-// first would never have been given.
+// Finds keys that occur twice in an object of a JSON text, with different values. `JSON.parse`
+// takes the last one, so that the first of two scores from a judge would be lost.
 
 type Span = { readonly start: number; readonly end: number };
 
 /**
- * The first key of an object in `text`, which is valid JSON, that has two different values; `null`: there is none. `notes`: keys
- * whose values are remarks, which may differ, inside the two values as well.
+ * The first key of an object in `text` (valid JSON) that has two different values; `null` if there
+ * is none. `notes` are keys whose values are remarks and may differ, also inside the two values.
  */
 export function contradictedKey(text: string, notes: readonly string[]): string | null {
-  /** Objects and lists that are open: of an object, where the values of its keys are; of a list, `null`. */
+  /**
+   * Open objects and lists: for an object, the positions of the values of its keys; for a list,
+   * `null`.
+   */
   const open: (Map<string, Span> | null)[] = [];
-  /** The member that is being read, of each open object. */
+  /** The current member of each open object. */
   const members: { key: string; start: number }[] = [];
   const valueAt = ({ start, end }: Span): string => comparable(JSON.parse(text.slice(start, end)), notes);
-  /** True when the member that ends here contradicts an earlier one. */
+  /** True if the member that ends here contradicts an earlier one. */
   const isContradiction = (end: number): boolean => {
     const values = open.at(-1);
     const member = members.at(-1);
@@ -46,7 +49,7 @@ export function contradictedKey(text: string, notes: readonly string[]): string 
   return null;
 }
 
-/** A text that is equal for equal values, in any order of their keys. */
+/** A text that is equal for equal values, independent of the order of keys. */
 function comparable(value: unknown, notes: readonly string[]): string {
   return JSON.stringify(value, (_key, part: unknown) => {
     if (typeof part !== "object" || part === null || Array.isArray(part)) return part;

@@ -1,16 +1,23 @@
-// Whether work grows with its input and not with its square, on machines that are busy with other things: both sizes are measured
-// again and again, the shortest times are compared, and the first ratio that fits settles it. What is quadratic never fits.
+// Checks that work grows linearly with its input, not quadratically, on machines with other load:
+// both sizes are measured repeatedly, the shortest times are compared, and the first ratio within
+// the limit passes. Quadratic work never passes.
 
 import { expect } from "vitest";
 
-/** Times as long for an input so many times as large: linear work takes 8, with `n log n` 9, quadratic work 64. */
+/**
+ * Size ratio of the two inputs, and the maximum ratio of their times: linear work takes 8 times as
+ * long, `n log n` 9, quadratic work 64.
+ */
 const factor = 8;
 const mostRatio = 20;
 const mostRounds = 60;
-/** A shorter time is measured with an error as large as itself. */
+/** Times below this cannot be measured reliably. */
 const leastMs = 0.5;
 
-/** Expects that `work` on an input 8 times as large takes less than 20 times as long. `size`: of the smaller one. */
+/**
+ * Expects that an input 8 times as large takes `work` less than 20 times as long. `size` is that of
+ * the smaller input.
+ */
 export async function expectLinear(size: number, work: (size: number) => unknown): Promise<void> {
   const [small, large] = [size, size * factor];
   let [shortSmall, shortLarge] = [Infinity, Infinity];

@@ -1,25 +1,26 @@
-// Secrets inside addresses and command lines: which parts they are, and the text without them. A part is secret by the words of its
-// name (`api_key`, `X-Amz-Signature`, `--token`), by standing before the "@" of an address, or by beginning as keys of known
-// services begin. Not a search for secrets in prose: a value without a telling name passes.
+// Finds secrets inside addresses and command lines, and removes them from the text. A part is
+// secret by the words in its name (`api_key`, `X-Amz-Signature`, `--token`), by its position before
+// the "@" of an address, or by the key prefix of a known service. It does not search prose: a value
+// without a telling name passes.
 
-/** Stands where a part of a text was taken out. */
+/** Replacement for a removed part of a text. */
 export const hiddenMark = "***";
 
-/** Words that make a name secret, in any place of it. */
+/** Words that make a name secret, anywhere in it. */
 const secretWords =
   "key|token|secret|password|passwd|passphrase|passcode|pass|pwd|auth|authorization|authentication|authtoken|signature|sig|" +
   "credential|credentials|creds|cred|jwt|bearer|apikey|otp|pat|sas|hmac|cookie";
-/** Words that are written together with those, as in `accesskey` and `clientsecret`. */
+/** Words that are joined with those, as in `accesskey` and `clientsecret`. */
 const companions =
   "api|app|access|account|admin|auth|aws|azure|bearer|basic|client|csrf|db|encryption|function|functions|gateway|id|jwt|license|" +
   "login|master|oauth|private|proxy|refresh|root|sas|secret|service|session|shared|signing|storage|subscription|user|web|write|x|xsrf";
 const secretWord = new RegExp(`^(?:${companions})*(?:${secretWords})$`);
-/** Last words of names that only say where a secret is, or count something. */
+/** Last words of names that only state where a secret is, or count something. */
 const harmlessEnd =
   /^(?:env|variable|file|path|dir|directory|folder|name|names|type|mode|count|limit|size|length|ttl|tokens)$/;
-/** Secret as whole names only. */
+/** Names that are secret only as a whole. */
 const secretNames: ReadonlySet<string> = new Set(["code", "session", "sessionid", "sid"]);
-/** How keys of services that mark theirs begin. */
+/** Prefixes of keys from services that mark theirs. */
 const knownKey =
   /^(?:sk-|sk_|pk_|rk_|ghp_|gho_|ghs_|ghu_|github_pat_|glpat-|hf_|xox[abeprs]-|AKIA|ASIA|AIza|eyJ|npm_|pypi-|nvapi-|gsk_|r8_|Basic\s|Bearer\s)./;
 
@@ -32,28 +33,29 @@ export function isSecretName(name: string): boolean {
     .split(/[^a-z]+/)
     .filter((word) => word !== "");
   if (harmlessEnd.test(words.at(-1) ?? "")) return false;
-  // "pass word" and "api key" count as "password" and "apikey", in whatever way they are cut.
+  // "pass word" and "api key" count as "password" and "apikey", however they are split.
   return (
     secretNames.has(words.join("")) || words.some((word) => secretWord.test(word)) || secretWord.test(words.join(""))
   );
 }
 
 /**
- * The text as it may be stored and shown: credentials and values of secret parts of its addresses and words are {@link hiddenMark}.
- * Anything else stays as it is, so that a text without secrets is unchanged, and hiding twice changes nothing.
+ * The text in a form that may be stored and shown: credentials and values of secret parts in its
+ * addresses and words become {@link hiddenMark}. Everything else is unchanged, so hiding is
+ * idempotent, and a text without secrets stays equal.
  */
 export function hideSecrets(text: string): string {
   return replaceSecrets(text, () => undefined);
 }
 
-/** The secrets that {@link hideSecrets} takes out, as they are written and as they are meant. */
+/** The secrets that {@link hideSecrets} removes, both as written and decoded. */
 export function secretsInText(text: string): readonly string[] {
   const found = new Set<string>();
   replaceSecrets(text, (secret) => {
     const bare = /^(["'])(.*)\1$/s.exec(secret)?.[2] ?? secret;
     for (const form of [bare, decoded(bare)]) {
       found.add(form);
-      // A header's value is quoted without its scheme, too.
+      // The value of a header may also be quoted without its scheme.
       const [, credential = ""] = /^(?:Basic|Bearer)\s+(\S.*)$/i.exec(form) ?? [];
       found.add(credential);
     }
@@ -62,33 +64,39 @@ export function secretsInText(text: string): readonly string[] {
   return [...found];
 }
 
-/** True for an address of HTTP or a WebSocket in the text that names a user or a password. */
+/** True if the text has an HTTP or WebSocket address with a user or a password. */
 export function hasHttpCredentials(text: string): boolean {
   return [...text.matchAll(credentials)].some(([, scheme = ""]) => isHttp(scheme));
 }
 
-/** True when something was taken out of the text. */
+/** True if something was removed from the text. */
 export function isHidden(text: string): boolean {
   return text.includes(hiddenMark);
 }
 
-/** The authority of an address ends at the first slash, question mark or hash, and its credentials at the last "@" of it. */
+/**
+ * The authority of an address ends at the first slash, question mark or hash, and its credentials
+ * at its last "@".
+ */
 const credentials = /([a-z][a-z0-9+.-]{0,30}):\/\/([^\s/?#\\]*)@/gi;
 /** `name=` in a query, a fragment, an assignment, or a flag. */
 const assignment = /(?:^|[?&#;,=\s"':])([\w.%~[\]-]{1,200})=/g;
 /** `--name `. */
 const flag = /(?:^|\s)--?([A-Za-z][\w-]{0,100})\s+(?=[^\s-])/g;
-/** `Name: `, as headers are given to programs. */
+/** `Name: `, the form in which headers are passed to programs. */
 const header =
   /(?:^|[\s"'])(?=[\w-]{0,100}(?:key|token|secret|pass|pwd|auth|sig|cred|jwt|bearer|cookie|session))([A-Za-z][\w-]{0,100}):\s*(?=[^\s/])/gi;
 
-/** Values, from where a name ends. A comma before another address ends one, because addresses are listed with commas. */
+/**
+ * Values, starting where a name ends. A comma before another address ends a value, because lists of
+ * addresses use commas.
+ */
 const values = {
   address: /(?:[^\s&#,]|,(?![a-z][a-z0-9+.-]{0,30}:))*/iy,
   word: /"[^"]*"|'[^']*'|(?:[^\s&#"'<>,]|,(?![a-z][a-z0-9+.-]{0,30}:))*/iy,
   line: /[^"'\n]*/y,
 };
-/** Names of variables, whose values are elsewhere. */
+/** References to variables, whose values are elsewhere. */
 const reference = /^["']?(?:[A-Za-z]+\s+)?\$(?:\w+|\{\w+\})["']?$/;
 
 function replaceSecrets(text: string, found: (secret: string) => void): string {
@@ -105,16 +113,16 @@ function replaceSecrets(text: string, found: (secret: string) => void): string {
   return replaceNamed(flagged, { name: header, value: values.line, isSecret: isSecretName, found });
 }
 
-/** How much of a value says that it is a key, or an address with one. */
+/** Number of characters of a value that suffice to recognise a key, or an address with one. */
 const peekedCharacters = 400;
 
-/** One pass: a secret value is passed over, any other may hold names of its own. */
+/** One pass: it skips secret values, and searches any other value for names inside it. */
 function replaceNamed(
   text: string,
   parts: {
     readonly name: RegExp;
     readonly value: RegExp;
-    /** `beginning`: of the value, and of what follows it. */
+    /** `beginning` is the start of the value and of the text after it. */
     readonly isSecret: (name: string, beginning: string) => boolean;
     readonly found: (secret: string) => void;
   },
@@ -125,7 +133,8 @@ function replaceNamed(
   name.lastIndex = 0;
   for (let match = name.exec(text); match !== null; match = name.exec(text)) {
     const start = name.lastIndex;
-    // Whole values are read of secrets only, which are passed over: reading all of them would take the square of the length.
+    // Only secret values are read completely, and then skipped: reading every value would take
+    // quadratic time.
     if (!isSecret(match[1] ?? "", text.slice(start, start + peekedCharacters))) continue;
     value.lastIndex = start;
     const given = value.exec(text)?.[0] ?? "";
@@ -138,7 +147,7 @@ function replaceNamed(
   return shown + text.slice(copied);
 }
 
-/** An address within a parameter, written with percent signs. */
+/** True for an address with credentials inside a parameter, percent-encoded. */
 function credentialsInside(beginning: string): boolean {
   const value = /^[^\s&#,]*/.exec(beginning)?.[0] ?? "";
   return /%3a%2f%2f/i.test(value) && [...decoded(value).matchAll(credentials)].length > 0;

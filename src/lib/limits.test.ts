@@ -120,7 +120,7 @@ describe("createRateLimit()", () => {
 const policy: RetryPolicy = { maxAttempts: 5, maxElapsedMs: 10_000, baseDelayMs: 100, maxDelayMs: 400 };
 const always = () => ({ retry: true, afterMs: null });
 
-/** Plays `faults` failing attempts and then succeeds; records when each began. */
+/** An action that fails `faults` times and then succeeds; records when each attempt began. */
 function scripted(clock: { now(): number }, faults: number) {
   const begun: number[] = [];
   const action = async (attempt: number): Promise<string> => {

@@ -1,27 +1,33 @@
-// How many actions run at once (semaphore), how many begin per minute (rate limit), how often one is tried (retry). None is
-// shared between processes, and none knows an error of any domain.
+// Limits on concurrent actions (semaphore), on actions started per minute (rate limit), and on
+// attempts (retry). They are not shared between processes, and do not depend on domain errors.
 
 import { type Clock, systemClock } from "./clock.ts";
 
 export type Semaphore = {
   readonly limit: number;
-  /** Acquired permits. */
+  /** Number of acquired permits. */
   readonly running: number;
-  /** Callers that wait for one. */
+  /** Number of callers that wait for a permit. */
   readonly waiting: number;
-  /** Resolves with the function that releases the permit (calling it twice is harmless); rejects with the signal's reason, holding nothing. */
+  /**
+   * Resolves with the function that releases the permit (calling it twice is harmless); rejects
+   * with the signal's reason, without a permit.
+   */
   acquire(signal?: AbortSignal): Promise<() => void>;
-  /** Runs the action with a permit and releases it however the action ends. */
+  /** Runs the action with a permit and releases it when the action ends in any way. */
   run<T>(action: () => Promise<T>, signal?: AbortSignal): Promise<T>;
 };
 
-/** First come, first served. `limit` is at least 1, or `Infinity`; anything else throws a `RangeError`. */
+/**
+ * Creates a semaphore; first come, first served. `limit` is at least 1, or `Infinity`; anything
+ * else throws a `RangeError`.
+ */
 export function createSemaphore(limit: number): Semaphore {
   if (!(limit >= 1) || (limit !== Infinity && !Number.isInteger(limit))) {
     throw new RangeError(`Cannot make a semaphore: limit is ${limit}, a whole number of at least 1 is needed.`);
   }
   let running = 0;
-  // A set keeps the order of arrival and forgets an aborted waiter at once.
+  // A set keeps the order of arrival and removes an aborted waiter at once.
   const queue = new Set<() => void>();
 
   const permit = (): (() => void) => {
@@ -32,7 +38,7 @@ export function createSemaphore(limit: number): Semaphore {
       const next = queue.values().next();
       if (next.done === true) running--;
       else {
-        // The permit passes on without becoming free, so that no later caller overtakes.
+        // The permit is handed over without becoming free, so that no later caller overtakes.
         queue.delete(next.value);
         next.value();
       }
@@ -79,13 +85,18 @@ export function createSemaphore(limit: number): Semaphore {
 }
 
 type RateLimit = {
-  /** Resolves when the caller may begin, in the order of the calls; a cancelled caller's place is not given to another. */
+  /**
+   * Resolves when the caller may begin, in the order of the calls; the slot of a cancelled caller
+   * is not reused.
+   */
   wait(signal?: AbortSignal): Promise<void>;
 };
 
-/** Bounds how many actions begin per minute by spacing them evenly: no bursts, so that no server-side window is overrun.
- * `perMinute` is positive; `Infinity` never waits. Anything else throws a `RangeError`. A function is called at every action: the
- * share of a process changes with the number of others.
+/**
+ * Limits the number of actions started per minute by spacing them evenly: without bursts, no
+ * server-side window is exceeded. `perMinute` is positive; `Infinity` never waits. Anything else
+ * throws a `RangeError`. A function is called at every action, because the share of a process
+ * changes with the number of other processes.
  */
 export function createRateLimit(perMinute: number | (() => number), clock: Clock = systemClock): RateLimit {
   const current = typeof perMinute === "number" ? () => perMinute : perMinute;
@@ -104,42 +115,52 @@ export function createRateLimit(perMinute: number | (() => number), clock: Clock
   };
 }
 
-/** A frozen value. Delays double from `baseDelayMs` up to `maxDelayMs`; each is drawn from its upper half. */
+/**
+ * Immutable settings. Delays double from `baseDelayMs` up to `maxDelayMs`; each is drawn from the
+ * upper half of its range.
+ */
 export type RetryPolicy = {
-  /** At least 1: the first try counts. */
+  /** Maximum number of attempts, including the first; at least 1. */
   readonly maxAttempts: number;
-  /** No attempt begins later than this after the first; `Infinity` sets no bound. A running attempt is not cancelled. */
+  /**
+   * No attempt begins later than this after the first; `Infinity` sets no limit. A running attempt
+   * is not cancelled.
+   */
   readonly maxElapsedMs: number;
   readonly baseDelayMs: number;
   readonly maxDelayMs: number;
 };
 
-/** One attempt and no more. */
+/** Policy with a single attempt. */
 export const noRetry: RetryPolicy = Object.freeze({ maxAttempts: 1, maxElapsedMs: 0, baseDelayMs: 0, maxDelayMs: 0 });
 
-/** What to do about an error. */
+/** The decision about an error. */
 type RetryVerdict = {
   readonly retry: boolean;
-  /** Least wait that the server requested; `null` when it requested none. */
+  /** Minimum wait that the server requested; `null` if it requested none. */
   readonly afterMs: number | null;
 };
 
 type RetryOptions = {
   readonly classify: (error: unknown) => RetryVerdict;
-  /** Default: the real clock. */
+  /** Default: the system clock. */
   readonly clock?: Clock;
   /** Uniform in [0, 1). Default: `Math.random`. */
   readonly random?: () => number;
-  /** Ends the waiting between attempts with the signal's reason. The action gets no signal from here: it closes over its own. */
+  /**
+   * Ends the wait between attempts with the signal's reason. It is not passed to the action, which
+   * must capture its own.
+   */
   readonly signal?: AbortSignal | undefined;
-  /** Called before the wait that follows failed attempt number `attempt` (from 1). */
+  /** Called before the wait after failed attempt number `attempt` (from 1). */
   readonly onRetry?: (error: unknown, context: { readonly attempt: number; readonly delayMs: number }) => void;
 };
 
 /**
- * Resolves as the first attempt that succeeds. Rejects with the error of the last attempt when `classify`, the policy or
- * the signal allows no other; a wait that would pass `maxElapsedMs` is not begun. `attempt` counts from 1.
- * Throws a `RangeError` for a policy with a negative or missing number, before the first attempt.
+ * Resolves with the first successful attempt. Rejects with the error of the last attempt if
+ * `classify`, the policy or the signal allows no other; a wait that would exceed `maxElapsedMs` is
+ * not started. `attempt` counts from 1. Throws a `RangeError` for a policy with a negative or
+ * missing number, before the first attempt.
  */
 export async function retry<T>(
   action: (attempt: number) => Promise<T>,
@@ -158,7 +179,8 @@ export async function retry<T>(
       const verdict = classify(error);
       if (!verdict.retry) throw error;
       const backoffMs = Math.min(policy.maxDelayMs, policy.baseDelayMs * 2 ** (attempt - 1)) * (0.5 + random() / 2);
-      // What the server requests is a floor; the backoff on top keeps its clients from coming back all at once.
+      // The wait requested by the server is a minimum; the added backoff keeps its clients from
+      // returning all at once.
       const delayMs = (verdict.afterMs ?? 0) + backoffMs;
       if (clock.now() - start + delayMs > policy.maxElapsedMs) throw error;
       onRetry?.(error, { attempt, delayMs });

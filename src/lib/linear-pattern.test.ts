@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { linearPattern } from "./linear-pattern.ts";
 import { UnreadPatternError } from "./parse-pattern.ts";
 
-/** Patterns of few characters, so that texts match them often. */
+/** Patterns of few characters, so that random strings often match. */
 const pattern: fc.Arbitrary<string> = fc.letrec<{ node: string }>((tie) => ({
   node: fc.oneof(
     { depthSize: "small", withCrossShrink: true },
@@ -54,7 +54,8 @@ describe("linearPattern()", () => {
           fc.pre(source.split("(?<name>").length <= 2);
           const linear = linearPattern(source, flags);
           const native = new RegExp(source, flags);
-          // Characters of two units are tested below: V8 also looks behind between the units.
+          // Characters of two UTF-16 units are tested below, because V8's lookbehind also tests
+          // positions between the units.
           for (const one of texts) expect([one, linear.test(one)]).toEqual([one, native.test(one)]);
         },
       ),

@@ -1,16 +1,23 @@
-// Does a text match a regular expression that somebody else wrote? JavaScript's own answer may take time exponential in the text. This
-// one follows all ways through the pattern at once, so it takes time linear in the text, and is the same at every run.
+// Tests whether a text matches a regular expression from outside. JavaScript's own test may take
+// time exponential in the text. This one follows all paths through the pattern at once, so it takes
+// time linear in the text, and gives the same answer at every run.
 
 import { parsePattern, type PatternNode, UnreadPatternError } from "./parse-pattern.ts";
 
 export type LinearPattern = {
-  /** True for a match anywhere in the text, as `RegExp.test` is; `null`: to know it would take too long. Never throws. */
+  /**
+   * True for a match anywhere in the text, like `RegExp.test`; `null` if the test would take too
+   * long. Never throws.
+   */
   readonly test: (text: string) => boolean | null;
 };
 
-/** Most states of a pattern and its lookarounds; a repetition counts as often as it may be made. */
+/**
+ * Maximum number of states of a pattern and its lookarounds; the body of a repetition counts once
+ * per possible repetition.
+ */
 const mostStates = 4000;
-/** Most states that are visited for one text: some 50 ms. */
+/** Maximum number of states visited for one text, about 50 ms. */
 const mostVisits = 2_000_000;
 
 type State =
@@ -29,8 +36,9 @@ type Look = {
 };
 
 /**
- * A pattern of JavaScript with the flags "" or "u". Throws a `SyntaxError` where `new RegExp(source, flags)` does, and an
- * `UnreadPatternError` for a pattern that cannot be decided in linear time: one that refers to its groups, or is very large.
+ * Compiles a JavaScript pattern with the flags "" or "u". Throws a `SyntaxError` if `new
+ * RegExp(source, flags)` does, and an `UnreadPatternError` for a pattern that cannot be tested in
+ * linear time: one with backreferences, or a very large one.
  */
 export function linearPattern(source: string, flags: "" | "u"): LinearPattern {
   const native = new RegExp(source, flags);
@@ -42,7 +50,10 @@ export function linearPattern(source: string, flags: "" | "u"): LinearPattern {
   return { test: (text) => matches(program, looks, flags === "u" ? Array.from(text) : text.split("")) };
 }
 
-/** No ambiguity: one repetition of single characters at most, after the start of the text. */
+/**
+ * True for a pattern without ambiguity: at most one repetition of single characters, and only after
+ * a start anchor.
+ */
 function isPlain(node: PatternNode): boolean {
   const parts = node.type === "sequence" ? node.parts : [node];
   const isAnchored = parts[0]?.type === "edge" && parts[0].edge === "start";
@@ -55,10 +66,10 @@ function isPlain(node: PatternNode): boolean {
 
 type Compiling = {
   readonly flags: string;
-  /** Filled: those within others first. */
+  /** Filled during compilation; inner lookarounds precede outer ones. */
   readonly looks: Look[];
   readonly budget: { states: number };
-  /** For lookaheads, which are followed from the end of the text. */
+  /** True for lookaheads, which are followed from the end of the text. */
   readonly isReversed: boolean;
 };
 
@@ -72,7 +83,7 @@ function compile(node: PatternNode, compiling: Compiling): Program {
     spend();
     return states.push(state) - 1;
   };
-  /** The state at which `part` begins when `next` follows. */
+  /** Builds the states of `part` and returns the first one; `next` is the state after them. */
   const build = (part: PatternNode, next: number): number => {
     switch (part.type) {
       case "set":
@@ -85,7 +96,7 @@ function compile(node: PatternNode, compiling: Compiling): Program {
         return buildRepeat(part, next);
       case "look": {
         const { isAhead, isNegative, body } = part;
-        // A part that is repeated is built several times.
+        // A repeated part is built several times, but its lookaround is stored only once.
         if (!looks.some(({ node: known }) => known === part)) {
           looks.push({
             node: part,
@@ -112,7 +123,7 @@ function compile(node: PatternNode, compiling: Compiling): Program {
       for (let left = max - min; left > 0; left--) after = add({ type: "split", ways: [next, build(body, after)] });
     }
     for (let left = min; left > 0; left--) {
-      // Also for a body without states.
+      // Counts even for a body without states.
       spend();
       after = build(body, after);
     }
@@ -122,7 +133,10 @@ function compile(node: PatternNode, compiling: Compiling): Program {
   return { states, start: build(node, accept) };
 }
 
-/** Whether a character is in a set that is written as in a pattern. Asked again and again of few characters. */
+/**
+ * A test for membership of a character in a set in pattern notation. It caches results, because the
+ * same few characters are tested again and again.
+ */
 function membership(source: string, flags: string): (character: string) => boolean {
   if (source.length === 1 && source !== ".") return (character) => character === source;
   const pattern = new RegExp(`^(?:${source})$`, flags);
@@ -137,7 +151,7 @@ function membership(source: string, flags: string): (character: string) => boole
   };
 }
 
-/** `null`: it would take too long. */
+/** `null` if the test would take too long. */
 function matches(program: Program, looks: readonly Look[], characters: readonly string[]): boolean | null {
   const length = characters.length;
   const budget = { visits: mostVisits };
@@ -171,11 +185,14 @@ type Following = {
   readonly isBackward: boolean;
   readonly holds: (node: CheckNode, at: number) => boolean;
   readonly budget: { visits: number };
-  /** Called with each place where a match ends; true ends the search. */
+  /** Called with each position at which a match ends; returning true ends the search. */
   readonly onMatch: (at: number) => boolean;
 };
 
-/** All ways through a program at once, begun at every place of the text. True: `onMatch` ended it; `null`: the budget is spent. */
+/**
+ * Follows all paths through a program at once, starting at every position of the text. True if
+ * `onMatch` ended the search; `null` if the budget is spent.
+ */
 function follow(
   { states, start }: Program,
   characters: readonly string[],

@@ -1,19 +1,21 @@
-// Which of several names a mistyped one most likely meant, for messages that end in `did you mean "group-size"?`.
+// Finds the name that a mistyped one most likely meant, for messages that end in `did you mean
+// "group-size"?`.
 
-/** At most so many names are proposed. */
+/** Maximum number of proposed names. */
 const mostProposed = 3;
 
 /**
- * Cost of a single edit: less than that of a name that only begins like the word, so that `--queueca` is `--queue-ca` and not `--queue`.
+ * Cost of a single edit, lower than that of a name that is only a prefix of the word, so that
+ * `--queueca` suggests `--queue-ca` and not `--queue`.
  */
 const oneEdit = 0.25;
 
-/** The name that was most likely meant; `null`: none is near. */
+/** The most likely intended name; `null` if none is near. */
 export function nearest(word: string, names: readonly string[]): string | null {
   return nearestOf(word, names)[0] ?? null;
 }
 
-/** As in `did you mean "group-size"?`; `null`: no name is near. */
+/** A list of near names, as in `did you mean "group-size"?`; `null` if none is near. */
 export function suggestion(word: string, names: readonly string[]): string | null {
   const near = nearestOf(word, names).map((name) => `"${name}"`);
   if (near.length === 0) return null;
@@ -21,21 +23,21 @@ export function suggestion(word: string, names: readonly string[]): string | nul
   return `did you mean ${near.length === 0 ? last : `${near.join(", ")} or ${last}`}?`;
 }
 
-/** The same as a sentence after another, with a space before it; "" where no name is near. */
+/** The suggestion as a sentence with a leading space; "" if no name is near. */
 export function meant(word: string, names: readonly string[]): string {
   const near = suggestion(word, names);
   return near === null ? "" : ` D${near.slice(1)}`;
 }
 
-/** What to do about a name that does not exist, as the end of a message: all names, and the one that was meant. */
+/** The end of a message about an unknown name: all valid names, and the likely intended one. */
 export function remedyFor(word: string, names: readonly string[]): string {
   return `use one of ${names.join(", ")}.${meant(word, names)}`;
 }
 
 /**
- * The nearest first. By spelling, a name within a third of the word's length in edits; by meaning, one that has all parts of the word and
- * at most one more, or the other way round: `--model` for `--model-path`, `--max-new-tokens` for `--max-tokens`, `--env` for
- * `--environment`.
+ * Near names, best first. By spelling: a name within edits of a third of the word's length. By
+ * meaning: a name with all parts of the word and at most one more, or the other way round:
+ * `--model` for `--model-path`, `--max-new-tokens` for `--max-tokens`, `--env` for `--environment`.
  */
 function nearestOf(word: string, names: readonly string[]): readonly string[] {
   const own = plain(word);
@@ -54,7 +56,7 @@ function nearestOf(word: string, names: readonly string[]): readonly string[] {
   return near.slice(0, mostProposed);
 }
 
-/** The names with the lowest cost, in their order. */
+/** The names with the lowest cost, in their original order. */
 function best(names: readonly string[], costOf: (name: string) => number | null): readonly string[] {
   const costs = names.flatMap((name) => {
     const cost = costOf(name);
@@ -64,7 +66,7 @@ function best(names: readonly string[], costOf: (name: string) => number | null)
   return [...new Set(costs.filter(({ cost }) => cost === lowest).map(({ name }) => name))];
 }
 
-/** `--groupSize`, `group_size` and "Group size" are all `group-size`. */
+/** Normalizes spelling: `--groupSize`, `group_size` and "Group size" all become `group-size`. */
 function plain(word: string): string {
   return word
     .replaceAll(/([a-z\d])([A-Z])/g, "$1-$2")
@@ -73,7 +75,7 @@ function plain(word: string): string {
     .replaceAll(/^-|-$/g, "");
 }
 
-/** Parts that only one of both has; infinitely many where both have some. */
+/** Number of parts that only one of the two has; infinite if each has some of its own. */
 function missingParts(left: readonly string[], right: readonly string[]): number {
   const without = (parts: readonly string[], others: readonly string[]): number =>
     parts.filter((part) => !others.some((other) => isSamePart(part, other))).length;
@@ -81,13 +83,16 @@ function missingParts(left: readonly string[], right: readonly string[]): number
   return onlyLeft > 0 && onlyRight > 0 ? Infinity : onlyLeft + onlyRight;
 }
 
-/** Equal, or one an abbreviation of the other. */
+/** True if the parts are equal, or one abbreviates the other. */
 function isSamePart(left: string, right: string): boolean {
   const [short, long] = left.length < right.length ? [left, right] : [right, left];
   return short === long || (short.length >= 3 && long.startsWith(short));
 }
 
-/** Insertions, deletions, replacements and swaps of neighbours that lead from one to the other. */
+/**
+ * Number of insertions, deletions, replacements and swaps of neighbours that turn one into the
+ * other.
+ */
 function editDistance(a: string, b: string): number {
   let [before, row]: [readonly number[], readonly number[]] = [[], Array.from({ length: b.length + 1 }, (_, at) => at)];
   for (let i = 1; i <= a.length; i++) {

@@ -1,8 +1,9 @@
-// What a start has opened so far, for the moment at which a later part of it fails, and for the end. Not what is opened.
+// The list of resources that a start has opened so far, to close them if a later part fails, and at
+// the end. It does not know what they are.
 
 import { type Clock, systemClock } from "./clock.ts";
 
-/** Closes what was opened, the last first: whatever one close does, the others are closed, too. */
+/** Closes resources in reverse order; if closing one fails, the others are still closed. */
 export class Opened {
   readonly #clock: Clock;
   readonly #closers: (() => unknown)[] = [];
@@ -11,12 +12,15 @@ export class Opened {
     this.#clock = clock;
   }
 
-  /** Something was opened; `close` may return a promise. */
+  /** Registers an opened resource; `close` may return a promise. */
   add(close: () => unknown): void {
     this.#closers.push(close);
   }
 
-  /** Closes everything once; a second call closes what was added since. Rejects with the first fault, after everything is closed. */
+  /**
+   * Closes everything once; a second call closes resources added since. Rejects with the first
+   * fault, after everything is closed.
+   */
   async close(): Promise<void> {
     const faults: unknown[] = [];
     for (let close = this.#closers.pop(); close !== undefined; close = this.#closers.pop()) {
@@ -30,8 +34,8 @@ export class Opened {
   }
 
   /**
-   * The same after a fault, which is what counts: never rejects, and resolves after `limitMs` at the latest, so that nothing which hangs
-   * keeps the fault from being told.
+   * Closes everything after a fault that matters more: never rejects, and resolves after `limitMs`
+   * at the latest, so that a hanging close cannot keep the fault from being reported.
    */
   async abandon(limitMs: number): Promise<void> {
     let cancel = (): void => undefined;
@@ -41,5 +45,5 @@ export class Opened {
   }
 }
 
-/** Longest that a failed start may take to close what it has opened. */
+/** Maximum time in milliseconds that a failed start may take to close its resources. */
 export const failedStartMs = 3000;

@@ -1,4 +1,5 @@
-// Bounds of numeric options, in one grammar: cannot do what, which option has which value, what is needed.
+// Range checks of numeric options, with uniform messages: the task, the option and its value, the
+// expected range.
 
 /** Throws a `RangeError` unless the value is a whole number of at least `least`. */
 export function requireWhole(task: string, name: string, value: number, least = 1): void {
@@ -6,7 +7,7 @@ export function requireWhole(task: string, name: string, value: number, least = 
   throw new RangeError(`Cannot ${task}: ${name} is ${value}, a whole number of at least ${least} is needed.`);
 }
 
-/** As {@link requireWhole}; `Infinity` is no bound. */
+/** Like {@link requireWhole}; `Infinity` passes too. */
 export function requireWholeOrInfinite(task: string, name: string, value: number, least = 1): void {
   if (value !== Infinity) requireWhole(task, name, value, least);
 }

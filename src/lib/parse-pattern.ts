@@ -1,7 +1,7 @@
-// The structure of a regular expression of JavaScript, for those that decide something about it: whether a text matches, in linear
-// time, or which texts make it slow.
+// The structure of a JavaScript regular expression, for code that analyses it: to test a text in
+// linear time, or to find texts that make it slow.
 
-/** Nodes with `source` are single characters or classes, as they are written. */
+/** Nodes with `source` are single characters or classes, in pattern notation. */
 export type PatternNode =
   | { readonly type: "set"; readonly source: string }
   | { readonly type: "sequence"; readonly parts: readonly PatternNode[] }
@@ -10,17 +10,21 @@ export type PatternNode =
   | { readonly type: "edge"; readonly edge: "start" | "end" | "word" | "no-word" }
   | { readonly type: "look"; readonly isAhead: boolean; readonly isNegative: boolean; readonly body: PatternNode };
 
-/** What `parsePattern` does not read: references to groups, and syntax newer than Node 20. */
+/**
+ * Thrown for syntax that `parsePattern` does not support: backreferences, and syntax newer than
+ * Node 20.
+ */
 export class UnreadPatternError extends Error {
   override readonly name = "UnreadPatternError";
 }
 
-/** Most levels of groups within groups. */
+/** Maximum nesting depth of groups. */
 const mostDepth = 200;
 
 /**
- * Reads a pattern that `new RegExp(source, flags)` accepts; what that refuses is not looked for here. Throws an `UnreadPatternError` for
- * references to groups and for groups with flags. `flags`: of them "u" counts, with which a surrogate pair is one character.
+ * Parses a pattern that `new RegExp(source, flags)` accepts, without validating it again. Throws an
+ * `UnreadPatternError` for backreferences and for groups with flags. Only the flags "u" and "v"
+ * matter, with which a surrogate pair is one character.
  */
 export function parsePattern(source: string, flags: string): PatternNode {
   return new Reader(source, flags.includes("u") || flags.includes("v")).read();
@@ -87,7 +91,7 @@ class Reader {
     return { type: "look", isAhead: !opening.startsWith("?<"), isNegative: opening.endsWith("!"), body };
   }
 
-  /** One character or class. */
+  /** Parses one character or class. */
   #set(): string {
     if (this.#match(/\\(?:[1-9]|k<|c(?![a-zA-Z]))/y) !== null) throw new UnreadPatternError("it refers to a group");
     const escape = this.#isUnicode

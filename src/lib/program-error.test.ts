@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
 import { endOfText, programError } from "./program-error.ts";
 
-/** What this Node writes to its standard error for a program of one module. */
+/** The standard error of this Node version for a program of one module. */
 function node(source: string): string {
   return spawnSync(process.execPath, ["--input-type=module", "--eval", source], { encoding: "utf8" }).stderr;
 }

@@ -1,12 +1,12 @@
-// Seeded randomness whose numbers depend on a path of names, never on the order of calls: the same (run seed, task,
-// sample, turn) gives the same stream in every process. Not for secrets.
+// Seeded randomness that depends on a path of names, never on the order of calls: the same (run
+// seed, task, sample, turn) yields the same stream in every process. Not for secrets.
 
 export type Random = {
-  /** Uniform in [0, 1). */
+  /** Uniform number in [0, 1). */
   next(this: void): number;
   /** Uniform integer in [0, bound). */
   integer(this: void, bound: number): number;
-  /** Throws a `RangeError` on an empty list. */
+  /** A random item. Throws a `RangeError` for an empty list. */
   pick<T>(this: void, items: readonly T[]): T;
   /** A shuffled copy. */
   shuffle<T>(this: void, items: readonly T[]): T[];
@@ -26,7 +26,10 @@ export function deriveSeed(seed: number, ...path: readonly (string | number)[]):
   return (hash ^ (hash >>> 16)) >>> 0;
 }
 
-/** A generator for one seed (mulberry32: 32 bits of state, period 2^32, plenty for one episode). */
+/**
+ * Creates a generator for one seed (mulberry32: 32 bits of state, period 2^32, sufficient for one
+ * episode).
+ */
 export function createRandom(seed: number): Random {
   let state = seed >>> 0;
   const next = (): number => {

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { splitReasoning } from "./reasoning.ts";
 
-/** Tags that model families write around their reasoning. */
+/** Tags that model families use for reasoning. */
 const families: readonly (readonly [open: string, close: string])[] = [
   ["<think>", "</think>"],
   ["<think>\n", "\n</think>\n\n"],
@@ -26,7 +26,7 @@ const families: readonly (readonly [open: string, close: string])[] = [
   [" to=self<|message|>", "<|eom|><|start|>assistant to=user<|message|>"],
   ["<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>"],
 ];
-/** Those that could not be anything else where the opening one is in the prompt. */
+/** Closing tags that are unambiguous even if the opening tag is in the prompt. */
 const closings = families.map(([, close]) => close).filter((close) => !close.startsWith("<|end_message|>"));
 const atStart: readonly (readonly [open: string, close: string])[] = [
   ["analysis", "assistantfinal"],
@@ -85,7 +85,7 @@ describe("splitReasoning()", () => {
           end: fc.option(fc.constantFrom(...families)),
         }),
         ({ head, first, blocks, end }) => {
-          // A reply begins in its reasoning, or with a block, or with neither.
+          // A reply begins inside its reasoning, with a block, or with neither.
           const begun = first !== null ? `${first[0]}${secret}${first[1]}` : head === null ? "" : `${secret}${head}`;
           const spoken = blocks.map(([[open, close], text, gap]) => `${open}${secret}${close}${gap}${text}`);
           const reply = begun + spoken.join(" ") + (end === null ? "" : `${end[0]}${secret}`);

@@ -1,25 +1,32 @@
-// Reasoning in the reply of a model behind an API, found by the tags of any model family: the one place for simulated users, agents
-// and judges. A server that splits reasoning off leaves none here; others pass on what the model wrote, and where the opening tag is
-// in the model's prompt the reply begins inside its reasoning. Replies of the policy are read by the parser of its family instead
-// (`parsers/`): those must be read as a server of that family reads them.
+// Splits reasoning from the reply of a model behind an API, by the tags of any model family;
+// simulated users, agents and judges all use this. A server that splits reasoning itself leaves
+// none here; others pass on the raw output, and if the opening tag is in the model's prompt, the
+// reply begins inside its reasoning. Replies of the policy are parsed by the parser of its family
+// instead (`parsers/`), because they must be parsed like a server of that family does.
 
-/** Opening and closing tags of reasoning, as sources of regular expressions, compared without case. */
+/** Opening and closing tags of reasoning, as sources of case-insensitive regular expressions. */
 type ReasoningTags = {
   readonly open: string;
   readonly close: string;
-  /** The tag that ends reasoning which nothing opened; `null` where that could be speech. Matches no empty text. */
+  /**
+   * The tag that ends reasoning without an opening tag; `null` if it could be part of the answer.
+   * Never matches an empty string.
+   */
   readonly lone: string | null;
 };
 
 const tags = (open: string, close: string, lone: string | null = close): ReasoningTags => ({ open, close, lone });
 
-/** Names of tags in angle brackets, with or without a prefix or a suffix (`<mm:think>`, `<ifm|think_fast>`). */
+/**
+ * Names of tags in angle brackets, with optional prefix or suffix (`<mm:think>`,
+ * `<ifm|think_fast>`).
+ */
 const named = ["think", "thinking", "thoughts?", "reasoning", "reflection", "scratchpad"].map((name) => {
   const tag = `(?:[\\w-]{1,32}[:|])?${name}(?:[_:|][\\w-]{1,32})?(?:\\s[^<>]{0,200})?>`;
   return tags(`<${tag}`, `</${tag}`);
 });
 
-/** Where a harmony message says on which channel it is. */
+/** The header of a harmony message that names its channel. */
 const channel = (name: string): string =>
   `(?:<\\|start\\|>\\w{0,32})?<\\|channel\\|>\\s{0,8}${name}\\b[^<]{0,200}(?:<\\|constrain\\|>\\w{0,32}\\s{0,8})?<\\|message\\|>`;
 
@@ -36,7 +43,7 @@ const families: readonly ReasoningTags[] = [
   tags("<\\|channel>(?:thought\\b)?", "<channel\\|>"),
   tags("<\\|content_thinking\\|>", "<\\|end_message\\|>|(?=<\\|content_text\\|>)", null),
   tags("(?:<\\|start\\|>assistant)?\\s{0,8}to=self<\\|message\\|>", "<\\|eom\\|>"),
-  // gpt-oss, and the same without its special tokens.
+  // gpt-oss, with and without its special tokens.
   tags(channel("analysis"), `<\\|end\\|>|(?=${channel("(?:final|commentary)")})`, "<\\|end\\|>(?=<\\|start\\|>)"),
   tags("^\\s{0,200}analysis(?=[\\w\"'(])", "assistant\\s{0,8}final"),
   // Apriel, Granite.
@@ -44,7 +51,7 @@ const families: readonly ReasoningTags[] = [
   tags("^\\s{0,200}(?:here is|here's) my thought process:", "(?:here is|here's) my response:", null),
 ];
 
-/** Frames of what is said: neither reasoning nor speech. */
+/** Tags around the answer: neither reasoning nor answer text. */
 const frames = [
   channel("(?:final|commentary)"),
   "<\\|(?:return|eom|eot|content_text|end_message|content_model_end_sampling)\\|>",
@@ -58,7 +65,7 @@ const frames = [
 
 const closings = families.map(({ close }) => new RegExp(close, "gi"));
 
-/** The first group that matches says which it is: an opening or a lone closing tag of a family, or a frame. */
+/** The matching group identifies the mark: an opening or a lone closing tag of a family, or a frame. */
 const marks = new RegExp(
   [
     ...families.map(({ open }) => `(${open})`),
@@ -69,25 +76,28 @@ const marks = new RegExp(
 );
 
 export type SplitReply = {
-  /** `null`: the reply has none. */
+  /** `null` if the reply has no reasoning. */
   readonly reasoning: string | null;
-  /** All that is said, trimmed where anything was split off; the reply as it is where nothing was. May be empty. */
+  /**
+   * The answer text, trimmed if anything was split off; otherwise the unchanged reply. May be
+   * empty.
+   */
   readonly content: string;
 };
 
 /**
- * Splits reasoning off a reply, wherever it is: between tags, before a closing tag that nothing opened, and from an opening tag that
- * nothing closes to the end.
+ * Splits all reasoning off a reply: between tags, before a closing tag without an opening tag, and
+ * from an unclosed opening tag to the end.
  */
 export function splitReasoning(reply: string): SplitReply {
   const reasoning: string[] = [];
   let content = "";
   let from = 0;
   let isMarked = false;
-  /** True after a frame, which says that the text up to any end is speech. */
+  /** True after a frame, which marks the text up to any end as the answer. */
   let isFramed = false;
   const say = (text: string): void => {
-    // A blank stands on one side of what was cut out.
+    // Whitespace remains on only one side of a removed part.
     content += /(?:^|\s)$/.test(content.slice(-1)) ? text.trimStart() : text;
   };
   for (;;) {
@@ -99,7 +109,7 @@ export function splitReasoning(reply: string): SplitReply {
     const end = mark.index + mark[0].length;
     const isFrame = which >= 2 * families.length;
     if (which >= families.length && !isFrame && !isFramed) {
-      // The text since the last tag was taken for speech, and was reasoning.
+      // The text since the last tag was assumed to be the answer, but was reasoning.
       reasoning.push(content + reply.slice(from, mark.index));
       content = "";
       from = end;

@@ -20,7 +20,7 @@ test("takeTurns() serves the event loop between slices of some milliseconds", as
   let immediate = setImmediate(serve);
   expect(await takeTurns(spin(60, 2))).toBe("done");
   clearImmediate(immediate);
-  // 120 ms in slices of 5 to 7.
+  // A computation of 120 ms in slices of 5 to 7 ms.
   expect(served).toBeGreaterThanOrEqual(12);
 });
 
@@ -67,13 +67,13 @@ test("several jobs share the slice of one: the event loop turns as often, and al
     last = performance.now();
     immediate = setImmediate(serve);
   };
-  // The first slice of each runs at once.
+  // The first slice of each job runs at once.
   const jobs = Array.from({ length: 20 }, () => takeTurns(spin(12, 1)));
   last = performance.now();
   let immediate = setImmediate(serve);
   expect(await Promise.all(jobs)).toHaveLength(20);
   clearImmediate(immediate);
-  // Together they would take 20 times 5 ms a turn.
+  // A slice for each would take 20 times 5 ms per turn of the event loop.
   expect(longest).toBeLessThan(80);
 });
 

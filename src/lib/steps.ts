@@ -1,11 +1,15 @@
-// Long computations in steps, so that everything else of the process is served between them: what a client sends may be a hundred
-// thousand times as long as usual, and while one function runs, no other request, timer or signal is. The same generator serves both
-// ways: at once (`finish`) where the input is the process's own, in turns with the event loop (`takeTurns`) where it is not.
+// Long computations in steps, so that the event loop is served in between: data from a client may
+// be a hundred thousand times larger than usual, and while one function runs, the process serves no
+// other request, timer or signal. The same generator supports both modes: at once (`finish`) for
+// the process's own data, in turns with the event loop (`takeTurns`) for data from outside.
 
-/** A computation that pauses after each step. A step takes about a millisecond or less; the last one returns the result. */
+/**
+ * A computation that pauses after each step. A step takes about a millisecond or less; the last one
+ * returns the result.
+ */
 export type Steps<T> = Generator<void, T, void>;
 
-/** All steps at once. */
+/** Runs all steps at once. */
 export function finish<T>(steps: Steps<T>): T {
   for (;;) {
     const step = steps.next();
@@ -13,21 +17,28 @@ export function finish<T>(steps: Steps<T>): T {
   }
 }
 
-/** How long steps run before the event loop has a turn, in milliseconds. A request of others takes about ten turns. */
+/**
+ * Duration in milliseconds for which steps run before the event loop gets a turn. Another request
+ * takes about ten turns.
+ */
 const sliceMs = 5;
 
 type Job = {
-  /** Runs steps for a while; true once it has ended. */
+  /** Runs steps for a while; returns true once they have ended. */
   readonly run: () => boolean;
 };
 
-/** Those that wait for their next slice. All of them share one slice a turn, so that many cost others no more than one does. */
+/**
+ * Jobs that wait for their next slice. They share one slice per turn, so that many delay others no
+ * more than one does.
+ */
 const waiting: Job[] = [];
 let isScheduled = false;
 
 /**
- * The result, with the event loop served every few milliseconds. The first slice runs at once, so that a small computation is over
- * when this returns. Rejects with what a step throws, or with the signal's reason; then no further step is taken.
+ * The result, computed while the event loop is served every few milliseconds. The first slice runs
+ * at once, so that a small computation is done when this returns. Rejects with the error of a step,
+ * or with the signal's reason; no further step runs after that.
  */
 export function takeTurns<T>(steps: Steps<T>, signal?: AbortSignal): Promise<T> {
   return new Promise<T>((resolve, reject) => {
@@ -49,7 +60,7 @@ export function takeTurns<T>(steps: Steps<T>, signal?: AbortSignal): Promise<T> 
   });
 }
 
-/** Steps until they have ended, or the time is up. At least one is taken. */
+/** Runs steps until they have ended or the time is up, but at least one. */
 export function takeSteps<T>(steps: Steps<T>, milliseconds: number): IteratorResult<void, T> {
   const end = performance.now() + milliseconds;
   for (;;) {
@@ -69,7 +80,7 @@ function schedule(): void {
   });
 }
 
-/** Items of a list that are taken in one step where each is small. */
+/** Number of list items per step, if each is small. */
 export const stepItems = 512;
 
 /** `list.map(change)`, in steps. */

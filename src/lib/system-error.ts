@@ -1,6 +1,7 @@
-// Errors of the operating system, by their codes: what a person can do about each. Not a parser of messages: Node names the code.
+// Errors of the operating system, by code, and advice for each. It does not parse messages, because
+// Node provides the code.
 
-/** No byte more can be written until somebody makes room or raises a limit. */
+/** Errors after which nothing can be written until someone frees space or raises a limit. */
 const spaceRemedies: Readonly<Record<string, string>> = {
   ENOSPC: "make room on the disk",
   EDQUOT: "make room: the quota of the disk is used up",
@@ -25,17 +26,17 @@ const otherRemedies: Readonly<Record<string, string>> = {
   EBUSY: "something else uses it: end that, or name another",
 };
 
-/** The code of an error of the system, such as "ENOSPC"; `null` for any other value. */
+/** The code of a system error, such as "ENOSPC"; `null` for any other value. */
 export function systemCode(error: unknown): string | null {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : null;
 }
 
-/** Whether a write failed because there is no room for it, which may change at any time. */
+/** True if a write failed for lack of space, which may change at any time. */
 export function isOutOfSpace(error: unknown): boolean {
   return Object.hasOwn(spaceRemedies, systemCode(error) ?? "");
 }
 
-/** What a person can do about an error of the file system; `null`: nothing is known. */
+/** Advice for a file system error; `null` if there is none. */
 export function remedyOf(error: unknown): string | null {
   const code = systemCode(error) ?? "";
   const known = Object.hasOwn(spaceRemedies, code) ? spaceRemedies : otherRemedies;

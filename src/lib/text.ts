@@ -1,12 +1,13 @@
-// Small functions of strings, for simulated users, graders and writers of files; and what a model's reply holds.
+// Small string functions for simulated users, graders and file writers, and for parsing a model's
+// reply.
 
 import { contradictedKey } from "./duplicate-keys.ts";
 import { splitReasoning } from "./reasoning.ts";
 import { visibleLine } from "./visible-text.ts";
 
 /**
- * Whether `text` names `thing`: found without case, and not as a part of a longer word or number ("$12" is not in "$120"). An
- * empty thing is never mentioned.
+ * True if `text` mentions `thing`: ignoring case, and not as a part of a longer word or number
+ * ("$12" is not in "$120"). An empty thing is never mentioned.
  */
 export function mentions(text: string, thing: string): boolean {
   const lower = text.toLowerCase();
@@ -18,7 +19,7 @@ export function mentions(text: string, thing: string): boolean {
   return false;
 }
 
-/** True when the two neighbouring characters both belong to words, so that no word ends between them. */
+/** True if both adjacent characters belong to words, so that no word ends between them. */
 function isPartOfWord(text: string, left: number, right: number): boolean {
   return isWordCharacter(text[left]) && isWordCharacter(text[right]);
 }
@@ -27,12 +28,18 @@ function isWordCharacter(character: string | undefined): boolean {
   return character !== undefined && /[\p{L}\p{N}]/u.test(character);
 }
 
-/** A text as it is. Given this very function to apply, a writer need not make the text at all. */
+/**
+ * Returns the text unchanged. A writer that recognises this function need not create the text at
+ * all.
+ */
 export function unchanged(text: string): string {
   return text;
 }
 
-/** Lines of at most `width` characters, no word broken in two: one that is longer has a line of its own. No colours within. */
+/**
+ * Lines of at most `width` characters, without breaking words: a longer word gets its own line. The
+ * text must not contain colours.
+ */
 export function wrapLines(text: string, width: number): string[] {
   const lines: string[] = [];
   let line = "";
@@ -47,20 +54,24 @@ export function wrapLines(text: string, width: number): string[] {
   return [...lines, line];
 }
 
-/** Columns whose words are longer lose the middles of those, down to this width, where the table would be too wide otherwise. */
+/**
+ * Minimum width to which columns are narrowed if the table would be too wide otherwise; longer
+ * words in them lose their middle.
+ */
 const leastWidth = 16;
 
 /**
- * Rows in aligned columns, without a frame; the last column is not padded. `header`: the titles, as in "task | >reward", where
- * ">" puts a column at the right, as numbers stand. Cells hold no colours; control characters and line ends in them become visible.
- * `width`: characters of a line, default 80; cells and titles of a wider table continue below themselves, at spaces, and of words
- * that are too long even so the middle is left out.
+ * Rows in aligned columns, without a frame; the last column is not padded. `header` has the titles,
+ * as in "task | >reward", where ">" aligns a column right, for numbers. Cells must not contain
+ * colours; control characters and line ends in them become visible. `width` is the maximum number
+ * of characters per line, default 80; cells and titles of a wider table wrap at spaces, and words
+ * that are still too long lose their middle.
  */
 export function textTable(header: string, rows: readonly (readonly string[])[], width = 80): string[] {
   return tableRows(header, rows, width).flat();
 }
 
-/** The same with the lines of each row together, those of the titles first. */
+/** Like {@link textTable}, but the lines of each row are grouped, those of the titles first. */
 export function tableRows(header: string, rows: readonly (readonly string[])[], width = 80): string[][] {
   const titles = header.split("|").map((title) => visibleLine(title.trim()));
   const isRight = titles.map((title) => title.startsWith(">"));
@@ -92,8 +103,8 @@ function withoutMiddle(text: string, length: number): string {
 }
 
 /**
- * As wide as their cells are, two spaces apart; where that is more than `width` in all, the widest are made narrower, first only between
- * words, and they stand closer.
+ * Columns are as wide as their cells, two spaces apart; if the total exceeds `width`, the widest
+ * are narrowed, first only between words, and the gaps shrink.
  */
 function columnWidths(
   cells: readonly (readonly string[])[],
@@ -112,7 +123,7 @@ function columnWidths(
 
 const sumOf = (numbers: readonly number[]): number => numbers.reduce((sum, one) => sum + one, 0);
 
-/** The widths with the largest cap that makes them fit, where `least` lets them. */
+/** The widths under the largest cap that makes them fit, but not below `least`. */
 function narrowed(widths: readonly number[], least: readonly number[], room: number): readonly number[] {
   const under = (cap: number): number[] =>
     widths.map((one, at) => Math.max(Math.min(one, cap), Math.min(one, least[at]!)));
@@ -125,7 +136,7 @@ function narrowed(widths: readonly number[], least: readonly number[], room: num
   return under(low);
 }
 
-/** The JSON of a text; `undefined`, which is no JSON: it holds none. */
+/** The JSON value of a text; `undefined`, which is not a JSON value, if the text is not JSON. */
 export function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -135,11 +146,12 @@ export function jsonOf(text: string): unknown {
 }
 
 /**
- * The JSON of a model's answer: reasoning, and a code fence around the whole, are left out. Throws a plain error, also for an
- * object that says two different things of one key. `notes`: keys whose values are remarks, which may differ.
+ * The JSON value of a model's answer, without reasoning and without a code fence around the whole.
+ * Throws a plain error for invalid JSON, and for an object that gives a key two different values.
+ * `notes` are keys whose values are remarks and may differ.
  */
 export function answeredJson(answer: string, notes: readonly string[] = []): unknown {
-  // Tags in the strings of an answer that is whole JSON are quotations.
+  // If the whole answer is JSON, tags in its strings are quotations.
   const texts = [answer, splitReasoning(answer).content].map((text) => unfenced(text.trim()));
   for (const text of texts) {
     const value = jsonOf(text);

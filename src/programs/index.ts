@@ -1,4 +1,4 @@
-// Programs of others that this process runs, and everything that they start.
+// External programs that this process runs, and all their descendants.
 
 export { killOrphans, markName, newMark, killMarked } from "./marks.ts";
 export { beginOf } from "./process-begin.ts";

@@ -1,20 +1,25 @@
-// Everything that a program of ours has started, however it has detached itself (a session or a process group of its own, a parent that
-// is gone): each has inherited a variable, by which Linux shows it in /proc/<pid>/environ. Where there is no /proc nothing is found, and
-// only the process group is known (`program.ts`). What clears its environment is not found either.
+// Finds all descendants of a program that we started, however they have detached themselves (their
+// own session or process group, an exited parent): each inherits a variable, which Linux shows in
+// /proc/<pid>/environ. Without /proc nothing is found, and only the process group is known
+// (`program.ts`). A process that clears its environment is not found either.
 //
-// The variable names the process of ours and counts its programs: `<pid namespace>-<pid>-<begin>/<number>`, one mark for each process of
-// ours on the way down, with commas between them. So what a killed process left is known by a process that began later.
+// The variable names our process and numbers its programs: `<pid
+// namespace>-<pid>-<begin>/<number>`, one mark for each of our processes from the top down,
+// separated by commas. So a process that began later can detect the leftovers of a killed one.
 
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { beginOf } from "./process-begin.ts";
 
-/** Of the variable. */
+/** Name of the variable. */
 export const markName = "TRAINABLE_AGENTS_PROGRAM";
 
 let namespace: string | null = null;
 let marks = 0;
 
-/** Numbers of processes mean nothing in another namespace; the same folder of run may be seen from several. */
+/**
+ * Process ids are only valid in their namespace, and processes in several namespaces may use the
+ * same run folder.
+ */
 function ownNamespace(): string {
   if (namespace !== null) return namespace;
   try {
@@ -29,19 +34,19 @@ function ownName(): string {
   return `${ownNamespace()}-${process.pid}-${beginOf("self") ?? 0}`;
 }
 
-/** A new mark, and the variable with it. */
+/** Creates a new mark, and the variable with it. */
 export function newMark(): { readonly mark: string; readonly variable: string } {
   const mark = `${ownName()}/${++marks}`;
   const inherited = process.env[markName];
   return { mark, variable: inherited === undefined || inherited === "" ? mark : `${inherited},${mark}` };
 }
 
-/** Sends a signal to every process with the mark. Returns how many there were. */
+/** Sends a signal to every process with the mark. Returns their number. */
 export function signalMarked(mark: string, signal: NodeJS.Signals): number {
   return signalWhere((found) => found.includes(mark), signal);
 }
 
-/** Kills what programs of this process have started and not ended. */
+/** Kills all running descendants of programs that this process started. */
 export function killOwn(): void {
   const prefix = `${ownName()}/`;
   killWhere((found) => found.some((mark) => mark.startsWith(prefix)));
@@ -52,12 +57,12 @@ export function killMarked(mark: string): void {
   killWhere((found) => found.includes(mark));
 }
 
-/** Kills what programs of processes that are gone have left. Returns how many there were. */
+/** Kills the leftover programs of processes that no longer exist. Returns their number. */
 export function killOrphans(): number {
   return killWhere((found) => found.some(isOrphaned));
 }
 
-/** Whoever forks meanwhile is found by the next pass. */
+/** Processes that fork during a pass are found by the next one. */
 const mostPasses = 10;
 
 function killWhere(isMeant: (marks: readonly string[]) => boolean): number {
@@ -78,7 +83,7 @@ function signalWhere(isMeant: (marks: readonly string[]) => boolean, signal: Nod
       process.kill(pid, signal);
       count++;
     } catch {
-      // It has ended.
+      // The process has ended.
     }
   }
   return count;
@@ -89,7 +94,10 @@ function isOrphaned(mark: string): boolean {
   return owner === ownNamespace() && begin !== "0" && beginOf(Number(pid)) !== begin;
 }
 
-/** Those that this user may look into. A process that has ended and waits for its parent has no environment any more. */
+/**
+ * Marked processes whose environment this user may read. A process that has ended and waits for its
+ * parent has none.
+ */
 function* markedProcesses(): Generator<{ readonly pid: number; readonly marks: readonly string[] }> {
   const start = Buffer.from(`${markName}=`);
   let names: readonly string[];

@@ -1,6 +1,7 @@
-// A program of somebody else's that this process runs: it leads a process group and carries a mark, so that everything it starts ends
-// with it: when it ends, when it is stopped, and when this process ends, however it does. What a killed process leaves is killed by the
-// next one (`killOrphans`). What the program reads and writes is its owner's.
+// An external program that this process runs: it leads a process group and carries a mark, so that
+// all its descendants end with it: when it ends, when it is stopped, and when this process ends in
+// any way. The leftovers of a killed process are killed by the next one (`killOrphans`). The caller
+// handles the program's input and output.
 
 import { type ChildProcess, spawn, type StdioOptions } from "node:child_process";
 import { killMarked, killOrphans, killOwn, markName, newMark, signalMarked } from "./marks.ts";
@@ -9,7 +10,7 @@ export type ProgramCommand = {
   /** A file with its arguments, or a command line for the shell. */
   readonly run: { readonly file: string; readonly args: readonly string[] } | { readonly shell: string };
   readonly cwd: string;
-  /** The whole environment of the program, beside its mark. */
+  /** The whole environment of the program, except its mark. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly stdio: StdioOptions;
 };
@@ -22,7 +23,7 @@ export class Program {
   readonly child: ChildProcess;
   readonly #mark: string;
 
-  /** Starts it; `error` of the child says when that fails. */
+  /** Starts the program; the child emits `error` if that fails. */
   constructor({ run, cwd, env, stdio }: ProgramCommand) {
     watchExit();
     const { mark, variable } = newMark();
@@ -31,23 +32,23 @@ export class Program {
       cwd,
       stdio,
       env: { ...env, [markName]: variable },
-      // A group of its own, so that a signal reaches what it has started.
+      // Its own process group, so that a signal also reaches its descendants.
       detached: process.platform !== "win32",
     };
     this.child = "shell" in run ? spawn(run.shell, { ...options, shell: true }) : spawn(run.file, run.args, options);
     running.add(this);
-    // What it has started does not end with the first process of the group.
+    // Descendants do not end with the first process of the group.
     this.child.once("exit", () => this.kill());
     this.child.once("error", () => running.delete(this));
   }
 
-  /** Asks it, and everything that it has started, to end. */
+  /** Asks the program and all its descendants to end. */
   terminate(): void {
     this.#signalGroup("SIGTERM");
     signalMarked(this.#mark, "SIGTERM");
   }
 
-  /** Ends it, and everything that it has started, at once. */
+  /** Kills the program and all its descendants at once. */
   kill(): void {
     if (!running.delete(this)) return;
     this.#signalGroup("SIGKILL");
@@ -60,7 +61,7 @@ export class Program {
     try {
       process.kill(process.platform === "win32" ? pid : -pid, signal);
     } catch {
-      // Nothing of the group is left.
+      // The group has no processes left.
     }
   }
 
@@ -71,7 +72,10 @@ export class Program {
   }
 }
 
-/** At the first program: from now on none outlives this process, and those of processes that were killed are ended. */
+/**
+ * Runs at the first program: from now on no program outlives this process, and leftovers of killed
+ * processes are killed.
+ */
 function watchExit(): void {
   if (isWatching) return;
   isWatching = true;

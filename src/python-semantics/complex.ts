@@ -1,5 +1,6 @@
-// Complex arithmetic as CPython does it. A complex result is always an error for us (`float()` refuses it), so the values
-// matter only where they decide which error: a zero divisor, an overflow.
+// Complex arithmetic with CPython's results. For us a complex result is always an error (`float()`
+// rejects it), so the values matter only if they decide which error occurs: a zero divisor, an
+// overflow.
 
 import { PythonError } from "./errors.ts";
 import { floatRepr } from "./number-text.ts";
@@ -25,8 +26,8 @@ export class PythonComplex extends PythonOpaque {
 }
 
 /**
- * `null` for an operator that complex numbers do not have. Throws a `ZeroDivisionError` for a zero divisor, and what
- * {@link powerComplex} throws.
+ * `null` for an operator that complex numbers do not support. Throws a `ZeroDivisionError` for a
+ * zero divisor, and the errors of {@link powerComplex}.
  */
 export function calculateComplex(operator: string, left: PythonComplex, right: PythonComplex): PythonComplex | null {
   switch (operator) {
@@ -48,7 +49,10 @@ export function calculateComplex(operator: string, left: PythonComplex, right: P
   }
 }
 
-/** Throws a `ZeroDivisionError` for a negative or complex power of 0, an `OverflowError` when the result is infinite. */
+/**
+ * Throws a `ZeroDivisionError` for a negative or complex power of 0, an `OverflowError` if the
+ * result is infinite.
+ */
 export function powerComplex(base: PythonComplex, exponent: PythonComplex): PythonComplex {
   const isSmallInteger = exponent.imaginary === 0 && Number.isInteger(exponent.real) && Math.abs(exponent.real) <= 100;
   const power = isSmallInteger ? integerPower(base, exponent.real) : generalPower(base, exponent);
@@ -66,7 +70,7 @@ function multiply(left: PythonComplex, right: PythonComplex): PythonComplex {
   );
 }
 
-/** Smith's method; `null` when the divisor is 0. */
+/** Division by Smith's method; `null` if the divisor is 0. */
 function quotientOf(left: PythonComplex, right: PythonComplex): PythonComplex | null {
   if (Math.abs(right.real) >= Math.abs(right.imaginary)) {
     if (right.real === 0) return null;

@@ -1,16 +1,17 @@
-// Exceptions of Python code, as values that tools, readers and templates catch.
+// Exceptions of Python code, as values that tools, parsers and templates catch.
 
 import { codePointLength } from "./strings.ts";
 
 /**
- * A text that Python's `json.loads` refuses. `pythonType` is the exception it raises there: nesting beyond the recursion
- * limit is a `RecursionError`, an integer beyond 4,300 digits a `ValueError`.
+ * A text that Python's `json.loads` rejects. `pythonType` is the exception that Python raises: a
+ * `RecursionError` for nesting beyond the recursion limit, a `ValueError` for an integer beyond
+ * 4,300 digits.
  */
 export class JsonSyntaxError extends Error {
   readonly pythonType: "JSONDecodeError" | "RecursionError" | "ValueError";
-  /** What `str(error)` is in Python. */
+  /** The message, equal to `str(error)` in Python. */
   readonly pythonMessage: string;
-  /** UTF-16 offset where the reader gave up. */
+  /** UTF-16 offset at which the parser failed. */
   readonly offset: number;
 
   constructor(pythonType: JsonSyntaxError["pythonType"], pythonMessage: string, offset: number) {
@@ -22,7 +23,10 @@ export class JsonSyntaxError extends Error {
   }
 }
 
-/** A decode error with Python's message, with line, column and position counted in code points. */
+/**
+ * Creates a decode error with Python's message; line, column and position are counted in code
+ * points.
+ */
 export function decodeError(reason: string, text: string, offset: number): JsonSyntaxError {
   const before = text.slice(0, offset);
   const lineStart = before.lastIndexOf("\n") + 1;
@@ -33,8 +37,8 @@ export function decodeError(reason: string, text: string, offset: number): JsonS
 }
 
 /**
- * An exception that Python code would have raised here; `message` is its `str()`. Where behaviour must equal a Python
- * reference, errors are part of it.
+ * An exception that Python code would have raised here; `message` is its `str()`. If behaviour must
+ * equal a Python reference, its errors must too.
  */
 export class PythonError extends Error {
   /** Name of the Python class, e.g. `KeyError`; "limit" for a bound that Python does not have. */
@@ -56,15 +60,19 @@ export function valueError(message: string): PythonError {
 }
 
 /**
- * The class of the Python exception that `error` stands for; `null` when it is a mistake of our own. What the reference
- * parser lets out is data about the model's output: serving code catches it and falls back to the plain text.
+ * The class of the Python exception that `error` represents; `null` if it is a bug of our own. An
+ * exception from the reference parser is data about the model's output: serving code catches it and
+ * falls back to the plain text.
  */
 export function pythonExceptionType(error: unknown): string | null {
   if (error instanceof PythonError || error instanceof JsonSyntaxError) return error.pythonType;
   return null;
 }
 
-/** What `read` gives; `undefined` where it raises a Python exception of one of these classes (`null`: of any). */
+/**
+ * The result of `read`; `undefined` if it raises a Python exception of one of these classes
+ * (`null`: of any class).
+ */
 export function unlessRaised<Value>(classes: readonly string[] | null, read: () => Value): Value | undefined {
   try {
     return read();

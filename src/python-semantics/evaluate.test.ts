@@ -10,7 +10,7 @@ import { roundRatio } from "./power.ts";
 
 const goldens = sharedFolder("tau-bench", "goldens", "calculate.jsonl");
 
-/** What `str(round(float(eval(text)), 2))` gives, or the text of its exception. */
+/** The result of `str(round(float(eval(text)), 2))`, or the text of its exception. */
 function answer(text: string): string {
   try {
     return floatRepr(roundFloat(evaluateExpression(text), 2));
@@ -129,7 +129,8 @@ test("roundRatio() rounds quotients of exact integers as division rounds floats"
   fc.assert(
     fc.property(factor, factor, fc.integer({ min: 0, max: 1200 }), (top, bottom, shift) => {
       expect(roundRatio(BigInt(top), -BigInt(bottom))).toBe(-(top / bottom));
-      // Scaling by powers of two moves the quotient through the denormal range, where it is rounded only once.
+      // Scaling by powers of two moves the quotient through the denormal range, where it must be
+      // rounded only once.
       const scale = 1n << BigInt(shift);
       const expected = shift <= 1000 ? (top / bottom) * 2 ** -shift : null;
       if (expected !== null && expected > 1e-300)

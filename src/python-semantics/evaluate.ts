@@ -1,5 +1,5 @@
-// Python's `float(eval(text))` for arithmetic: no name, no other type, no other character. It exists because the calculator
-// tools of benchmarks hand their argument to `eval`, errors included.
+// Python's `float(eval(text))` for arithmetic: without names, other types or other characters. It
+// exists because the calculator tools of benchmarks pass their argument to `eval`, errors included.
 
 import { PythonError, typeError } from "./errors.ts";
 import { pythonTypeName, JsonFloat } from "./json/value.ts";
@@ -8,17 +8,23 @@ import { type IntegerBudget, numberOf, toFloat, type BinaryOperator } from "./nu
 import { applySign, calculate } from "./operations.ts";
 import { type PythonValue, PythonOpaque, pythonRepr, PythonTuple } from "./values.ts";
 
-/** Largest integer that is computed, in bits (79,000 digits): the slowest operation on it takes about 5 ms. */
+/**
+ * Maximum size of a computed integer in bits (79,000 digits): the slowest operation on it takes
+ * about 5 ms.
+ */
 const maxIntegerBits = 2 ** 18;
-/** Bits that all operations of one expression may produce together, so that a long one takes no longer than 50 ms. */
+/**
+ * Maximum total number of bits that the operations of one expression may produce, so that a long
+ * one takes at most 50 ms.
+ */
 const maxTotalBits = 2 ** 21;
-/** Results below this size cost less than reading their operands; they are free. */
+/** Results below this number of bits cost less than reading their operands, so they are not counted. */
 const freeBits = 4096;
 
 /**
- * Python has no bound and computes `9**9**9` for minutes; every integer beyond 1,024 bits that reaches the end is an
- * `OverflowError` there, so that is what an integer beyond the bound becomes here. Only expressions that divide such a giant
- * down again answer differently.
+ * Python has no bound and computes `9**9**9` for minutes; a final result beyond 1,024 bits is an
+ * `OverflowError` there, so an integer beyond the bound becomes that error here. Only expressions
+ * that divide such a giant down again get another result.
  */
 function createBudget(): IntegerBudget {
   let left = maxTotalBits;
@@ -32,9 +38,9 @@ function createBudget(): IntegerBudget {
 }
 
 /**
- * Evaluates digits, `+ - * / // ** ( ) .` and blanks. Throws a `PythonError` with CPython 3.11's text, syntax errors
- * included. Bounded: integers that outgrow the budget are an `OverflowError`, nesting beyond CPython's own limits a
- * `RecursionError`.
+ * Evaluates digits, `+ - * / // ** ( ) .` and spaces. Throws a `PythonError` with CPython 3.11's
+ * message, syntax errors included. Bounded: integers beyond the budget are an `OverflowError`,
+ * nesting beyond CPython's own limits a `RecursionError`.
  */
 export function evaluateExpression(text: string): number {
   const source = text.replace(/^ +/, "");
@@ -54,15 +60,19 @@ function evaluate(node: ArithmeticNode, budget: IntegerBudget): PythonValue {
   }, null);
 }
 
-// CPython 3.11's parser for the arithmetic alphabet, as far as its errors depend on it. It parses twice: when the first pass
-// fails, a second one looks for a better complaint ("Perhaps you forgot a comma?"), and which complaint wins depends on the
-// order in which it tries things and on how far it reads: reaching the end inside a parenthesis is an error at once.
-// So the rules below have CPython's names, order and memory; they are not how one would write a calculator.
+// CPython 3.11's parser for the arithmetic alphabet, to the extent that its errors depend on it. It
+// parses twice: if the first pass fails, a second one searches for a more specific error ("Perhaps
+// you forgot a comma?"), and which error wins depends on the order of attempts and on how far it
+// reads: reaching the end inside a parenthesis is an error at once. So the rules below have
+// CPython's names, order and memoization, which a calculator would not need.
 
-/** What an arithmetic expression consists of. Besides numbers and operators only accidents of the alphabet occur: `()`, `...`, `2(3)`. */
+/**
+ * An arithmetic expression. Besides numbers and operators, only accidental forms of this alphabet
+ * occur: `()`, `...`, `2(3)`.
+ */
 type ArithmeticNode = {
   readonly operands: readonly ArithmeticNode[];
-  /** The value, given those of the operands. */
+  /** Computes the value from those of the operands. */
   readonly combine: (values: readonly PythonValue[], budget: IntegerBudget) => PythonValue;
   readonly depth: number;
 };
@@ -76,14 +86,17 @@ const constant = (value: PythonValue): ArithmeticNode => nodeOf([], () => value)
 type ArithmeticToken = {
   readonly type: "int" | "float" | "." | "..." | "(" | ")" | "+" | "-" | "*" | "**" | "/" | "//" | "end";
   readonly text: string;
-  /** Open parentheses after this token. */
+  /** Number of open parentheses after this token. */
   readonly level: number;
 };
 
-/** Deepest nesting of parentheses CPython reads (`MAXLEVEL`). */
+/** Maximum nesting of parentheses in CPython (`MAXLEVEL`). */
 const maxLevel = 200;
 
-/** Throws a `SyntaxError` for an unmatched parenthesis, leading zeros and too deep nesting, whichever comes first. */
+/**
+ * Throws a `SyntaxError` for an unmatched parenthesis, leading zeros or too deep nesting, for the
+ * first of them in the text.
+ */
 function tokenize(source: string): ArithmeticToken[] {
   const tokens: ArithmeticToken[] = [];
   let level = 0;
@@ -103,7 +116,7 @@ function tokenize(source: string): ArithmeticToken[] {
   return tokens;
 }
 
-/** Every error of reading and parsing, with the place CPython adds to its text. */
+/** Creates the error of any tokenizing or parsing failure, with the location that CPython appends. */
 function syntaxError(message: string): PythonError {
   return new PythonError("SyntaxError", `${message} (<string>, line 1)`);
 }
@@ -131,13 +144,19 @@ function tokenType(text: string): ArithmeticToken["type"] {
   return /\d/.test(text) ? "float" : (text as ArithmeticToken["type"]);
 }
 
-/** Deepest tree CPython compiles: three times its recursion limit, less what its caller has used (about ten frames). */
+/**
+ * Maximum depth of a tree that CPython compiles: three times its recursion limit, minus the frames
+ * of its caller (about ten).
+ */
 const maxDepth = 2970;
 
-/** Deepest recursion of this parser; four a parenthesis, one a `**`. CPython's own is deeper only for chains of `**`. */
+/**
+ * Maximum recursion depth of this parser; four levels per parenthesis, one per `**`. CPython's own
+ * is deeper only for chains of `**`.
+ */
 const maxNesting = 1200;
 
-/** Throws a `PythonError` with CPython's text for everything that CPython does not compile. */
+/** Throws a `PythonError` with CPython's message for any source that CPython does not compile. */
 function parseArithmetic(source: string): ArithmeticNode {
   const tokens = tokenize(source);
   const node = new ArithmeticParser(tokens, false).parseAll() ?? new ArithmeticParser(tokens, true).parseAll();
@@ -150,7 +169,7 @@ function binary(operator: BinaryOperator, left: ArithmeticNode, right: Arithmeti
   return nodeOf([left, right], ([a, b], budget) => calculate(operator, a!, b!, budget));
 }
 
-/** No value of this alphabet can be called; only the texts differ. */
+/** Values of this alphabet are never callable; only the error messages differ. */
 function callError(callee: PythonValue, argument: PythonValue | undefined, unpacking: "" | "*" | "**"): PythonError {
   const type = argument === undefined ? "" : pythonTypeName(argument);
   const isRefused = argument !== undefined && (unpacking === "**" || (unpacking === "*" && type !== "tuple"));
@@ -163,11 +182,11 @@ type Memory = Map<number, { readonly node: ArithmeticNode | null; readonly end: 
 
 class ArithmeticParser {
   readonly #tokens: readonly ArithmeticToken[];
-  /** Whether to look for the better complaints. */
+  /** True in the pass that searches for more specific errors. */
   #explains: boolean;
   #mark = 0;
   #nesting = 0;
-  // As in CPython, a remembered result does not depend on whether complaints were looked for.
+  // A memoized result does not depend on the pass, as in CPython.
   readonly #expressions: Memory = new Map();
   readonly #sums: Memory = new Map();
   readonly #factors: Memory = new Map();
@@ -177,7 +196,7 @@ class ArithmeticParser {
     this.#explains = explains;
   }
 
-  /** `null` when the text is no expression and there is no better complaint than that. */
+  /** `null` if the text is not an expression and a more specific error was not found. */
   parseAll(): ArithmeticNode | null {
     const node = this.#expression();
     return node !== null && this.#sees("end") ? node : null;
@@ -190,7 +209,7 @@ class ArithmeticParser {
     });
   }
 
-  /** Two operands side by side; the second is parsed without looking for complaints. */
+  /** Detects two adjacent operands; the second is parsed without searching for errors. */
   #complainAboutComma(): void {
     const start = this.#mark;
     if (this.#sum() !== null) {
@@ -212,7 +231,7 @@ class ArithmeticParser {
     return this.#chain(["*", "/", "//"], () => this.#factor());
   }
 
-  /** Left-associative operators; a missing right operand ends the chain before its operator. */
+  /** Parses left-associative operators; a missing right operand ends the chain before its operator. */
   #chain(
     operators: readonly Exclude<BinaryOperator, "%">[],
     operand: () => ArithmeticNode | null,
@@ -261,7 +280,8 @@ class ArithmeticParser {
     let node = this.#atom();
     while (node !== null) {
       if (this.#sees(".")) {
-        // An attribute: the name behind the point is looked for, and is never there.
+        // An attribute: the parser looks for a name after the dot, which this alphabet cannot
+        // contain.
         this.#mark++;
         this.#peek();
         this.#mark--;
@@ -325,7 +345,7 @@ class ArithmeticParser {
     return null;
   }
 
-  /** Only the empty one exists without commas; `(*1` is read as the beginning of a longer one. */
+  /** Without commas, only the empty tuple exists; `(*1` is parsed as the beginning of a longer one. */
   #tuple(start: number): ArithmeticNode | null {
     this.#mark = start + 1;
     if (this.#sees("*")) {
@@ -361,7 +381,10 @@ class ArithmeticParser {
     if (this.#expression() !== null && this.#sees(")")) throw syntaxError(complaint);
   }
 
-  /** A generator expression in parentheses, which this alphabet cannot finish; but it is looked for. */
+  /**
+   * A generator expression in parentheses: this alphabet cannot complete one, but the attempt
+   * affects errors.
+   */
   #comprehension(): void {
     const start = this.#mark;
     this.#mark = start + 1;

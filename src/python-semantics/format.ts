@@ -1,5 +1,5 @@
-// Python's three ways to write values into text: `format(value, spec)`, `text.format(...)` and `text % values`. Numbers are
-// rounded as the exact binary value demands, ties to even.
+// Python's three ways to format values: `format(value, spec)`, `text.format(...)` and `text %
+// values`. Numbers are rounded from the exact binary value, ties to even.
 
 import { PythonError, typeError, valueError } from "./errors.ts";
 import { JsonFloat, pythonTypeName } from "./json/value.ts";
@@ -19,13 +19,13 @@ import {
   Undefined,
 } from "./values.ts";
 
-/** `str(value)` that still knows where it came from. */
+/** `str(value)` that keeps the origin of the text. */
 export function textOf(value: PythonValue): TracedText {
   if (value instanceof TracedText) return value.asMarkup(false);
   return new TracedText(pythonStr(value), originOfValue(value));
 }
 
-/** Where what a value shows came from: scalars do not say, so theirs is unknown. */
+/** Origin of a formatted value: unknown for scalars, which do not carry one. */
 export function originOfValue(value: PythonValue): Origin {
   return value instanceof PythonList || value instanceof PythonDict ? value.origin : unknownOrigin;
 }
@@ -43,7 +43,7 @@ type FormatSpec = {
 
 const pattern = /^(?:(.)?([<>=^]))?([-+ ]?)(#?)(0?)(\d*)([,_]?)(?:\.(\d+))?([bcdeEfFgGnosxX%]?)$/su;
 
-/** Throws a "ValueError" for a spec that Python does not know. */
+/** Throws a "ValueError" for a spec that Python does not accept. */
 function parseFormatSpec(spec: string): FormatSpec {
   const match = pattern.exec(spec);
   if (match === null) throw valueError(`"${spec}" is no format`);
@@ -123,7 +123,10 @@ function group(digits: string, separator: string, size: number): string {
   return groups.join(separator);
 }
 
-/** Numbers stand right, texts left; with "=" the fill goes between sign and digits. */
+/**
+ * Pads a value: numbers are aligned right, text left; with "=" the fill goes between sign and
+ * digits.
+ */
 function pad(body: TracedText, sign: string, spec: FormatSpec): TracedText {
   const signed = concatStrings([new TracedText(sign, unknownOrigin), body]);
   const missing = spec.width - codePointLength(signed.text);
@@ -142,7 +145,7 @@ function pad(body: TracedText, sign: string, spec: FormatSpec): TracedText {
   }
 }
 
-/** Digits after the point that are worked out exactly; JavaScript offers no more. */
+/** Maximum number of digits after the decimal point; JavaScript computes no more exactly. */
 const maxPrecision = 100;
 
 /** The digits of a non-negative finite float in format `f`, `e`, `g` (or `%`, which multiplies first). */
@@ -170,7 +173,7 @@ function exponential(value: number, precision: number): string {
   return `${digits}e${exponent[0]}${exponent.slice(1).padStart(2, "0")}`;
 }
 
-/** Significant digits, without trailing zeros, in exponent form for what is very small or large. */
+/** Significant digits, without trailing zeros, in exponent form for very small or large values. */
 function general(value: number, precision: number, isAlternate: boolean): string {
   const exponent = value === 0 ? 0 : Number(value.toExponential(precision - 1).split("e")[1]);
   const isExponential = exponent < -4 || exponent >= precision;
@@ -179,7 +182,10 @@ function general(value: number, precision: number, isAlternate: boolean): string
   return text.replace(/(?:\.|(?<!0))0+(?=e|$)/, "");
 }
 
-/** A format with every match of a pattern replaced by what a value shows; `null`: by the last character of the match. */
+/**
+ * A format in which every match of a pattern is replaced by the text of a value; `null` replaces it
+ * by the last character of the match.
+ */
 function fillFormat(
   format: TracedText,
   fields: RegExp,
@@ -202,10 +208,10 @@ function fillFormat(
   return concatStrings(parts).asMarkup(format.isMarkup);
 }
 
-/** A doubled brace, a field with its conversion and format, or a brace that stands alone. */
+/** A doubled brace, a field with its conversion and format, or a single brace. */
 const field = /\{\{|\}\}|\{([^{}!:]*)(?:!([^{}:]*))?(?::((?:[^{}]|\{[^{}]*\})*))?\}|[{}]/g;
 
-/** Follows `.name` or `[key]` from a value. */
+/** Resolves `.name` or `[key]` on a value. */
 export type Step = (value: PythonValue, access: string) => PythonValue;
 
 /** `format.format(*args, **kwargs)`. Throws an "IndexError" or a "KeyError" for a field without a value. */
@@ -276,7 +282,7 @@ export function formatPercent(format: TracedText, values: PythonValue): TracedTe
     const value = key === undefined ? take() : valueOf(values, key);
     return { value, text: convert(value, spec) };
   });
-  // What has keys counts as a mapping, and of that nothing need be used.
+  // Any value with keys counts as a mapping, whose entries may all remain unused.
   const hasKeys = values instanceof PythonDict || values instanceof PythonList || values instanceof Undefined;
   if (queue.length > 0 && (isTuple || !(isKeyed || hasKeys))) throw typeError("not all values are used by the format");
   return filled;

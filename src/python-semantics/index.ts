@@ -1,5 +1,6 @@
-// Python's values, where ours must match byte for byte: their arithmetic, order and text. Lossless JSON is in `json/`, source text in
-// `tokens.ts`, `syntax.ts`, `literals.ts` and `evaluate.ts`. Not an interpreter.
+// Python's values, for code whose results must match Python byte for byte: their arithmetic, order
+// and text. Lossless JSON is in `json/`, source text in `tokens.ts`, `syntax.ts`, `literals.ts` and
+// `evaluate.ts`. It is not an interpreter.
 
 export * from "./complex.ts";
 export * from "./errors.ts";

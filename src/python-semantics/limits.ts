@@ -1,14 +1,15 @@
-// What one operation may make. Python has no such bounds; they lie far above what conversations need and stop hostile
-// programs before they stop the process. Beyond them operations throw a `PythonError` "limit".
+// Limits on the output of one operation. Python has no such limits; they are far above the needs of
+// conversations and stop hostile programs before these exhaust the process. Beyond them operations
+// throw a `PythonError` "limit".
 
 import { PythonError } from "./errors.ts";
 
-/** Characters of one text: sixteen times the longest prompts there are. */
+/** Maximum number of characters of one text: sixteen times the longest existing prompts. */
 export const maxTextLength = 2 ** 26;
-/** Items of one list made by multiplication or addition. */
+/** Maximum number of items of one list created by multiplication or addition. */
 const maxItems = 2 ** 22;
 
-/** Throws before a text of that length would be made. */
+/** Throws before a text of this length would be created. */
 export function checkTextLength(length: number): void {
   if (length > maxTextLength) throw limitError(`it makes a text of more than ${maxTextLength} characters`);
 }
@@ -23,13 +24,16 @@ export function limitError(message: string): PythonError {
 
 let items = 0;
 
-/** Counts the items of a container that is made. */
+/** Counts the items of a new container. */
 export function countItems(count: number): void {
   items += count;
   spend(count);
 }
 
-/** Items of all lists, tuples and dicts made so far; the difference is what a program has made. */
+/**
+ * Total number of items of all lists, tuples and dicts created so far; a program's share is the
+ * difference.
+ */
 export function itemsMade(): number {
   return items;
 }
@@ -37,19 +41,23 @@ export function itemsMade(): number {
 let spent = 0;
 let mostSpent = Infinity;
 
-/** A program has used up the operations of {@link withAllowance}. Not an error of the program: it may be run again without. */
+/**
+ * A program has used up the operations of {@link withAllowance}. This is not an error in the
+ * program: it may be run again without an allowance.
+ */
 export class AllowanceSpent extends Error {}
 
 /**
- * Counts small operations, some nanoseconds each: whatever can be repeated without end counts what it repeats, so that the count
- * bounds the time. Throws {@link AllowanceSpent} beyond the allowance.
+ * Counts small operations of a few nanoseconds each. Every operation that can be repeated without
+ * bound counts its repetitions, so that the count limits the time. Throws {@link AllowanceSpent}
+ * beyond the allowance.
  */
 export function spend(operations: number): void {
   spent += operations;
   if (spent > mostSpent) throw new AllowanceSpent();
 }
 
-/** What `program` returns or throws, with that many operations at most. */
+/** Returns or throws the result of `program`, with at most this many operations. */
 export function withAllowance<T>(operations: number, program: () => T): T {
   const outer = mostSpent;
   mostSpent = Math.min(outer, spent + operations);

@@ -18,7 +18,7 @@ const failure = (action: () => unknown): string => {
   return "none";
 };
 
-// Expected values are CPython 3.11's.
+// Expected values are those of CPython 3.11.
 describe("evaluateLiteral()", () => {
   test.each([
     ["{'a': [1, 2.50, None, True], \"b\": 'it\\'s'}", '{"a": [1, 2.5, null, true], "b": "it\'s"}'],

@@ -1,5 +1,6 @@
-// Python literals as values: `ast.literal_eval` (literals and containers of them, signed and complex numbers, `set()`, and
-// nothing else), and source that is a list of calls with literal keyword arguments, as two formats write their tool calls.
+// Python literals as values: `ast.literal_eval` (literals and containers of them, signed and
+// complex numbers, `set()`, and nothing else), and source that is a list of calls with literal
+// keyword arguments, the form of tool calls in two formats.
 
 import { PythonComplex } from "./complex.ts";
 import { PythonError, valueError } from "./errors.ts";
@@ -13,7 +14,10 @@ export function evaluateLiteral(text: string): PythonValue {
   return evaluate(parseExpression(text.replace(/^[ \t]+/, "")));
 }
 
-/** The Python exceptions a malformed literal may raise, those with a class of their own below them included. */
+/**
+ * The Python exceptions that a malformed literal may raise, including subclasses that have their
+ * own name.
+ */
 export const literalErrors: readonly string[] = ["SyntaxError", "IndentationError", "ValueError", "UnicodeEncodeError"];
 
 function evaluate(node: PythonNode): PythonValue {
@@ -64,12 +68,15 @@ function malformed(): never {
   throw valueError("malformed node or string");
 }
 
-/** A dict of evaluated entries: of equal keys the first stays with the last value. Throws "TypeError" for unhashable keys. */
+/**
+ * A dict of evaluated entries: a repeated key keeps its first position and gets the last value.
+ * Throws "TypeError" for unhashable keys.
+ */
 export function makeDict(entries: readonly (readonly [PythonValue, PythonValue])[]): PythonDict {
   return PythonDict.of(entries.map(([key, value]) => ({ key, value })));
 }
 
-/** A set; its `repr` shows each value once, in the order written. */
+/** A set; its `repr` shows each value once, in source order. */
 function makeSet(items: readonly PythonValue[]): PythonOpaque {
   const unique = new Map(items.map((item) => [hashKey(item), item]));
   return new PythonOpaque(
@@ -78,7 +85,10 @@ function makeSet(items: readonly PythonValue[]): PythonOpaque {
   );
 }
 
-/** Constants, lists and dicts of constants. Throws a "ValueError", for keys that are no constants an "AttributeError". */
+/**
+ * Evaluates constants, and lists and dicts of constants. Throws a "ValueError", or an
+ * "AttributeError" for keys that are not constants.
+ */
 export function argumentValue(node: PythonNode): PythonValue {
   if (node.type === "constant") return node.value;
   if (node.type === "list") return node.items.map(argumentValue);

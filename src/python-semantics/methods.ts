@@ -1,5 +1,6 @@
-// Methods of Python's `str`, `dict`, `list`, `tuple` and `range` that only look; what would change an object Jinja's sandbox
-// hides. `format` is in `format.ts`: it looks attributes up. Places are counted in code points.
+// Read-only methods of Python's `str`, `dict`, `list`, `tuple` and `range`; Jinja's sandbox hides
+// the mutating ones. `format` is in `format.ts`, because it looks up attributes. Positions are
+// counted in code points.
 
 import { PythonError, typeError, valueError } from "./errors.ts";
 import { pythonTypeName } from "./json/value.ts";
@@ -26,8 +27,8 @@ import {
 } from "./values.ts";
 
 /**
- * The arguments in the order of `parameters`; `undefined` where one is left out. Throws a "TypeError" for too many, unknown
- * or missing ones, as Python does.
+ * The arguments in the order of `parameters`; `undefined` for an omitted one. Throws Python's
+ * "TypeError" for too many, unknown or missing ones.
  */
 export function bindArguments(
   callee: string,
@@ -52,7 +53,7 @@ export function bindArguments(
   return bound;
 }
 
-/** Arguments of a method that Python lets be given by position only. */
+/** Binds the arguments of a method that takes them only by position. */
 export function bindPositional(
   callee: string,
   args: CallArguments,
@@ -72,7 +73,7 @@ export function expectText(value: PythonValue, callee: string): TracedText {
 
 type Method<Self> = (self: Self, args: CallArguments, name: string) => PythonValue;
 
-/** A method whose arguments Python lets be given by position only, so many of them at least and at most. */
+/** A method that takes its arguments only by position, with a minimum and a maximum number. */
 const positional =
   <Self>(
     [least, most]: readonly [number, number],
@@ -81,7 +82,7 @@ const positional =
   (self, args, name) =>
     run(self, bindPositional(name, args, least, most), name);
 
-/** A method whose arguments may be given by name, and may all be left out. */
+/** A method whose arguments may be given by name, and are all optional. */
 const named =
   <Self>(
     parameters: readonly string[],
@@ -105,7 +106,10 @@ export function replaceText(text: TracedText, old: TracedText, replacement: Trac
   return concatStrings([...parts, text.slice(start)]).asMarkup(text.isMarkup);
 }
 
-/** Where a text is found, left to right without overlap; an empty one stands between all characters. */
+/**
+ * Positions of a part in a text, left to right without overlap; an empty part is found between all
+ * characters.
+ */
 function* placesOf(text: string, part: string, most: number): Iterable<number> {
   let found = 0;
   if (part === "") {
@@ -129,7 +133,7 @@ export function joinStrings(separator: TracedText, parts: readonly TracedText[])
   return concatStrings(parts.flatMap((part, index) => (index === 0 ? [part] : [separator, part])));
 }
 
-/** The text in the middle of so many characters, or at one side. */
+/** Pads the text to a number of characters, centred or on one side. */
 export function fillText(
   text: TracedText,
   width: number,
@@ -138,7 +142,7 @@ export function fillText(
   const missing = width - codePointLength(text.text);
   if (missing <= 0) return text;
   checkTextLength(width);
-  // CPython gives the odd character to the left when width is odd too.
+  // CPython puts the odd character on the left if the width is odd too.
   const half = Math.floor(missing / 2) + (missing & width & 1);
   const before = options.side === "left" ? 0 : options.side === "right" ? missing : half;
   const fill = (count: number): TracedText => templateText(options.fill.repeat(count));
@@ -168,7 +172,10 @@ export function capitalize(text: string): string {
   return titleCharacter(first) + pythonLower(text.slice(first.length));
 }
 
-/** `str.title`: the first letter of every run of letters is capital. Jinja's filter of that name splits text differently. */
+/**
+ * `str.title`: the first letter of every run of letters becomes a capital. Jinja's filter of that
+ * name splits text differently.
+ */
 function title(text: string): string {
   return text.replace(/\p{Cased}[\p{Cased}\p{M}]*/gu, (word) => capitalize(word));
 }
@@ -180,7 +187,10 @@ function swapCase(text: string): string {
   }).join("");
 }
 
-/** Titlecase: a capital, except for the four digraphs that have a form of their own, and for ligatures. */
+/**
+ * Titlecase of a character: the capital, except for four digraphs that have a separate form, and
+ * for ligatures.
+ */
 function titleCharacter(character: string): string {
   const upper = character.toUpperCase();
   const digraph = "ǅǈǋǲ"["ǄǇǊǱ".indexOf(upper)];
@@ -189,7 +199,7 @@ function titleCharacter(character: string): string {
   return upper.length > character.length ? upper[0] + upper.slice(1).toLowerCase() : upper;
 }
 
-/** At least one cased letter, and none of the other case. */
+/** True if the text has at least one cased letter, and none of the other case. */
 export function isLower(text: string): boolean {
   return /\p{Lowercase}/u.test(text) && !/[\p{Uppercase}\p{Lt}]/u.test(text);
 }
@@ -198,7 +208,7 @@ export function isUpper(text: string): boolean {
   return /\p{Uppercase}/u.test(text) && !/[\p{Lowercase}\p{Lt}]/u.test(text);
 }
 
-/** Capitals only after what has no case, small letters only after what has. */
+/** True if capitals occur only after uncased characters, and small letters only after cased ones. */
 function isTitle(text: string): boolean {
   let isAfterCased = false;
   let isAnyCased = false;
@@ -212,7 +222,10 @@ function isTitle(text: string): boolean {
   return isAnyCased;
 }
 
-/** The part `[start, end)` that a search is limited to, as text and as offset; `null` when it starts past the end. */
+/**
+ * The part `[start, end)` that a search is limited to, as text and as offset; `null` if it starts
+ * past the end.
+ */
 function window(text: string, args: readonly PythonValue[]): { readonly part: string; readonly start: number } | null {
   const [start = null, end = null] = args.slice(1);
   if (start === null && end === null) return { part: text, start: 0 };
@@ -247,7 +260,7 @@ function search(find: (text: string, part: string) => number): Method<TracedText
 }
 
 const word = new RegExp(`[^${whitespaceClass}]+`, "g");
-// What Python takes for the end of a line; the pair counts once.
+// Line ends in Python; the pair counts as one.
 // oxlint-disable-next-line no-control-regex
 const lineEnd = /\r\n|[\n\r\v\f\u001c-\u001e\u0085\u2028\u2029]/g;
 
@@ -263,7 +276,10 @@ export function splitLines(text: TracedText, keepEnds = false): TracedText[] {
   return lines;
 }
 
-/** `split` and `rsplit`: what is left beyond the limit includes its white space, but none at the side of the split pieces. */
+/**
+ * `split` and `rsplit`: the remainder beyond the limit keeps its white space, except on the side of
+ * the split pieces.
+ */
 function splitting(isFromRight: boolean): Method<TracedText> {
   return named(["sep", "maxsplit"], (text, [given = null, limit = -1], name) => {
     const separator = given === null ? null : expectText(given, name).text;
@@ -331,11 +347,11 @@ export function strip(
 const stripping = (sides: "both" | "left" | "right"): Method<TracedText> =>
   positional([0, 1], (text, [characters]) => strip(text, characters, sides));
 
-/** A method without arguments that maps the text as a whole. */
+/** A method without arguments that maps the whole text. */
 const mapped = (map: (text: string) => string): Method<TracedText> =>
   positional([0, 0], (text) => text.with(map(text.text)));
 
-/** A method without arguments about the kind of characters. */
+/** A method without arguments that tests the kind of characters. */
 const question = (answer: (text: string) => boolean): Method<TracedText> =>
   positional([0, 0], (text) => answer(text.text));
 
@@ -449,7 +465,7 @@ const dictMethods = new Map(
   }),
 );
 
-/** The method of that name, bound to its object; `undefined` when there is none. */
+/** The method of that name, bound to its object; `undefined` if there is none. */
 export function methodOf(object: PythonValue, name: string): ((args: CallArguments) => PythonValue) | undefined {
   const bind = <Self>(self: Self, method: Method<Self> | undefined) =>
     method && ((args: CallArguments) => method(self, args, name));

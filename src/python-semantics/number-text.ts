@@ -1,15 +1,19 @@
-// Numbers in and out of text as Python has them: `int(text)`, `float(text)`, `int(float)`, `repr(float)`, `round`. White space
-// around, underscores between digits, digits of any script, and limits that JavaScript does not have.
+// Conversions between numbers and text with Python's rules: `int(text)`, `float(text)`,
+// `int(float)`, `repr(float)`, `round`. They cover surrounding white space, underscores between
+// digits, digits of any script, and limits that JavaScript does not have.
 
 import { JsonFloat, type JsonValue, pythonTypeName } from "./json/value.ts";
 import { PythonError } from "./errors.ts";
 import { stringRepr } from "./string-repr.ts";
 import { pythonStrip } from "./strings.ts";
 
-/** Longest integer CPython converts (`sys.get_int_max_str_digits()`). */
+/** Maximum number of digits of an integer that CPython converts (`sys.get_int_max_str_digits()`). */
 export const maxIntegerDigits = 4300;
 
-/** `int(text, base)`. Throws a `PythonError` where Python raises; a value that is no text is a "TypeError" here. */
+/**
+ * `int(text, base)`. Throws a `PythonError` if Python raises; here a value other than text is a
+ * "TypeError".
+ */
 export function pythonInt(text: JsonValue, base = 10): number | bigint {
   if (typeof text !== "string") {
     const message = `int() argument must be a string, a bytes-like object or a real number, not '${pythonTypeName(text)}'`;
@@ -38,7 +42,7 @@ export function pythonInt(text: JsonValue, base = 10): number | bigint {
   return normalInteger(sign === "-" ? -value : value);
 }
 
-/** What Python says of a text with so many digits. */
+/** Python's error message for a text with this many digits. */
 export function tooManyDigits(count: number): string {
   return `Exceeds the limit (${maxIntegerDigits} digits) for integer string conversion: value has ${count} digits; use sys.set_int_max_str_digits() to increase the limit`;
 }
@@ -70,24 +74,27 @@ export function integerOf(value: number): number | bigint {
   return normalInteger(BigInt(Math.trunc(value)));
 }
 
-/** A float as it is, or the integer it equals. Throws as {@link integerOf}. */
+/** The float unchanged, or the integer that it equals. Throws like {@link integerOf}. */
 export function narrowFloat(float: JsonFloat): JsonFloat | number | bigint {
   const integer = integerOf(float.value);
   return Number.isInteger(float.value) ? integer : float;
 }
 
-/** An integer as JSON values hold it: a `number` while safe. */
+/** An integer in the form of JSON values: a `number` while safe. */
 export function normalInteger(value: bigint): number | bigint {
   return value >= Number.MIN_SAFE_INTEGER && value <= Number.MAX_SAFE_INTEGER ? Number(value) : value;
 }
 
-/** Without the white space around it, which is less in pure ASCII text (no control characters), and with ASCII digits. */
+/**
+ * The text with ASCII digits and without surrounding white space; in pure ASCII text, white space
+ * excludes control characters.
+ */
 function plainNumber(text: string): string {
   if (/^[\0-\x7f]*$/.test(text)) return pythonStrip(text, " \t\n\v\f\r");
   return pythonStrip(text).replace(/[^\P{Nd}0-9]/gu, decimalDigit);
 }
 
-/** The digits of a script stand in unbroken rows of ten, from zero up. */
+/** The digits of a script are consecutive code points, ten from zero up. */
 function decimalDigit(character: string): string {
   const code = character.codePointAt(0)!;
   let zero = code;
@@ -117,13 +124,14 @@ export function roundFloat(value: number, digits: number): number {
   if (!Number.isInteger(digits) || digits < 0 || digits > 22) {
     throw new RangeError(`Cannot round to ${digits} digits: give an integer from 0 to 22.`);
   }
-  // From 2^52 up every float is an integer; the sign of a zero does not survive toFixed.
+  // Every float from 2^52 up is an integer; toFixed loses the sign of a zero.
   if (!(Math.abs(value) < 4503599627370496) || value === 0) return value;
   const fixed = value.toFixed(digits);
-  // A tie is an odd multiple of 2^-(digits + 1): no other binary fraction stands half-way between two decimals.
+  // A tie is an odd multiple of 2^-(digits + 1): no other binary fraction is half-way between two
+  // decimals.
   const scaled = value * 2 ** (digits + 1);
   if (!Number.isInteger(scaled) || scaled % 2 === 0) return Number(fixed);
-  // toFixed went away from zero; an odd last digit is one too far.
+  // toFixed rounded away from zero, so an odd last digit is one too far.
   const last = fixed.charCodeAt(fixed.length - 1) - 0x30;
   return last % 2 === 0 ? Number(fixed) : Number(fixed.slice(0, -1) + String(last - 1));
 }

@@ -1,5 +1,6 @@
-// Python's arithmetic: int with int stays int and exact, a float makes a float, a bool counts as 0 or 1. Floats are
-// JavaScript's, except for `//` and `%` (the fmod scheme) and `**` (`power.ts`). Errors have CPython's texts.
+// Python's arithmetic: int with int stays an exact int, a float makes a float, a bool counts as 0
+// or 1. Floats behave as in JavaScript, except for `//` and `%` (the fmod scheme) and `**`
+// (`power.ts`). Errors have CPython's messages.
 
 import { PythonComplex, powerComplex } from "./complex.ts";
 import { PythonError, typeError } from "./errors.ts";
@@ -12,27 +13,30 @@ export type Int = number | bigint;
 export type PythonNumber = Int | JsonFloat;
 export type BinaryOperator = "+" | "-" | "*" | "/" | "//" | "%" | "**";
 
-/** What keeps exact integers from running away; Python has no bound. */
+/** Limits the size of exact integers; Python has no such limit. */
 export interface IntegerBudget {
-  /** Announces a result (or operand) of so many bits. Throws when that is too much. */
+  /** Announces a result (or operand) of this many bits. Throws if the budget is exceeded. */
   spend(bits: number): void;
 }
 
 const noBudget: IntegerBudget = { spend: () => {} };
 
-/** An int, a float, or a bool as the int it is; `null` for anything else. */
+/** An int, a float, or a bool as its int; `null` for anything else. */
 export function numberOf(value: PythonValue): PythonNumber | null {
   if (typeof value === "number" || typeof value === "bigint" || value instanceof JsonFloat) return value;
   return typeof value === "boolean" ? Number(value) : null;
 }
 
-/** As JavaScript compares it, exactly across number and bigint; `null` for what is no real number. */
+/**
+ * The value for JavaScript comparisons, exact across number and bigint; `null` if it is not a real
+ * number.
+ */
 export function scalarOf(value: PythonValue): Int | null {
   const number = numberOf(value);
   return number instanceof JsonFloat ? number.value : number;
 }
 
-/** `float(number)`. Throws an "OverflowError" for integers that no float holds. */
+/** `float(number)`. Throws an "OverflowError" for integers beyond the range of floats. */
 export function toFloat(value: PythonNumber): number {
   if (value instanceof JsonFloat) return value.value;
   const float = Number(value);
@@ -40,7 +44,7 @@ export function toFloat(value: PythonNumber): number {
   throw new PythonError("OverflowError", "int too large to convert to float");
 }
 
-/** `left + right`, or `left += right`, which only names itself in its error. */
+/** `left + right`, or `left += right`, which differs only in its error message. */
 export function pythonAdd(left: JsonValue, right: JsonValue, operator: "+" | "+=" = "+"): PythonNumber {
   return calculateReal(left, right, operator);
 }
@@ -50,7 +54,7 @@ export function pythonSubtract(left: JsonValue, right: JsonValue, operator: "-" 
   return calculateReal(left, right, operator);
 }
 
-/** `left * right` of numbers alone. */
+/** `left * right`, only for numbers. */
 export function pythonMultiply(left: JsonValue, right: JsonValue): PythonNumber {
   return calculateReal(left, right, "*");
 }
@@ -76,7 +80,7 @@ export function unsupportedOperands(operator: string, left: PythonValue, right: 
 
 type Operands<T> = readonly [left: T, right: T];
 
-/** Two numbers; a power of a negative float may be complex. */
+/** Applies an operator to two numbers; a power of a negative float may be complex. */
 export function calculateNumbers(operator: "+" | "-" | "*", operands: Operands<PythonNumber>): PythonNumber;
 export function calculateNumbers(
   operator: BinaryOperator,
@@ -91,7 +95,7 @@ export function calculateNumbers(
   if (left instanceof JsonFloat || right instanceof JsonFloat) {
     return calculateFloats(operator, toFloat(left), toFloat(right));
   }
-  // Most numbers are small; adding zero turns the -0 of JavaScript into 0.
+  // The common case of small numbers; adding zero turns JavaScript's -0 into 0.
   if (typeof left === "number" && typeof right === "number") {
     const result = operator === "+" ? left + right : operator === "-" ? left - right : left * right;
     if ("+-*".includes(operator) && Number.isSafeInteger(result)) return result + 0;
@@ -171,7 +175,7 @@ function calculateFloats(operator: BinaryOperator, left: number, right: number):
   }
 }
 
-/** C's `fmod`, moved to the sign of the divisor; a zero gets that sign too. */
+/** C's `fmod`, adjusted to the sign of the divisor; a zero gets that sign too. */
 function remainder(dividend: number, divisor: number): number {
   const rest = dividend % divisor;
   if (rest === 0) return divisor < 0 ? -0 : 0;
@@ -190,13 +194,13 @@ function floorDivide(left: number, right: number): number {
   return quotient - floor > 0.5 ? floor + 1 : floor;
 }
 
-/** `null` when the result is complex: a negative base with a broken exponent. */
+/** `null` if the result is complex: a negative base with a fractional exponent. */
 function powerFloats(base: number, exponent: number): number | null {
   if (base === 1 || (Math.abs(base) === 1 && Math.abs(exponent) === Infinity)) return 1;
   if (base === 0 && exponent < 0 && exponent !== -Infinity) {
     throw zeroDivision("0.0 cannot be raised to a negative power");
   }
-  // Exact in JavaScript: zeros, infinities, NaN.
+  // JavaScript is exact for these: zeros, infinities, NaN.
   if (base === 0 || exponent === 0 || !Number.isFinite(base) || !Number.isFinite(exponent)) return base ** exponent;
   if (base < 0 && !Number.isInteger(exponent)) return null;
   const magnitude = base === -1 ? 1 : positivePower(Math.abs(base), exponent);
@@ -204,7 +208,7 @@ function powerFloats(base: number, exponent: number): number | null {
   return base < 0 && Math.abs(exponent % 2) === 1 ? -magnitude : magnitude;
 }
 
-/** A complex number, or a real one as such; `null` for anything else. */
+/** A complex number, or a real one converted to complex; `null` for anything else. */
 export function complexOf(value: PythonValue): PythonComplex | null {
   if (value instanceof PythonComplex) return value;
   const number = numberOf(value);

@@ -36,8 +36,8 @@ import {
 } from "./values.ts";
 
 /**
- * `left == right`: deep, `1 == 1.0 == True`, dicts without order, and never an error. NaN equals nothing, but a container
- * equals itself and one that holds the same NaN object.
+ * `left == right`: deep, `1 == 1.0 == True`, dicts independent of order, and never an error. NaN
+ * equals nothing, but a container equals itself and any container with the same NaN object.
  */
 export function pythonEquals(left: PythonValue, right: PythonValue): boolean {
   if (left === null || right === null) return left === right;
@@ -57,12 +57,15 @@ export function pythonEquals(left: PythonValue, right: PythonValue): boolean {
   return left instanceof Undefined && right instanceof Undefined;
 }
 
-/** Whether both are one object. Texts and large integers have no identity here: equal ones count as the same. */
+/**
+ * Identity of objects. Strings and large integers have no identity here: equal ones count as the
+ * same.
+ */
 export function isSame(left: PythonValue, right: PythonValue): boolean {
   return left === right || (left instanceof TracedText && right instanceof TracedText && left.text === right.text);
 }
 
-/** What `in`, `list.count` and `list.index` compare by: the same object, or equal to it. */
+/** The comparison of `in`, `list.count` and `list.index`: the same object, or an equal one. */
 export function isOrEquals(left: PythonValue, right: PythonValue): boolean {
   return left === right || pythonEquals(left, right);
 }
@@ -102,7 +105,10 @@ function asDict(value: Dict): PythonDict {
 
 export type OrderOperator = "<" | "<=" | ">" | ">=";
 
-/** Numbers exactly, texts by code point, lists and tuples item by item; a "TypeError" for anything else and any mix. */
+/**
+ * Compares numbers exactly, text by code point, lists and tuples item by item; a "TypeError" for
+ * other types and mixed ones.
+ */
 export function isOrdered(operator: OrderOperator, left: PythonValue, right: PythonValue): boolean {
   spend(1);
   const [a, b] = [scalarOf(left), scalarOf(right)];
@@ -132,7 +138,7 @@ export function pythonLess(left: PythonValue, right: PythonValue): boolean {
   return isOrdered("<", left, right);
 }
 
-/** For sorting: negative, zero or positive. Compares by `<` alone, as Python's sort does. */
+/** Comparison for sorting: negative, zero or positive. It uses only `<`, like Python's sort. */
 export function compareValues(left: PythonValue, right: PythonValue): number {
   return pythonLess(left, right) ? -1 : pythonLess(right, left) ? 1 : 0;
 }
@@ -141,13 +147,16 @@ function requireDefined(...values: readonly PythonValue[]): void {
   for (const value of values) if (value instanceof Undefined) throw value.error;
 }
 
-/** The items of anything that has a length; `null` for iterators and for what cannot be looped over. */
+/**
+ * The items of any value that has a length; `null` for iterators and for values that are not
+ * iterable.
+ */
 export function sizedItems(value: PythonValue): readonly PythonValue[] | null {
   if (value instanceof TracedText) return characters(value);
   return value instanceof PythonObject && value.length !== null ? value.items() : null;
 }
 
-/** All items; an iterator is used up. Throws a "TypeError" for what cannot be looped over. */
+/** All items; an iterator is exhausted. Throws a "TypeError" for values that are not iterable. */
 export function itemsOf(value: PythonValue): readonly PythonValue[] {
   const sized = sizedItems(value);
   if (sized !== null) return sized;
@@ -157,7 +166,7 @@ export function itemsOf(value: PythonValue): readonly PythonValue[] {
   return items;
 }
 
-/** An iterator over the items; an iterator itself as it is. */
+/** An iterator over the items; an iterator is returned unchanged. */
 export function iteratorOf(value: PythonValue): PythonIterator {
   if (value instanceof PythonIterator) return value;
   const sized = sizedItems(value);
@@ -200,7 +209,7 @@ export function contains(container: PythonValue, item: PythonValue): boolean {
   return itemsOf(container).some((candidate) => isSame(candidate, item) || pythonEquals(candidate, item));
 }
 
-/** Throws the error that Python raises for values that the operator does not take. */
+/** Throws Python's error for values that the operator does not support. */
 export function calculate(
   operator: BinaryOperator,
   left: PythonValue,
@@ -244,7 +253,7 @@ function concatenate(left: PythonValue, right: PythonValue): PythonValue | null 
   if (left instanceof TracedText && right instanceof TracedText) {
     checkTextLength(left.text.length + right.text.length);
     if (!left.isMarkup && !right.isMarkup) return concatStrings([left, right]);
-    // Markup escapes the other side.
+    // Markup escapes the other operand.
     return concatStrings([escapeText(left), escapeText(right)]).asMarkup(true);
   }
   const areLists = left instanceof PythonList && right instanceof PythonList;
@@ -277,14 +286,17 @@ function repeat(left: PythonValue, right: PythonValue): PythonValue | null {
   return sequence instanceof PythonList ? PythonList.of(items) : new PythonTuple(items);
 }
 
-/** An argument that Python takes as an index: an int or bool. Huge ones are clipped, which makes no difference for any text or list. */
+/**
+ * An argument used as an index: an int or bool. Huge ones are clipped, which makes no difference
+ * for any text or list.
+ */
 export function expectIndex(value: PythonValue): number {
   if (typeof value === "boolean" || typeof value === "number") return Number(value);
   if (typeof value === "bigint") return value > 0n ? Number.MAX_SAFE_INTEGER : Number.MIN_SAFE_INTEGER;
   throw typeError(`'${pythonTypeName(value)}' object cannot be interpreted as an integer`);
 }
 
-/** `object[index]` of a sequence; `undefined` where Python raises TypeError or LookupError. */
+/** `object[index]` of a sequence; `undefined` if Python raises TypeError or LookupError. */
 export function itemAt(object: PythonValue, key: PythonValue): PythonValue | undefined {
   if (typeof key !== "boolean" && typeof key !== "number") return undefined;
   if (!isSequence(object) && !(object instanceof PythonRange)) return undefined;
@@ -301,7 +313,10 @@ export function itemAt(object: PythonValue, key: PythonValue): PythonValue | und
 type Slice = { readonly start: PythonValue; readonly stop: PythonValue; readonly step: PythonValue };
 type Bounds = { readonly start: number; readonly stop: number; readonly step: number };
 
-/** `object[start:stop:step]`; None is left out. Throws a "TypeError" or, for a step of zero, a "ValueError". */
+/**
+ * `object[start:stop:step]`; None counts as omitted. Throws a "TypeError" or, for a step of zero, a
+ * "ValueError".
+ */
 export function sliceValue(object: PythonValue, slice: Slice): PythonValue {
   requireDefined(object);
   if (!isSequence(object) && !(object instanceof PythonRange)) {
@@ -315,7 +330,7 @@ export function sliceValue(object: PythonValue, slice: Slice): PythonValue {
   return object instanceof PythonList ? PythonList.of(items) : new PythonTuple(items);
 }
 
-/** Places within the sequence, as Python's `slice.indices`. */
+/** Positions within the sequence, like Python's `slice.indices`. */
 function resolveSlice(slice: Slice, length: number): Bounds {
   const [start, stop, step] = [slice.start, slice.stop, slice.step].map((bound) =>
     bound === null ? null : expectIndex(bound),

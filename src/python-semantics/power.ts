@@ -1,7 +1,12 @@
-// Exact integers to the nearest float, and x ** y of floats, correctly rounded. JavaScript's `**` is off by a unit in the last place for one pair in twelve, which
-// shows in every result of more than 13 digits; the C library CPython calls is correctly rounded nearly always.
+// Conversion of exact integers to the nearest float, and x ** y of floats, correctly rounded.
+// JavaScript's `**` is off by one unit in the last place for one pair in twelve, which is visible
+// in every result of more than 13 digits; the C library that CPython calls is correctly rounded
+// nearly always.
 
-/** Fraction bits of the fixed-point numbers below: 53 of the result, 11 of the exponent, the rest against near-ties. */
+/**
+ * Number of fraction bits of the fixed-point numbers below: 53 for the result, 11 for the exponent,
+ * the rest against near-ties.
+ */
 const bits = 256n;
 const one = 1n << bits;
 
@@ -11,7 +16,8 @@ export function positivePower(base: number, exponent: number): number {
   if (estimate > 1025) return Infinity;
   if (estimate < -1080) return 0;
   const [mantissa, scale] = decompose(base);
-  // An exact result may lie half-way between two floats, which no number of fraction bits could decide.
+  // An exact result may be half-way between two floats, which no number of fraction bits could
+  // decide.
   if (Number.isInteger(exponent) && exponent > 0 && bitLength(mantissa) * exponent <= 4096) {
     return scaled(mantissa ** BigInt(exponent), scale * exponent);
   }
@@ -22,7 +28,7 @@ export function positivePower(base: number, exponent: number): number {
   return scaled(exponential2(product - (whole << bits)), Number(whole - bits));
 }
 
-/** The odd-or-zero integer and the power of two whose product is the value. */
+/** An integer, odd or zero, and a power of two whose product is the value. */
 function decompose(value: number): readonly [mantissa: bigint, scale: number] {
   const view = new DataView(new ArrayBuffer(8));
   view.setFloat64(0, value);
@@ -75,7 +81,7 @@ function scaled(value: bigint, scale: number): number {
   return scale >= 0 ? roundRatio(value << BigInt(scale), 1n) : roundRatio(value, 1n << BigInt(-scale));
 }
 
-/** Bits of |value|; 0 for 0. */
+/** Number of bits of |value|; 0 for 0. */
 export function bitLength(value: bigint): number {
   const magnitude = value < 0n ? -value : value;
   if (magnitude <= 0xffffffffn) return 32 - Math.clz32(Number(magnitude));
@@ -83,7 +89,10 @@ export function bitLength(value: bigint): number {
   return hex.length * 4 - Math.clz32(parseInt(hex[0]!, 16)) + 28;
 }
 
-/** The float nearest to `numerator / denominator`; infinite when that is out of range. The denominator is not 0. */
+/**
+ * The float nearest to `numerator / denominator`; infinite if out of range. The denominator must
+ * not be 0.
+ */
 export function roundRatio(numerator: bigint, denominator: bigint): number {
   if (numerator === 0n) return 0;
   const isNegative = numerator < 0n !== denominator < 0n;
@@ -97,8 +106,8 @@ function roundPositive(top: bigint, bottom: bigint): number {
   const exponent = bitLength(top) - bitLength(bottom);
   if (exponent > 1025) return Infinity;
   if (exponent < -1080) return 0;
-  // 66 bits and one that says whether anything is left round to 53 correctly; below 2^-1022 floats are multiples of
-  // 2^-1074, and only that many bits may be requested.
+  // 66 bits plus a sticky bit suffice for correct rounding to 53; below 2^-1022 floats are
+  // multiples of 2^-1074, so at most that many bits may be requested.
   const shift = Math.min(66 - exponent, 1074);
   if (shift === 1074) return Number(halfEven(top << 1074n, bottom)) * 2 ** -1074;
   const dividend = shift >= 0 ? top << BigInt(shift) : top;

@@ -1,20 +1,24 @@
-// Python's text where JavaScript's differs: white space, lower case, the order and the count of characters.
+// Python's text functions that differ from JavaScript's: white space, lower case, the order and the
+// count of characters.
 
 import { isPrintable } from "./string-repr.ts";
 
-/** Inside a class of a pattern: Python's white space, of `\s` and of `strip`. JavaScript's differs at six characters. */
+/**
+ * Content of a character class: Python's white space, as in `\s` and `strip`. JavaScript's differs
+ * in six characters.
+ */
 export const whitespaceClass = "\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
 
 /** `\s`, for patterns with the flag "u". */
 export const space = `[${whitespaceClass}]`;
 
-/** Inside a class: what `\w` matches on text. */
+/** Content of a character class: the characters that `\w` matches in text. */
 export const wordCharacters = "\\p{L}\\p{N}_";
 
-/** A pattern of parts, of which each stands behind the one before it or behind white space. */
+/** A pattern that joins parts with optional white space between them. */
 export const spaced = (...parts: readonly string[]): string => parts.join(`${space}*`);
 
-/** A pattern for a text as it stands. */
+/** A pattern that matches exactly this text. */
 export const verbatim = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&");
 
 const spaceCharacter = new RegExp(`^${space}$`, "u");
@@ -28,7 +32,7 @@ const whitespace = new Set(
   "\t\n\v\f\r\u001c\u001d\u001e\u001f \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000",
 );
 
-/** `text.strip(characters)`; whitespace (`str.isspace`) when none are given. */
+/** `text.strip(characters)`; strips whitespace (`str.isspace`) by default. */
 export function pythonStrip(text: string, characters?: string): string {
   return pythonLstrip(pythonRstrip(text, characters), characters);
 }
@@ -66,7 +70,7 @@ function lastCharacter(text: string, end: number): string {
 // oxlint-disable-next-line no-control-regex
 const ascii = /^[\u0000-\u007f]*$/;
 
-/** `str.lower()` of CPython 3.11: letters that Unicode has gained since version 14 stay as they are. */
+/** `str.lower()` of CPython 3.11: letters added to Unicode after version 14 are unchanged. */
 export function pythonLower(text: string): string {
   const lowered = text.toLowerCase();
   if (lowered === text || ascii.test(text)) return lowered;
@@ -74,7 +78,7 @@ export function pythonLower(text: string): string {
   let piece = "";
   for (const character of text) {
     if (isNewerLetter(character)) {
-      // A sigma beside such a letter may come out in its other form; no text is known to need it.
+      // A sigma next to such a letter may get its other form; no text is known to need it.
       result += piece.toLowerCase() + character;
       piece = "";
     } else {
@@ -84,12 +88,18 @@ export function pythonLower(text: string): string {
   return result === "" ? lowered : result + piece.toLowerCase();
 }
 
-/** Unassigned in version 14 counts as unprintable, and nothing unprintable had a lower case then. */
+/**
+ * Code points unassigned in version 14 count as unprintable, and at that time unprintable ones had
+ * no lower case.
+ */
 function isNewerLetter(character: string): boolean {
   return character.toLowerCase() !== character && !isPrintable(character.codePointAt(0)!);
 }
 
-/** Order of strings, by code point; JavaScript's puts astral characters before U+E000. For `Array.prototype.sort`. */
+/**
+ * Order of strings by code point; JavaScript's order puts astral characters before U+E000. For
+ * `Array.prototype.sort`.
+ */
 export function compareCodePoints(left: string, right: string): number {
   const length = Math.min(left.length, right.length);
   for (let index = 0; index < length; index++) {
@@ -100,7 +110,10 @@ export function compareCodePoints(left: string, right: string): number {
   return left.length - right.length;
 }
 
-/** The unit, with those of surrogate pairs lifted above everything in the basic plane; lone surrogates stay where they are. */
+/**
+ * The unit for comparison: units of surrogate pairs are raised above the basic plane; lone
+ * surrogates are unchanged.
+ */
 function rank(text: string, index: number, unit: number): number {
   if ((unit & 0xf800) !== 0xd800) return unit;
   const isHigh = unit < 0xdc00;
@@ -119,7 +132,10 @@ export function codePointLength(text: string): number {
   return length;
 }
 
-/** Where the code point of that index begins, in UTF-16 units; the end of the text for an index at or past its length. */
+/**
+ * UTF-16 offset of the code point with this index; the end of the text for an index at or past its
+ * length.
+ */
 export function unitOffset(text: string, index: number): number {
   if (!pair.test(text)) return Math.min(index, text.length);
   let offset = 0;
@@ -129,7 +145,7 @@ export function unitOffset(text: string, index: number): number {
   return offset;
 }
 
-/** How many code points lie before a UTF-16 offset. */
+/** Number of code points before a UTF-16 offset. */
 export function codePointIndex(text: string, offset: number): number {
   return codePointLength(text.slice(0, offset));
 }

@@ -1,17 +1,18 @@
-// A parser of Python expressions: enough of the grammar to distinguish valid from invalid source, with a tree only for what the
-// formats look into (literals, calls). Not an interpreter, and not a parser of statements beyond the simplest.
+// A parser of Python expressions: enough of the grammar to distinguish valid from invalid source,
+// with a tree only for the parts that formats use (literals, calls). It is not an interpreter, and
+// parses only the simplest statements.
 
 import { PythonError } from "./errors.ts";
 import { stringRepr } from "./string-repr.ts";
 import { type PythonToken, syntaxError, tokenize } from "./tokens.ts";
 import { PythonOpaque, type PythonValue } from "./values.ts";
 
-/** The tree of an expression, as far as formats look into it. */
+/** The tree of an expression, with the detail that formats need. */
 export type PythonNode =
   | { readonly type: "constant"; readonly value: PythonValue }
   | { readonly type: "name"; readonly name: string }
   | { readonly type: "attribute"; readonly object: PythonNode; readonly name: string }
-  /** A formatted string without anything to fill in. */
+  /** An f-string without replacement fields. */
   | { readonly type: "joined"; readonly text: string }
   | { readonly type: "list" | "tuple" | "set"; readonly items: readonly PythonNode[] }
   /** A `null` key unpacks another mapping. */
@@ -24,7 +25,7 @@ export type PythonNode =
     }
   | { readonly type: "unary"; readonly operator: "+" | "-"; readonly operand: PythonNode }
   | { readonly type: "binary"; readonly operator: "+" | "-"; readonly left: PythonNode; readonly right: PythonNode }
-  /** Anything else that is valid. */
+  /** Any other valid expression. */
   | { readonly type: "other" };
 
 /** A `null` name unpacks a mapping. */
@@ -38,7 +39,10 @@ export function parseExpression(text: string): PythonNode {
   return new Parser(text).only();
 }
 
-/** The `value` of the first statement of a module; `null` when the module is empty. Throws a `PythonError`. */
+/**
+ * The `value` of the first statement of a module; `null` if the module is empty. Throws a
+ * `PythonError`.
+ */
 export function parseFirstStatementValue(text: string): PythonNode | null {
   return new Parser(text).moduleValue();
 }
@@ -47,7 +51,10 @@ const bitwise = new Set(["|", "^", "&", "<<", ">>", "+", "-", "*", "/", "//", "%
 const comparing = new Set(["<", ">", "==", ">=", "<=", "!=", "in", "is", "and", "or"]);
 const augmented = ["+=", "-=", "*=", "/=", "//=", "%=", "@=", "&=", "|=", "^=", ">>=", "<<=", "**="];
 
-/** Deepest nesting that brackets do not limit (signs, `not`, `lambda`); CPython runs out of memory a little later. */
+/**
+ * Maximum nesting that brackets do not limit (signs, `not`, `lambda`); CPython runs out of memory
+ * slightly later.
+ */
 const maxNesting = 800;
 
 class Parser {
@@ -82,7 +89,10 @@ class Parser {
     return first ?? null;
   }
 
-  /** An expression, or assignments to it; the value assigned counts. `null`: a declaration without a value. */
+  /**
+   * Parses an expression, or assignments to it, and returns the assigned value. `null` for a
+   * declaration without a value.
+   */
   #statement(): PythonNode | null {
     if (this.#takes("return")) return this.#expressionList(true);
     let value = this.#expressionList(true);
@@ -100,7 +110,7 @@ class Parser {
     return value;
   }
 
-  /** One expression, or several with commas: a tuple. */
+  /** Parses one expression, or several with commas: a tuple. */
   #expressionList(allowsStar: boolean): PythonNode {
     const starts = ["lambda", "not", "await", "(", "[", "{", "-", "+", "~", ...(allowsStar ? ["*"] : [])];
     const first = this.#listItem(allowsStar);
@@ -143,7 +153,7 @@ class Parser {
     if (++this.#nesting > maxNesting) throw new PythonError("MemoryError", "nested too deep");
   }
 
-  /** The parameters of a lambda and the colon behind them. */
+  /** The parameters of a lambda and the colon after them. */
   #parameters(): void {
     while (!this.#takes(":")) {
       if (this.#takes("*", "**", ",", "/")) continue;
@@ -154,12 +164,15 @@ class Parser {
   }
 
   /**
-   * Operands with operators between them; what binds tighter does not decide whether that is valid. `isBitwise`: without
-   * comparisons, `and`, `or` and `not`.
+   * Parses operands with operators between them; precedence does not affect validity. `isBitwise`
+   * excludes comparisons, `and`, `or` and `not`.
    */
   #operation(isBitwise = false): PythonNode {
     const outer = this.#nesting;
-    /** With the `not` around a comparison, but without the signs and powers within it. */
+    /**
+     * Nesting level including the `not` before a comparison, but excluding the signs and powers in
+     * it.
+     */
     let level = outer;
     let node: PythonNode | null = null;
     for (let operator: string | null = "or"; operator !== null;) {
@@ -185,7 +198,7 @@ class Parser {
     return node!;
   }
 
-  /** `null`: no operator stands here. */
+  /** `null` if the next token is not an operator. */
   #takeOperator(isBitwise: boolean): string | null {
     const token = this.#peek();
     if (token.type !== "symbol") return null;
@@ -317,7 +330,7 @@ class Parser {
     return only;
   }
 
-  /** What brackets hold; `null` items: a comprehension. */
+  /** The content of brackets; `items` is `null` for a comprehension. */
   #items(closing: string): { readonly items: readonly PythonNode[] | null; readonly hasComma: boolean } {
     const items: PythonNode[] = [];
     let isComprehension = false;
@@ -347,7 +360,10 @@ class Parser {
     return items.length > 0 ? { type: "set", items } : { type: "dict", entries };
   }
 
-  /** Reads what stands between commas up to a closing bracket, and takes that. True when there was a comma. */
+  /**
+   * Parses comma-separated items up to a closing bracket, and consumes it. True if there was a
+   * comma.
+   */
   #separated(closing: string, readItem: () => void): boolean {
     let hasComma = false;
     while (!this.#takes(closing)) {
@@ -371,7 +387,10 @@ class Parser {
     return other;
   }
 
-  /** Takes the clauses behind a value, which the closing bracket has to follow. False: there are none. */
+  /**
+   * Consumes the clauses after a value, up to the closing bracket, which must follow. False if
+   * there are none.
+   */
   #takesComprehension(closing: string): boolean {
     if (!this.#sees("for", "async")) return false;
     while (this.#sees("for", "async")) {
@@ -399,7 +418,7 @@ class Parser {
     return token.type === "symbol" && symbols.includes(token.text);
   }
 
-  /** Whether the symbol follows the token that stands here. */
+  /** True if the symbol follows the current token. */
   #seesBefore(symbol: string): boolean {
     const following = this.#tokens[this.#at + 1];
     return following?.type === "symbol" && following.text === symbol;

@@ -1,5 +1,6 @@
-// Splits Python source into tokens, as far as expressions need it. Throws a `PythonError` "SyntaxError" where CPython's
-// tokenizer does. Not covered: `\N{...}` escapes and the inside of f-strings.
+// Splits Python source into tokens, to the extent that expressions need. Throws a `PythonError`
+// "SyntaxError" if CPython's tokenizer does. Unsupported: `\N{...}` escapes and the inside of
+// f-strings.
 
 import { PythonComplex } from "./complex.ts";
 import { JsonFloat } from "./json/value.ts";
@@ -12,14 +13,17 @@ export type PythonToken =
   /** An operator, a bracket or a keyword. */
   | { readonly type: "symbol"; readonly text: string }
   | { readonly type: "constant"; readonly value: PythonValue }
-  /** Neighbouring strings join. `isFormatted`: an f-string; `null` value: one with something to fill in. */
+  /**
+   * Adjacent strings are joined. `isFormatted` marks an f-string; its value is `null` if it has
+   * replacement fields.
+   */
   | { readonly type: "string"; readonly value: string | null; readonly isFormatted: boolean }
   | { readonly type: "bytes"; readonly value: string }
-  /** Ends a logical line. `isIndented`: the next line begins with white space. */
+  /** The end of a logical line. `isIndented` is true if the next line begins with white space. */
   | { readonly type: "newline"; readonly isIndented: boolean }
   | { readonly type: "end" };
 
-/** Deepest nesting of brackets that CPython takes. */
+/** Maximum nesting of brackets in CPython. */
 const maxBrackets = 200;
 
 export function syntaxError(message: string): PythonError {
@@ -57,7 +61,10 @@ const constants: ReadonlyMap<string, PythonValue> = new Map<string, PythonValue>
   ["...", new PythonOpaque("ellipsis", "Ellipsis")],
 ]);
 
-/** One object per operator and keyword: hostile text is a hundred thousand of them. */
+/**
+ * One shared object per operator and keyword, because hostile text may contain a hundred thousand
+ * of them.
+ */
 const symbols = new Map<string, PythonToken>();
 
 function symbolToken(text: string): PythonToken {
@@ -70,16 +77,16 @@ function symbolToken(text: string): PythonToken {
 
 const closings: Readonly<Record<string, string>> = { "(": ")", "[": "]", "{": "}" };
 
-/** Blank lines and comments, and the white space before the first token behind them. */
+/** Blank lines and comments, and the white space before the first token after them. */
 const lineStart = /(?:[ \t\f]*(?:#[^\n]*)?\n)*(?<indent>[ \t\f]*)/y;
 
-/** The tokens of a source, a newline and the end last. */
+/** The tokens of a source, ending with a newline and the end. */
 export function tokenize(text: string): readonly PythonToken[] {
   if (text.includes("\0")) throw syntaxError("a null character");
   if (/\p{Surrogate}/u.test(text)) throw new PythonError("UnicodeEncodeError", "half a surrogate pair");
   const source = text.replace(/\r\n?/g, "\n");
   const tokens: PythonToken[] = [];
-  /** The brackets that close those which are open. */
+  /** The closing brackets of the open ones. */
   const brackets: string[] = [];
   let at = 0;
   const startsIndented = (): boolean => {
@@ -147,7 +154,7 @@ function findQuote(source: string, start: number, quote: string): number {
 
 const wholeNumber = new RegExp(`^(?:${numberPattern})$`, "u");
 
-/** The value of a number as source writes it, without a sign. Throws a `PythonError` "SyntaxError". */
+/** The value of a number in source notation, without a sign. Throws a `PythonError` "SyntaxError". */
 export function numberValue(literal: string): JsonFloat | PythonComplex | number | bigint {
   if (!wholeNumber.test(literal)) throw syntaxError("Python knows no such number");
   const digits = literal.replaceAll("_", "").toLowerCase();
@@ -159,7 +166,10 @@ export function numberValue(literal: string): JsonFloat | PythonComplex | number
   return normalInteger(BigInt(digits));
 }
 
-/** What a backslash and one further character stand for in a string literal; a line end after it is left out. */
+/**
+ * Meaning of a backslash and one further character in a string literal; a line end after it is
+ * dropped.
+ */
 export const simpleEscapes: ReadonlyMap<string, string> = new Map([
   ["\n", ""],
   ["\\", "\\"],
@@ -177,8 +187,8 @@ export const simpleEscapes: ReadonlyMap<string, string> = new Map([
 const hexLengths: Readonly<Record<string, number>> = { x: 2, u: 4, U: 8 };
 
 /**
- * Resolves the escapes in the body of a string literal; unknown ones stay as they are written. "file": text for a file, which
- * holds no half of a surrogate pair. Throws a `PythonError` "SyntaxError".
+ * Resolves the escapes in the body of a string literal; unknown ones are unchanged. "file" is text
+ * for a file, which must not contain lone surrogates. Throws a `PythonError` "SyntaxError".
  */
 export function unescapeString(body: string, kind: "text" | "bytes" | "file"): string {
   return body.replace(

@@ -1,33 +1,39 @@
-// Python's `str` as templates compute with it: text that knows, piece by piece, where it came from. The origins ride along
-// with concatenation, slicing and replacement; they never change what the text is. Offsets are UTF-16 units; whatever counts
-// characters as Python does converts first (`strings.ts`).
+// Python's `str` as used in templates: text that tracks the origin of each piece. The origins
+// follow concatenation, slicing and replacement; they never change the text. Offsets are UTF-16
+// units; code that counts characters like Python converts them first (`strings.ts`).
 
 /**
- * Where a piece of text was written: by the template, in a message (`message`: its place), in a tool's definition; "unknown":
- * computed from messages or tools in a way that is not followed.
+ * Origin of a piece of text: the template, a message (`message` is its index), a tool's definition,
+ * or "unknown": computed from messages or tools in a way that is not tracked.
  */
 export type Origin = {
   readonly source: "template" | "message" | "tools" | "unknown";
   readonly message: number | null;
 };
 
-/** So many UTF-16 units of one origin. */
+/** A number of UTF-16 units of one origin. */
 export type Run = { readonly origin: Origin; readonly length: number };
 
-/** A literal of the template, or a variable that is neither message nor tool. */
+/** A literal of the template, or a variable other than messages and tools. */
 export const templateOrigin: Origin = Object.freeze({ source: "template", message: null });
-/** Data of unknown place: computed from messages in a way that is not followed. Never attributed to the template. */
+/**
+ * Data of unknown origin: computed from messages in a way that is not tracked. Never attributed to
+ * the template.
+ */
 export const unknownOrigin: Origin = Object.freeze({ source: "unknown", message: null });
 export const toolsOrigin: Origin = Object.freeze({ source: "tools", message: null });
 
-/** Repetitions beyond which origins would cost more memory than the text. */
+/** Number of repetitions beyond which origins would need more memory than the text. */
 const maxRepeatedRuns = 1000;
 
 export class TracedText {
   readonly text: string;
-  /** One origin of all of it, or runs that cover the text; neighbouring runs differ. */
+  /** The origin of the whole text, or runs that cover it; adjacent runs differ. */
   readonly origins: Origin | readonly Run[];
-  /** What Python calls Markup: made by the filters `escape` and `safe`, it escapes what it is added to. */
+  /**
+   * True for Python's Markup, created by the filters `escape` and `safe`: it escapes the text that
+   * it is joined with.
+   */
   readonly isMarkup: boolean;
 
   constructor(text: string, origins: Origin | readonly Run[] = templateOrigin, isMarkup = false) {
@@ -43,7 +49,10 @@ export class TracedText {
     return new TracedText(text, sliceRuns(this.origins, start, end), this.isMarkup);
   }
 
-  /** Other text of the same origin, such as its upper case. Mixed origins survive only when no length changes. */
+  /**
+   * Derived text of the same origin, such as its upper case. Mixed origins are kept only if the
+   * length does not change.
+   */
   with(text: string): TracedText {
     const isFollowed = !isRuns(this.origins) || text.length === this.text.length;
     return new TracedText(text, isFollowed ? this.origins : unknownOrigin, this.isMarkup);
@@ -60,7 +69,7 @@ export class TracedText {
 
 export const emptyText = new TracedText("", templateOrigin);
 
-/** A literal of the template, or text that the engine itself makes. */
+/** A literal of the template, or text created by the engine itself. */
 export function templateText(text: string): TracedText {
   return text === "" ? emptyText : new TracedText(text, templateOrigin);
 }
@@ -78,7 +87,7 @@ export function concatStrings(parts: readonly TracedText[]): TracedText {
   return new TracedText(text, runs.length === 1 ? runs[0]!.origin : runs);
 }
 
-/** The text repeated. A long repetition of a text of many origins has an unknown one. */
+/** The text repeated. A long repetition of a text with several origins gets an unknown one. */
 export function repeatText(text: TracedText, count: number): TracedText {
   const runs = runsOf(text);
   if (count <= 0 || runs.length === 0) return new TracedText("", templateOrigin, text.isMarkup);
@@ -92,12 +101,12 @@ export function runsOf(text: TracedText): readonly Run[] {
   return text.text === "" ? [] : [{ origin: text.origins, length: text.text.length }];
 }
 
-/** The one origin of a text, or "unknown" for a mixed one. */
+/** The single origin of a text, or "unknown" for a mixed one. */
 export function originOf(text: TracedText): Origin {
   return isRuns(text.origins) ? unknownOrigin : text.origins;
 }
 
-/** Adds a run, joining it with the one before when both have one origin. */
+/** Appends a run, merging it with the previous one if both have the same origin. */
 export function pushRun(runs: Run[], run: Run): void {
   const last = runs.at(-1);
   if (last !== undefined && last.origin === run.origin) {
@@ -123,7 +132,7 @@ function sliceRuns(runs: readonly Run[], start: number, end: number): Origin | r
   return inside.length === 1 ? inside[0]!.origin : inside.length === 0 ? templateOrigin : inside;
 }
 
-/** HTML escaping as Jinja's markupsafe does it; chat templates only use it by the filter `escape`. */
+/** HTML escaping like Jinja's markupsafe; chat templates use it only through the filter `escape`. */
 const replacements: ReadonlyMap<string, string> = new Map([
   ["&", "&amp;"],
   [">", "&gt;"],
@@ -132,7 +141,7 @@ const replacements: ReadonlyMap<string, string> = new Map([
   ['"', "&#34;"],
 ]);
 
-/** The text as Markup, its HTML characters escaped; Markup stays as it is. */
+/** The text as Markup, with its HTML characters escaped; Markup is unchanged. */
 export function escapeText(text: TracedText): TracedText {
   if (text.isMarkup || !/[&<>'"]/.test(text.text)) return text.asMarkup(true);
   let offset = 0;

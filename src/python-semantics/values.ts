@@ -1,7 +1,9 @@
-// Python's values: JSON without loss, and what Python and Jinja add to it. Lists and dicts come in two forms, as JSON has them
-// (arrays, maps) and as objects that convert a level of a conversation's JSON when it is first looked into and know where
-// their texts come from: most of a conversation is only ever written out whole. All of them immutable, as Jinja's sandbox
-// demands, but for `Namespace`. Not Python's object model: only what literals write and chat templates reach.
+// Python's values: lossless JSON, plus the additional types of Python and Jinja. Lists and dicts
+// have two forms: the JSON form (arrays, maps), and objects that convert one level of a
+// conversation's JSON at first access and know the origin of their texts, because most of a
+// conversation is only ever written as a whole. All are immutable, as Jinja's sandbox requires,
+// except `Namespace`. This is not Python's object model: it covers only the values that literals
+// and chat templates use.
 
 import { PythonError, typeError, valueError } from "./errors.ts";
 import { JsonFloat, type JsonObject, type JsonValue, pythonTypeName } from "./json/value.ts";
@@ -11,7 +13,10 @@ import { stringRepr } from "./string-repr.ts";
 import { codePointLength } from "./strings.ts";
 import { type Origin, templateOrigin, TracedText, unknownOrigin } from "./traced-text.ts";
 
-/** Integers are a `number` while safe, a `bigint` beyond; `null` is None. An unset variable is JavaScript's `undefined`. */
+/**
+ * Integers are a `number` while safe, a `bigint` beyond; `null` is None. An unset variable is
+ * JavaScript's `undefined`.
+ */
 export type PythonValue =
   | null
   | boolean
@@ -24,38 +29,41 @@ export type PythonValue =
   | ReadonlyMap<string, PythonValue>
   | PythonObject;
 
-/** What a call passes on. */
+/** The arguments of a call. */
 export type CallArguments = {
   readonly positional: readonly PythonValue[];
   readonly named: ReadonlyMap<string, PythonValue>;
 };
 
-/** Everything that is neither a scalar nor text nor JSON. What it overrides is what it can do. */
+/**
+ * Base of all values other than scalars, text and JSON. A subclass overrides the operations that it
+ * supports.
+ */
 export abstract class PythonObject {
   /** `type(value).__name__`. */
   abstract readonly typeName: string;
 
-  /** `len(value)`; `null` when it has none. */
+  /** `len(value)`; `null` if it has no length. */
   get length(): number | null {
     return null;
   }
 
-  /** The items of what has a length. */
+  /** The items of a value with a length. */
   items(): readonly PythonValue[] {
     return [];
   }
 
-  /** `repr(value)`. Python shows an address by default, which no test can expect. */
+  /** `repr(value)`. Python's default contains an address, which tests cannot expect. */
   repr(): string {
     return `<${this.typeName}>`;
   }
 
-  /** An attribute of its own; `undefined` when there is no such attribute. Methods are for `methods.ts`. */
+  /** The value's own attribute; `undefined` if it does not exist. Methods are in `methods.ts`. */
   attribute(_name: string): PythonValue | undefined {
     return undefined;
   }
 
-  /** Throws a "TypeError" unless the object can be called. */
+  /** Throws a "TypeError" unless the object is callable. */
   call(_args: CallArguments): PythonValue {
     throw typeError(`'${this.typeName}' object is not callable`);
   }
@@ -63,7 +71,7 @@ export abstract class PythonObject {
 
 export class PythonList extends PythonObject {
   readonly typeName = "list";
-  /** What it was made of, when that is JSON. */
+  /** The JSON that it was created from; `null` if there was none. */
   readonly json: JsonValue[] | null;
   readonly origin: Origin;
   #items: readonly PythonValue[] | null;
@@ -127,7 +135,7 @@ export class PythonDict extends PythonObject {
   readonly typeName = "dict";
   readonly json: JsonObject | null;
   readonly origin: Origin;
-  /** Place among the messages of the conversation, when it is one of them. */
+  /** Index among the messages of the conversation; `null` if it is not a message. */
   readonly message: number | null;
   #entries: Map<HashKey, DictEntry> | null;
 
@@ -143,7 +151,10 @@ export class PythonDict extends PythonObject {
     this.message = place.message;
   }
 
-  /** Later entries of one key replace the value of earlier ones, as in Python. Throws a "TypeError" for an unhashable key. */
+  /**
+   * A later entry of the same key replaces the earlier value, as in Python. Throws a "TypeError"
+   * for an unhashable key.
+   */
   static of(entries: Iterable<DictEntry>): PythonDict {
     const map = new Map<HashKey, DictEntry>();
     for (const { key, value } of entries) {
@@ -162,7 +173,7 @@ export class PythonDict extends PythonObject {
     return new PythonDict(null, json, { origin, message });
   }
 
-  /** By the hash of the key, in order. */
+  /** Entries by the hash of the key, in order. */
   get entries(): ReadonlyMap<HashKey, DictEntry> {
     if (this.#entries === null) {
       this.#entries = new Map();
@@ -198,24 +209,30 @@ export class PythonDict extends PythonObject {
   }
 }
 
-/** Templates make control tokens of roles ("<|" + role + "|>"), which are part of the format and not of any message. */
+/**
+ * Templates build control tokens from roles ("<|" + role + "|>"), which belong to the format, not
+ * to a message.
+ */
 function isRole(key: string, value: JsonValue): boolean {
   return (
     key === "role" && typeof value === "string" && /^(?:system|developer|user|assistant|tool|function)$/.test(value)
   );
 }
 
-/** JSON as templates see it, every text of it marked with where it came from. */
+/** JSON as templates see it, with every string marked with its origin. */
 export function fromJson(json: JsonValue, origin: Origin): PythonValue {
   if (typeof json === "string") return new TracedText(json, origin);
   if (json === null || typeof json !== "object" || json instanceof JsonFloat) return json;
   return Array.isArray(json) ? PythonList.fromJson(json, origin) : PythonDict.fromJson(json, origin);
 }
 
-/** Gives its items once. Jinja's lazy filters make such, and a template notices: no length, and used up after one loop. */
+/**
+ * An iterator that yields its items once. Jinja's lazy filters return it, which templates can
+ * observe: it has no length, and is exhausted after one loop.
+ */
 export class PythonIterator extends PythonObject {
   readonly typeName: string;
-  /** The next item; `undefined` at the end. */
+  /** Returns the next item; `undefined` at the end. */
   readonly next: () => PythonValue | undefined;
 
   constructor(next: () => PythonValue | undefined, typeName = "generator") {
@@ -224,7 +241,7 @@ export class PythonIterator extends PythonObject {
     this.typeName = typeName;
   }
 
-  /** Over items that are worked out, or refused, only when the first is requested. */
+  /** Creates an iterator whose items are computed, or rejected, only when the first is requested. */
   static later(makeItems: () => Iterable<PythonValue>): PythonIterator {
     let source: PythonIterator | null = null;
     return new PythonIterator(() => {
@@ -311,7 +328,10 @@ export class DictView extends PythonObject {
   }
 }
 
-/** A value that JSON refuses and nothing looks into: a set, bytes, an ellipsis, a complex number (`complex.ts`). */
+/**
+ * A value that JSON cannot represent and that is never inspected: a set, bytes, an ellipsis, a
+ * complex number (`complex.ts`).
+ */
 export class PythonOpaque extends PythonObject {
   readonly typeName: string;
   readonly #repr: string;
@@ -322,13 +342,13 @@ export class PythonOpaque extends PythonObject {
     this.#repr = repr;
   }
 
-  /** The order within a set is that of its writing, which Python does not promise. */
+  /** The items of a set are in source order, which Python does not guarantee. */
   override repr(): string {
     return this.#repr;
   }
 }
 
-/** Anything that can be called: methods, macros, globals. */
+/** Any callable value: methods, macros, globals. */
 export class Callable extends PythonObject {
   readonly typeName: string;
   readonly name: string;
@@ -350,7 +370,10 @@ export class Callable extends PythonObject {
   }
 }
 
-/** A missing variable, key or attribute of Jinja: prints as nothing and is false; nearly everything else raises. */
+/**
+ * A missing variable, key or attribute in Jinja: it prints as an empty string and is false; nearly
+ * every other use raises.
+ */
 export class Undefined extends PythonObject {
   readonly typeName = "Undefined";
   readonly #reason: string;
@@ -362,7 +385,10 @@ export class Undefined extends PythonObject {
     this.#kind = kind;
   }
 
-  /** What using it raises: "undefined", or "security" for what the sandbox hides. Rarely used, and costly to make. */
+  /**
+   * The error that any other use raises: "undefined", or "security" for members hidden by the
+   * sandbox. Created on demand, because it is rarely used and costly.
+   */
   get error(): PythonError {
     return new PythonError(this.#kind, this.#reason);
   }
@@ -380,12 +406,12 @@ export class Undefined extends PythonObject {
   }
 }
 
-/** The value, None included; where there is none, an undefined one that says why. */
+/** The value, None included; if it is missing, an undefined value with the reason. */
 export function orUndefined(value: PythonValue | undefined, reason: string): PythonValue {
   return value === undefined ? new Undefined(reason) : value;
 }
 
-/** Jinja's one mutable object: `{% set ns.x = ... %}`. */
+/** Jinja's only mutable object: `{% set ns.x = ... %}`. */
 export class Namespace extends PythonObject {
   readonly typeName = "Namespace";
   readonly attributes: Map<string, PythonValue>;
@@ -404,14 +430,14 @@ export class Namespace extends PythonObject {
   }
 }
 
-/** One JavaScript value for all Python values that are equal: what dict keys compare. */
+/** One JavaScript value for all Python values that are equal: the key of dict lookups. */
 export type HashKey = string | number | bigint | symbol | null | PythonObject;
 
 /** Throws a "TypeError" for lists, dicts and sets, which are unhashable. */
 export function hashKey(value: PythonValue): HashKey {
   if (value instanceof TracedText) return value.text;
   if (value instanceof JsonFloat) {
-    // A whole float equals the integer of its value.
+    // A whole float equals the integer with its value.
     return Number.isInteger(value.value) && !Number.isSafeInteger(value.value) ? BigInt(value.value) : value.value;
   }
   if (value === null || typeof value !== "object") return typeof value === "boolean" ? Number(value) : value;
@@ -421,7 +447,7 @@ export function hashKey(value: PythonValue): HashKey {
   }
   if (value instanceof Undefined || value instanceof PythonOpaque) return Symbol.for(`${typeName}:${value.repr()}`);
   if (!(value instanceof PythonTuple)) return value;
-  // Equal tuples share a registered symbol; one that holds objects is a key of its own.
+  // Equal tuples share a registered symbol; a tuple that contains objects is its own key.
   const parts: string[] = [];
   for (const part of value.items().map(hashKey)) {
     if (part !== null && typeof part === "object") return value;
@@ -433,13 +459,13 @@ export function hashKey(value: PythonValue): HashKey {
   return Symbol.for(parts.join());
 }
 
-/** A text of either form; `null` for anything else. */
+/** The string of either text form; `null` for anything else. */
 export function textIn(value: PythonValue): string | null {
   if (typeof value === "string") return value;
   return value instanceof TracedText ? value.text : null;
 }
 
-/** `len(value)`; `null` when it has none. */
+/** `len(value)`; `null` if it has no length. */
 export function lengthIn(value: PythonValue): number | null {
   if (value === null || typeof value !== "object" || value instanceof JsonFloat) {
     return typeof value === "string" ? codePointLength(value) : null;
@@ -448,7 +474,7 @@ export function lengthIn(value: PythonValue): number | null {
   return value instanceof Map ? value.size : (value as readonly PythonValue[] | PythonObject).length;
 }
 
-/** `repr(value)`. Throws a "ValueError" for integers of more digits than CPython writes. */
+/** `repr(value)`. Throws a "ValueError" for integers with more digits than CPython writes. */
 export function pythonRepr(value: PythonValue): string {
   if (typeof value === "string") return stringRepr(value);
   if (value === null) return "None";
@@ -474,7 +500,7 @@ function mapRepr(value: ReadonlyMap<string, PythonValue>): string {
   return `{${body}}`;
 }
 
-/** `str(value)`: a text as it is, everything else as `repr` shows it; nothing of what is undefined. */
+/** `str(value)`: text unchanged, anything else as in `repr`, an undefined value as an empty string. */
 export function pythonStr(value: PythonValue): string {
   return value instanceof Undefined ? "" : (textIn(value) ?? pythonRepr(value));
 }

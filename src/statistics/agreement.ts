@@ -1,4 +1,7 @@
-// How far the logprobs of two computations of one model may be apart.
+// Limits on the difference between the logprobs of two computations of one model.
 
-/** What rounding explains: measured means are about 1e-6, and 1e-5 is the largest seen. */
+/**
+ * Differences that rounding explains: measured means are about 1e-6, and 1e-5 is the largest ever
+ * observed.
+ */
 export const agreementLimits = Object.freeze({ mean: 1e-4, largest: 2e-3 });

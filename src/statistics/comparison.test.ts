@@ -19,7 +19,8 @@ describe("signFlipTest()", () => {
     const sizes = fc.array(fc.integer({ min: -8, max: 8 }), { minLength: 1, maxLength: 12 });
     fc.assert(
       fc.property(sizes, (whole) => {
-        // A common factor that no unit up to 1/5,040 divides: these are enumerated.
+        // Scaling by an irrational factor leaves no common unit up to 1/5,040, so these are
+        // enumerated.
         const table = signFlipTest(whole.map((size) => size / 8));
         const enumerated = signFlipTest(whole.map((size) => (size / 8) * Math.SQRT2));
         expect(enumerated.p).toBeCloseTo(table.p, 9);
@@ -91,7 +92,7 @@ describe("compareTasks()", () => {
   const after: ComparedRun = {
     name: "after",
     tasks: [
-      // Another id, the same content.
+      // A task with another id and the same content.
       task("renamed", "a", 0, 1),
       task("t:2", "b", 1, 1),
       task("t:3", "c", 1, 0),

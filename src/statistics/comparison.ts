@@ -1,89 +1,94 @@
-// Two or more runs of the same tasks, compared task by task: each later run against the first. Tasks are the same when their
-// content is; a task whose content changed between runs is counted, not compared.
+// Compares two or more runs of the same tasks, task by task: each later run with the first. Tasks
+// are the same if their content is; a task whose content changed between runs is counted, not
+// compared.
 
 import { bootstrapInterval, type PairedOptions, signFlipTest } from "./paired.ts";
 import { type Interval, isSuccess } from "./rates.ts";
 
 export type ComparedEpisode = {
-  /** As a person finds it in its run: id, or number. */
+  /** Display name of the episode within its run: id, or number. */
   readonly id: string;
-  /** `null`: not graded; in no rate. */
+  /** `null` if not graded; not counted in any rate. */
   readonly reward: number | null;
 };
 
 export type ComparedTask = {
   readonly taskId: string;
-  /** Of everything that defines the task; `null`: not recorded, so that its id must do. */
+  /** Hash of everything that defines the task; `null` if not recorded, in which case its id is used. */
   readonly contentHash: string | null;
   readonly episodes: readonly ComparedEpisode[];
 };
 
-/** What a comparison needs of a run. */
+/** The data of a run that a comparison needs. */
 export type ComparedRun = {
-  /** As people know it: folder or file. */
+  /** Display name: folder or file. */
   readonly name: string;
   readonly tasks: readonly ComparedTask[];
 };
 
 /** A task in one run. */
 export type TaskInRun = {
-  /** Graded episodes. */
+  /** Number of graded episodes. */
   readonly trials: number;
   readonly successes: number;
   readonly meanReward: number;
-  /** Graded or not. */
+  /** All episodes, graded or not. */
   readonly episodes: readonly ComparedEpisode[];
 };
 
 /**
- * How a task changed against the first run: it now passes in at most half of its trials ("lost"), or in more than half ("gained"),
- * where it was the other way round; its rates differ without that; or it is as it was.
+ * Change of a task compared with the first run. "lost": it passed in more than half of its trials,
+ * and now in at most half; "gained": the reverse; "changed": its rates differ otherwise; "same": no
+ * difference.
  */
 export type RowChange = "lost" | "gained" | "changed" | "same";
 
 export type ComparisonRow = {
   readonly taskId: string;
   readonly contentHash: string | null;
-  /** One per run; `null`: the run has no graded episode of it. */
+  /** One entry per run; `null` if the run has no graded episode of the task. */
   readonly runs: readonly (TaskInRun | null)[];
-  /** One per run but the first; `null`: one of both is missing. */
+  /** One entry per run except the first; `null` if one of the two is missing. */
   readonly changes: readonly (RowChange | null)[];
 };
 
 export type MeanDifference = {
-  /** Of the first run, over the tasks of both. */
+  /** Mean of the first run, over the tasks that both runs have. */
   readonly baseline: number;
   readonly other: number;
-  /** Other minus baseline, the mean over tasks. */
+  /** Other minus baseline, as the mean over tasks. */
   readonly mean: number;
-  /** At 95 %, by a bootstrap over tasks; `null`: fewer than two tasks. */
+  /** 95 % interval, by a bootstrap over tasks; `null` for fewer than two tasks. */
   readonly interval: Interval | null;
-  /** Of the sign-flip test, two-sided. Not corrected for several runs. */
+  /** Two-sided p-value of the sign-flip test. Not corrected for multiple runs. */
   readonly p: number;
-  /** False: `p` is from random signs. */
+  /** False if `p` is estimated from random signs. */
   readonly isExact: boolean;
 };
 
-/** A later run against the first. */
+/** Comparison of a later run with the first. */
 export type ComparisonPair = {
   readonly baseline: string;
   readonly other: string;
-  /** Tasks compared: those that both runs have, with a graded episode each. */
+  /** Number of compared tasks: those with a graded episode in both runs. */
   readonly tasks: number;
-  /** Tasks compared by id, because a run does not record their content. */
+  /** Number of tasks compared by id, because a run does not record their content. */
   readonly byId: number;
   readonly unmatched: {
-    /** Tasks of the first run alone, and of the other alone. */
+    /** Number of tasks that only the first run has, and that only the other has. */
     readonly baselineOnly: number;
     readonly otherOnly: number;
-    /** Tasks of both runs of which one has no graded episode. */
+    /** Number of tasks of both runs without a graded episode in one of them. */
     readonly ungraded: number;
-    /** Tasks of one id whose content is not the same; counted among those of one run alone, too. */
+    /**
+     * Number of tasks with equal ids but different content; also counted among those that only one
+     * run has.
+     */
     readonly contentChanged: number;
   };
   readonly lost: number;
   readonly gained: number;
-  /** `null`: no task is compared. */
+  /** `null` if no tasks are compared. */
   readonly passRate: MeanDifference | null;
   readonly reward: MeanDifference | null;
 };
@@ -97,9 +102,12 @@ export type Comparison = {
     readonly episodes: number;
     readonly graded: number;
   }[];
-  /** One per run but the first. */
+  /** One pair per run except the first. */
   readonly pairs: readonly ComparisonPair[];
-  /** Tasks of the first run and at least one other: lost ones first, then gained, then the rest, the largest difference first. */
+  /**
+   * Tasks of the first run and at least one other: lost ones first, then gained, then the rest,
+   * largest difference first.
+   */
   readonly rows: readonly ComparisonRow[];
 };
 
@@ -133,10 +141,13 @@ export function compareTasks(runs: readonly ComparedRun[], options: PairedOption
   };
 }
 
-/** What came out, in one sentence a pair: for the first line of a page, a terminal, a pull request. */
+/**
+ * The result of each pair in one sentence: for the first line of a page, a terminal, a pull
+ * request.
+ */
 export function comparisonSentence({ baseline, other, tasks, passRate, reward, lost, gained }: ComparisonPair): string {
   if (passRate === null || reward === null) return `${other} and ${baseline} have no graded task in common.`;
-  // Where no reward is ever 1, as in a game with scores, only the mean says something.
+  // If no reward is ever 1, as in a game with scores, only the mean is informative.
   const isPass = passRate.baseline > 0 || passRate.other > 0;
   const shown = isPass ? passRate : reward;
   const text = (value: number): string =>
@@ -154,7 +165,7 @@ export function comparisonSentence({ baseline, other, tasks, passRate, reward, l
   ].join(" ");
 }
 
-/** As in "= 0.0031", "< 0.0001". */
+/** A p-value for messages, such as "= 0.0031" or "< 0.0001". */
 function pText(p: number): string {
   return p < 0.0001 ? "< 0.0001" : `= ${p.toFixed(p < 0.01 ? 4 : 2)}`;
 }
@@ -165,7 +176,10 @@ function counted(count: number): string {
 
 type IndexedRun = {
   readonly name: string;
-  /** By content, or by id where it is not recorded. Tasks of one content are one task. */
+  /**
+   * Tasks by content, or by id if the content is not recorded. Tasks with equal content are one
+   * task.
+   */
   readonly tasks: ReadonlyMap<string, ComparedTask>;
   readonly byId: ReadonlyMap<string, ComparedTask>;
 };
@@ -181,7 +195,7 @@ function indexRun({ name, tasks }: ComparedRun): IndexedRun {
 }
 
 type Matches = {
-  /** From a task of the first run to that of the other. */
+  /** Maps a task of the first run to that of the other. */
   readonly of: ReadonlyMap<ComparedTask, ComparedTask>;
   readonly byId: number;
   readonly contentChanged: number;
@@ -237,7 +251,8 @@ function differenceOf(
   options: PairedOptions,
 ): MeanDifference | null {
   if (tasks.length === 0) return null;
-  // Episodes end in another order each time, and resampling must not depend on it.
+  // Sorted, because episodes end in a different order each time, and resampling must not depend on
+  // it.
   const values = tasks
     .map(([mine, theirs]) => [valueOf(mine), valueOf(theirs)] as const)
     .toSorted((one, other) => one[0] - other[0] || one[1] - other[1]);
@@ -297,5 +312,5 @@ function largestDifference({ runs: [mine, ...others] }: ComparisonRow): number {
   return Math.max(...differences);
 }
 
-/** Task 9 before task 10. */
+/** Numeric collation: task 9 precedes task 10. */
 const compareIds = new Intl.Collator("en", { numeric: true }).compare;

@@ -1,5 +1,5 @@
-// Public entry of the statistics: rates over trials and tasks with their intervals, and runs compared task by task. Pure
-// functions of numbers, which also run in a browser.
+// Public entry of the statistics: rates over trials and tasks with their intervals, and
+// task-by-task comparison of runs. Pure functions of numbers, which also run in a browser.
 
 export {
   commonTrials,

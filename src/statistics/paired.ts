@@ -1,21 +1,25 @@
-// Statistics of differences, one a task, between two runs of the same tasks: an interval of their mean and a test of whether it
-// is zero. Seeded: the same numbers give the same result everywhere.
+// Statistics of per-task differences between two runs of the same tasks: an interval of their mean,
+// and a test of whether it is zero. Seeded: the same numbers yield the same result everywhere.
 
 import { createRandom, deriveSeed } from "../lib/random.ts";
 import type { Interval } from "./rates.ts";
 
 export type PairedOptions = {
-  /** Of resampling. Default: 0. */
+  /** Seed of the resampling. Default: 0. */
   readonly seed?: number;
 };
 
-/** Quantiles of so many means move by less than a tenth of the interval's width from seed to seed. */
+/**
+ * Number of resamples: quantiles then vary by less than a tenth of the interval's width between
+ * seeds.
+ */
 const resamples = 4000;
 
 /**
- * The 95 % interval of the mean difference by a bootstrap over tasks. Two tasks more are resampled, which differ by all of
- * `range` in either direction (as Bonett and Price do it in a formula): without them the interval of a few tasks is far too
- * narrow, and has no width at all where every task agrees. `null` with fewer than two tasks.
+ * The 95 % interval of the mean difference, by a bootstrap over tasks. Two artificial tasks are
+ * added, which differ by the full `range` in either direction (a resampling version of Bonett and
+ * Price's formula): without them the interval of a few tasks is far too narrow, and has zero width
+ * if all tasks agree. `null` for fewer than two tasks.
  *
  * @param differences one per task
  */
@@ -37,25 +41,35 @@ export function bootstrapInterval(
   return { low: Math.max(-range, quantile(0.025)), high: Math.min(range, quantile(0.975)) };
 }
 
-/** Whether a mean difference may be chance. */
+/** Test of whether a mean difference may be due to chance. */
 export type SignFlipTest = {
-  /** Two-sided: the share of all assignments of signs whose sum is at least as far from zero. 1 where no task differs. */
+  /**
+   * Two-sided p-value: the share of all sign assignments whose sum is at least as far from zero. 1
+   * if no task differs.
+   */
   readonly p: number;
-  /** False: so many different sizes of differences are more than can be enumerated, and `p` is from random signs. */
+  /**
+   * False if the differences have too many distinct sizes to enumerate, so that `p` is estimated
+   * from random signs.
+   */
   readonly isExact: boolean;
 };
 
-/** Of the table of sums; with differences of successes over equal trials, thousands of tasks stay below it. */
+/**
+ * Maximum number of steps for the table of sums; for differences of successes over equal trials,
+ * thousands of tasks are below it.
+ */
 const mostSteps = 400_000_000;
-/** 2^19 assignments (the first sign is fixed) are 0.01 s. */
+/** Maximum number of tasks to enumerate: 2^19 assignments (the first sign is fixed) take 0.01 s. */
 const mostEnumerated = 20;
 const randomSigns = 20_000;
-/** The smallest p that is stated: below it a double's rounding counts. */
+/** The smallest reported p: below it, double rounding matters. */
 const smallest = 1e-15;
 
 /**
- * The sign-flip (paired permutation) test: if neither run is better, each task's difference could as well have the other sign.
- * Exact where the differences are multiples of one number (rates of equal trials), and for few tasks; otherwise by random signs.
+ * The sign-flip (paired permutation) test: if neither run is better, each task's difference could
+ * equally have the other sign. Exact if the differences are multiples of one number (rates of equal
+ * trials), and for few tasks; otherwise estimated from random signs.
  *
  * @param differences one per task
  */
@@ -74,7 +88,10 @@ export function signFlipTest(differences: readonly number[], { seed = 0 }: Paire
   return { p: pOfRandom(sizes, observed - slack, seed), isExact: false };
 }
 
-/** The largest 1/q of which all are multiples, for q up to 5,040 (all rates of up to 10 trials); `null`: there is none. */
+/**
+ * The largest 1/q that divides all sizes, for q up to 5,040 (all rates of up to 10 trials); `null`
+ * if there is none.
+ */
 function commonUnit(sizes: readonly number[]): number | null {
   for (let q = 1; q <= 5040; q++) {
     if (sizes.every((size) => Math.abs(size * q - Math.round(size * q)) < 1e-7)) return 1 / q;
@@ -82,10 +99,11 @@ function commonUnit(sizes: readonly number[]): number | null {
   return null;
 }
 
-/** From the whole distribution of the sum of multiples with random signs. */
+/** Computes p from the whole distribution of the sum of multiples with random signs. */
 function pOfSums(multiples: readonly number[], observed: number): number {
   const most = multiples.reduce((sum, multiple) => sum + multiple, 0);
-  // Chance of each sum of the chosen multiples; the sum with signs is twice that, less all of them.
+  // Probability of each sum of the chosen multiples; the signed sum is twice that, minus the sum of
+  // all.
   const chances = new Float64Array(most + 1);
   chances[0] = 1;
   let reached = 0;
@@ -100,7 +118,10 @@ function pOfSums(multiples: readonly number[], observed: number): number {
   return bounded(p);
 }
 
-/** All assignments, each from the one before by one sign (a Gray code). By symmetry the first sign is fixed. */
+/**
+ * Enumerates all assignments, each different from the previous one by one sign (a Gray code). By
+ * symmetry the first sign is fixed.
+ */
 function pOfAll(sizes: readonly number[], atLeast: number): number {
   const signs = sizes.map(() => 1);
   let sum = sizes.reduce((all, size) => all + size, 0);
@@ -124,7 +145,7 @@ function pOfRandom(sizes: readonly number[], atLeast: number, seed: number): num
     for (const size of sizes) sum += random.next() < 0.5 ? size : -size;
     if (Math.abs(sum) >= atLeast) extreme++;
   }
-  // The signs that were observed are one of the assignments.
+  // The observed signs count as one of the assignments.
   return bounded((extreme + 1) / (randomSigns + 1));
 }
 

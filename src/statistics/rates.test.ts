@@ -52,7 +52,7 @@ describe("rateInterval()", () => {
 describe("coverage, simulated", () => {
   const runs = 400;
 
-  /** Successes of the trials of a task whose own rate varies around `rate`. */
+  /** Number of successes among the trials of a task whose own rate varies around `rate`. */
   function drawTask(random: Random, rate: number, { trials, spread }: { trials: number; spread: number }): number {
     const own = random.next() < spread ? +(random.next() < rate) : rate;
     let passed = 0;
@@ -79,7 +79,7 @@ describe("coverage, simulated", () => {
       const { low, high } = rateInterval(values)!;
       if (low <= rate && rate <= high) covered++;
     }
-    // 95 % are promised; 400 runs know a share of 95 % to within 2 points.
+    // The nominal coverage is 95 %; 400 runs estimate such a share to within 2 points.
     expect(covered / runs).toBeGreaterThan(0.925);
   });
 
@@ -135,7 +135,7 @@ const tally = (successes: number, trials: number): TaskTally => ({
   successes,
 });
 
-/** By listing every choice of k trials. */
+/** Reference result that enumerates every choice of k trials. */
 function byCounting(successes: number, trials: number, k: number): { readonly all: number; readonly any: number } {
   const choices: number[][] = [[]];
   for (let trial = 0; trial < trials; trial++) choices.push(...choices.map((choice) => [...choice, trial]));

@@ -1,7 +1,8 @@
-// Statistics over trials and tasks: how often a task is solved in k tries, always (pass^k, reliability) or at least once
-// (pass@k), estimated without bias from n >= k trials of each task; and confidence intervals of rates over tasks. The trials of
-// one task resemble each other, so tasks are what was sampled. A percentile bootstrap is not used: with 8 tasks and a rate of
-// 0.9 it covers the truth in 55 % of cases, and where every task passed it has no width at all.
+// Statistics over trials and tasks: the probability that a task is solved in all of k trials
+// (pass^k, reliability) or in at least one (pass@k), estimated without bias from n >= k trials of
+// each task; and confidence intervals of rates over tasks. Trials of the same task are correlated,
+// so the tasks are the sampling units. A percentile bootstrap is not used: with 8 tasks and a rate
+// of 0.9 it covers the truth in 55 % of cases, and if every task passed it has zero width.
 
 /** The trials of one task that have a reward. */
 export type TaskTally = {
@@ -10,25 +11,32 @@ export type TaskTally = {
   readonly successes: number;
 };
 
-/** A reward of 1, within 1e-6: what τ-bench counts as solved. */
+/** True for a reward of 1, within 1e-6: τ-bench's criterion for a solved task. */
 export function isSuccess(reward: number): boolean {
   return Math.abs(reward - 1) <= 1e-6;
 }
 
 /**
- * pass^k: the mean over tasks of C(c, k) / C(n, k), the chance that k of a task's n trials, drawn without replacement, are
- * all successes. `null` when any task has fewer than k trials: leaving such tasks out would compare other tasks.
+ * pass^k: the mean over tasks of C(c, k) / C(n, k), the probability that k of a task's n trials,
+ * drawn without replacement, are all successes. `null` if any task has fewer than k trials:
+ * omitting such tasks would change the set of tasks.
  */
 export function passHatK(tallies: readonly TaskTally[], k: number): number | null {
   return meanOver(tallies, k, ({ trials, successes }) => ratioOfDraws(successes, trials, k));
 }
 
-/** pass@k: the mean over tasks of 1 - C(n - c, k) / C(n, k), the chance that at least one of k trials is a success. `null` as for {@link passHatK}. */
+/**
+ * pass@k: the mean over tasks of 1 - C(n - c, k) / C(n, k), the probability that at least one of k
+ * trials is a success. `null` under the same condition as {@link passHatK}.
+ */
 export function passAtK(tallies: readonly TaskTally[], k: number): number | null {
   return meanOver(tallies, k, ({ trials, successes }) => 1 - ratioOfDraws(trials - successes, trials, k));
 }
 
-/** The number of trials that every task has: the largest k for which pass^k is known; 0 without tasks. */
+/**
+ * The number of trials that every task has at least: the largest k for which pass^k is known; 0
+ * without tasks.
+ */
 export function commonTrials(tallies: readonly TaskTally[]): number {
   return tallies.length === 0 ? 0 : tallies.reduce((least, { trials }) => Math.min(least, trials), Infinity);
 }
@@ -51,19 +59,24 @@ function ratioOfDraws(some: number, all: number, k: number): number {
 export type Interval = { readonly low: number; readonly high: number };
 
 export type IntervalOptions = {
-  /** Between 0 and 1. Default: 0.95. */
+  /** Confidence level between 0 and 1. Default: 0.95. */
   readonly level?: number;
 };
 
-/** Below so many tasks that passed, or failed, the mean of the tasks is not yet near a normal distribution. */
+/**
+ * Minimum number of tasks that passed, and of tasks that failed: with fewer, the mean of the tasks
+ * is not yet approximately normal.
+ */
 const fewTasks = 10;
 
 /**
- * The interval of a rate from one value between 0 and 1 a task: a success, a share of successes, or an estimate such as pass^k.
+ * The interval of a rate from one value between 0 and 1 per task: a success, a share of successes,
+ * or an estimate such as pass^k.
  *
- * Exact (Clopper and Pearson) for the tasks as trials where they are few or agree: with shares of several trials that is wider
- * than it would have to be, since a share varies less than a success. Otherwise Student's, from the spread of the tasks. `null`
- * with fewer than two tasks: nothing is known of their spread.
+ * Exact (Clopper and Pearson), with tasks as trials, if they are few or agree: for shares of
+ * several trials this is wider than necessary, because a share varies less than a success.
+ * Otherwise Student's interval, from the spread of the tasks. `null` for fewer than two tasks,
+ * because their spread is unknown.
  *
  * @param values one per task
  */
@@ -87,8 +100,9 @@ export function rateInterval(values: readonly number[], { level = 0.95 }: Interv
 }
 
 /**
- * The interval of a mean of differences between -1 and 1, one a task, as between two evaluations of the same tasks (Bonett and
- * Price 2012: one task more on either side). `null` with fewer than two tasks.
+ * The interval of a mean of differences between -1 and 1, one per task, for two evaluations of the
+ * same tasks (Bonett and Price 2012: one extra task at either extreme). `null` for fewer than two
+ * tasks.
  */
 export function differenceInterval(
   differences: readonly number[],
@@ -104,8 +118,9 @@ export function differenceInterval(
 }
 
 /**
- * The interval of a mean of one number a task, of any size: Student's, or that of a rate where all are between 0 and 1. `null`
- * with fewer than two tasks, and where all are equal outside 0 to 1: then nothing is known of their spread.
+ * The interval of a mean of one number per task, of any size: Student's interval, or that of a rate
+ * if all are between 0 and 1. `null` for fewer than two tasks, and if all are equal and outside 0
+ * to 1, because their spread is then unknown.
  *
  * @param values one per task
  */
@@ -137,13 +152,16 @@ function normalQuantile(share: number): number {
   return studentQuantile(share, 1e7);
 }
 
-/** Of Student's distribution, for shares above one half. */
+/** Quantile of Student's distribution, for shares above one half. */
 function studentQuantile(share: number, degrees: number): number {
   const x = betaQuantile(2 * (1 - share), degrees / 2, 0.5);
   return Math.sqrt((degrees * (1 - x)) / x);
 }
 
-/** By bisection: the incomplete beta function rises, and 60 halvings leave nothing of a double. */
+/**
+ * Quantile by bisection: the incomplete beta function is increasing, and 60 halvings exhaust the
+ * precision of a double.
+ */
 function betaQuantile(share: number, a: number, b: number): number {
   let low = 0;
   let high = 1;
@@ -180,7 +198,7 @@ function incompleteBeta(x: number, a: number, b: number): number {
   return front * fraction;
 }
 
-/** Stirling's series above 10, and the recurrence below: better than 1e-12. */
+/** Stirling's series above 10, and the recurrence below: error below 1e-12. */
 function logGamma(z: number): number {
   let shift = 0;
   let x = z;

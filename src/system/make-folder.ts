@@ -1,11 +1,14 @@
-// Folders, with all those above them. Node's own recursive mkdir reports ENOENT for a read-only file system, and never returns where the
-// parent refuses with ENOENT, as in /proc.
+// Creates folders with all their parents. Node's own recursive mkdir reports ENOENT for a read-only
+// file system, and never returns if the parent refuses with ENOENT, as in /proc.
 
 import { mkdir, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { systemCode } from "../lib/system-error.ts";
 
-/** Makes a folder and those above it; one that exists is left as it is. `mode`: of those that are made. Rejects with the system's error. */
+/**
+ * Creates a folder and its parents; an existing one is not changed. `mode` applies to the created
+ * ones. Rejects with the system's error.
+ */
 export async function makeFolder(path: string, mode = 0o777): Promise<void> {
   try {
     await makeOne(path, mode);

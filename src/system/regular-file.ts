@@ -1,5 +1,5 @@
-// Files that somebody named, before they are opened. To open a pipe waits for whoever writes into it, in a thread that nothing can end; a
-// device may never end; so only files and folders are.
+// Checks of user-given paths before they are opened. Opening a pipe waits for a writer, in a thread
+// that cannot be stopped, and reading a device may never end, so only files and folders are opened.
 
 import { type Stats, statSync } from "node:fs";
 import { readFile, stat } from "node:fs/promises";
@@ -8,7 +8,7 @@ import { readFile, stat } from "node:fs/promises";
 export class SpecialFileError extends Error {
   override readonly name = "SpecialFileError";
   readonly path: string;
-  /** Stands for the code of an error of the system in messages. */
+  /** Replaces the code of a system error in messages. */
   readonly code: string;
 
   constructor(path: string, kind: string) {
@@ -18,17 +18,20 @@ export class SpecialFileError extends Error {
   }
 }
 
-/** Rejects with a `SpecialFileError` for what is neither a file nor a folder, and with the system's error where there is nothing. */
+/**
+ * Rejects with a `SpecialFileError` if the path is neither a file nor a folder, and with the
+ * system's error if it does not exist.
+ */
 export async function requireRegular(path: string): Promise<void> {
   refuseSpecial(path, await stat(path));
 }
 
-/** The same at once. */
+/** Synchronous version of {@link requireRegular}. */
 export function requireRegularSync(path: string): void {
   refuseSpecial(path, statSync(path));
 }
 
-/** As Node's `readFile`, of a file alone. */
+/** Like Node's `readFile`, but reads only regular files. */
 export async function readRegular(path: string): Promise<Buffer>;
 export async function readRegular(path: string, encoding: "utf8"): Promise<string>;
 export async function readRegular(path: string, encoding?: "utf8"): Promise<Buffer | string> {

@@ -1,5 +1,6 @@
-// Viewers that run on this machine, so that commands print the address of what they name: a small file for each in the user's cache
-// folder, believed only when the viewer at its address answers. Nothing breaks where it cannot be written or read.
+// The viewers that run on this machine, so that commands can print the address of the runs they
+// name: a small file for each in the user's cache folder, trusted only if the viewer at its address
+// answers. Failures to write or read these files are ignored.
 
 import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
@@ -9,16 +10,16 @@ import { makeFolder } from "./make-folder.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-/** How long a viewer may take to answer that it is there. */
+/** Time in milliseconds within which a viewer must answer. */
 const aliveMs = 300;
 
-/** Where the files lie. */
+/** Folder of the files. */
 function viewersFolder(variables: Variables): string {
   const { TRAINABLE_AGENTS_CACHE: named, XDG_CACHE_HOME: xdg } = variables;
   return join(named || join(xdg || join(homedir(), ".cache"), "trainable-agents"), "viewers");
 }
 
-/** Announces a viewer. What comes back takes the announcement away. */
+/** Announces a viewer. The returned function removes the announcement. */
 export async function announceViewer(
   { url, locations }: { readonly url: string; readonly locations: readonly string[] },
   variables: Variables,
@@ -27,7 +28,7 @@ export async function announceViewer(
   const file = join(folder, `${process.pid}-${new URL(url).port}.json`);
   try {
     await makeFolder(folder);
-    // The address may hold a token.
+    // The file is private, because the address may contain a token.
     await writeFile(file, JSON.stringify({ url, locations }), { mode: 0o600 });
   } catch {
     return () => Promise.resolve();
@@ -35,7 +36,10 @@ export async function announceViewer(
   return () => rm(file, { force: true });
 }
 
-/** The page of a run, or of one of its episodes by number or id, in a viewer that shows it now; `null`: there is none. */
+/**
+ * The page of a run, or of one of its episodes by number or id, in a running viewer that shows it;
+ * `null` if there is none.
+ */
 export async function viewerLink(
   run: string,
   episode: { readonly name: string; readonly asTokens: boolean } | null,

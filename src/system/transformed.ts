@@ -1,8 +1,11 @@
-// What a transform stream of Node makes of an async iterable, as another one.
+// Applies a Node transform stream to an async iterable.
 
 import { pipeline, Readable, type Transform } from "node:stream";
 
-/** Rejects as `chunks` does, or with the transform's own error. Whoever stops reading ends both. */
+/**
+ * Rejects like `chunks`, or with the transform's own error. If the consumer stops reading, both
+ * end.
+ */
 export async function* transformed(
   chunks: AsyncIterable<Uint8Array>,
   transform: Transform,
@@ -16,7 +19,7 @@ export async function* transformed(
       throw error;
     }
   })();
-  // Whatever ends it, the reading below says so.
+  // The loop below reports any error of the pipeline.
   pipeline(Readable.from(source, { objectMode: false }), transform, () => undefined);
   try {
     yield* transform as AsyncIterable<Uint8Array>;

@@ -3,11 +3,14 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { hasZstd, unpackZstd, zstdFrames } from "./zstd.ts";
 
-/** `{}` in a frame of one raw block, with its size and without, and in a block that repeats a byte. */
+/**
+ * `{}` in a frame with one raw block, with and without its size, and in a block that repeats a
+ * byte.
+ */
 const frames = ["28b52ffd20021100007b7d", "28b52ffd00581100007b7d", "28b52ffd20031b000020"].map((hex) =>
   Buffer.from(hex, "hex"),
 );
-/** A frame that decoders skip. */
+/** A skippable frame, which decoders ignore. */
 const skipped = Buffer.from("502a4d1803000000616263", "hex");
 
 async function* pieces(bytes: Uint8Array, size: number): AsyncGenerator<Uint8Array> {

@@ -1,5 +1,6 @@
-// Bytes in zstd, unpacked by Node where it can (22.15). Node's decoder stops after the first frame and takes a frame that was cut short
-// for one that ended, so the frames are found here (RFC 8878, section 3), and each has a decoder of its own.
+// Decompresses zstd with Node's decoder, where available (22.15). Node's decoder stops after the
+// first frame and accepts a truncated frame as complete, so the frames are detected here (RFC 8878,
+// section 3), and each gets its own decoder.
 
 import type { Transform } from "node:stream";
 import * as zlib from "node:zlib";
@@ -9,26 +10,29 @@ const frameMagic = 0xfd2fb528;
 const skippableMagic = 0x184d2a5;
 const dictionarySizes = [0, 1, 2, 4];
 const contentSizes = [0, 2, 4, 8];
-/** Each costs a decoder. */
+/** Maximum number of frames, because each costs a decoder. */
 const mostFrames = 100;
-/** ZSTD_d_windowLogMax, and the largest window that a content coding may have: 8 MiB (RFC 9659). */
+/** ZSTD_d_windowLogMax: 8 MiB, the largest window that a content coding may have (RFC 9659). */
 const window = { params: { 100: 23 } };
 
-/** Node's types do not know it yet. */
+/** A cast, because Node's types do not have it yet. */
 const { createZstdDecompress } = zlib as { readonly createZstdDecompress?: (options: typeof window) => Transform };
 
-/** Whether this Node unpacks zstd. */
+/** True if this Node version supports zstd. */
 export const hasZstd = createZstdDecompress !== undefined;
 
 /**
- * What `chunks` unpack to, piece by piece; only where {@link hasZstd}. Rejects as `chunks` does, with an error of zlib, and with a plain
- * one for bytes that are no whole frames.
+ * The decompressed pieces of `chunks`; call it only if {@link hasZstd}. Rejects like `chunks`, with
+ * an error of zlib, and with a plain error for bytes that are not complete frames.
  */
 export async function* unpackZstd(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   for await (const frame of zstdFrames(chunks)) yield* transformed(frame, createZstdDecompress!(window));
 }
 
-/** All frames but those that are to be skipped, in order; each is read to its end before the next one is asked for. */
+/**
+ * All frames except skippable ones, in order; each must be read to its end before the next one is
+ * requested.
+ */
 export async function* zstdFrames(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<AsyncGenerator<Uint8Array, void>> {
   const source = new ByteReader(chunks);
   for (let frames = 0; await source.hasMore();) {
@@ -58,13 +62,13 @@ async function* frameOf(source: ByteReader, magic: Buffer): AsyncGenerator<Uint8
     yield block;
     const header = block.readUIntLE(0, 3);
     isLast = (header & 1) !== 0;
-    // Of a block that repeats one byte, that byte.
+    // A block that repeats one byte contains only that byte.
     yield* source.pass(((header >> 1) & 3) === 1 ? 1 : header >> 3);
   }
   if ((descriptor & 4) !== 0) yield await source.take(4);
 }
 
-/** Bytes that come in pieces, by count. */
+/** Reads bytes by count from a source of pieces. */
 class ByteReader {
   readonly #chunks: AsyncIterator<Uint8Array>;
   #rest: Uint8Array = new Uint8Array(0);
@@ -82,14 +86,14 @@ class ByteReader {
     return true;
   }
 
-  /** The next few bytes. */
+  /** The next bytes in one buffer. */
   async take(count: number): Promise<Buffer> {
     const parts: Uint8Array[] = [];
     for await (const part of this.pass(count)) parts.push(part);
     return Buffer.concat(parts);
   }
 
-  /** The next bytes as they come. */
+  /** The next bytes as they arrive. */
   async *pass(count: number): AsyncGenerator<Uint8Array, void> {
     for (let left = count; left > 0;) {
       if (!(await this.hasMore())) throw new Error("The zstd frame was cut short.");

@@ -1,38 +1,51 @@
-// The curves of a run as points for whoever draws them (TensorBoard, W&B, MLflow, trackio): of a rollout what happened in every so many
-// ended episodes, of a training its steps. Behind the run; where points go is a sink's business, and a sink that breaks never reaches it.
+// The curves of a run as points for plotting tools (TensorBoard, W&B, MLflow, trackio): for a
+// rollout, statistics over every few ended episodes; for a training, its steps. Sinks deliver the
+// points asynchronously, and a failing sink never affects the run.
 
 import { type EpisodeEvent, outcomeOf } from "../core/index.ts";
 import { factsOf, isDone, observing, type RunObserver } from "./observer.ts";
 
 export type CurveOptions = {
-  /** A point of each curve every so many ended episodes. Default: 16. */
+  /** Number of ended episodes per point of each curve. Default: 16. */
   readonly everyEpisodes?: number;
   /** Milliseconds since 1970. Default: `Date.now`. */
   readonly now?: () => number;
 };
 
-/** Options of whatever makes a sink. */
+/** Options of every function that creates a sink. */
 export type CurveSinkOptions = Pick<CurveOptions, "now"> & {
-  /** Called once, with the reason, when points cannot be written any more; of a server that is down, at each change. */
+  /**
+   * Called once, with the reason, when points cannot be written any more; for a server that is
+   * down, at each change.
+   */
   readonly onFault?: (message: string) => void;
 };
 
 export type CurvePoint = {
-  /** Ended episodes of the run, those of earlier processes included, or steps of a training; grows from point to point. */
+  /**
+   * Number of ended episodes of the run, earlier processes included, or of training steps; grows
+   * from point to point.
+   */
   readonly step: number;
   /** Milliseconds since 1970. */
   readonly time: number;
-  /** Curves that have no episode, turn or token to be counted over are left out: absent is not zero. */
+  /**
+   * Curves without any episode, turn or token to count are omitted, because absent differs from
+   * zero.
+   */
   readonly scalars: readonly (readonly [name: string, value: number])[];
 };
 
-/** Takes points in order. Calls are synchronous and never throw; `close` resolves when nothing more can be done for them. */
+/**
+ * Receives points in order. Calls are synchronous and never throw; `close` resolves when all points
+ * are delivered or given up.
+ */
 export interface CurveSink {
   write(point: CurvePoint): void;
   close(): Promise<void>;
 }
 
-/** The facts of a run that sinks show beside its curves. */
+/** The facts of a run that sinks show next to its curves. */
 export type CurveRun = {
   readonly id: string;
   readonly name: string;
@@ -40,7 +53,10 @@ export type CurveRun = {
   readonly configuration: Readonly<Record<string, unknown>>;
 };
 
-/** An observer of a rollout that makes points for a sink, and closes it. Throws a `RangeError` for wrong options. */
+/**
+ * An observer of a rollout that creates points for a sink, and closes it. Throws a `RangeError` for
+ * invalid options.
+ */
 export function observeCurves(sink: CurveSink, { everyEpisodes = 16, now = Date.now }: CurveOptions = {}): RunObserver {
   if (!Number.isInteger(everyEpisodes) || everyEpisodes < 1) {
     throw new RangeError(
@@ -71,7 +87,7 @@ export function observeCurves(sink: CurveSink, { everyEpisodes = 16, now = Date.
       if (sums.episodes >= everyEpisodes) write();
     },
     recorded(_episodeId, event) {
-      // The curves continue after what an earlier process ended.
+      // Curves continue after the episodes that an earlier process ended.
       if (isDone(event)) ended += 1;
     },
     group: ({ decision }) => void (groups[decision] += 1),
@@ -82,7 +98,7 @@ export function observeCurves(sink: CurveSink, { everyEpisodes = 16, now = Date.
   });
 }
 
-/** Counts since the last point, so that a curve shows what happens and not what happened long ago. */
+/** Counts since the last point, so that a curve shows recent values. */
 const nothing = {
   episodes: 0,
   graded: 0,
@@ -102,7 +118,7 @@ const nothing = {
 
 type Counted = keyof typeof nothing | "seconds";
 
-/** What each curve shows: so much of the first for each of the second. */
+/** Definition of each curve: the first count divided by the second. */
 const curves: readonly (readonly [name: string, part: Counted, whole: Counted])[] = [
   ["reward/mean", "reward", "graded"],
   ["reward/pass_rate", "passed", "graded"],
@@ -119,7 +135,7 @@ const curves: readonly (readonly [name: string, part: Counted, whole: Counted])[
   ["speed/sampled_tokens_per_second", "sampledTokens", "seconds"],
 ];
 
-/** Adds what the event says to the sums. */
+/** Adds the counts of an event to the sums. */
 function count(sums: Record<keyof typeof nothing, number>, event: EpisodeEvent): void {
   const { phase = null, durationMs = 0, attempts = [], tokens = null } = factsOf(event) ?? {};
   if (phase === "user") sums.userMs += durationMs;

@@ -1,4 +1,5 @@
-// The events of two small episodes, by hand: one that passes after a retried turn and a bad action, one that fails.
+// Handwritten events of two small episodes: one that passes after a retried turn and a bad action,
+// one that fails.
 
 import type { EpisodeEvent, Failure } from "../core/index.ts";
 import { freeUsage } from "../core/index.ts";

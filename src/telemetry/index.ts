@@ -1,4 +1,5 @@
-// Observers of a run: metrics for Prometheus, spans for OpenTelemetry, log lines; and its curves, for TensorBoard, W&B, MLflow, trackio.
+// Observers of a run: metrics for Prometheus, spans for OpenTelemetry, log lines; and its curves,
+// for TensorBoard, W&B, MLflow, trackio.
 
 export {
   type LoopLag,

@@ -1,11 +1,12 @@
-// A run as structured log lines: one JSON object a line, for whatever collects logs. Faults and endings are logged;
-// the turns that succeed are in the run folder. Levels: info, warn (a retry, a server that is left alone), error (a failure).
+// A run as structured log lines, one JSON object per line, for log collectors. Faults and endings
+// are logged; successful turns are in the run folder. Levels: info, warn (a retry, a server with an
+// open circuit), error (a failure).
 
 import { outcomeOf } from "../core/index.ts";
 import { factsOf, observing, type RunObserver } from "./observer.ts";
 
 export type RunLogOptions = {
-  /** Takes a line without its end. */
+  /** Receives a line without its line feed. */
   readonly write: (line: string) => void;
   /** Milliseconds since 1970. Default: `Date.now`. */
   readonly now?: () => number;
@@ -18,7 +19,7 @@ export function createRunLog({ write, now = Date.now }: RunLogOptions): RunObser
     try {
       write(JSON.stringify({ time: new Date(now()).toISOString(), level, event, ...fields }));
     } catch {
-      // A log that cannot be written must not stop the run.
+      // A failure to write the log must not stop the run.
     }
   };
 

@@ -1,5 +1,5 @@
-// MLflow and trackio as they answered on 2026-11-23 (3.17.2, 0.43.0), as far as curves go, in one server. The real ones are asked in
-// `npm run verify -- metrics`.
+// MLflow and trackio as they behaved on 2026-11-23 (3.17.2, 0.43.0), as far as curves need them, in
+// one server. The real ones are tested in `npm run verify -- metrics`.
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -11,11 +11,11 @@ type Body = {
   readonly logs?: { log_id: string; step: number; metrics: object }[];
 };
 
-/** What it was sent, and how it is to behave. */
+/** The received data, and switches for the server's behaviour. */
 export type FakeMetricServer = {
   readonly url: string;
   isDown: boolean;
-  /** Once. */
+  /** True to drop the next reply; reset after one. */
   losesReply: boolean;
   readonly metrics: Metric[];
   readonly params: unknown[];
@@ -44,7 +44,7 @@ export async function startMetricServer(): Promise<FakeMetricServer> {
         return reply({ run: { data: { metrics: last } } });
       }
       if (path === "/runs/log-batch") {
-        // As MLflow does: a step that comes twice is kept twice.
+        // A repeated step is stored twice, as in MLflow.
         server.metrics.push(...(body.metrics ?? []));
         server.params.push(...(body.params ?? []));
         if (server.losesReply && body.metrics !== undefined) {

@@ -1,5 +1,7 @@
-// Curves to a server of MLflow or trackio over its REST interface, behind the run: points wait while the server is down and are sent when
-// it is back; a run ends without those that it never took, and says how many. Their quirks are here and nowhere else.
+// Sends curves to a server of MLflow or trackio over its REST interface, asynchronously: points
+// wait while the server is down and are sent when it is back; at the end of a run, points that were
+// not accepted are dropped, and their number is reported. All quirks of these servers are handled
+// here.
 
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { setTimeout as wait } from "node:timers/promises";
@@ -10,17 +12,23 @@ export type MetricServerOptions = CurveSinkOptions & {
   readonly run: CurveRun;
   /** Keys: MLFLOW_TRACKING_TOKEN (or _USERNAME and _PASSWORD), TRACKIO_WRITE_TOKEN. */
   readonly variables: Readonly<Record<string, string | undefined>>;
-  /** Value of the `Authorization` header, in place of those keys. Default `null`: none. */
+  /** Value of the `Authorization` header, instead of those keys. Default `null`: none. */
   readonly authorization?: string | null;
-  /** Of one request, and of what is left when the run ends. Default: 10 seconds. */
+  /**
+   * Time limit in milliseconds of one request, and of sending the remaining points at the end.
+   * Default: 10 seconds.
+   */
   readonly timeoutMs?: number;
 };
 
-/** Points that wait for a server; the oldest go first. At one every 16 episodes these are 160,000. */
+/**
+ * Maximum number of points that wait for a server; the oldest are dropped first. At one per 16
+ * episodes, these are 160,000 episodes.
+ */
 const mostWaiting = 10_000;
 const longestPauseMs = 30_000;
 
-/** A server said no, in words of its own. */
+/** A server refused the request, with its own message. */
 class Refused extends Error {
   readonly status: number;
 
@@ -32,10 +40,10 @@ class Refused extends Error {
 
 type Post = (path: string, body: object | null) => Promise<unknown>;
 
-/** A server that takes points, and how it is called. */
+/** A metric server and the functions to call it. */
 type Server = { readonly shown: string; readonly post: Post; readonly close: () => Promise<void> };
 
-/** Throws a `ConfigurationError` for an address that cannot be used. */
+/** Throws a `ConfigurationError` for an invalid address. */
 function connect(
   url: string,
   parts: {
@@ -64,12 +72,12 @@ function connect(
   };
 }
 
-/** A run of MLflow lists its metrics. */
+/** An MLflow run lists all its metrics, so its answers are long. */
 const mostAnswerBytes = 16 * 1024 * 1024;
 
 /**
- * Sends points one batch at a time. `send` may be called again with points of which it is not known whether they arrived; it
- * rejects with `Refused` for what a later try would not change.
+ * Sends points one batch at a time. `send` may be called again with points whose arrival is
+ * unknown; it rejects with `Refused` if a retry would not help.
  */
 function sinkOf(
   title: string,
@@ -133,7 +141,7 @@ function sinkOf(
   };
 }
 
-/** MLflow refuses all but letters, digits, `_-. :/`. */
+/** MLflow accepts only letters, digits and `_-. :/`. */
 export function mlflowName(name: string): string {
   return name
     .replaceAll("^", "_hat_")
@@ -142,8 +150,9 @@ export function mlflowName(name: string): string {
 }
 
 /**
- * A sink that writes a run of MLflow, in experiment `trainable-agents`. `memory`: a file that remembers the run, so that a resumed
- * run continues its curves. MLflow keeps a step that is sent twice twice, so what it has is read before anything is sent again.
+ * A sink that writes an MLflow run, in experiment `trainable-agents`. `memory` is a file that
+ * stores the id of the MLflow run, so that a resumed run continues its curves. MLflow stores a
+ * repeated step twice, so its stored steps are read before anything is sent again.
  */
 export function createMlflow(url: string, memory: string, options: MetricServerOptions): CurveSink {
   const { run, variables, timeoutMs = 10_000, now = Date.now } = options;
@@ -157,7 +166,7 @@ export function createMlflow(url: string, memory: string, options: MetricServerO
   const { shown, post, close } = connect(url, { what: "MLflow server", authorization, timeoutMs, headers: {} });
   const api: Post = (path, body) => post(`/api/2.0/mlflow${path}`, body);
   let runId: string | null = null;
-  /** Of the last point that the server is known to have; `null`: must be read. */
+  /** Step of the last point that the server is known to have; `null` if it must be read first. */
   let sent: number | null = null;
 
   async function begin(): Promise<string> {
@@ -187,7 +196,7 @@ export function createMlflow(url: string, memory: string, options: MetricServerO
       .slice(0, 100)
       .map(([key, value]) => ({ key: mlflowName(key), value: (typeof value === "string" ? value : JSON.stringify(value)).slice(0, 500) })); // prettier-ignore
     await api("/runs/log-batch", { run_id: id, params });
-    // Whole or not there, whenever the process is killed.
+    // Written atomically: the file is complete or absent, even if the process is killed.
     await writeFile(`${memory}.part`, `${JSON.stringify({ url: shown, runId: id })}\n`);
     await rename(`${memory}.part`, memory);
     sent = -1;
@@ -238,7 +247,10 @@ function fieldOf(value: unknown, key: string): unknown {
   return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>)[key] : undefined;
 }
 
-/** A sink that writes a run of trackio, in project `trainable-agents`. A point has an id, so that one sent twice is kept once. */
+/**
+ * A sink that writes a trackio run, in project `trainable-agents`. Each point has an id, so that a
+ * repeated one is stored once.
+ */
 export function createTrackio(url: string, options: MetricServerOptions): CurveSink {
   const { run, variables, timeoutMs = 10_000 } = options;
   const { TRACKIO_WRITE_TOKEN: token } = variables;
@@ -255,7 +267,7 @@ export function createTrackio(url: string, options: MetricServerOptions): CurveS
           run: run.name,
           step,
           log_id: `${run.id}-${step}`,
-          // JSON has no other numbers.
+          // JSON cannot represent other numbers.
           metrics: Object.fromEntries(scalars.filter(([, value]) => Number.isFinite(value))),
           config: run.configuration,
         }));

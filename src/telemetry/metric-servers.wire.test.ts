@@ -1,4 +1,4 @@
-// Curves to MLflow and trackio: through outages, lost replies and resumes.
+// Curves to MLflow and trackio, through outages, lost replies and resumes.
 
 import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -29,7 +29,7 @@ test("MLflow gets each step once: after an outage, a lost reply and a resume", a
     variables: { MLFLOW_TRACKING_TOKEN: "t" },
     onFault: (message: string) => faults.push(message),
   };
-  // What a killed process may have left.
+  // An empty file, as a killed process may leave it.
   await writeFile(memory, "");
   const first = observeCurves(createMlflow(url, memory, options), { everyEpisodes: 1 });
   server.isDown = true;

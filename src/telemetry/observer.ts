@@ -1,40 +1,51 @@
-// Observers of a run: they see what happened after it counts and return nothing. The one contract behind metrics, traces, event
-// files and log lines, and the one table of what they read of an event. Not a journal: an observer may miss or forget, and its
-// faults never reach an episode.
+// Observers of a run: they see events once these are recorded, and return nothing. This is the only
+// contract of metrics, traces, event files and log lines, and the only table of the facts they read
+// from an event. It is not a journal: an observer may miss or forget events, and its faults never
+// affect an episode.
 
 import type { Attempt, EpisodeEvent, GroupRecord } from "../core/index.ts";
 
-/** What a run has at a moment, for gauges. */
+/** Current values of a run, for gauges. */
 export type RunGauges = {
   readonly runningEpisodes: number;
-  /** Planned and not started; `null` when the plan has no end. */
+  /** Number of episodes planned but not started; `null` if the plan is endless. */
   readonly waitingEpisodes: number | null;
-  /** What may run at once at this moment. */
+  /** Current maximum number of concurrent episodes. */
   readonly concurrencyLimit: number;
 };
 
-/** A server is left alone because it failed ("open"), is tried again ("half-open"), or is back ("closed"). */
+/**
+ * A circuit change: the server gets no calls because it failed ("open"), is tried again
+ * ("half-open"), or is back ("closed").
+ */
 export type CircuitChange = {
-  /** Safe to show. */
+  /** Address of the server, safe to show. */
   readonly server: string;
   readonly state: "open" | "half-open" | "closed";
-  /** In a row. */
+  /** Number of consecutive failures. */
   readonly failures: number;
 };
 
 /**
- * Watches a run. Calls are synchronous and must be quick; what is slow (files, sockets) happens behind them.
+ * Observes a run. Calls are synchronous and must be quick; slow work (files, sockets) happens
+ * asynchronously.
  *
- * Guarantees: no call throws; `close` resolves when everything seen is out. Not promised: that events of different episodes
- * come in any order.
+ * Guarantees: no call throws; `close` resolves when everything observed has been written. Not
+ * guaranteed: any order between events of different episodes.
  */
 export interface RunObserver {
   event(episodeId: string, event: EpisodeEvent): void;
-  /** What an earlier process recorded of an episode that has ended or resumes. It took none of this run's time. */
+  /**
+   * An event that an earlier process recorded of an episode that has ended or resumes. It took no
+   * time in this process.
+   */
   recorded(episodeId: string, event: EpisodeEvent): void;
   group(group: GroupRecord): void;
   gauges(gauges: RunGauges): void;
-  /** Versions between the trainer's weights and the oldest of a group, or of an episode, that is handed over. */
+  /**
+   * Number of versions between the trainer's weights and the oldest weights of a group, or of an
+   * episode, at its delivery.
+   */
   staleness(versions: number): void;
   circuit(change: CircuitChange): void;
   close(): Promise<void>;
@@ -43,15 +54,18 @@ export interface RunObserver {
 /** A step of an episode that takes time. */
 export type Phase = "engine" | "agent-model" | "tool" | "user" | "judge" | "grade";
 
-/** What every observer reads of an event: the step that it ends, and what its engine or model calls were. */
+/**
+ * The facts that all observers read from an event: the step that it ends, and the engine or model
+ * calls of that step.
+ */
 export type EventFacts = {
   readonly phase: Phase;
   readonly durationMs: number;
-  /** `null`: no turn of the policy. */
+  /** `null` if the event is not a turn of the policy. */
   readonly turn: number | null;
-  /** The failed attempts of its calls. */
+  /** Failed attempts of its calls. */
   readonly attempts: readonly Attempt[];
-  /** `null`: no call of the policy. */
+  /** `null` if the event is not a call of the policy. */
   readonly tokens: { readonly prompt: number; readonly sampled: number; readonly cached: number | null } | null;
 };
 
@@ -97,19 +111,22 @@ export function factsOf(event: EpisodeEvent): EventFacts | null {
   }
 }
 
-/** Whether an event that an earlier process recorded says that its episode is done: a cancelled one resumes. */
+/**
+ * True if an event recorded by an earlier process shows that its episode is done: a cancelled one
+ * resumes.
+ */
 export function isDone(event: EpisodeEvent): boolean {
   return event.type === "episode-end" && event.stopReason !== "cancelled";
 }
 
-/** An observer of some calls; the others do nothing. */
+/** An observer that handles only the given calls. */
 export function observing(calls: Partial<RunObserver>): RunObserver {
   const ignore = (): void => undefined;
   const others = { event: ignore, recorded: ignore, group: ignore, gauges: ignore, staleness: ignore, circuit: ignore };
   return { ...others, close: async () => undefined, ...calls };
 }
 
-/** One observer of several; `null` for none, so that a run without observers pays for none. */
+/** Combines several observers; `null` for none, so that a run without observers has no overhead. */
 export function observeWithAll(observers: readonly RunObserver[]): RunObserver | null {
   const [only] = observers;
   if (only === undefined) return null;

@@ -1,5 +1,6 @@
-// Metrics of a run in the form that Prometheus reads. Names and labels are stable: dashboards hang on them. Labels take
-// closed vocabularies only (phases, stop reasons, codes), never ids or tool names, so that the series stay few.
+// Metrics of a run in Prometheus' format. Names and labels are stable, because dashboards depend on
+// them. Labels have only closed vocabularies (phases, stop reasons, codes), never ids or tool
+// names, so that the number of series stays small.
 
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -11,7 +12,7 @@ import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import { countUnlikely, outcomeOf, ConfigurationError, terminationReason } from "../core/index.ts";
 import { factsOf, type RunObserver } from "./observer.ts";
 
-/** An observer with the page that Prometheus reads. */
+/** An observer with the page that Prometheus scrapes. */
 export interface RunMetrics extends RunObserver {
   readonly contentType: string;
   /** All metrics as text, in Prometheus' exposition format. */
@@ -19,14 +20,17 @@ export interface RunMetrics extends RunObserver {
 }
 
 const prefix = "trainable_agents_";
-/** Seconds. From a cache hit to a long generation. */
+/** Bucket bounds in seconds, from a cache hit to a long generation. */
 const seconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
 const rewards = [-1, -0.5, 0, 0.1, 0.25, 0.5, 0.75, 0.9, 1];
-/** Names of others with a series of their own: of endings the reference with most has ten. */
+/**
+ * Maximum number of external names with their own series: the reference with the most endings has
+ * ten.
+ */
 const mostNames = 20;
 const versions = [0, 1, 2, 3, 4, 6, 8, 12, 16];
 
-/** Fresh metrics with a registry of their own: two runs of one process never mix. */
+/** Creates metrics with their own registry, so that two runs of one process never mix. */
 export function createRunMetrics(): RunMetrics {
   const registry = new Registry();
   const registers = [registry];
@@ -162,11 +166,11 @@ export function createRunMetrics(): RunMetrics {
       if (now.waitingEpisodes !== null) waiting.set(now.waitingEpisodes);
       limit.set(now.concurrencyLimit);
     },
-    // A scrape shows what this process does; the one before had a page of its own.
+    // A scrape shows the work of this process; the earlier process had its own page.
     recorded: () => undefined,
     staleness: (count) => stale.observe(count),
     circuit({ server, state }) {
-      // One that fails its trial was never back.
+      // A server that fails its trial was never back.
       if (state === "open" && !failing.has(server)) circuits.inc();
       if (state === "closed") failing.delete(server);
       else failing.add(server);
@@ -181,19 +185,22 @@ export function createRunMetrics(): RunMetrics {
 export type MetricsPage = { readonly contentType: string; page(): Promise<string> };
 
 export type MetricsServer = {
-  /** Where the page is. */
+  /** Address of the page. */
   readonly url: string;
   close(): Promise<void>;
 };
 
 export type MetricsServerOptions = {
-  /** Default 9464, the port that exporters of metrics have by convention; 0: any free one. */
+  /** Port. Default 9464, the conventional port of metrics exporters; 0 selects a free one. */
   readonly port?: number;
-  /** Default "127.0.0.1": metrics have no password. */
+  /** Default "127.0.0.1", because the metrics have no password. */
   readonly host?: string;
 };
 
-/** Serves `/metrics` and nothing else. Throws a `ConfigurationError` when the port cannot be had. Does not keep the process alive. */
+/**
+ * Serves only `/metrics`. Throws a `ConfigurationError` if the port is unavailable. Does not keep
+ * the process alive.
+ */
 export async function serveMetrics(metrics: MetricsPage, options: MetricsServerOptions = {}): Promise<MetricsServer> {
   const { port = 9464, host = "127.0.0.1" } = options;
   const server = createServer((request, response) => {
@@ -230,15 +237,15 @@ export async function serveMetrics(metrics: MetricsPage, options: MetricsServerO
 }
 
 /**
- * How late the event loop comes to what is due: the sign that one episode blocks another. Milliseconds over the normal pace since
- * the last reading.
+ * Delay of the event loop: a sign that one episode blocks another. Milliseconds beyond the normal
+ * interval, since the last reading.
  */
 export type LoopLag = { readonly p50: number; readonly p99: number; readonly max: number };
 
-/** Sampling interval: a lag shorter than this is not seen. */
+/** Sampling interval: a shorter delay is not noticed. */
 const resolutionMs = 10;
 
-/** Measures from now on; `read` returns the lag since the last `read`. Keeps no process alive. */
+/** Starts measuring; `read` returns the lag since the last `read`. Does not keep the process alive. */
 export function measureLoopLag(): { read(): LoopLag; stop(): void } {
   const histogram = monitorEventLoopDelay({ resolution: resolutionMs });
   histogram.enable();
@@ -258,7 +265,10 @@ export function measureLoopLag(): { read(): LoopLag; stop(): void } {
   };
 }
 
-/** Names that come from environments and programs, which may be anybody's: of many, the later ones are "other". */
+/**
+ * Limits the label values that environments and programs supply: once there are too many, new ones
+ * become "other".
+ */
 function boundedNames(): (name: string) => string {
   const known = new Set<string>();
   return (name) => {

@@ -1,4 +1,4 @@
-// Protocol-buffer fields, written: what event files of TensorBoard and W&B are made of.
+// Writes protocol-buffer fields, for the event files of TensorBoard and W&B.
 
 /** Field numbers below 16 take one byte, those below 2,048 two. */
 function tag(number: number, wireType: number): Buffer {
@@ -12,7 +12,7 @@ function varint(value: number): Buffer {
   return Buffer.from([...bytes, rest]);
 }
 
-/** A whole number of at least 0. */
+/** A field with a whole number of at least 0. */
 export function varintField(number: number, value: number): Buffer {
   return Buffer.concat([tag(number, 0), varint(value)]);
 }
@@ -37,7 +37,7 @@ export function textField(number: number, text: string): Buffer {
   return bytesField(number, Buffer.from(text));
 }
 
-/** A message of these fields. */
+/** A field with a message of these fields. */
 export function message(number: number, ...fields: readonly Uint8Array[]): Buffer {
   return bytesField(number, Buffer.concat(fields));
 }

@@ -1,4 +1,5 @@
-// What observers make of events that an earlier process recorded: their durations and counts belong to that process.
+// Events recorded by an earlier process, as observers handle them: their durations and counts
+// belong to that process.
 
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-base";
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
@@ -13,7 +14,7 @@ import { createRunTraces } from "./traces.ts";
 import { observeCurves } from "./curves.ts";
 import { createTensorboard } from "./tensorboard.ts";
 
-/** "a#0" ended before; "b#0" goes on at its last event but two. */
+/** "a#0" has ended before; "b#0" resumes before its last two events. */
 function resume(observer: RunObserver): void {
   for (const event of passingEpisode) observer.recorded("a#0", event);
   for (const event of passingEpisode.slice(0, -2)) observer.recorded("b#0", event);
@@ -41,12 +42,12 @@ test("metrics, spans, curves and log lines hold what happened in this process", 
   expect(page).toContain("trainable_agents_episodes_graded_total 1");
   expect(page).toContain("trainable_agents_episodes_started_total 0");
   expect(lines).toHaveLength(1);
-  // One span an episode that this process played, and its new steps below it.
+  // One span per episode that this process ran, with its new steps below it.
   const spans = exporter.getFinishedSpans();
   expect(spans.map(({ name }) => name)).toEqual(["grade", "invoke_agent trainable-agents"]);
   expect(spans[1]!.attributes).toMatchObject({ "episode.id": "b#0", resumed: true, outcome: "completed" });
   expect(spans[0]!.parentSpanContext?.spanId).toBe(spans[1]!.spanContext().spanId);
-  // The curve goes on at episode 2.
+  // The curve continues at episode 2.
   const [name] = await readdir(folder);
   const bytes = await readFile(join(folder, name!));
   const second = 16 + Number(bytes.readBigUInt64LE(0));

@@ -11,7 +11,7 @@ test("crc32c() agrees with the check value of its definition", () => {
   expect(crc32c(new Uint8Array(32))).toBe(0x8a9136aa);
 });
 
-/** The payloads of TFRecord frames, with both checksums checked. */
+/** The payloads of TFRecord frames; both checksums are verified. */
 function frames(bytes: Buffer): Buffer[] {
   const payloads: Buffer[] = [];
   for (let at = 0; at < bytes.length;) {
@@ -27,7 +27,7 @@ function frames(bytes: Buffer): Buffer[] {
 
 const mask = (crc: number): number => (((crc >>> 15) | (crc << 17)) + 0xa282ead8) >>> 0;
 
-/** Tag and value of every scalar: finds its field by its bytes, because tags are plain text. */
+/** The scalar with a tag: the field is found by its bytes, because tags are plain text. */
 function scalar(payload: Buffer, tag: string): number | null {
   const at = payload.indexOf(tag);
   return at < 0 ? null : payload.readFloatLE(at + tag.length + 1);

@@ -1,5 +1,5 @@
-// Event files that TensorBoard reads, beside the run's own files: `tensorboard --logdir <run folder>`. A file that cannot be
-// written ends the curves and not the run.
+// Event files for TensorBoard, next to the run's own files: `tensorboard --logdir <run folder>`. A
+// failure to write the file ends the curves, not the run.
 
 import { createWriteStream, type WriteStream } from "node:fs";
 import { randomUUID } from "node:crypto";
@@ -10,7 +10,7 @@ import { makeFolder } from "../system/make-folder.ts";
 import type { CurveSink, CurveSinkOptions } from "./curves.ts";
 import { bytesField, doubleField, floatField, varintField } from "./protobuf.ts";
 
-/** A file that is written behind the run. Rejects when it cannot be made, or exists. */
+/** A file that is written asynchronously. Rejects if it cannot be created, or exists. */
 export async function openCurveFile(
   path: string,
   onFault: CurveSinkOptions["onFault"],
@@ -35,11 +35,11 @@ export async function openCurveFile(
   };
 }
 
-/** A sink that writes `<folder>/events.out.tfevents.…`. Rejects when the file cannot be made. */
+/** A sink that writes `<folder>/events.out.tfevents.…`. Rejects if the file cannot be created. */
 export async function createTensorboard(folder: string, options: CurveSinkOptions = {}): Promise<CurveSink> {
   const { now = Date.now, onFault } = options;
   const begun = now();
-  // A training that is resumed by the same process within a second has a file of its own, too.
+  // The random part is needed if the same process resumes a training within a second.
   const name = `events.out.tfevents.${Math.floor(begun / 1000)}.${hostname()}.${process.pid}.${randomUUID().slice(0, 8)}`;
   const file = await openCurveFile(join(folder, name), onFault);
   file.write(frame(Buffer.concat([doubleField(1, begun / 1000), bytesField(3, Buffer.from("brain.Event:2"))])));
@@ -50,9 +50,10 @@ export async function createTensorboard(folder: string, options: CurveSinkOption
 }
 
 /**
- * An Event message in protocol-buffer encoding, scalars only, in a TFRecord frame. Formats: tensorflow/core/lib/io/record_writer
- * (length, masked CRC, data, masked CRC) and core/util/event.proto, core/framework/summary.proto (field numbers below).
- * `wallTime`: seconds since 1970.
+ * An Event message in protocol-buffer encoding, only with scalars, in a TFRecord frame. Formats:
+ * tensorflow/core/lib/io/record_writer (length, masked CRC, data, masked CRC) and
+ * core/util/event.proto, core/framework/summary.proto (field numbers below). `wallTime` is in
+ * seconds since 1970.
  */
 function scalarRecord(wallTime: number, step: number, scalars: readonly (readonly [string, number])[]): Buffer {
   const values = scalars.map(([tag, value]) => {
@@ -70,7 +71,7 @@ function frame(data: Buffer): Buffer {
   return Buffer.concat([head, data, tail]);
 }
 
-/** Checksums that are stored among what they are of are rotated and shifted, as the format demands. */
+/** Checksums stored next to their data are rotated and shifted, as the format requires. */
 function masked(bytes: Uint8Array): number {
   const crc = crc32c(bytes);
   return (((crc >>> 15) | (crc << 17)) + 0xa282ead8) >>> 0;
@@ -85,7 +86,10 @@ const table = Uint32Array.from({ length: 256 }, (_, byte) => {
   return value;
 });
 
-/** CRC-32C (Castagnoli), which records of event files carry; the platform's own checksum has another polynomial. */
+/**
+ * CRC-32C (Castagnoli), the checksum of records in event files; the platform's own checksum uses
+ * another polynomial.
+ */
 export function crc32c(bytes: Uint8Array): number {
   let value = 0xffffffff;
   for (const byte of bytes) value = (table[(value ^ byte) & 0xff] as number) ^ (value >>> 8);

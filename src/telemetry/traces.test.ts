@@ -52,7 +52,8 @@ test("createRunTraces() costs nothing that shows without an SDK, and a broken tr
   for (const event of passingEpisode) expect(() => broken.event("a#0", event)).not.toThrow();
 });
 
-// What Langfuse and Phoenix read of the conventions of v1.41: kinds, operations, models, usage, tools, messages, evaluations.
+// The parts of the v1.41 conventions that Langfuse and Phoenix read: kinds, operations, models,
+// usage, tools, messages, evaluations.
 test("createRunTraces() names spans as the GenAI conventions do, and holds what was said only when asked", () => {
   const call = { id: "call_0_0", name: "find", argumentsText: '{"title": "Emma"}' };
   const episode: EpisodeEvent[] = [
@@ -103,7 +104,7 @@ test("createRunTraces() names spans as the GenAI conventions do, and holds what 
       "gen_ai.conversation.id": "a#0",
       "gen_ai.response.finish_reasons": ["stop"],
     });
-    // Any of these would make it a tool for Phoenix.
+    // Phoenix would show a span with any of these attributes as a tool.
     expect(Object.keys(chat!.attributes).filter((name) => name.startsWith("gen_ai.tool."))).toEqual([]);
     expect(tool!.attributes).toMatchObject({ "gen_ai.tool.name": "find", "gen_ai.tool.call.id": "call_0_0" });
     expect(grade!.events[0]).toMatchObject({

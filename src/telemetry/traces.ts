@@ -1,47 +1,52 @@
-// Traces of episodes through OpenTelemetry's API: a span an episode, and below it one for each model call, tool call, user line and
-// grade. Without an SDK in the process the API does nothing; who starts one (`node --import ./tracing.mjs`) gets the spans wherever it
-// exports to. Spans are made from the events' own durations, so the loop knows nothing of them.
+// Traces of episodes through OpenTelemetry's API: one span per episode, and below it one for each
+// model call, tool call, user line and grade. Without an SDK in the process the API does nothing;
+// with one (`node --import ./tracing.mjs`), spans go to its exporters. Spans are built from the
+// durations in events, so the loop does not depend on tracing.
 //
-// Named as OpenTelemetry's GenAI conventions name them (v1.41, the last that Langfuse and Phoenix both read): `invoke_agent`,
-// `chat`, `execute_tool`, `gen_ai.evaluation.result`. A name of a tool on a chat span would make it a tool for Phoenix.
+// Names follow OpenTelemetry's GenAI conventions (v1.41, the last version that both Langfuse and
+// Phoenix read): `invoke_agent`, `chat`, `execute_tool`, `gen_ai.evaluation.result`. With a tool
+// name on a chat span, Phoenix would show it as a tool.
 
 import { type Attributes, context, type Span, SpanKind, SpanStatusCode, trace, type Tracer } from "@opentelemetry/api";
 import { callsOf, type EpisodeEvent, outcomeOf, type ToolCall } from "../core/index.ts";
 import { type EventFacts, factsOf, isDone, observing, type RunObserver } from "./observer.ts";
 
 export type RunTracesOptions = {
-  /** Default: the one of the SDK that the process has. */
+  /** Default: the tracer of the SDK in the process. */
   readonly tracer?: Tracer;
   /** Milliseconds since 1970. Default: `Date.now`. */
   readonly now?: () => number;
-  /** Who samples, as spans name it. Default: not named. */
+  /** The sampled model, as named in spans. Default: not named. */
   readonly policy?: TracedPolicy;
-  /** True: spans hold what was said, called and answered. Default: false. */
+  /** True: spans contain messages, tool calls and results. Default: false. */
   readonly holdsMessages?: boolean;
 };
 
 export type TracedPolicy = {
   readonly model: string | null;
-  /** As in "sglang", "openai". */
+  /** Name of the provider, e.g. "sglang", "openai". */
   readonly provider: string | null;
   readonly sampling: { readonly temperature: number; readonly topP: number; readonly maxNewTokens: number };
 };
 
-/** A message of the conventions: role and parts. */
+/** A message in the format of the conventions: role and parts. */
 type TracedMessage = { readonly role: string; readonly parts: readonly Readonly<Record<string, unknown>>[] };
 
 type TracedEpisode = {
   readonly span: Span;
-  /** A model call whose action is not read yet. */
+  /** A model call whose action has not been parsed yet. */
   call: { readonly span: Span; readonly end: number; readonly finish: string } | null;
-  /** Tool calls of the last action, in order; `null`: an action without a name. */
+  /** Tool calls of the last action, in order; `null` for an action without a name. */
   calls: readonly (ToolCall | null)[];
   answered: number;
-  /** What the policy has read and said; empty unless messages are held. */
+  /** Messages that the policy has read and written; empty unless messages are held. */
   readonly messages: TracedMessage[];
 };
 
-/** An observer that makes spans. Own attributes are named like the fields of events. */
+/**
+ * An observer that creates spans. Attributes outside the conventions are named like the fields of
+ * events.
+ */
 export function createRunTraces(options: RunTracesOptions = {}): RunObserver {
   const {
     tracer = trace.getTracer("trainable-agents"),
@@ -103,7 +108,7 @@ export function createRunTraces(options: RunTracesOptions = {}): RunObserver {
     span?.end(now());
   }
 
-  /** A model call, which stays open until its action is read. */
+  /** Opens the span of a model call, which stays open until its action is parsed. */
   function openCall(episodeId: string, event: EpisodeEvent, facts: EventFacts): void {
     const episode = episodes.get(episodeId);
     const name = model === null ? "chat" : `chat ${model}`;
@@ -196,16 +201,16 @@ export function createRunTraces(options: RunTracesOptions = {}): RunObserver {
       try {
         see(episodeId, event);
       } catch {
-        // A broken exporter is not the episode's fault.
+        // A broken exporter must not affect the episode.
       }
     },
     recorded(episodeId, event) {
       try {
         if (event.type === "episode-start") begin(episodeId, event.taskId, true);
-        // The process that ran it had its span.
+        // The span of the episode belongs to the process that ran it.
         if (isDone(event)) episodes.delete(episodeId);
       } catch {
-        // As above.
+        // A broken exporter must not affect the episode.
       }
     },
     async close() {
@@ -218,7 +223,7 @@ export function createRunTraces(options: RunTracesOptions = {}): RunObserver {
   });
 }
 
-/** Of a call of a model. */
+/** Attributes of a model call. */
 function callAttributes(event: EpisodeEvent, { turn, attempts, tokens }: EventFacts): Attributes {
   return {
     ...(turn === null ? {} : { turn }),

@@ -1,4 +1,5 @@
-// The layout, read by a reader of its own; W&B's program reads it in `npm run verify -- metrics`.
+// The file layout, parsed by a separate reader; W&B's program reads it in `npm run verify --
+// metrics`.
 
 import { mkdtemp, readdir, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -9,7 +10,7 @@ import { passingEpisode } from "./episode-events.test-helper.ts";
 import { observeCurves } from "./curves.ts";
 import { createWandb } from "./wandb.ts";
 
-/** The records of a file: chunks in blocks of 32,768 bytes, put together again. */
+/** The records of a file, reassembled from chunks in blocks of 32,768 bytes. */
 function recordsOf(file: Buffer): Buffer[] {
   expect([...file.subarray(0, 7)]).toEqual([0x3a, 0x57, 0x26, 0x42, 0xe1, 0xbe, 0]);
   const records: Buffer[] = [];
@@ -44,7 +45,7 @@ test("createWandb() writes numbered records that cross blocks, from header to ex
   const file = await readFile(join(folder, name, `run-${name.slice(-8)}.wandb`));
   const records = recordsOf(file);
   expect(records.length).toBe(1 + 1 + 60 + 1 + 1);
-  // Field 1, and the number as a varint; then the field of the record's kind.
+  // Field 1 with the number as a varint; then the field of the record's kind.
   const kinds = records.map((record, number) => {
     expect([record[0], record[1]]).toEqual([8, number]);
     const tag = record[2]! < 128 ? record[2]! : (record[2]! & 127) + record[3]! * 128;

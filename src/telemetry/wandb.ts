@@ -1,6 +1,7 @@
-// An offline run of Weights & Biases: one `.wandb` file that `wandb sync` uploads and `wandb leet` shows. Written by us because no
-// maintained client for Node exists. Blocks of LevelDB's log format behind a header of W&B's own, records of protocol buffers; read
-// back by W&B's program in `npm run verify -- metrics` (0.31.0).
+// An offline run of Weights & Biases: one `.wandb` file that `wandb sync` uploads and `wandb leet`
+// shows. It is implemented here because Node has no maintained client. The file has a W&B header,
+// then blocks of LevelDB's log format with protocol-buffer records; it is read back by W&B's
+// program in `npm run verify -- metrics` (0.31.0).
 
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
@@ -9,17 +10,20 @@ import type { CurveRun, CurveSink, CurveSinkOptions } from "./curves.ts";
 import { message, textField, varintField } from "./protobuf.ts";
 import { openCurveFile } from "./tensorboard.ts";
 
-/** `:W&B`, its magic number, the version of the layout. */
+/** `:W&B`, its magic number, the layout version. */
 const fileHeader = Buffer.from([0x3a, 0x57, 0x26, 0x42, 0xe1, 0xbe, 0]);
 const blockBytes = 32_768;
 const chunkHeaderBytes = 7;
-/** Of a chunk: the whole record, or its first, middle or last part. */
+/** Type of a chunk: the whole record, or its first, middle or last part. */
 const chunkTypes = { whole: 1, first: 2, middle: 3, last: 4 } as const;
 
-/** Of the program that reads: what its own runs say since 0.17. */
+/** Minimum version of the reading program, as in W&B's own runs since 0.17. */
 const oldestReader = "0.70.0";
 
-/** A sink that writes `<folder>/offline-run-<time>-<id>/run-<id>.wandb`. Rejects when the file cannot be made. */
+/**
+ * A sink that writes `<folder>/offline-run-<time>-<id>/run-<id>.wandb`. Rejects if the file cannot
+ * be created.
+ */
 export async function createWandb(
   folder: string,
   run: CurveRun,
@@ -41,7 +45,7 @@ export async function createWandb(
       17,
       ...[textField(1, id), textField(3, "trainable-agents")],
       message(4, ...items(1, Object.entries(run.configuration))),
-      // Processes of one run stand together.
+      // Groups the processes of one run.
       ...[textField(6, run.id), textField(8, run.name)],
       message(17, varintField(1, Math.floor(begun / 1000))),
     ),
@@ -61,14 +65,14 @@ export async function createWandb(
   };
 }
 
-/** Numbers that JSON has no text for are texts, as W&B writes them. */
+/** Numbers that JSON cannot represent are written as strings, as W&B does. */
 function jsonText(value: unknown): string {
   return typeof value === "number" && !Number.isFinite(value)
     ? JSON.stringify(String(value))
     : (JSON.stringify(value) ?? "null");
 }
 
-/** Numbers records and cuts them into chunks, none of which crosses a block. */
+/** Numbers records and splits them into chunks, none of which crosses a block. */
 function recordWriter(write: (bytes: Uint8Array) => void): (record: Buffer) => void {
   let number = 0;
   let offset = fileHeader.length;
@@ -92,7 +96,7 @@ function recordWriter(write: (bytes: Uint8Array) => void): (record: Buffer) => v
       const head = Buffer.alloc(chunkHeaderBytes);
       head.writeUInt16LE(data.length, 4);
       head[6] = chunkTypes[type];
-      // Called crc32c there, and is CRC-32.
+      // The format calls it crc32c, but it is a CRC-32.
       head.writeUInt32LE(crc32(Buffer.concat([head.subarray(6), data])), 0);
       parts.push(head, data);
       offset += chunkHeaderBytes + data.length;

@@ -29,7 +29,7 @@ const codeOf = async (call: Promise<unknown>): Promise<string> => {
   return error instanceof AttributedError ? error.failure.code : `no failure: ${JSON.stringify(error)}`;
 };
 
-/** Longer than any test waits. */
+/** A generation longer than any test waits. */
 const endless = { maxNewTokens: 250 } as const;
 
 describe("createEmbeddedEngine() keeps the contract of engines", () => {
@@ -87,7 +87,7 @@ describe("createEmbeddedEngine()", () => {
       expect(stopped.usage.completionTokens).toBe(at);
     }
     expect(told).toEqual([...whole.sampledTokens.subarray(0, at)]);
-    // The next call finds a free place, and samples as ever.
+    // The next call gets the freed slot and samples the same tokens as before.
     expect((await engine.sample(long)).sampledTokens).toEqual(whole.sampledTokens);
   });
 
@@ -115,7 +115,7 @@ describe("createEmbeddedEngine()", () => {
     await own.close();
   });
 
-  // The last vector is the norm before the logits.
+  // The final norm is the last parameter before the logits.
   const norm = parameterLayout(testConfig).finalNorm;
   test.each([
     ["all logits are 0", (weight: number) => weight * 1e30],

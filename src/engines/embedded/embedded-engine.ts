@@ -1,5 +1,6 @@
-// The engine with a model of its own: a small Qwen3 on worker threads of this process. It has what a server has (continuous
-// batching, a prefix cache, abort, pause, new weights while it runs) and nothing to install or start.
+// The engine with its own model: a small Qwen3 on worker threads of this process. It offers what a
+// server offers (continuous batching, a prefix cache, abort, pause, weight updates while it runs),
+// and there is nothing to install or start.
 
 import { randomInt } from "node:crypto";
 import { availableParallelism } from "node:os";
@@ -23,40 +24,51 @@ import { CallFault, EngineThreads } from "./engine-threads.ts";
 
 export type EmbeddedEngineOptions = {
   readonly checkpoint: Checkpoint;
-  /** Default `null`: the first weights have none. */
+  /** Default `null`: the first weights have no version. */
   readonly weightVersion?: string | null;
-  /** 1 to 64. Default: one for each core, 8 at most. */
+  /** Number of threads, 1 to 64. Default: one per core, at most 8. */
   readonly threads?: number;
-  /** Most calls that one thread serves at a time; others wait. 1 to 1,024. Default 64. */
+  /**
+   * Maximum number of calls that one thread serves concurrently; others wait. 1 to 1,024. Default
+   * 64.
+   */
   readonly maxSequences?: number;
-  /** Tokens whose keys and values one thread keeps, a whole context at least. Default 32,768. */
+  /**
+   * Number of tokens whose keys and values one thread caches; at least one whole context. Default
+   * 32,768.
+   */
   readonly cacheTokens?: number;
-  /** Of calls that bring no seed. Default: another one in each process. */
+  /** Base of the seeds for calls without one. Default: different in each process. */
   readonly seed?: number;
   /** Default: the best build for this host. */
   readonly kernels?: CompiledKernels;
 };
 
-/** What only this engine has. */
+/** The operations that only this engine has. */
 export interface EmbeddedEngine extends Engine, EngineControl {
   readonly config: ModelConfig;
-  /** For the SGLang protocol front. Its calls and the engine's own may be mixed. */
+  /** Sampler for the SGLang protocol front. Its calls may be mixed with the engine's own. */
   readonly sampler: EmbeddedSampler;
   /**
-   * Other weights, as `parameterLayout` orders them; resolves when every thread samples from them. Calls in flight continue
-   * with them, over keys and values that are computed again; their results name both versions.
+   * Replaces the weights, ordered as in `parameterLayout`; resolves when every thread samples from
+   * the new ones. Calls in flight continue with them after their keys and values are recomputed;
+   * their results name both versions.
    */
   updateWeights(weights: Float32Array, version: string | null): Promise<void>;
-  /** Forgets the prefixes of earlier calls. */
+  /** Drops the cached prefixes of earlier calls. */
   flushCache(): Promise<void>;
 }
 
-/** Tokens that a thread computes in one step: large enough for full speed on prompts, small enough not to be felt. */
+/**
+ * Maximum number of tokens that a thread computes in one step: large enough for full speed on
+ * prompts, small enough not to delay other calls noticeably.
+ */
 const rowsOfStep = 256;
 
 /**
- * Starts the threads. Throws a `ConfigurationError` for a number out of range. What a call samples depends on its prompt,
- * its parameters (seed included) and the weights, never on other calls, threads or the cache.
+ * Starts the threads. Throws a `ConfigurationError` for a number out of range. The sampled tokens
+ * of a call depend on its prompt, its parameters (seed included) and the weights, never on other
+ * calls, threads or the cache.
  *
  * @example
  * const engine = createEmbeddedEngine({ checkpoint: await readCheckpoint("models/small") });
@@ -80,7 +92,10 @@ export function createEmbeddedEngine(options: EmbeddedEngineOptions): EmbeddedEn
   return new Embedded(checkpoint, pool, options.seed ?? randomInt(2 ** 32));
 }
 
-/** Reads the model folder first. Rejects with a `ConfigurationError` that names the file for one that does not fit. */
+/**
+ * Reads the model folder, then starts the engine. Rejects with a `ConfigurationError` that names
+ * the unsuitable file.
+ */
 export async function loadEmbeddedEngine(
   folder: string,
   options: Omit<EmbeddedEngineOptions, "checkpoint"> = {},
@@ -145,7 +160,7 @@ class Embedded extends InProcessEngine implements EmbeddedEngine {
     await this.#threads.close();
   }
 
-  /** What goes wrong with a thread is a failure of this engine. */
+  /** A fault of a thread becomes a failure of this engine. */
   async #attributed<T>(work: Promise<T>): Promise<T> {
     try {
       return await work;
@@ -157,7 +172,7 @@ class Embedded extends InProcessEngine implements EmbeddedEngine {
   }
 }
 
-/** Of a diverged model every token would be as likely as any other, and nothing would say so. */
+/** A diverged model would make every token equally likely, without any error. */
 function refuseNotFinite(weights: Float32Array): void {
   const place = firstNotFinite(weights);
   if (place < 0) return;
@@ -166,12 +181,15 @@ function refuseNotFinite(weights: Float32Array): void {
   );
 }
 
-/** Behind a protocol front, whose contract it fits by shape: parameters are checked, with defaults filled in. */
+/**
+ * Sampler behind a protocol front, structurally compatible with the front's contract: parameters
+ * are validated, with defaults filled in.
+ */
 export interface EmbeddedSampler {
   sample(
     request: {
       readonly promptIds: Uint32Array;
-      /** Without a seed: the engine's own randomness. */
+      /** Without a seed, the engine uses its own randomness. */
       readonly params: Omit<GenerationParams, "seed"> & { readonly seed: number | null };
       readonly routingKey: string | null;
     },
@@ -186,7 +204,10 @@ export interface EmbeddedSampler {
     readonly cachedTokens: number;
     readonly weightVersion: string | null;
   }>;
-  /** Loads the weights of a model folder of the same shape; their version is then for the front to say. */
+  /**
+   * Loads the weights of a model folder of the same shape; the front then keeps track of their
+   * version.
+   */
   updateWeights(modelPath: string): Promise<void>;
   flushCache(): Promise<void>;
   pause(): Promise<void>;
@@ -215,7 +236,8 @@ function createEmbeddedSampler(
         return { ids, logprobs, finish, cachedTokens, weightVersion };
       } catch (error) {
         if (!(error instanceof CallFault)) throw error;
-        // What a front answers with this status and message; by shape, as all of this.
+        // A front answers a `SamplerRefusal` with this status and message; it is recognised
+        // structurally, like the whole contract.
         throw Object.assign(new Error(`Cannot sample: ${error.message}.`), { name: "SamplerRefusal", status: 500 });
       } finally {
         signal.removeEventListener("abort", abort);

@@ -1,4 +1,5 @@
-// The model behind the SGLang protocol front, asked by the SGLang engine: one contract, one answer, whichever way.
+// The model served by the SGLang protocol front: its replies equal the results of the embedded
+// engine itself.
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -135,7 +136,8 @@ test("new weights in the middle of a request: the reply names which weights samp
     const { meta_info: meta } = JSON.parse(last.slice(6)) as { readonly meta_info: { weight_versions: unknown[] } };
     return meta.weight_versions;
   };
-  // A request that ended before its server paused has one version: then another is tried.
+  // A request that ended before its server paused has only one version; then the test tries another
+  // one.
   let spans: unknown[] = [];
   for (let count = 0; count < 50 && spans.length < 2; count++) spans = await attempt(`w${count}`);
   expect(spans).toHaveLength(2);

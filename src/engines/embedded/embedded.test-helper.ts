@@ -1,4 +1,4 @@
-// What the tests of this folder share: a small wild model and ways to ask it.
+// Helpers of the tests in this folder: a small model with random weights and ways to call it.
 
 import { type ModelConfig, parameterLayout } from "../../learner/model/index.ts";
 import { createRandom } from "../../lib/random.ts";
@@ -16,7 +16,7 @@ export const testConfig: ModelConfig = {
   contextLength: 256,
 };
 
-/** Weights under which different prompts get different answers. */
+/** Weights for which different prompts yield different answers. */
 export function testWeights(seed: number): Float32Array {
   const random = createRandom(seed);
   const layout = parameterLayout(testConfig);

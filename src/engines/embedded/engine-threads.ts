@@ -1,6 +1,7 @@
-// The threads of an engine: each has the whole model and a cache of its own, and generations are spread over them. A
-// generation's outcome does not depend on its thread, so the choice is only about speed: calls with one routing key stay on
-// the thread whose cache knows their beginning, others go where the fewest are in flight.
+// The threads of an engine: each has the whole model and its own cache, and generations are
+// distributed over them. The outcome of a generation does not depend on its thread, so the choice
+// only affects speed: calls with the same routing key stay on the thread that has their prefix
+// cached, others go to the thread with the fewest calls in flight.
 
 import { Worker } from "node:worker_threads";
 
@@ -13,19 +14,22 @@ import {
 } from "../../learner/model/index.ts";
 import type { Generated, Generating, GenerationParams } from "../token-sampling.ts";
 
-/** From src/ and from dist/ alike: threads run what was built. */
+/** The path works from both src/ and dist/: threads always run the build output. */
 const program = new URL("../../../dist/engines/embedded/worker-main.js", import.meta.url);
 
-/** One call failed, of a thread that continues. */
+/** One call failed; its thread continues. */
 export class CallFault extends Error {}
 
 type OnTokens = (ids: readonly number[], logprobs: readonly number[]) => void;
 
-/** What a thread is born with. */
+/** Initial data of a thread. */
 export type ThreadSetup = {
   readonly config: ModelConfig;
   readonly kernels: CompiledKernels;
-  /** Shared with the engine, which writes new weights there before it says so. */
+  /**
+   * Memory shared with the engine, which writes new weights there before it sends the order to use
+   * them.
+   */
   readonly weights: SharedArrayBuffer;
   readonly weightVersion: string | null;
   readonly maxRows: number;
@@ -33,7 +37,7 @@ export type ThreadSetup = {
   readonly pages: number;
 };
 
-/** Answered with "done" when it has taken effect. */
+/** A thread answers an order with "done" once it has taken effect. */
 type Order =
   | { readonly type: "pause"; readonly mode: "abort" | "retract" | "in-place" }
   | { readonly type: "continue" }
@@ -44,18 +48,18 @@ type GenerateOrder = {
   readonly type: "generate";
   readonly prompt: Uint32Array;
   readonly params: GenerationParams;
-  /** Whether tokens are reported as they come. */
+  /** True if tokens are reported as they are sampled. */
   readonly streams: boolean;
 };
 
-/** `id` names the order in messages; that of an abort is the generation's. */
+/** `id` identifies the order in messages; an abort carries the id of its generation. */
 export type ToThread = (Order | GenerateOrder | { readonly type: "abort" }) & { readonly id: number };
 
 export type FromThread =
   | { readonly type: "tokens"; readonly id: number; readonly ids: number[]; readonly logprobs: number[] }
-  /** `finished`: of a generation. */
+  /** `finished` is the result of a generation; `null` for other orders. */
   | { readonly type: "done"; readonly id: number; readonly finished: Generated | null }
-  /** One generation cannot be carried out; the thread continues. */
+  /** One generation cannot be run; the thread continues. */
   | { readonly type: "failed"; readonly id: number; readonly problem: string };
 
 type Waiting = {
@@ -79,7 +83,7 @@ class EngineThread {
     this.#worker.on("exit", () => this.#fail(new Error("Its thread has ended.")));
   }
 
-  /** Orders in flight, nearly all of them generations. */
+  /** Number of orders in flight, nearly all of them generations. */
   get load(): number {
     return this.#waiting.size;
   }
@@ -144,23 +148,23 @@ type ThreadOptions = {
   readonly checkpoint: Checkpoint;
   readonly weightVersion: string | null;
   readonly threads: number;
-  /** Most generations that run at a time on one thread. */
+  /** Maximum number of generations that run concurrently on one thread. */
   readonly maxSequences: number;
-  /** Most tokens that one thread computes in one step; at least `maxSequences`. */
+  /** Maximum number of tokens that one thread computes in one step; at least `maxSequences`. */
   readonly maxRows: number;
-  /** Tokens whose keys and values one thread keeps; a whole context at least. */
+  /** Number of tokens whose keys and values one thread caches; at least one whole context. */
   readonly cacheTokens: number;
   readonly kernels: CompiledKernels | undefined;
 };
 
-/** Routing keys that are remembered; the longest unused are forgotten first. */
+/** Maximum number of remembered routing keys; the least recently used are evicted first. */
 const maxKeys = 10_000;
 
 export class EngineThreads {
   readonly #threads: readonly EngineThread[];
   readonly #shared: Float32Array;
   readonly #homes = new Map<string, EngineThread>();
-  /** Settles when the last exchange of weights is done; they go one after the other. */
+  /** Settles when the last update of the weights is done; updates run one after the other. */
   #exchange: Promise<void> = Promise.resolve();
   #version: string | null;
 
@@ -180,7 +184,7 @@ export class EngineThreads {
     return this.#threads.every((thread) => thread.isAlive);
   }
 
-  /** Of the weights that generations begun now start with. */
+  /** The version of the weights that new generations start with. */
   get weightVersion(): string | null {
     return this.#version;
   }

@@ -1,4 +1,4 @@
-// The engine with a model of its own.
+// The engine with its own model.
 
 export {
   createEmbeddedEngine,

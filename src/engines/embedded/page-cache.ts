@@ -1,29 +1,37 @@
-// Which page of the decoder's cache holds what. A tree: each node is a page of tokens that follows its parent's, so a path
-// from the root is a sequence whose keys and values are known. Running sequences share the pages of a common beginning,
-// also with those that ended; unused pages stay until they are needed, the longest unused first.
+// Prefix cache over the decoder's pages. It is a tree: each node is a page of tokens that follow
+// those of its parent, so a path from the root is a sequence whose keys and values are cached.
+// Running sequences share the pages of a common prefix, also with sequences that have ended; unused
+// pages stay until they are needed, and the least recently used are evicted first.
 //
-// A page that is not full is only ever copied, never shared: a sequence that continues from it writes to its rest.
+// A page that is not full is only ever copied, never shared, because a sequence that continues from
+// it writes to the remaining slots.
 
 import { pageTokens } from "../../learner/model/index.ts";
 
 export type PageNode = {
   readonly parent: PageNode | null;
   readonly page: number;
-  /** What the page holds; fewer than a page only at the end of a sequence. */
+  /** The tokens of the page; fewer than a full page only at the end of a sequence. */
   readonly tokens: Uint32Array;
   readonly children: Set<PageNode>;
-  /** Running sequences whose last full page this is. Pages before it are safe because they have children. */
+  /**
+   * Number of running sequences whose last full page this is. Pages before it are safe because they
+   * have children.
+   */
   users: number;
   lastUse: number;
 };
 
-/** What a prompt can continue from. */
+/** The cached prefix that a prompt can continue from. */
 export type CacheMatch = {
-  /** The last full page that matches; `null`: none does. */
+  /** The last full page that matches; `null` if none does. */
   readonly node: PageNode | null;
   /** Pages up to that node, in order. */
   readonly pages: readonly number[];
-  /** A page whose first `partialTokens` tokens match what follows; `null`: none. */
+  /**
+   * A page whose first `partialTokens` tokens match the tokens that follow; `null` if there is
+   * none.
+   */
   readonly partial: PageNode | null;
   readonly partialTokens: number;
 };
@@ -44,7 +52,7 @@ export class PageCache {
     this.#free = Array.from({ length: pages }, (_, index) => pages - 1 - index);
   }
 
-  /** The longest known beginning of the tokens; takes nothing. */
+  /** Finds the longest cached prefix of the tokens; reserves nothing. */
   match(tokens: Uint32Array): CacheMatch {
     this.#now += 1;
     const pages: number[] = [];
@@ -67,7 +75,7 @@ export class PageCache {
     }
   }
 
-  /** Keeps a node, and all before it, from eviction. */
+  /** Protects a node and all its ancestors from eviction. */
   hold(node: PageNode | null): void {
     if (node !== null) node.users += 1;
   }
@@ -76,7 +84,7 @@ export class PageCache {
     if (node !== null) node.users -= 1;
   }
 
-  /** A page for a sequence of its own; `null` when every page is in use. */
+  /** Allocates a page for one sequence; `null` if every page is in use. */
   take(): number | null {
     if (this.#free.length === 0) this.#evict();
     return this.#free.pop() ?? null;
@@ -88,8 +96,8 @@ export class PageCache {
   }
 
   /**
-   * Makes known what a page holds. When a node with the same tokens exists already, it is returned and the page is
-   * released: equal tokens have equal keys and values.
+   * Records the tokens of a page in the tree. If a node with the same tokens already exists, it is
+   * returned and the page is released: equal tokens have equal keys and values.
    */
   add(parent: PageNode | null, page: number, tokens: Uint32Array): PageNode {
     const above = parent ?? this.#root;
@@ -100,7 +108,7 @@ export class PageCache {
         this.releasePage(page);
         return child;
       }
-      // A shorter page that says the same is of no use any more.
+      // A shorter page with the same beginning is now redundant.
       if (common === child.tokens.length && child.users === 0) this.#remove(child);
     }
     const node = { parent: above, page, tokens, children: new Set<PageNode>(), users: 0, lastUse: this.#now };
@@ -108,12 +116,12 @@ export class PageCache {
     return node;
   }
 
-  /** Forgets everything that no running sequence holds. */
+  /** Drops everything that no running sequence holds. */
   clear(): void {
     while (this.#removeUnused(Infinity) > 0);
   }
 
-  /** Frees some pages at a time, so that not every page costs a walk through the tree. */
+  /** Frees several pages at once, so that not every allocation walks the tree. */
   #evict(): void {
     this.#removeUnused(32);
   }

@@ -1,5 +1,6 @@
-// A real model in the real loop: an untrained nano plays the bookshop through renderer, recorder and samples, and what it
-// reported while sampling is what a training pass over the samples says.
+// A real model in the real loop: an untrained nano model runs the bookshop through renderer,
+// recorder and samples, and the logprobs reported while sampling equal those of a training pass
+// over the samples.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 

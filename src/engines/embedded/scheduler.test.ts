@@ -11,7 +11,7 @@ const weights = testWeights(3);
 type Harness = {
   readonly scheduler: Scheduler;
   readonly finished: Map<number, Generated>;
-  /** Steps until nothing is left to do. */
+  /** Runs steps until nothing is left to do. */
   readonly run: () => number;
 };
 
@@ -47,7 +47,7 @@ function ask(prompt: Uint32Array, params: Partial<GenerationParams> = {}): Gener
   return finished.get(0)!;
 }
 
-/** Prompts of all lengths; every third begins like the one before. */
+/** Prompts of many lengths; every third shares a prefix with the one before. */
 const prompts = Array.from({ length: 24 }, (_, index) => {
   const prompt = testPrompt(1 + ((index * 37) % 120), index);
   if (index % 3 === 1) prompt.set(testPrompt(1 + (((index - 1) * 37) % 120), index - 1).subarray(0, prompt.length));
@@ -157,7 +157,7 @@ describe("the cache", () => {
     }
     run();
     expect(finished.size).toBe(120);
-    // As much room as at first: a generation that needs nearly every page is served.
+    // All pages are free again: a generation that needs nearly every page is served.
     scheduler.add(200, testPrompt(240, 99), { ...plainParams, maxNewTokens: 16 });
     run();
     expect(finished.get(200)!.ids).toEqual(ask(testPrompt(240, 99), { maxNewTokens: 16 }).ids);

@@ -1,5 +1,6 @@
-// Continuous batching on one decoder: at every step, each running generation that awaits its next token has a row, and
-// prompts fill the rows that are left, chunk by chunk. Synchronous and without threads or clocks; `worker-main.ts` drives it.
+// Continuous batching on one decoder: at every step, each running generation that awaits its next
+// token has a row, and chunks of prompts fill the remaining rows. Synchronous, without threads or
+// clocks; `worker-main.ts` drives it.
 
 import { type Decoder, firstNotFinite, pageTokens } from "../../learner/model/index.ts";
 import { createRandom } from "../../lib/random.ts";
@@ -14,16 +15,19 @@ import {
 import { PageCache, type PageNode } from "./page-cache.ts";
 
 export type SchedulerEvents = {
-  /** One sampled token, as it comes. */
+  /** Called for each token as it is sampled. */
   readonly onToken: (call: number, token: number, logprob: number) => void;
   readonly onFinish: (call: number, finished: Generated) => void;
-  /** The model gave no distribution to sample from; `problem` says why. The call is over. */
+  /** The model yielded no distribution to sample from; `problem` is the reason. The call is done. */
   readonly onFault: (call: number, problem: string) => void;
 };
 
 export type SchedulerOptions = {
   readonly decoder: Decoder;
-  /** As the decoder was made: sequences that run at a time, and pages of the cache (enough for one whole context). */
+  /**
+   * The capacity that the decoder was created with: concurrent sequences, and pages of the cache
+   * (enough for one whole context).
+   */
   readonly maxSequences: number;
   readonly pages: number;
   readonly weightVersion: string | null;
@@ -50,14 +54,17 @@ export class Scheduler {
     return this.#running.length + this.#waiting.length === 0;
   }
 
-  /** `call` names it in events. The prompt is not empty, and prompt and bound fit the context together. */
+  /**
+   * `call` identifies the generation in events. The prompt must not be empty, and prompt and token
+   * limit together must fit the context.
+   */
   add(call: number, prompt: Uint32Array, params: GenerationParams): void {
     const sequence = new Sequence(call, prompt, params);
     if (params.maxNewTokens === 0) this.#events.onFinish(call, sequence.finish("length"));
     else this.#waiting.push(sequence);
   }
 
-  /** Ends a generation with what it has; unknown calls do nothing. */
+  /** Ends a generation with the tokens sampled so far; unknown calls are ignored. */
   abort(call: number): void {
     const sequence = [...this.#running, ...this.#waiting].find((one) => one.call === call);
     if (sequence !== undefined) this.#end(sequence, "abort");
@@ -67,12 +74,15 @@ export class Scheduler {
     for (const sequence of [...this.#running, ...this.#waiting]) this.#end(sequence, "abort");
   }
 
-  /** Takes running generations out of the cache; they continue later as if they had waited. */
+  /** Removes running generations from the cache; they resume later like waiting ones. */
   retractAll(): void {
     for (const sequence of this.#running.toReversed()) this.#retract(sequence);
   }
 
-  /** Other weights from here on. Nothing of the cache is kept: unfinished generations compute their tokens again. */
+  /**
+   * Replaces the weights and drops the whole cache: unfinished generations compute their tokens
+   * again.
+   */
   setWeights(weights: Float32Array, version: string | null): void {
     this.retractAll();
     this.#cache.clear();
@@ -80,19 +90,19 @@ export class Scheduler {
     this.#version = version;
   }
 
-  /** Forgets prefixes that no running generation needs. */
+  /** Drops prefixes that no running generation needs. */
   flushCache(): void {
     this.#cache.clear();
   }
 
-  /** Computes one batch, and samples where a row is the last of what its sequence has. */
+  /** Computes one batch, and samples for each sequence whose last known token was in it. */
   step(): void {
     this.#admit();
     const decoder = this.#decoder;
     const rows: number[] = [];
     const sampling: Sequence[] = [];
     const inBatch = new Set<Sequence>();
-    // Those that await a single token go first, so that long prompts never make them wait.
+    // Sequences that await a single token go first, so that long prompts never delay them.
     const byLength = [...this.#running].sort((a, b) => Number(this.#isPrompt(a)) - Number(this.#isPrompt(b)));
     for (const sequence of byLength) {
       if (sequence.slot < 0 || decoder.room === 0) continue;
@@ -126,7 +136,7 @@ export class Scheduler {
     }
   }
 
-  /** Continues from what the cache knows of its tokens; the last token is always computed, for its logits. */
+  /** Starts from the cached prefix of its tokens; the last token is always computed, for its logits. */
   #begin(sequence: Sequence): void {
     const { node, pages, partial, partialTokens } = this.#cache.match(sequence.tokens.subarray(0, sequence.length - 1));
     this.#cache.hold(node);
@@ -146,7 +156,10 @@ export class Scheduler {
     sequence.cachedTokens ??= Math.min(sequence.computed, sequence.promptLength);
   }
 
-  /** Pages for all tokens up to `end`; takes out the youngest not in the batch if it must. False: it was taken out itself. */
+  /**
+   * Allocates pages for all tokens up to `end`, and retracts the youngest sequences outside the
+   * batch if necessary. False if this sequence itself was retracted.
+   */
   #givePages(sequence: Sequence, end: number, inBatch: ReadonlySet<Sequence>): boolean {
     while (sequence.pages.length * pageTokens < end) {
       const page = this.#cache.take();
@@ -166,7 +179,7 @@ export class Scheduler {
     sequence.pages.push(page);
   }
 
-  /** Makes the full pages of a sequence known to others. */
+  /** Adds the full pages of a sequence to the shared tree. */
   #share(sequence: Sequence): void {
     while ((sequence.sharedPages + 1) * pageTokens <= sequence.computed) {
       const place = sequence.sharedPages;
@@ -217,7 +230,10 @@ export class Scheduler {
     this.#waiting.unshift(sequence);
   }
 
-  /** Releases slot and pages. What a page that is not full holds stays for sequences that continue from it. */
+  /**
+   * Releases slot and pages. The content of a partly filled page stays cached for sequences that
+   * continue from it.
+   */
   #leave(sequence: Sequence): void {
     if (sequence.slot < 0) return;
     this.#running = this.#running.filter((one) => one !== sequence);
@@ -236,7 +252,10 @@ export class Scheduler {
   }
 }
 
-/** Why logits are no distribution; `null` when they are one. Where a hidden state overflows, the norm after it makes all of them 0. */
+/**
+ * The reason why logits are not a distribution; `null` if they are one. If a hidden state
+ * overflows, the norm after it makes all logits 0.
+ */
 function faultOf(logits: Float32Array): string | null {
   const wrong = firstNotFinite(logits);
   if (wrong >= 0) return `the logit of token ${wrong} is ${logits[wrong]}`;
@@ -248,24 +267,24 @@ class Sequence {
   readonly params: GenerationParams;
   readonly promptLength: number;
   readonly uniform: () => number;
-  /** How often each token was sampled. */
+  /** Number of times each token was sampled. */
   readonly counts = new Map<number, number>();
-  /** Prompt, then what was sampled. */
+  /** The prompt, then the sampled tokens. */
   readonly #tokens: Uint32Array;
   readonly #logprobs: Float32Array;
   readonly #versions: { version: string | null; count: number }[] = [];
   #length: number;
 
-  /** How many tokens have their keys and values in the cache. */
+  /** Number of tokens whose keys and values are in the cache. */
   computed = 0;
-  /** Row of the decoder's page tables; -1: waits. */
+  /** Row in the decoder's page tables; -1 while the sequence waits. */
   slot = -1;
-  /** Pages in the order of its tokens; the first `sharedPages` are nodes of the tree. */
+  /** Pages in the order of the sequence's tokens; the first `sharedPages` are nodes of the tree. */
   readonly pages: number[] = [];
   sharedPages = 0;
-  /** The last of the shared pages, held. */
+  /** The last of the shared pages, which is protected from eviction. */
   node: PageNode | null = null;
-  /** `null`: it has not begun. */
+  /** `null` until the sequence has begun. */
   cachedTokens: number | null = null;
 
   constructor(call: number, prompt: Uint32Array, params: GenerationParams) {
@@ -292,7 +311,7 @@ class Sequence {
     return this.#length - this.promptLength;
   }
 
-  /** Why it ends with what it has; `null`: it continues. */
+  /** The reason why the generation ends now; `null` if it continues. */
   get ending(): "matched" | "length" | null {
     return endingOf(this.params, this.#tokens.subarray(this.promptLength, this.#length));
   }

@@ -1,5 +1,6 @@
-// The program of one thread: takes orders, runs the scheduler while there is something to run, reports what comes of it.
-// It never waits while it works: between two steps it reads whatever orders have come.
+// The program of one thread: receives orders, runs the scheduler while it has work, and reports the
+// results. It never blocks while it has work: between two steps it reads the orders that have
+// arrived.
 
 import { parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
 

@@ -1,45 +1,54 @@
-// Whether one server is worth a call. Counts outcomes of calls and says when the next may begin; it never sleeps, and sends
-// nothing but the probe.
+// Circuit breaker for one server. It counts outcomes of calls and decides when the next may begin;
+// it never sleeps, and sends nothing but the probe.
 //
-//   closed ── failures in a row ──► open ── time is up, and the probe says yes ──► half-open ── success ──► closed
+//   closed ── failures in a row ──► open ── time is up, and the probe succeeds ──► half-open ── success ──► closed
 //                                   │  ▲                                              │
-//                                   └──┴── probe says no, or failure: twice the time ─┘
+//                                   └──┴── probe fails, or a call: twice the time ─┘
 
 import type { AttributedError } from "../../core/failure.ts";
 import type { Clock } from "../../lib/clock.ts";
 
-/** "closed": calls go out. "open": none does. "half-open": the server seems to be back; the next failure opens again. */
+/**
+ * "closed": calls go out. "open": no call does. "half-open": the server seems to be back; the next
+ * failure opens the circuit again.
+ */
 export type CircuitState = "closed" | "open" | "half-open";
 
 export type CircuitStatus = {
   /** Address of the server, or the name of its engine. */
   readonly server: string;
   readonly state: CircuitState;
-  /** Failures in a row. */
+  /** Number of consecutive failures. */
   readonly failures: number;
-  /** What the last failure said; `null` before the first. */
+  /** Message of the last failure; `null` before the first. */
   readonly message: string | null;
 };
 
 export type CircuitOptions = {
   readonly server: string;
-  /** Failures in a row that open it. */
+  /** Number of consecutive failures that open the circuit. */
   readonly failures: number;
   readonly openMs: number;
   readonly maxOpenMs: number;
   readonly clock: Clock;
-  /** Whether the server is back; `null`: one call has to find out. */
+  /**
+   * Resolves to true if the server is back; `null` without a probe, so that one call has to find
+   * out.
+   */
   readonly probe: (() => Promise<boolean>) | null;
   readonly onChange: (change: CircuitStatus) => void;
 };
 
-/** What says that a server is gone or broken. An overloaded one answers, and says itself how long to wait. */
+/**
+ * Failure codes that mean that a server is gone or broken. An overloaded server still answers, and
+ * states how long to wait.
+ */
 const counted: ReadonlySet<string> = new Set(["unreachable", "connection-lost", "timeout", "server-error"]);
 
-/** A call in flight. One of the two is called, once. */
+/** A call in flight. Exactly one of the two functions is called, once. */
 export type CircuitCall = { readonly succeed: () => void; readonly fail: (error: AttributedError) => void };
 
-/** The breaker of one server. */
+/** The circuit breaker of one server. */
 export class CircuitBreaker {
   readonly #options: CircuitOptions;
   #state: CircuitState = "closed";
@@ -47,7 +56,10 @@ export class CircuitBreaker {
   #message: string | null = null;
   #openMs: number;
   #lookAt = Infinity;
-  /** Calls that may still begin while half-open: all when a probe was answered, otherwise one. */
+  /**
+   * Number of calls that may still begin while half-open: unlimited after a successful probe,
+   * otherwise one.
+   */
   #permits = 0;
 
   constructor(options: CircuitOptions) {
@@ -64,17 +76,20 @@ export class CircuitBreaker {
     };
   }
 
-  /** Whether a call may begin now. */
+  /** True if a call may begin now. */
   get admits(): boolean {
     return this.#state === "closed" || (this.#state === "half-open" && this.#permits > 0);
   }
 
-  /** Milliseconds until it is worth a look; `Infinity` unless it is open and no look is in flight. */
+  /**
+   * Milliseconds until the server should be probed; `Infinity` unless the circuit is open and no
+   * probe is in flight.
+   */
   get lookInMs(): number {
     return Math.max(0, this.#lookAt - this.#options.clock.now());
   }
 
-  /** Looks at the server when it is time for it. Never rejects. */
+  /** Probes the server when a probe is due. Never rejects. */
   async look(): Promise<void> {
     if (this.#lookAt > this.#options.clock.now()) return;
     this.#lookAt = Infinity;
@@ -89,7 +104,7 @@ export class CircuitBreaker {
     this.#enter("half-open");
   }
 
-  /** A call begins; only where one is admitted. */
+  /** Starts a call; allowed only if `admits` is true. */
   begin(): CircuitCall {
     const begunIn = this.#state;
     if (begunIn === "half-open") this.#permits--;
@@ -98,7 +113,7 @@ export class CircuitBreaker {
       fail: (error) => {
         if (counted.has(error.failure.code)) this.#fail(error, begunIn);
         else if (begunIn === "half-open" && this.#state === "half-open") {
-          // It found nothing out, and gives its place to the next.
+          // The call learned nothing about the server, so its permit goes to the next call.
           this.#permits++;
           this.#options.onChange(this.now);
         }
@@ -110,7 +125,8 @@ export class CircuitBreaker {
     this.#failures = 0;
     this.#openMs = this.#options.openMs;
     this.#lookAt = Infinity;
-    // Calls that began before may end well after the circuit has opened: the server lives.
+    // Calls that began earlier may succeed well after the circuit has opened, which shows that the
+    // server is alive.
     if (this.#state !== "closed") this.#enter("closed");
   }
 

@@ -1,4 +1,4 @@
-// Circuits, waiting, routing and failover, on a clock that is moved by hand.
+// Circuits, waiting, routing and failover, on a manual clock.
 
 import { describe, expect, it, test } from "vitest";
 import {
@@ -25,7 +25,7 @@ function request(routingKey: string | null = "episode"): SampleRequest {
   };
 }
 
-/** A server that is up or down, and counts who comes. */
+/** A server that is up or down, and counts its calls. */
 class FakeServer implements Engine {
   readonly name = "fake";
   readonly address: string;
@@ -39,7 +39,10 @@ class FakeServer implements Engine {
     this.address = address;
   }
 
-  /** Keeps calls from ending until the returned function is called; those that begin later, until `letPass`. */
+  /**
+   * Keeps calls from ending until the returned function is called; calls that begin later end after
+   * `letPass`.
+   */
   hold(): () => void {
     const held: (() => void)[] = [];
     this.#held = held;
@@ -135,7 +138,7 @@ describe("the circuit of a server", () => {
     expect([server.calls, server.probes]).toEqual([5, 0]);
     await clock.advance(60_000);
     expect(server.calls).toBe(5);
-    // Doubling from a second: looks at 1, 3, 7, 15 and 31, then every 30 seconds.
+    // Intervals double from one second: probes at 1, 3, 7, 15 and 31, then every 30 seconds.
     expect(server.probes).toBe(5);
     server.fault = null;
     server.isUp = true;
@@ -307,7 +310,7 @@ describe("several servers", () => {
     down!.fault = null;
     down!.isUp = true;
     await clock.advance(1000);
-    // Those that are served elsewhere make the look, and wait for nothing.
+    // Calls that are served elsewhere trigger the probe, and do not wait for it.
     await ask(keys[0]);
     await clock.advance(0);
     expect(await Promise.all(keys.map((key) => ask(key)))).toEqual(before);

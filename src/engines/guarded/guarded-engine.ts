@@ -1,6 +1,6 @@
-// One engine in front of one server or several. Calls of an episode stay on one server, for its prefix cache; a server that
-// fails again and again is left alone until it is back, and its episodes go to the others or wait. It tries nothing again:
-// attempts belong to the loop.
+// One engine in front of one or more servers. Calls of an episode stay on one server, for its
+// prefix cache; a server that fails repeatedly gets no calls until it is back, and its episodes go
+// to the others or wait. The engine never retries: retries belong to the loop.
 
 import type {
   Engine,
@@ -17,17 +17,26 @@ import { deriveSeed } from "../../lib/random.ts";
 import { type CircuitCall, type CircuitStatus, CircuitBreaker } from "./circuit-breaker.ts";
 
 export type GuardedEngineOptions = {
-  /** Failures in a row that open the circuit of a server. Default 5; at least 1. */
+  /** Number of consecutive failures that open the circuit of a server. Default 5; at least 1. */
   readonly failures?: number;
-  /** How long a circuit stays open at first, in milliseconds; each failed look doubles it. Default 1,000. */
+  /**
+   * Initial time in milliseconds that a circuit stays open; each failed probe doubles it. Default
+   * 1,000.
+   */
   readonly openMs?: number;
-  /** The longest that it stays open between two looks. Default 30,000; at least `openMs`. */
+  /**
+   * Maximum time in milliseconds between two probes of an open circuit. Default 30,000; at least
+   * `openMs`.
+   */
   readonly maxOpenMs?: number;
-  /** How long a call waits for an available server, in milliseconds; then it fails for good. Default 300,000. */
+  /**
+   * Maximum time in milliseconds that a call waits for an available server; then it fails for good.
+   * Default 300,000.
+   */
   readonly maxWaitMs?: number;
   /** Called for every change of a circuit, for logs and metrics. Must be quick and must not throw. */
   readonly onChange?: (change: CircuitStatus) => void;
-  /** Default: the real one. */
+  /** Default: the system clock. */
   readonly clock?: Clock;
 };
 
@@ -45,23 +54,24 @@ function checkGuardedOptions(
   if (!(maxWaitMs >= 0)) refuse("maxWaitMs", "a number of at least 0");
 }
 
-/** An engine whose servers are watched. */
+/** An engine that guards its servers with circuit breakers. */
 export interface GuardedEngine extends Engine, EngineLoadSource {
   isReady(options?: { readonly signal?: AbortSignal }): Promise<boolean>;
   reportWeightVersion(version: string): Promise<readonly (string | null)[]>;
-  /** The circuits as they are now, one for each server in the order given. */
+  /** The current circuits, one for each server in the order given. */
   circuits(): readonly CircuitStatus[];
 }
 
-/** Engines behind HTTP say where they are. */
+/** Engines that use HTTP have an address. */
 type Guardable = Engine & Partial<EngineLoadSource> & { readonly address?: string };
 
 /**
- * Guards engines, one for each server; closing it closes them. Throws a `ConfigurationError` for options out of bounds and
- * for no engine.
+ * Guards engines, one for each server; closing it closes them. Throws a `ConfigurationError` for
+ * options out of bounds and for an empty list.
  *
- * Calls with a routing key go to the same server while its circuit lets them; the others go where the fewest run. When no
- * circuit lets a call begin, it waits; after `maxWaitMs` it fails with code "unreachable", which is not retryable.
+ * Calls with a routing key go to the same server while its circuit admits them; the others go to
+ * the server with the fewest calls in flight. If no circuit admits a call, the call waits; after
+ * `maxWaitMs` it fails with code "unreachable", which is not retryable.
  *
  * @example
  * const engine = createGuardedEngine([createSglangEngine({ url: "http://a:30000" }), createSglangEngine({ url: "http://b:30000" })]);
@@ -80,7 +90,7 @@ type Member = {
   running: number;
 };
 
-/** A call that has its server. */
+/** A call that has a server. */
 type Begun = { readonly member: Member; readonly call: CircuitCall };
 
 type Options = Required<Omit<GuardedEngineOptions, "onChange">> & {
@@ -92,7 +102,7 @@ class Guarded implements GuardedEngine {
   readonly #members: readonly Member[];
   readonly #maxWaitMs: number;
   readonly #clock: Clock;
-  /** Called when a circuit has changed. In the order in which they came. */
+  /** Callbacks of waiting calls in the order of arrival, called when a circuit has changed. */
   readonly #waiting = new Set<() => void>();
   #cancelWatch: (() => void) | null = null;
 
@@ -133,7 +143,7 @@ class Guarded implements GuardedEngine {
     }
   }
 
-  /** Whether one of the servers takes requests. */
+  /** True if one of the servers accepts requests. */
   async isReady(options?: { readonly signal?: AbortSignal }): Promise<boolean> {
     const answers = await Promise.all(
       this.#members
@@ -143,7 +153,7 @@ class Guarded implements GuardedEngine {
     return answers.includes(true);
   }
 
-  /** Tells every server; rejects with the first failure, after all have answered. */
+  /** Reports the version to every server; rejects with the first failure, after all have answered. */
   async reportWeightVersion(version: string): Promise<readonly (string | null)[]> {
     const outcomes = await Promise.allSettled(
       this.#members.map(async ({ engine }) => engine.reportWeightVersion?.(version)),
@@ -153,7 +163,7 @@ class Guarded implements GuardedEngine {
     return outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? (outcome.value ?? []) : []));
   }
 
-  /** Of the available servers; `null` when none of them reports it. */
+  /** Total load of the available servers; `null` if none of them reports it. */
   async load(options?: { readonly signal?: AbortSignal }): Promise<EngineLoad | null> {
     const answers = await Promise.all(
       this.#members
@@ -171,7 +181,7 @@ class Guarded implements GuardedEngine {
     await Promise.all(this.#members.map(({ engine }) => engine.close()));
   }
 
-  /** `null` when no circuit lets a call begin. */
+  /** `null` if no circuit admits a call. */
   #begin(key: string | null): Begun | null {
     const member = this.#choose(key);
     if (member === null) return null;
@@ -183,11 +193,12 @@ class Guarded implements GuardedEngine {
     let best: Member | null = null;
     let most = -Infinity;
     for (const member of this.#members) {
-      // Those that are served elsewhere pay for the look at a server that was left alone.
+      // Calls that are served elsewhere trigger the probe of a server that gets no calls.
       if (member.circuit.lookInMs === 0) void member.circuit.look();
       if (!member.circuit.admits) continue;
       if (this.#members.length === 1) return member;
-      // The highest of hashes of server and key: when a server goes, only its own episodes move.
+      // Rendezvous hashing: the highest hash of server and key wins, so only the episodes of a lost
+      // server move.
       const weight = key === null ? -member.running : deriveSeed(0, member.server, key);
       if (weight <= most) continue;
       best = member;
@@ -196,7 +207,7 @@ class Guarded implements GuardedEngine {
     return best;
   }
 
-  /** Resolves when a call has begun. Rejects when the time is up or the signal aborts. */
+  /** Resolves when a call has begun. Rejects after `maxWaitMs` or when the signal aborts. */
   #wait(key: string | null, signal: AbortSignal | undefined): Promise<Begun> {
     return new Promise((resolve, reject) => {
       const leave = (): void => {
@@ -225,7 +236,7 @@ class Guarded implements GuardedEngine {
     });
   }
 
-  /** Looks at open circuits in time, for as long as a call waits. */
+  /** Probes open circuits when due, for as long as a call waits. */
   #watch(): void {
     this.#stopWatching();
     const ms = Math.min(...this.#members.map(({ circuit }) => circuit.lookInMs));

@@ -1,12 +1,13 @@
-// A stand-in for node-llama-cpp, as far as it is used: its "model" draws logits from all tokens before, so that a cache with
-// wrong tokens in it gives other answers. It refuses what the real one would do wrongly or not at all.
+// A stand-in for the parts of node-llama-cpp that we use: its "model" derives logits from all
+// previous tokens, so that wrong tokens in the cache change the answer. It rejects calls that the
+// real library would handle wrongly or not at all.
 
 import { createRandom, deriveSeed } from "../../lib/random.ts";
 import type { LlamaInput, LlamaLibrary, LlamaRow, LlamaSequence } from "./llama-library.ts";
 
 export const vocabularySize = 32;
 
-/** What the model says after these tokens. */
+/** The logits after these tokens. */
 export function logitsAfter(tokens: readonly number[]): number[] {
   const random = createRandom(deriveSeed(7, ...tokens));
   return Array.from({ length: vocabularySize }, () => random.next() * 6 - 3);
@@ -17,15 +18,15 @@ export class FakeLlama {
   readonly evaluated: number[] = [];
   readonly disposed: string[] = [];
   cleared = 0;
-  /** Thrown by the next evaluation, which leaves the cache in disorder. */
+  /** Thrown by the next evaluation, which leaves the cache in an inconsistent state. */
   fault: Error | null = null;
-  /** What loading the model throws. */
+  /** The error that loading the model throws; `null` if it succeeds. */
   loadFault: Error | null = null;
   #gate: Promise<void> = Promise.resolve();
   #running = 0;
   mostRunning = 0;
 
-  /** Evaluations from now on do not answer until the returned function is called. */
+  /** Blocks new evaluations until the returned function is called. */
   hold(): () => void {
     let open: () => void = () => undefined;
     this.#gate = new Promise((resolve) => {

@@ -1,5 +1,6 @@
-// One generation on one sequence: the prompt into the cache, then token after token, each chosen here from the whole row of
-// logits. The library could choose too, but it reports the probability after truncation, and its randomness is its own.
+// One generation on one sequence: the prompt goes into the cache, then token after token is chosen
+// here from the full row of logits. The library could choose too, but it reports the probability
+// after truncation, and its randomness cannot be seeded by us.
 
 import { createSemaphore, type Semaphore } from "../../lib/limits.ts";
 import { createRandom } from "../../lib/random.ts";
@@ -13,10 +14,10 @@ import {
 } from "../token-sampling.ts";
 import type { LlamaSequence } from "./llama-library.ts";
 
-/** Tokens of a prompt that are computed before the next look for an abort. */
+/** Number of prompt tokens that are computed between two checks for an abort. */
 const promptChunk = 512;
 
-/** Ends with "abort" and what there is soon after the signal aborts. */
+/** Ends with reason "abort" and the tokens so far, soon after the signal aborts. */
 export async function generate(
   sequence: LlamaSequence,
   request: {
@@ -30,10 +31,10 @@ export async function generate(
 ): Promise<Generated> {
   const { params, vocabularySize, weightVersion: version, onTokens, signal } = request;
   const prompt = [...request.prompt];
-  // The last token is always computed, for the row after it. Keys and values that stand elsewhere are not moved into place:
-  // their positions are part of them.
+  // The last token is always computed, for the logits after it. Cached keys and values at other
+  // positions are not shifted into place, because they depend on their positions.
   await sequence.adaptStateToTokens(prompt.slice(0, -1), false);
-  // As much as it kept: some kinds of models forget more than requested.
+  // Number of tokens that the cache kept: some kinds of models drop more than requested.
   const cachedTokens = sequence.nextTokenIndex;
   const ids: number[] = [];
   const logprobs: number[] = [];
@@ -74,7 +75,10 @@ function readLogits(row: ReadonlyMap<number, number> | undefined, into: Float32A
   for (const [token, logit] of row) into[token] = logit;
 }
 
-/** e^(logit / temperature) up to a common factor, in place, and their sum. */
+/**
+ * Replaces logits by e^(logit / temperature) up to a common factor, in place, and returns their sum
+ * too.
+ */
 function powersOf(logits: Float32Array, temperature: number): readonly [powers: Float32Array, sum: number] {
   let most = -Infinity;
   for (const logit of logits) most = Math.max(most, logit);
@@ -88,14 +92,14 @@ function powersOf(logits: Float32Array, temperature: number): readonly [powers: 
 
 type SequenceLease = {
   readonly sequence: LlamaSequence;
-  /** `isSound`: its cache is what its tokens say; otherwise it is emptied before the next use. */
+  /** `isSound` is true if the cache matches its tokens; otherwise it is cleared before the next use. */
   release(this: void, isSound: boolean): void;
 };
 
 type Slot = { readonly sequence: LlamaSequence; key: string | null; isSound: boolean };
 
 export class SequencePool {
-  /** In the order they were left. */
+  /** Idle slots in the order of their release. */
   readonly #idle: Slot[];
   readonly #permits: Semaphore;
 
@@ -104,7 +108,7 @@ export class SequencePool {
     this.#permits = createSemaphore(sequences.length);
   }
 
-  /** Waits in the order of arrival; rejects with the signal's reason, holding nothing. */
+  /** Calls wait in the order of arrival; rejects with the signal's reason, without holding anything. */
   async acquire(key: string | null, signal: AbortSignal): Promise<SequenceLease> {
     const releasePermit = await this.#permits.acquire(signal);
     const own = key === null ? -1 : this.#idle.findIndex((slot) => slot.key === key);

@@ -1,5 +1,6 @@
-// The engine for a GGUF file: llama.cpp computes logits in this process, and everything that decides what is sampled is ours,
-// so that ids, logprobs and seeds mean what they mean at the other engines. Weights stay as they were loaded.
+// The engine for a GGUF file: llama.cpp computes logits in this process, and all sampling is our
+// own code, so that ids, logprobs and seeds mean the same as in the other engines. The weights
+// never change after loading.
 
 import { randomInt } from "node:crypto";
 import { stat } from "node:fs/promises";
@@ -28,38 +29,51 @@ import {
 export type LlamaCppEngineOptions = {
   /** The GGUF file. */
   readonly modelPath: string;
-  /** Calls that are sampled at a time; others wait. Memory for keys and values grows with it. 1 to 256. Default 8. */
+  /**
+   * Number of calls that are sampled concurrently; others wait. Memory for keys and values grows
+   * with it. 1 to 256. Default 8.
+   */
   readonly sequences?: number;
-  /** Tokens of prompt and answer together. At least 2. Default: what the model was trained for, 8,192 at most. */
+  /**
+   * Maximum number of tokens of prompt and answer together. At least 2. Default: the context length
+   * that the model was trained with, at most 8,192.
+   */
   readonly contextTokens?: number;
   /**
-   * 1 to 1,024. Default: one for each core but one. They wait for each other by spinning: with more of them than free cores a
-   * token takes seconds.
+   * Number of threads, 1 to 1,024. Default: number of cores minus one. Threads wait for each other
+   * by spinning: with more threads than free cores, a token takes seconds.
    */
   readonly threads?: number;
-  /** What computes, as the library names it. Default "auto": a graphics card where the library finds one. */
+  /**
+   * The device for computation, as named by the library. Default "auto": a graphics card if the
+   * library finds one.
+   */
   readonly gpu?: "auto" | "cuda" | "vulkan" | "metal" | false;
-  /** Bits of a key or value. 16 is llama.cpp's own choice and moves logprobs by hundredths; 32 takes twice the memory. Default 16. */
+  /**
+   * Bits per key or value. 16 is llama.cpp's own default and changes logprobs by hundredths; 32
+   * takes twice the memory. Default 16.
+   */
   readonly cacheBits?: 16 | 32;
   /** Default `null`: the weights have no version. */
   readonly weightVersion?: string | null;
-  /** Of calls that bring no seed. Default: another one in each process. */
+  /** Base of the seeds for calls without one. Default: different in each process. */
   readonly seed?: number;
-  /** The module `node-llama-cpp`. Default: the one that is installed beside this package. */
+  /** The module `node-llama-cpp`. Default: the one that is installed next to this package. */
   readonly library?: LlamaLibrary;
 };
 
-/** What only this engine has. */
+/** The operations that only this engine has. */
 export interface LlamaCppEngine extends Engine, Pick<EngineControl, "abort"> {
   readonly limits: ModelLimits;
 }
 
-/** As messages name it. */
+/** Name of the engine in messages. */
 const maker = "an engine of llama.cpp";
 
 /**
- * Loads the model. Rejects with a `ConfigurationError` when the package or the file is missing, or the model cannot be
- * loaded. The tokenizer must be that of the model: ids go in, whatever they mean.
+ * Loads the model. Rejects with a `ConfigurationError` if the package or the file is missing, or if
+ * the model cannot be loaded. The tokenizer must be the model's own: the engine does not check the
+ * meaning of ids.
  *
  * @example
  * const engine = await createLlamaCppEngine({ modelPath: "Qwen3-0.6B-Q8_0.gguf" });
@@ -137,7 +151,7 @@ class LlamaCpp extends InProcessEngine implements LlamaCppEngine {
 
   close(): Promise<void> {
     this.isClosed = true;
-    // The library must not lose what it computes with.
+    // The library must not be disposed while calls are in flight.
     this.#closing ??= this.abortAll().then(this.#dispose);
     return this.#closing;
   }
@@ -168,7 +182,7 @@ class LlamaCpp extends InProcessEngine implements LlamaCppEngine {
       }
     } catch (cause) {
       const state = `it failed (${cause instanceof Error ? cause.message : String(cause)})`;
-      // Aborted before it had a sequence.
+      // The call was aborted before it had a sequence.
       if (!signal.aborted || cause !== signal.reason)
         throw this.failure("server-error", state, { retryable: true, cause });
       generated = { reason: "abort", ids: noTokens, logprobs: new Float32Array(0), versions: [], cachedTokens: 0 };
@@ -188,7 +202,10 @@ async function checkFile(path: string): Promise<void> {
   );
 }
 
-/** The last opened first. What cannot be closed is gone all the same. */
+/**
+ * Disposes in reverse order of opening. Errors are ignored, because the object is unusable either
+ * way.
+ */
 async function disposeAll(opened: readonly { dispose(): Promise<void> }[]): Promise<void> {
   for (const each of [...opened].reverse()) await each.dispose().catch(() => undefined);
 }

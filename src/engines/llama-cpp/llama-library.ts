@@ -1,24 +1,28 @@
-// What this engine uses of node-llama-cpp, and how it is found. The package is an optional peer of several hundred megabytes:
-// nothing of it is named in a type or loaded before an engine is made. Its types are not imported, so that the build needs none.
+// The part of node-llama-cpp that this engine uses, and how it is loaded. The package is an
+// optional peer dependency of several hundred megabytes: no type names it, and nothing of it is
+// loaded before an engine is created. Its types are not imported, so the build does not need it.
 
 import { ConfigurationError } from "../../core/failure.ts";
 
-/** What comes after one token. */
+/** The result after one token. */
 export type LlamaRow = { readonly next: { readonly logits?: ReadonlyMap<number, number> } } | undefined;
 
-/** A token, or a token and what to report of the next one. */
+/** A token, or a token together with options for the result after it. */
 export type LlamaInput =
   | number
   | readonly [token: number, options: { readonly generateNext: { readonly logits: true } }];
 
-/** One conversation's place in the cache of keys and values. */
+/** The place of one conversation in the cache of keys and values. */
 export interface LlamaSequence {
-  /** Tokens that are in the cache. */
+  /** Number of tokens in the cache. */
   readonly nextTokenIndex: number;
-  /** Forgets what these tokens do not begin with. */
+  /** Drops everything after the common prefix with these tokens. */
   adaptStateToTokens(tokens: readonly number[], allowShift: false): Promise<void>;
   clearHistory(): Promise<void>;
-  /** Appends tokens; a row for each, empty where nothing was requested. Calls of several sequences are computed together. */
+  /**
+   * Appends tokens; returns one row for each, empty if nothing was requested. Calls of several
+   * sequences are computed together.
+   */
   controlledEvaluate(input: readonly LlamaInput[]): Promise<readonly LlamaRow[]>;
 }
 
@@ -40,14 +44,17 @@ export interface Llama {
   dispose(): Promise<void>;
 }
 
-/** The module `node-llama-cpp`, as far as it is used. */
+/** The part of the module `node-llama-cpp` that we use. */
 export interface LlamaLibrary {
   getLlama(options: object): Promise<Llama>;
 }
 
 const install = 'run "npm install node-llama-cpp@3"';
 
-/** The package beside ours. Rejects with a `ConfigurationError` that has the command to install it. */
+/**
+ * Loads the package installed next to ours. Rejects with a `ConfigurationError` that has the
+ * command to install it.
+ */
 export async function loadLlamaLibrary(name = "node-llama-cpp"): Promise<LlamaLibrary> {
   let loaded: unknown;
   try {

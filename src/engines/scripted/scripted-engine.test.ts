@@ -27,7 +27,7 @@ describe("createScriptedEngine() keeps the contract of engines", () => {
     open: async (behaviours) => {
       const script: readonly ScriptedAnswer[] = behaviours;
       const engine = createScriptedEngine({ script: (_asked, { call }) => script[call] ?? [4, 9] });
-      // A call begins with its step, before the promise is returned.
+      // A call takes its step before its promise is returned.
       return { engine, control: engine, begun: () => Promise.resolve(), close: () => Promise.resolve() };
     },
   });

@@ -1,5 +1,6 @@
-// An engine that follows a script: for tests, docs, and loops that need no model. Not a mock: it keeps the whole contract,
-// operations and faults included, and both a call it has no step for and an unused step are errors.
+// An engine that follows a script: for tests, docs, and loops that need no model. It is not a mock:
+// it keeps the whole contract, operations and faults included, and both a call without a step and
+// an unused step are errors.
 
 import {
   type Engine,
@@ -16,77 +17,89 @@ import type { Finish } from "../../core/turn.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import { createRandom } from "../../lib/random.ts";
 
-/** Ids, or text that the engine's tokenizer turns into ids; added tokens stand by their names. */
+/** Ids, or text that the engine's tokenizer turns into ids; added tokens are written by name. */
 export type ScriptedTokens = ArrayLike<number> | string;
 
 type Timing = {
-  /** How long the answer takes, on the engine's clock. Default 0. */
+  /** Delay of the answer in milliseconds, on the engine's clock. Default 0. */
   readonly delayMs?: number;
 };
 
 type Sampled = Timing & {
-  /** One per token; `null`: the engine reports none. Default: -1/8 to -1, again and again. */
+  /** One logprob per token; `null` if the engine reports none. Default: -1/8 to -1, repeating. */
   readonly logprobs?: ArrayLike<number> | null;
-  /** The version of the weights from this answer on. Default: as before. */
+  /** The version of the weights from this answer on. Default: unchanged. */
   readonly weightVersion?: string;
-  /** Default `null`: the engine does not say. */
+  /** Default `null`: the engine does not report it. */
   readonly cachedTokens?: number | null;
 };
 
 export type ScriptedStep =
-  /** Tokens are sampled. Ends with "stop" when the last is a stop token, else with "length"; `finish` says otherwise. */
+  /**
+   * Samples these tokens. Ends with "stop" if the last is a stop token, else with "length";
+   * `finish` overrides this.
+   */
   | (Sampled & { readonly type: "reply"; readonly tokens: ScriptedTokens; readonly finish?: "stop" | "length" })
-  /** The server aborts it, after some tokens or (default) none. */
+  /** The server aborts the request, after some tokens or (default) none. */
   | (Sampled & { readonly type: "abort"; readonly tokens?: ScriptedTokens })
-  /** Tokens that mean nothing, drawn from a seed: what an untrained policy says. Ends with "length". */
+  /** Random tokens drawn from a seed, like those of an untrained policy. Ends with "length". */
   | (Sampled & {
       readonly type: "garbage";
       readonly count: number;
       readonly seed: number;
       readonly vocabularySize: number;
     })
-  /** No turn happens. `retryable` defaults to what the code means over the wire. */
+  /**
+   * The call fails without a turn. `retryable` defaults to the value that the code has over the
+   * wire.
+   */
   | (Timing & {
       readonly type: "failure";
       readonly code: EngineFailureCode;
       readonly retryable?: boolean;
       readonly retryAfterMs?: number;
     })
-  /** No answer comes until the request is cancelled, or aborted; then with these tokens (default: none), which stream at once. */
+  /**
+   * No answer comes until the request is cancelled or aborted; then it ends with these tokens
+   * (default: none), which stream at once.
+   */
   | { readonly type: "hang"; readonly tokens?: ScriptedTokens };
 
 /** A step, or just the tokens of a reply. */
 export type ScriptedAnswer = ScriptedStep | ScriptedTokens;
 
-/** Decides a step from the request; `call` counts from 0. */
+/** Returns the step for a request; `call` counts from 0. */
 export type ScriptedFunction = (
   request: SampleRequest,
   context: { readonly call: number },
 ) => ScriptedAnswer | Promise<ScriptedAnswer>;
 
-/** A request as it was when it was made. */
+/** A request with a copy of its prompt at the time of the call. */
 export type ScriptedRequest = Omit<SampleRequest, "prompt"> & { readonly prompt: Uint32Array };
 
 export type ScriptedEngineOptions = {
-  /** Answers, one per call in the order of the calls, or a function that has one for every call. */
+  /** Answers, one per call in order, or a function that returns the answer of each call. */
   readonly script: readonly ScriptedAnswer[] | ScriptedFunction;
   /** Turns text into ids. Default `null`: the script has ids only. */
   readonly tokenizer?: Tokenizer | null;
-  /** The version of the weights until a step names another. Default `null`: they have none. */
+  /** The version of the weights until a step names another. Default `null`: no version. */
   readonly weightVersion?: string | null;
-  /** Measures delays. Default: the real one. */
+  /** Measures delays. Default: the system clock. */
   readonly clock?: Clock;
 };
 
 export interface ScriptedEngine extends Engine, EngineControl {
-  /** One per call, in order; kept for lists only, because a function may be called without end. */
+  /**
+   * The requests, one per call, in order. Kept for lists only, because a function may be called any
+   * number of times.
+   */
   readonly requests: readonly ScriptedRequest[];
-  /** Throws when a call found no step, or when steps are left. */
+  /** Throws if a call had no step, or if steps are unused. */
   verifyDone(): void;
 }
 
 /**
- * Makes an engine. Throws a `ConfigurationError` when the script has text and there is no tokenizer.
+ * Creates an engine. Throws a `ConfigurationError` if the script has text without a tokenizer.
  *
  * @example
  * const engine = createScriptedEngine({ script: [[5, 6, 9], { type: "failure", code: "overloaded" }, [7, 9]] });
@@ -123,7 +136,7 @@ class Scripted implements ScriptedEngine {
   readonly #unexpected: string[] = [];
   #calls = 0;
   #version: string | null;
-  /** Called when generation continues; `null`: it is not paused. */
+  /** Callbacks for when generation resumes; `null` while it is not paused. */
   #onContinue: (() => void)[] | null = null;
 
   constructor(options: ScriptedEngineOptions) {
@@ -142,7 +155,7 @@ class Scripted implements ScriptedEngine {
     this.#live.set(live, request.requestId);
     let step: ScriptedStep | null = null;
     try {
-      // The step is taken before the first wait, so that calls and steps pair up in the order of the calls.
+      // The step is taken before the first await, so that calls and steps pair up in order.
       step = toStep(await this.#next(request));
       await this.#unpaused(live.signal);
       if (step.type === "hang") {
@@ -161,7 +174,8 @@ class Scripted implements ScriptedEngine {
         return this.#resultOf({ type: "abort", tokens }, request, dispatchVersion);
       }
       if (error instanceof AttributedError) throw error;
-      // A function that throws is a fault of the script; the caller still gets what the contract promises.
+      // A function that throws is a fault of the script; the caller still gets the failure that the
+      // contract promises.
       throw failure("server-error", `its script threw: ${error instanceof Error ? error.message : String(error)}`);
     } finally {
       this.#live.delete(live);
@@ -241,7 +255,7 @@ class Scripted implements ScriptedEngine {
     const { logprobs: given, cachedTokens = null } = step;
     return {
       sampledTokens: tokens,
-      // Exact in 32 bits, and different from place to place, so that a shift shows.
+      // The values are exact in 32 bits and differ between positions, so that a shift is visible.
       logprobs:
         given === null
           ? null
@@ -252,7 +266,7 @@ class Scripted implements ScriptedEngine {
     };
   }
 
-  /** A script may say more than was requested; an engine may not. */
+  /** A script may contain more tokens than requested; an engine may not return them. */
   #tokensOf(said: ScriptedTokens, { sampling }: SampleRequest): Uint32Array {
     return toIds(said, this.#options.tokenizer ?? null).slice(0, sampling.maxNewTokens ?? Infinity);
   }
@@ -308,7 +322,7 @@ function toStep(answer: ScriptedAnswer): ScriptedStep {
   return typeof answer === "object" && "type" in answer ? answer : { type: "reply", tokens: answer };
 }
 
-/** Rejects with the reason of the signal, and never settles otherwise. */
+/** Rejects with the reason of the signal; otherwise never settles. */
 function never(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
     const stop = (): void => reject(signal.reason as Error);

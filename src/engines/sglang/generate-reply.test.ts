@@ -21,7 +21,7 @@ const expected: ExpectedReply = {
   dispatchVersion: "v1",
 };
 
-/** A right reply; `item` and `meta` replace fields, `undefined` removes them. */
+/** A valid reply; `item` and `meta` replace fields, `undefined` removes them. */
 function reply(item: Readonly<Record<string, unknown>> = {}, meta: Readonly<Record<string, unknown>> = {}): unknown {
   const whole = {
     text: "ab",
@@ -44,7 +44,7 @@ function reply(item: Readonly<Record<string, unknown>> = {}, meta: Readonly<Reco
   return JSON.parse(JSON.stringify(whole));
 }
 
-/** Reads a reply in both ways, from its bytes and parsed, which must come to the same. */
+/** Reads a reply in both ways, from its bytes and parsed; the results must be equal. */
 function read(value: unknown): SampleResult {
   const slowly = attempt(() => readGenerateReply({ value, logged: null }, expected, context));
   const bytes = Buffer.from(JSON.stringify(value));
@@ -53,7 +53,7 @@ function read(value: unknown): SampleResult {
   return readGenerateReply({ value, logged: null }, expected, context);
 }
 
-/** What came of it, comparable. */
+/** The outcome of an action in comparable form. */
 function attempt<T>(action: () => T): () => T | string {
   try {
     const result = action();
@@ -74,7 +74,7 @@ function refusal(value: unknown): { readonly code: string; readonly retryable: b
   return { code: "accepted", retryable: false, message: "" };
 }
 
-/** One version for each token, or a range of versions where the server did not say. */
+/** One version for each token, or a range of versions if the server did not report them. */
 const exactly = (tokenCount: number, dispatch: string, last: string = dispatch) => ({
   tokenCount,
   dispatch,

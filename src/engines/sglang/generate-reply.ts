@@ -1,9 +1,11 @@
-// One item of a /generate answer, whole or streamed, read into a result or refused. Nothing in it is believed: ids and
-// logprobs that training will use must be there, agree and be finite, or there was no turn.
+// Reads one item of a /generate answer, whole or streamed, into a result or refuses it. Nothing in
+// it is trusted: ids and logprobs that training will use must be present, consistent and finite, or
+// the call fails without a turn.
 //
-// Decisions: a null or NaN logprob refuses the reply (the server lost it, and a made-up number would be trained on); ids
-// missing (servers before mid-2025) are taken from the logprob list; a prompt of another length than ours refuses the
-// reply for good, because the tokens then continue something else; usage that makes no sense is null.
+// Decisions: a null or NaN logprob refuses the reply (the server lost it, and training would use an
+// invented number); missing ids (servers before mid-2025) are taken from the logprob list; a prompt
+// length that differs from ours refuses the reply for good, because the tokens then continue
+// another prompt; inconsistent usage is null.
 
 import type { SampleOptions, SampleResult } from "../../core/engine.ts";
 import type { Finish } from "../../core/turn.ts";
@@ -28,10 +30,10 @@ import {
 } from "../../http/index.ts";
 import { type Logged, scanLogprobs } from "./scan-logprobs.ts";
 
-/** A reply as it came out of its bytes. */
+/** A reply parsed from its bytes. */
 export type ParsedReply = {
   readonly value: unknown;
-  /** Its logprobs, when they were read ahead; the list in `value` is empty then. */
+  /** Its logprobs if they were scanned from the bytes; the list in `value` is then empty. */
   readonly logged: Logged | null;
 };
 
@@ -41,13 +43,16 @@ export function parseReply(bytes: Buffer, context: FailureContext): ParsedReply 
   if (scanned !== null) {
     const rest = parseJson(bytes.toString("utf8", 0, scanned.start) + bytes.toString("utf8", scanned.end), context);
     const list = asFields(asFields(rest)?.["meta_info"])?.["output_token_logprobs"];
-    // Elsewhere in the reply, the list is not the one of its tokens.
+    // A list elsewhere in the reply does not belong to its tokens.
     if (Array.isArray(list) && list.length === 0) return { value: rest, logged: scanned };
   }
   return { value: parseJson(bytes, context), logged: null };
 }
 
-/** Throws an `AttributedError`: "bad-reply", or what the server's own verdict inside the reply means. */
+/**
+ * Throws an `AttributedError` with code "bad-reply", or with the code of the error that the server
+ * states inside the reply.
+ */
 export function readGenerateReply(parsed: ParsedReply, expected: ExpectedReply, context: FailureContext): SampleResult {
   const { value } = parsed;
   if (Array.isArray(value)) {
@@ -73,13 +78,16 @@ export function readGenerateReply(parsed: ParsedReply, expected: ExpectedReply, 
   return readSampledReply(claims, expected, context);
 }
 
-/** The experts that a reply reports, as bytes; `null`: it reports none. How many there must be is for the caller, who has the shape. */
+/**
+ * The experts that a reply reports, as bytes; `null` if it reports none. The caller knows the shape
+ * and checks their number.
+ */
 export function readRoutedExperts({ value }: ParsedReply, context: FailureContext): Uint8Array | null {
   const text = asFields(asFields(value)?.["meta_info"])?.["routed_experts"] ?? null;
   if (text === null) return null;
   if (typeof text !== "string") throw badReply(context, "meta_info.routed_experts is no text", { retryable: false });
   const bytes = Buffer.from(text, "base64");
-  // Buffer skips what is no base64.
+  // Buffer skips characters that are not base64.
   if (bytes.toString("base64") !== text) {
     throw badReply(context, "meta_info.routed_experts is no base64", { retryable: false });
   }
@@ -104,7 +112,7 @@ function readLogged(value: unknown, context: FailureContext): Logged | null {
   const entries = value as readonly unknown[];
   const ids = new Uint32Array(entries.length);
   const logprobs = new Float32Array(entries.length);
-  // By index: this loop runs for every token sampled, and iterators would double its cost.
+  // An index loop: it runs for every sampled token, and iterators would double its cost.
   for (let index = 0; index < entries.length; index++) {
     const entry = entries[index];
     const triple = Array.isArray(entry) ? (entry as readonly unknown[]) : [];
@@ -118,7 +126,7 @@ function readLogged(value: unknown, context: FailureContext): Logged | null {
 }
 
 function readTokens(outputIds: unknown, logged: Logged | null, context: FailureContext): ReturnType<typeof joinTokens> {
-  // As it is nearly always, and then without an array of its own.
+  // The usual case, which allocates no second array.
   if (logged !== null && isListOf(outputIds, logged.ids)) {
     return { sampledTokens: logged.ids, logprobs: logged.logprobs };
   }
@@ -132,7 +140,10 @@ function isListOf(value: unknown, ids: Uint32Array): boolean {
   return true;
 }
 
-/** Frames of a stream: servers send ids cumulatively or only the new ones; the count in the frame shows which. */
+/**
+ * Frames of a stream: servers send ids cumulatively or only the new ones; the count in the frame
+ * shows which.
+ */
 export class GenerateFold extends StreamFold {
   readonly #ids = new Growing("output_ids", this.context);
   readonly #logged = new Growing("output_token_logprobs", this.context);
@@ -167,7 +178,7 @@ export class GenerateFold extends StreamFold {
     this.#ids.take(frame["output_ids"], meta["completion_tokens"], this.frames);
     if (this.#onTokens !== undefined && this.#ids.length > known) {
       const added = this.#ids.items?.slice(known) ?? [];
-      // What is no id is refused with the whole reply.
+      // An invalid id refuses the whole reply later.
       if (added.every(isTokenId)) this.#onTokens(Uint32Array.from(added));
     }
     this.#logged.take(meta["output_token_logprobs"], meta["completion_tokens"], this.frames);
@@ -175,9 +186,9 @@ export class GenerateFold extends StreamFold {
   }
 }
 
-/** A list that frames repeat from its start or only continue. */
+/** A list that frames either repeat from its start or continue. */
 class Growing {
-  /** `null`: no frame had the list. */
+  /** `null` if no frame had the list. */
   items: unknown[] | null = null;
   readonly #name: string;
   readonly #context: FailureContext;
@@ -191,7 +202,10 @@ class Growing {
     return this.items?.length ?? 0;
   }
 
-  /** `count`: tokens so far, as the frame says. Throws an `AttributedError` when the frame fits no reading. */
+  /**
+   * `count` is the number of tokens so far, as stated by the frame. Throws an `AttributedError` if
+   * the frame is neither cumulative nor a continuation.
+   */
   take(frame: unknown, count: unknown, place: number): void {
     if (frame === undefined || frame === null) return;
     if (!Array.isArray(frame)) throw badReply(this.#context, `${this.#name} of frame ${place} is no list`);
@@ -202,13 +216,16 @@ class Growing {
   }
 }
 
-/** What a frame adds to the items before it; `null` when it fits neither reading. */
+/**
+ * The items that a frame adds to those before it; `null` if the frame is neither cumulative nor a
+ * continuation.
+ */
 function addedBy(frame: readonly unknown[], items: readonly unknown[], count: unknown): readonly unknown[] | null {
-  // A queued request has no count at all.
+  // Frames of a queued request have no count.
   if (count === undefined && frame.length === 0) return frame;
   if (frame.length === count && isPrefix(items, frame)) return frame.slice(items.length);
   if (items.length + frame.length === count) return frame;
-  // An aborted request repeats its last token beside the full count.
+  // The final frame of an aborted request repeats its last token together with the full count.
   return count === items.length && isPrefix(frame, items.slice(items.length - frame.length)) ? [] : null;
 }
 

@@ -7,7 +7,7 @@ import { engineOf, engineOn } from "./sglang.test-helper.ts";
 
 const encoder = new TextEncoder();
 
-/** A server that answers with these frames, cut at these places. */
+/** A server that answers with these frames, split at these positions. */
 function serving(frames: readonly unknown[], cuts: readonly number[] = []): () => Response {
   const text = frames.map((data) => `data: ${typeof data === "string" ? data : JSON.stringify(data)}\n\n`).join("");
   const bytes = encoder.encode(text);

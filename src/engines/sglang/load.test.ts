@@ -1,4 +1,4 @@
-// What SGLang servers say of their load, as it reaches the caller.
+// The load reported by SGLang servers, as the caller receives it.
 
 import { describe, expect, it } from "vitest";
 import { createSglangFront, type Sampler } from "../../testing/index.ts";
@@ -7,7 +7,7 @@ import { engineOf, engineOn } from "./sglang.test-helper.ts";
 
 const notFound = () => new Response("", { status: 404 });
 
-/** A worker by itself: routers alone list workers. */
+/** A worker by itself: only routers list workers. */
 const worker = (answers: Readonly<Record<string, unknown>>) => (asked: Request) => {
   const { pathname } = new URL(asked.url);
   return pathname in answers ? Response.json(answers[pathname]) : notFound();

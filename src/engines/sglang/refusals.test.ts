@@ -13,7 +13,7 @@ const tooMany =
 const scheduler =
   "Input length (9 tokens) exceeds the maximum allowed length (7 tokens). Use a shorter input or enable --allow-auto-truncate.";
 
-/** Name, status, body, code, retryable, and words the message must have. */
+/** Name, status, body, code, retryable, and text that the message must contain. */
 const answers: readonly (readonly [string, number, string, string, boolean, string])[] = [
   [
     "a value out of range",

@@ -4,7 +4,7 @@ import { scanLogprobs } from "./scan-logprobs.ts";
 
 const wrap = (list: string): Buffer => Buffer.from(`{"meta_info":{"output_token_logprobs":${list},"x":1}}`);
 
-/** What `JSON.parse` makes of the list. */
+/** The list as `JSON.parse` reads it. */
 function reference(list: string): { readonly ids: Uint32Array; readonly logprobs: Float32Array } {
   const entries = JSON.parse(list) as [number, number, null][];
   return {
@@ -13,7 +13,7 @@ function reference(list: string): { readonly ids: Uint32Array; readonly logprobs
   };
 }
 
-/** Python's and orjson's notation of a double, roughly: exponents below 1e-4. */
+/** Notation of a double in roughly the style of Python and orjson: exponents below 1e-4. */
 function notation(value: number, style: number): string {
   const plain = String(value);
   const scientific = value.toExponential();
@@ -24,9 +24,9 @@ describe("scanLogprobs()", () => {
   test("reads the numbers of JSON.parse, to the last of 32 bits", () => {
     const number = fc.oneof(
       fc.float({ noNaN: true, noDefaultInfinity: true, min: -65_536, max: 0 }),
-      // Smaller ones are left to JSON.parse.
+      // Smaller numbers are left to JSON.parse.
       fc.double({ noNaN: true, min: -100, max: 0 }).filter((value) => value === 0 || value < -1e-280),
-      // Halfway between two floats, and next to it: where a rounding too many would show.
+      // Numbers halfway between two floats, and next to it: these reveal double rounding.
       fc.tuple(fc.float({ min: -50, max: -1, noNaN: true }), fc.constantFrom(-1, 0, 1)).map(([value, step]) => {
         const next = new Float32Array(
           new Uint32Array([new Uint32Array(new Float32Array([value]).buffer)[0]! + 1]).buffer,

@@ -1,27 +1,28 @@
-// Reads the logprobs of a reply straight from its bytes. `JSON.parse` makes an array and two numbers of every token, and
-// that is most of what a turn costs us (measured: 6 times the CPU of this). Knows one notation, the one SGLang writes;
-// anything else is left to `JSON.parse`, which also says what is wrong.
+// Reads the logprobs of a reply directly from its bytes. `JSON.parse` allocates an array and two
+// numbers for every token, and that is most of a turn's CPU cost here (measured: 6 times the CPU of
+// this). It knows only the notation that SGLang writes; anything else is left to `JSON.parse`,
+// which also reports errors.
 
 import { copyIds, smallFloat32Array } from "../../lib/bytes.ts";
 
 export type Logged = {
-  /** One per sampled token. */
+  /** One id per sampled token. */
   readonly ids: Uint32Array;
   /** Aligned with `ids`. */
   readonly logprobs: Float32Array;
 };
 
 export type ScannedLogprobs = Logged & {
-  /** Where the list's content stands in the bytes: `[start, end)`, brackets not included. */
+  /** Position of the list's content in the bytes: `[start, end)`, brackets not included. */
   readonly start: number;
   readonly end: number;
 };
 
-/** Quotes inside JSON text are escaped, so these bytes are a key wherever no backslash stands before them. */
+/** Quotes inside JSON text are escaped, so these bytes are a key unless a backslash precedes them. */
 const key = Buffer.from('"output_token_logprobs":[');
-/** The third place of an entry, when no text was requested. */
+/** The third item of an entry if no text was requested. */
 const noText = Buffer.from(",null]");
-/** Least bytes of an entry and its comma: `[0,0,null],`. */
+/** Minimum number of bytes of an entry and its comma: `[0,0,null],`. */
 const leastEntry = 11;
 
 const comma = 44;
@@ -37,14 +38,20 @@ const upperE = 69;
 
 /** Correctly rounded powers of ten. */
 const powers = Float64Array.from({ length: 309 }, (_, exponent) => Number(`1e${exponent}`));
-/** More significant digits than a double prints are another notation. */
+/** Doubles are never printed with more significant digits; such a number is left to JSON.parse. */
 const mostMantissa = 1e19;
-/** Replies longer than this are rare, and their space is not kept. */
+/** Maximum number of entries in the reused buffer; longer replies are rare and get their own. */
 const mostScratch = 65_536;
-/** Above the error of a few rounded factors: where it could matter to 32 bits, the number is read exactly. */
+/**
+ * Upper bound of the error of a few rounded factors: if such an error could change the 32-bit
+ * result, the number is parsed exactly.
+ */
 const margin = 1e-15;
 
-/** The only list of logprobs in the bytes; `null` when there is none, or more, or one that is written differently. */
+/**
+ * The only list of logprobs in the bytes; `null` if there is none, more than one, or one in another
+ * notation.
+ */
 export function scanLogprobs(bytes: Buffer): ScannedLogprobs | null {
   const at = bytes.indexOf(key);
   if (at < 1 || bytes[at - 1] === backslash) return null;
@@ -71,7 +78,7 @@ export function scanLogprobs(bytes: Buffer): ScannedLogprobs | null {
 
 let scratch: Logged = { ids: new Uint32Array(4096), logprobs: new Float32Array(4096) };
 
-/** Space for entries, good until the next call: how many there are is known only at their end. */
+/** A buffer for entries, valid until the next call: their number is known only at the end. */
 function takeScratch(count: number): Logged {
   if (count > mostScratch) return { ids: new Uint32Array(count), logprobs: new Float32Array(count) };
   if (count > scratch.ids.length) {
@@ -80,7 +87,10 @@ function takeScratch(count: number): Logged {
   return scratch;
 }
 
-/** Walks over bytes. Takes nothing that JSON does not take; leaves much that it does. */
+/**
+ * A cursor over the bytes. It accepts nothing that JSON rejects, but rejects much that JSON
+ * accepts.
+ */
 class Cursor {
   place: number;
   readonly #bytes: Buffer;
@@ -101,7 +111,7 @@ class Cursor {
     return true;
   }
 
-  /** -1 when there is no token id. */
+  /** Returns -1 if there is not a token id at this position. */
   readId(): number {
     const start = this.place;
     const id = this.#readDigits(0);
@@ -109,7 +119,7 @@ class Cursor {
     return width === 0 || width > 10 || id >= 2 ** 32 || (width > 1 && this.#bytes[start] === zero) ? -1 : id;
   }
 
-  /** The number, rounded to 32 bits; NaN when there is none that is finite, or none in usual notation. */
+  /** The number, rounded to 32 bits; NaN if it is missing, not finite or in unusual notation. */
   readNumber(): number {
     const start = this.place;
     const isNegative = this.skip(minus);

@@ -1,4 +1,5 @@
-// The contract of engines, proven by the SGLang engine in front of the protocol front over real sockets, whole and streamed.
+// The contract of engines, tested with the SGLang engine in front of the protocol front over real
+// sockets, whole and streamed.
 
 import { describe, test } from "vitest";
 import {

@@ -1,5 +1,6 @@
-// What operators and trainers do with SGLang beside sampling. Health and readiness go to the address as it is. A router forwards
-// generations but neither aborts nor pauses, so abort, pause and continue go to every worker behind it.
+// The operations of operators and trainers on SGLang besides sampling. Health and readiness checks
+// go to the given address. A router forwards generations but neither aborts nor pauses, so abort,
+// pause and continue go to each of its workers.
 
 import type { EngineLoad } from "../../core/engine.ts";
 import { AttributedError } from "../../core/failure.ts";
@@ -22,21 +23,24 @@ import {
 } from "../../http/index.ts";
 
 export type SglangWorker = {
-  /** Safe to show. */
+  /** Address without credentials, safe to show. */
   readonly url: string;
-  /** The router's opinion; `null` when it does not say. */
+  /** The router's judgement; `null` if it does not report one. */
   readonly isHealthy: boolean | null;
 };
 
 type Worker = SglangWorker & { readonly server: EngineServer };
 
-/** Deadline of an abort that nothing waits for, and the lifetime of the list of workers it goes to. */
+/**
+ * Deadline in milliseconds of an abort that no call waits for, and lifetime of the list of workers
+ * that receive it.
+ */
 const abandonTimeoutMs = 5000;
 const listingLifetimeMs = 10_000;
 
 const pauseModes = { abort: "abort", retract: "retract", "in-place": "in_place" } as const;
 
-/** What a router passes on (measured with sglang-router 0.3.2); everything else it leaves out. */
+/** The parameters that a router forwards (measured with sglang-router 0.3.2); it drops all others. */
 const routedParameters: ReadonlySet<string> = new Set([
   "temperature",
   "max_new_tokens",
@@ -63,9 +67,10 @@ export abstract class SglangControl extends ServerEngine {
   #listing: { readonly at: number; readonly workers: Promise<readonly Worker[]> } | null = null;
 
   /**
-   * A router is healthy without a worker, and says at /readiness whether it has one; a server says at /ready (0.5.23) whether it
-   * is paused. Where neither exists, or a gateway keeps them, health is all there is: a paused server is not, for it samples a
-   * token to find out.
+   * A router is healthy even without workers, and reports at /readiness whether it has one; a
+   * server reports at /ready (0.5.23) whether it is paused. If neither path exists, or a gateway
+   * blocks them, only health remains. A paused server is not healthy, because its health check
+   * samples a token.
    */
   async isReady(options: CallOptions = {}): Promise<boolean> {
     for (const path of ["/readiness", "/ready"]) {
@@ -76,20 +81,23 @@ export abstract class SglangControl extends ServerEngine {
     return this.health(options);
   }
 
-  /** Of every worker that is not known to be unhealthy. */
+  /** Facts of every worker that is not known to be unhealthy. */
   async serverFacts(text: string, options: CallOptions = {}): Promise<readonly ServerFacts[]> {
     const workers = (await this.#listOrSelf(options)).filter(({ isHealthy }) => isHealthy !== false);
     return Promise.all(workers.map(({ server }) => readServerFacts(server, text, this.control(options))));
   }
 
-  /** Names among these sampling parameters that never reach a server, because a router leaves them out in silence. */
+  /**
+   * Those of the named sampling parameters that never reach a server, because a router silently
+   * drops them.
+   */
   async droppedParameters(names: readonly string[], options: CallOptions = {}): Promise<readonly string[]> {
     const dropped = names.filter((name) => !routedParameters.has(name));
     if (dropped.length === 0) return [];
     return (await listWorkers(this.server, this.control(options))) === null ? [] : dropped;
   }
 
-  /** Of every worker; one that the router calls unhealthy may be missing. */
+  /** Versions of all workers; one that the router calls unhealthy may be missing. */
   protected async weightVersions(options: CallOptions = {}): Promise<readonly (string | null)[]> {
     const workers = await this.#listOrSelf(options);
     const versions = workers.map(async ({ server, isHealthy }) => {
@@ -104,7 +112,7 @@ export abstract class SglangControl extends ServerEngine {
   }
 
   async #weightVersionOf(server: EngineServer, options: CallOptions): Promise<string | null> {
-    // The second is that of older servers, and of routers.
+    // The second path is for older servers and for routers.
     const paths = ["/model_info", "/get_model_info"];
     const call = { ...this.control(options), isRequired: true };
     const { value, context } = (await server.json("read the weight version of", paths, call))!;
@@ -138,7 +146,10 @@ export abstract class SglangControl extends ServerEngine {
     await this.#callAll("continue", "/continue_generation", {});
   }
 
-  /** Aborts a request that its caller gave up: closing the connection stops it too, only seconds later. */
+  /**
+   * Aborts a request that its caller gave up: closing the connection stops it too, but seconds
+   * later.
+   */
   protected async abortOnServers(requestId: string): Promise<void> {
     const now = this.clock.now();
     if (this.#listing === null || now - this.#listing.at > listingLifetimeMs) {
@@ -152,7 +163,7 @@ export abstract class SglangControl extends ServerEngine {
     await Promise.all(calls);
   }
 
-  /** A server that refuses to list workers is no router. */
+  /** A server that refuses to list workers is not a router. */
   async #listOrSelf(options: CallOptions): Promise<readonly Pick<Worker, "server" | "isHealthy">[]> {
     return this.#list(options).catch((error: unknown) => {
       if (!(error instanceof AttributedError) || !isRefusal(error)) throw error;
@@ -166,7 +177,10 @@ export abstract class SglangControl extends ServerEngine {
     return workers ?? [{ url: server.address, isHealthy: null, server }];
   }
 
-  /** Rejects with the first failure, after all have answered; a worker that the router calls unhealthy may fail. */
+  /**
+   * Rejects with the first failure, after all have answered; a worker that the router calls
+   * unhealthy may fail.
+   */
   async #callAll(verb: string, path: string, body: Readonly<Record<string, unknown>>): Promise<void> {
     const workers = await this.#list({});
     const outcomes = await Promise.all(
@@ -190,8 +204,9 @@ function isRefusal({ failure }: AttributedError): boolean {
 }
 
 /**
- * The workers behind a router, listed since mid-2025 or before; `null` when the server is a worker itself. Rejects with an
- * `AttributedError` when the router refuses or names addresses that cannot be called.
+ * The workers behind a router, listed at `/workers` (since mid-2025) or `/list_workers` (before);
+ * `null` if the server is itself a worker. Rejects with an `AttributedError` if the router refuses
+ * or lists invalid addresses.
  */
 async function listWorkers(server: EngineServer, options: HttpCallOptions): Promise<readonly Worker[] | null> {
   const answer = await server.json("list the workers of", ["/workers", "/list_workers"], options);
@@ -218,17 +233,21 @@ function readWorkers(value: unknown, context: FailureContext): { base: BaseUrl; 
 function readAddress(url: unknown, context: FailureContext): BaseUrl {
   if (typeof url !== "string") throw badReply(context, "a worker has no url");
   try {
-    // A router that knows data-parallel ranks writes `http://host:port@rank`; the server behind all ranks is one.
+    // A router that knows data-parallel ranks writes `http://host:port@rank`; all ranks share one
+    // server.
     return parseBaseUrl(url.replace(/@\d+$/, ""), { what: "SGLang worker" });
   } catch {
     throw badReply(context, `the address "${showAddress(url)}" of a worker cannot be called`, { retryable: false });
   }
 }
 
-/** Where servers say how busy they are, newest first. The sections beside "core" cost the server more than they say. */
+/**
+ * Paths at which servers report their load, newest first. Sections other than "core" cost the
+ * server more than they are worth.
+ */
 const loadPaths = ["/v1/loads?include=core", "/get_load"];
 
-/** Of one server, all its data-parallel ranks together; `null` when it has neither call. */
+/** Load of one server, summed over its data-parallel ranks; `null` if it has neither path. */
 async function serverLoad(server: EngineServer, options: HttpCallOptions): Promise<EngineLoad | null> {
   const answer = await server.json("request the load of", loadPaths, options);
   if (answer === null) return null;
@@ -241,7 +260,7 @@ async function serverLoad(server: EngineServer, options: HttpCallOptions): Promi
 function rankLoad(rank: unknown): EngineLoad {
   const fields = asFields(rank) ?? {};
   const waiting = readCount(fields["num_waiting_reqs"]) ?? 0;
-  // `/get_load` counts both together.
+  // `/get_load` reports the sum of both.
   const running = readCount(fields["num_running_reqs"]) ?? Math.max(0, (readCount(fields["num_reqs"]) ?? 0) - waiting);
   const use = fields["token_usage"];
   const kvUse = typeof use === "number" && use >= 0 && use <= 1 ? use : null;

@@ -1,4 +1,4 @@
-// The engine against the protocol front, without a socket.
+// The engine with the protocol front, without a socket.
 
 import { describe, expect, test } from "vitest";
 import { createFunctionSampler, createRouterFront, createSglangFront, SamplerRefusal } from "../../testing/index.ts";
@@ -98,7 +98,7 @@ describe("createSglangEngine() gives up a request", () => {
     const engine = engineOf(
       async (asked) => {
         if (new URL(asked.url).pathname === "/abort_request") aborted.push(await asked.clone().json());
-        // The server behind a proxy that hides that the client went away.
+        // A proxy hides from the server that the client disconnected.
         return front.handle(new Request(asked.url, { method: asked.method, body: asked.body, duplex: "half" }));
       },
       { stream },
@@ -171,7 +171,7 @@ describe("createSglangEngine() as control", () => {
       await begun;
       await engine.pause(mode);
       finish();
-      // The server answers other questions meanwhile, and gets new weights.
+      // The server answers other requests meanwhile, and gets new weights.
       const update = new Request("http://server/update_weight_version", {
         method: "POST",
         body: JSON.stringify({ new_version: "v2", abort_all_requests: false }),
@@ -225,7 +225,7 @@ describe("createSglangEngine() behind a router", () => {
       createSglangFront({ sampler: createFunctionSampler(() => ({ ids: [worker + 4, 9] })), apiKey }),
     );
     const workers = hosts.map((url, worker) => ({
-      // As a router that knows data-parallel ranks lists it.
+      // The address in the notation of a router that knows data-parallel ranks.
       url: worker === 1 ? `${url}@0` : url,
       isHealthy: worker !== options.unhealthy,
       handle: (asked: Request) => fronts[worker]!.handle(asked),

@@ -1,5 +1,6 @@
-// The engine for SGLang servers and routers, over their native token-in, token-out endpoint. Classifies faults and never
-// retries: attempts belong to the loop. Not for the OpenAI-compatible endpoints, which hide token ids.
+// The engine for SGLang servers and routers, over their native token-in, token-out endpoint. It
+// classifies faults and never retries: retries belong to the loop. The OpenAI-compatible endpoints
+// are unsuitable, because they hide token ids.
 
 import type {
   Engine,
@@ -25,17 +26,23 @@ import { GenerateFold, type ParsedReply, parseReply, readGenerateReply, readRout
 import { SglangControl, type SglangWorker } from "./sglang-control.ts";
 
 export type SglangEngineOptions = ServerEngineOptions & {
-  /** Address of a server or router, e.g. `http://router:30000`. Not together with `host` or `port`. */
+  /**
+   * Address of a server or router, e.g. `http://router:30000`. Must not be combined with `host` or
+   * `port`.
+   */
   readonly url?: string;
-  /** As slime's `sglang_router_ip`. Default "127.0.0.1". */
+  /** The same value as slime's `sglang_router_ip`. Default "127.0.0.1". */
   readonly host?: string;
-  /** As slime's `sglang_router_port`. Default 30000. */
+  /** The same value as slime's `sglang_router_port`. Default 30000. */
   readonly port?: number;
-  /** Requests server-sent events; the results are the same. Costs more on servers that repeat the text so far. Default false. */
+  /**
+   * Requests server-sent events; the results are the same. Costs more with servers that repeat the
+   * text so far. Default false.
+   */
   readonly stream?: boolean;
 };
 
-/** How SGLang and its router phrase what an HTTP status does not say. */
+/** Phrases by which SGLang and its router report errors that an HTTP status does not distinguish. */
 export const sglangDialect: ServerDialect = {
   product: "SGLang",
   isContextOverflow: (message) => /context length|maximum allowed length/i.test(message),
@@ -55,37 +62,45 @@ export const sglangDialect: ServerDialect = {
   },
 };
 
-/** The engine, and what only SGLang has. */
+/** The engine, with the operations that only SGLang has. */
 export interface SglangEngine extends Engine, EngineControl, EngineLoadSource {
-  /** Where requests go; safe to show. */
+  /** Address that requests go to; safe to show. */
   readonly address: string;
-  /** Whether it accepts requests: a router that has a healthy worker, or a server that is healthy and not paused. */
+  /**
+   * True if it accepts requests: a router with a healthy worker, or a server that is healthy and
+   * not paused.
+   */
   isReady(options?: { readonly signal?: AbortSignal }): Promise<boolean>;
   /**
-   * What the server says, or every worker behind a router. While workers differ: the version known before where one of them
-   * still has it, else `null`, not known.
+   * The version that the server, or every worker behind a router, reports. While workers differ, it
+   * is the last known version if a worker still has it, else `null`.
    */
   weightVersion(options?: { readonly signal?: AbortSignal }): Promise<string | null>;
   reportWeightVersion(version: string): Promise<readonly (string | null)[]>;
   /**
-   * Names among sampling parameters (those of `sampling.extra`) that a router leaves out in silence; empty without a router. A
-   * call with such a parameter is refused: the request would not be sampled as it says.
+   * Those of the named sampling parameters (from `sampling.extra`) that a router silently drops;
+   * empty without a router. A call with such a parameter is refused, because the server would not
+   * sample with it.
    */
   droppedParameters(names: readonly string[], options?: { readonly signal?: AbortSignal }): Promise<readonly string[]>;
-  /** What the server, or each worker behind a router, says of its model; `text` is tokenized. */
+  /**
+   * Facts about the model that the server, or each worker behind a router, reports; `text` is
+   * tokenized.
+   */
   serverFacts(text: string, options?: { readonly signal?: AbortSignal }): Promise<readonly ServerFacts[]>;
-  /** The workers behind a router, as it lists them now; the server itself when it is no router. */
+  /** The workers that a router lists now; only the server itself if it is not a router. */
   workers(options?: { readonly signal?: AbortSignal }): Promise<readonly SglangWorker[]>;
 }
 
 /**
- * Makes an engine. Sends nothing before the first call. Throws a `ConfigurationError` for an address, key or number that
- * cannot work.
+ * Creates an engine. Sends nothing before the first call. Throws a `ConfigurationError` for an
+ * invalid address, key or number.
  *
- * The version at dispatch is the last one that `weightVersion()`, `reportWeightVersion()` or a reply named; `null` before
- * them. A reply counts only while no version was learned since its request left, so that a late one never moves it back, and
- * not behind several workers: these are requested when a reply names another version. A server that was never given a version
- * calls it "default", and so do we.
+ * The version at dispatch is the last one from `weightVersion()`, `reportWeightVersion()` or a
+ * reply; `null` before any of these. The version in a reply counts only if no other version was
+ * learned since its request was sent, so a late reply never moves it back. With several workers it
+ * does not count: if a reply names another version, the versions of all workers are requested. A
+ * server that was never given a version calls it "default", and so does the engine.
  *
  * @example
  * const engine = createSglangEngine({ host: args.sglang_router_ip, port: args.sglang_router_port });
@@ -99,7 +114,7 @@ class Sglang extends SglangControl implements SglangEngine {
   readonly #streams: boolean;
   readonly #bodies = createGenerateBodies();
   #hasOneServer = true;
-  /** A request of the versions that `close` waits for, and when the next may leave. */
+  /** The request for the versions that `close` waits for, and the earliest time of the next one. */
   #refresh: Promise<unknown> = Promise.resolve();
   #refreshAt = -Infinity;
   /** Names of sampling parameters that are known to reach the server. */
@@ -114,7 +129,8 @@ class Sglang extends SglangControl implements SglangEngine {
     const context = this.server.context("sample from", "/generate");
     const streams = this.#streams || onTokens !== undefined;
     const fields = toGenerateFields(request, streams);
-    // Everything of the prompt is read before the first wait: it may grow as soon as the caller stops waiting.
+    // The whole prompt is read before the first await, because it may grow as soon as the caller
+    // stops waiting.
     const body = writeBody(context, request.prompt, () => this.#bodies.write(request.prompt, fields));
     const expected = {
       promptTokens: request.prompt.length,
@@ -161,7 +177,7 @@ class Sglang extends SglangControl implements SglangEngine {
     }
   }
 
-  /** Of each server. */
+  /** Versions, one per server. */
   async #readVersions(options?: CallOptions): Promise<readonly (string | null)[]> {
     let named: readonly (string | null)[] = [];
     await this.refreshVersion(
@@ -169,7 +185,7 @@ class Sglang extends SglangControl implements SglangEngine {
       (versions) => {
         const [version = null] = versions;
         this.#hasOneServer = versions.length === 1;
-        // Which of differing workers is behind is not known, but that the version known before is.
+        // If workers differ, the outdated ones are unknown, but the last known version is outdated.
         if (versions.every((other) => other === version)) this.learnVersion(version);
         else if (!versions.includes(this.version)) this.learnVersion(null);
       },
@@ -191,7 +207,10 @@ class Sglang extends SglangControl implements SglangEngine {
     this.#refresh = this.weightVersion().catch(() => undefined);
   }
 
-  /** Finds out once whether the server is a router, and only for parameters that a router would not forward. */
+  /**
+   * Detects once whether the server is a router, and only for parameters that a router would not
+   * forward.
+   */
   async #refuseDropped(
     request: SampleRequest,
     { signal, context }: { readonly signal: AbortSignal | undefined; readonly context: FailureContext },
@@ -234,17 +253,21 @@ class Sglang extends SglangControl implements SglangEngine {
   }
 }
 
-/** While workers get new weights one after the other, each reply of a new one would request them all. */
+/**
+ * Minimum interval in milliseconds between requests for all versions: while workers get new weights
+ * one after the other, each reply of an updated one would cause such a request.
+ */
 const leastRefreshMs = 1000;
 
-/** The bound that the reply must keep, wherever it was set. */
+/** The limit that the reply must keep, from either place where it can be set. */
 function maxNewTokensOf(fields: GenerateFields): number | null {
   const most = fields.sampling_params["max_new_tokens"];
   return typeof most === "number" ? most : null;
 }
 
-// What is posted to /generate: parameters under the names SGLang knows, and the body around the serialized prompt.
-// Never sends a name that was not requested: an unknown sampling parameter is answered with a bare HTTP 500.
+// The request to /generate: parameters under SGLang's names, and the body around the serialized
+// prompt. Names that were not requested are never sent, because the server answers an unknown
+// sampling parameter with a bare HTTP 500.
 
 /** Everything of the body but the prompt. */
 type GenerateFields = {
@@ -252,14 +275,15 @@ type GenerateFields = {
   readonly sampling_params: Readonly<Record<string, unknown>>;
   readonly return_logprob: true;
   readonly stream: boolean;
-  /** Both only where experts are requested. */
+  /** Both are set only if experts are requested. */
   readonly return_routed_experts?: true;
   readonly routed_experts_start_len?: number;
 };
 
 /**
- * Sampling parameters under SGLang's names. Every value is sent, because a server may prefer others; `extra` goes last and
- * as it is. Text is requested untrimmed (end token and special tokens included), as people read it in logs.
+ * Sampling parameters under SGLang's names. Every value is sent, because the defaults of servers
+ * may differ; `extra` comes last and unchanged. Text is requested untrimmed (end token and special
+ * tokens included), for readable logs.
  */
 export function toSglangSampling({
   sampling,
@@ -278,7 +302,7 @@ export function toSglangSampling({
     skip_special_tokens: false,
     spaces_between_special_tokens: false,
     no_stop_trim: true,
-    // Takes effect with --enable-deterministic-inference only.
+    // Takes effect only with --enable-deterministic-inference.
     ...(sampling.seed === null ? {} : { sampling_seed: sampling.seed }),
     ...sampling.extra,
   };
@@ -296,7 +320,7 @@ export function toGenerateFields(request: SampleRequest, stream: boolean): Gener
   };
 }
 
-/** Bodies of /generate; see {@link toGenerateFields} for what follows the prompt. */
+/** Bodies of /generate; see {@link toGenerateFields} for the fields after the prompt. */
 export function createGenerateBodies(): GrowingBodies {
   return new GrowingBodies(Buffer.from('{"input_ids":['));
 }

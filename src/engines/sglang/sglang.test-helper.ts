@@ -1,4 +1,4 @@
-// Engines in front of functions and of the protocol front, without a socket.
+// Engines connected to functions and to the protocol front, without a socket.
 
 import { createHandlerClient } from "../../http/handler-client.test-helper.ts";
 import { apiKey } from "../../http/engine-calls.test-helper.ts";
@@ -17,7 +17,7 @@ export function engineOf(
   return createSglangEngine({ url: "http://server", apiKey, ...options, http });
 }
 
-/** An engine in front of a front, without a socket. */
+/** An engine connected to a protocol front, without a socket. */
 export function engineOn(front: Pick<SglangFront, "handle">, options: SglangEngineOptions = {}): SglangEngine {
   return engineOf((asked) => front.handle(asked), options);
 }

@@ -1,5 +1,5 @@
-// Which version the engine says a request left with, while servers get new weights that name one version for each reply, as
-// those before 0.5.23 do.
+// The weight version that the engine reports for a request, while servers get new weights and name
+// one version per reply, like servers before 0.5.23.
 
 import { describe, expect, test } from "vitest";
 import { createFunctionSampler, createRouterFront, createSglangFront } from "../../testing/index.ts";
@@ -10,7 +10,7 @@ import { engineOf, engineOn } from "./sglang.test-helper.ts";
 const spansOf = async (sampled: ReturnType<ReturnType<typeof engineOf>["sample"]>) =>
   (await sampled).weightSpans.map(({ dispatch, reply }) => [dispatch, reply]);
 
-/** A server whose calls end when they are told to, each with a version of its own. */
+/** A server whose calls end on demand, each with its own version. */
 function heldServer() {
   const held: ((version: string) => void)[] = [];
   const server = { version: "v0", isDown: false };
@@ -63,7 +63,7 @@ describe("the version at dispatch", () => {
     await engine.reportWeightVersion("v1");
     expect(await late("v0")).toEqual([["v0", "v0"]]);
     expect(await (await begin())("v1")).toEqual([["v1", "v1"]]);
-    // Replies move it on where nothing else was heard meanwhile.
+    // A reply changes the version if no other version was learned meanwhile.
     expect(await (await begin())("v2")).toEqual([["v1", "v2"]]);
     expect(await later("v1")).toEqual([["v0", "v1"]]);
     expect(await (await begin())("v2")).toEqual([["v2", "v2"]]);
@@ -96,7 +96,7 @@ describe("the version at dispatch", () => {
 });
 
 describe("behind a router", () => {
-  /** Workers with versions of their own; the routing key is the number of a worker. */
+  /** Workers with their own versions; the routing key is the number of a worker. */
   function cluster(count: number) {
     const versions = Array.from({ length: count }, () => "v0");
     let asked = 0;
@@ -131,7 +131,7 @@ describe("behind a router", () => {
     versions[0] = "v1";
     await engine.reportWeightVersion("v1");
     expect(await sampleOn(0)).toEqual([["v0", "v1"]]);
-    // The worker may be given its weights at any token from here on, and its reply would not tell.
+    // The worker may get new weights at any token from now on, and its reply would not report it.
     expect(await sampleOn(1)).toEqual([["v0", "v0"]]);
     versions[1] = "v1";
     await clock.advance(1000);

@@ -1,12 +1,13 @@
-// The two endpoints of vLLM that take token ids and give token ids: what is posted to each. Left out on purpose: the chat
-// endpoint, whose prompt is rendered by the server.
+// The two endpoints of vLLM that take and return token ids, and the request body of each. The chat
+// endpoint is omitted on purpose, because the server renders its prompt.
 
 import type { SampleRequest, SamplingParams } from "../../core/engine.ts";
 import { type EngineServer, GrowingBodies, type HttpCallOptions, isMissing } from "../../http/index.ts";
 
 /**
- * "generate": `/inference/v1/generate`, ids in and ids out (servers since about 0.11.1). "completions": `/v1/completions`
- * with `return_token_ids` (since 0.10.2); it sends the prompt's ids back, so a turn costs its context once more.
+ * "generate": `/inference/v1/generate`, ids in and ids out (servers since about 0.11.1).
+ * "completions": `/v1/completions` with `return_token_ids` (since 0.10.2); it returns the ids of
+ * the prompt too, so a turn transfers its context twice.
  */
 export type EndpointName = "generate" | "completions";
 
@@ -18,7 +19,7 @@ export type Endpoint = {
 };
 
 export type BodyOptions = {
-  /** Name of the served model or adapter; `null`: the server's first. */
+  /** Name of the served model or adapter; `null` selects the server's first. */
   readonly model: string | null;
   readonly stream: boolean;
 };
@@ -40,15 +41,16 @@ export const completionsEndpoint: Endpoint = {
   fields: (request, options) => ({
     ...shared(request, options),
     return_token_ids: true,
-    // Servers that do not know the name above still give ids under this one, in the place of tokens' text.
+    // Servers that do not know the parameter above still return ids with this one, in place of the
+    // tokens' text.
     return_tokens_as_token_ids: true,
     ...toVllmSampling(request),
   }),
 };
 
 /**
- * Sampling parameters under vLLM's names. Every value is sent, because a server prefers those of the model's
- * `generation_config.json` to what is absent; `extra` goes last and as it is.
+ * Sampling parameters under vLLM's names. Every value is sent, because a server uses the model's
+ * `generation_config.json` for missing ones; `extra` comes last and unchanged.
  */
 export function toVllmSampling({
   sampling,
@@ -56,17 +58,17 @@ export function toVllmSampling({
   stopStrings = null,
 }: Pick<SampleRequest, "sampling" | "stopTokenIds" | "stopStrings">): BodyFields {
   return {
-    // Null is as much as the context allows; absent would be 16.
+    // Null means up to the context length; the default would be 16.
     max_tokens: sampling.maxNewTokens,
     temperature: sampling.temperature,
     top_p: sampling.topP,
-    // 0 is the whole vocabulary in vLLM.
+    // 0 stands for the whole vocabulary in vLLM.
     top_k: sampling.topK === -1 ? 0 : sampling.topK,
     min_p: sampling.minP,
     repetition_penalty: sampling.repetitionPenalty,
     stop_token_ids: stopTokenIds,
     ...(stopStrings === null ? {} : { stop: stopStrings.strings }),
-    // That of the sampled token, and no others.
+    // Requests only the logprob of the sampled token.
     logprobs: 0,
     ...(sampling.seed === null ? {} : { seed: sampling.seed }),
     ...sampling.extra,
@@ -82,22 +84,26 @@ function shared(request: SampleRequest, { model, stream }: BodyOptions): BodyFie
   };
 }
 
-/** The bound that the reply must keep, wherever it was set; `null`: none. */
+/**
+ * The limit that the reply must keep, from either place where it can be set; `null` if there is
+ * none.
+ */
 export function maxTokensOf(request: SampleRequest): number | null {
   const most =
     "max_tokens" in request.sampling.extra ? request.sampling.extra["max_tokens"] : request.sampling.maxNewTokens;
   return typeof most === "number" ? most : null;
 }
 
-/** Bodies of an endpoint: its fields follow the prompt. */
+/** Bodies for an endpoint: its other fields follow the prompt. */
 export function createBodies({ name }: Endpoint): GrowingBodies {
   return new GrowingBodies(Buffer.from(name === "generate" ? '{"token_ids":[' : '{"prompt":['));
 }
 
 /**
- * The endpoint that a server has, found by an empty body that samples nothing: the endpoint of ids refuses it as invalid (400,
- * 422) where it is served, and in other ways where it is not (404; 403 since 0.32, unless it was enabled). Rejects with an
- * `AttributedError` when the server says neither.
+ * Detects which endpoint a server has, by an empty body that samples nothing: the token-id endpoint
+ * rejects it as invalid (400, 422) if it is served, and with another status otherwise (404; 403
+ * since 0.32, unless it was enabled). Rejects with an `AttributedError` if the answer fits neither
+ * case.
  */
 export async function findEndpoint(server: EngineServer, options: HttpCallOptions): Promise<Endpoint> {
   const { path } = generateEndpoint;
@@ -108,7 +114,7 @@ export async function findEndpoint(server: EngineServer, options: HttpCallOption
   throw server.refusal(answer, server.context("look for the endpoint of", path));
 }
 
-/** The endpoint of ids exists, but the server was started without it. */
+/** True if the token-id endpoint exists, but was not enabled when the server started. */
 export function isDisabled(message: string): boolean {
   return /endpoints are disabled/i.test(message);
 }
@@ -118,7 +124,7 @@ export type VllmWarning = {
   readonly message: string;
 };
 
-/** Names in `sampling.extra` that change what is sampled from, with the values that do not. */
+/** Names in `sampling.extra` that change the sampled distribution, with the values that do not. */
 const neutral: Readonly<Record<string, unknown>> = {
   temperature: 1,
   top_p: 1,
@@ -135,10 +141,11 @@ const neutral: Readonly<Record<string, unknown>> = {
 };
 
 /**
- * Whether the logprobs that vLLM reports are those of the distribution it sampled from. By default they are not: the server
- * reports the model's own, before temperature, penalties and cuts (--logprobs-mode raw_logprobs). The two agree only while
- * nothing of that is requested; what a trainer takes for the probability of its own sample must be the processed one.
- * Gives the warning that these parameters require on a server with raw logprobs, `null` when its logprobs are right.
+ * Checks whether the logprobs that vLLM reports belong to the distribution it sampled from. By
+ * default they do not: the server reports those of the raw model, before temperature, penalties and
+ * truncation (--logprobs-mode raw_logprobs). The two agree only if none of these is requested; a
+ * trainer needs the processed logprobs as the probabilities of its own samples. Returns the warning
+ * that these parameters require on a server with raw logprobs, `null` if its logprobs are right.
  */
 export function rawLogprobsWarning(sampling: SamplingParams): VllmWarning | null {
   const distorting = distortions(sampling);

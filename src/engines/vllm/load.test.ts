@@ -1,4 +1,4 @@
-// What vLLM servers say of their load, as it reaches the caller.
+// The load reported by vLLM servers, as the caller receives it.
 
 import { describe, expect, it } from "vitest";
 import { createFunctionSampler, createVllmFront } from "../../testing/index.ts";

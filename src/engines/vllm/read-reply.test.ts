@@ -25,7 +25,10 @@ const expected: ExpectedReply = {
   dispatchVersion: "v1",
 };
 
-/** A right reply of the endpoint of ids; `choice` and `body` replace fields, `undefined` removes them. */
+/**
+ * A valid reply of the token-id endpoint; `choice` and `body` replace fields, `undefined` removes
+ * them.
+ */
 function generated(choice: Json = {}, body: Json = {}): Json {
   const content = [
     { token: "token_id:5", logprob: -0.5, bytes: null, top_logprobs: [] },
@@ -36,7 +39,7 @@ function generated(choice: Json = {}, body: Json = {}): Json {
   return plain({ request_id: "r", choices: [whole], usage, ...body });
 }
 
-/** The same as completions have it. */
+/** The same reply in the format of completions. */
 function completed(choice: Json = {}, body: Json = {}): Json {
   const logprobs = { text_offset: [0, 1], token_logprobs: [-0.5, -0.25], tokens: ["token_id:5", "token_id:9"] };
   return generated({ text: "ab", stop_reason: 9, prompt_token_ids: [1, 2, 3], logprobs, ...choice }, body);

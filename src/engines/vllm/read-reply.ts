@@ -1,8 +1,9 @@
-// An answer of either endpoint, whole or streamed, read into a result or refused. Nothing in it is believed. Its tokens come in
-// several shapes: ids in a list, in the logprobs (as numbers, or in text like "token_id:17" before 0.32), or in both; logprobs
-// as a list of entries (as chat has them) or as parallel lists (as completions have them). What is said twice must agree. A
-// prompt of another length, or with other ids, than ours refuses the reply for good, because the tokens then continue
-// something else; usage that makes no sense is null.
+// Reads an answer of either endpoint, whole or streamed, into a result or refuses it. Nothing in it
+// is trusted. Its tokens come in several shapes: ids in a list, in the logprobs (as numbers, or in
+// text like "token_id:17" before 0.32), or in both; logprobs as a list of entries (chat format) or
+// as parallel lists (completions format). Duplicate data must agree. If the length or the ids of
+// the prompt differ from ours, the reply is refused for good, because the tokens then continue
+// another prompt; inconsistent usage is null.
 
 import type { SampleOptions, SampleResult } from "../../core/engine.ts";
 import type { TokenBuffer } from "../../core/token-buffer.ts";
@@ -28,13 +29,16 @@ import {
   StreamFold,
 } from "../../http/index.ts";
 
-/** What was requested, as far as the reply must fit it. */
+/** The parts of the request that the reply must match. */
 export type ExpectedReply = SharedExpectedReply & {
-  /** As it was sent. */
+  /** The prompt as sent. */
   readonly prompt: TokenBuffer;
 };
 
-/** Throws an `AttributedError`. `version` is the weight version known now; a reply that names one overrules it. */
+/**
+ * Throws an `AttributedError`. `version` is the last known weight version; a version in the reply
+ * overrides it.
+ */
 export function readReply(
   value: unknown,
   expected: ExpectedReply,
@@ -70,7 +74,10 @@ export function readReply(
   return readSampledReply(claims, expected, context);
 }
 
-/** The error in a body or chunk, nested as new servers write it or flat as old ones; `null` when it is none. */
+/**
+ * The error in a body or chunk, nested as in new servers or flat as in old ones; `null` if there is
+ * none.
+ */
 function errorIn(body: Fields): unknown {
   return body["error"] ?? (body["object"] === "error" ? body : null);
 }
@@ -96,7 +103,8 @@ function readFinish(
   const raw = rawText(said, "stop_reason", context);
   if (reason !== "stop") return { reason, matched: null, raw };
   if (typeof stop_reason === "number" || typeof stop_reason === "string") return { reason, matched: stop_reason, raw };
-  // Of the model's own end token, and on the endpoint of ids, vLLM says nothing; the ids do.
+  // vLLM does not report a match of the model's own end token, nor any match on the token-id
+  // endpoint; the ids show it.
   return { reason, matched: last !== undefined && expected.stopTokenIds.includes(last) ? last : null, raw };
 }
 
@@ -114,7 +122,7 @@ function readTokens(choice: Fields, context: FailureContext): ReturnType<typeof 
   const listed = value === null ? null : readTokenIds(value, "token_ids", context);
   const logged = readLogged(choice["logprobs"] ?? null, context);
   if (listed === null && (logged?.ids ?? null) === null) {
-    // An abort before the first token has nothing to list.
+    // A request aborted before its first token has no lists.
     if (choice["finish_reason"] === "abort" && (logged?.logprobs.length ?? 0) === 0) return noTokens;
     throw badReply(context, "it has no token ids", { retryable: false, remedy: "use vLLM 0.10.2 or newer" });
   }
@@ -127,12 +135,12 @@ function readLogged(value: unknown, context: FailureContext): LoggedTokens | nul
   if (fields === null) throw badReply(context, "logprobs is no object");
   const content = fields["content"];
   if (content === undefined) return readParallel(fields, context);
-  // Null in old servers, where there was nothing to report.
+  // Old servers send null if there was nothing to report.
   if (content === null) return null;
   if (!Array.isArray(content)) throw badReply(context, "logprobs.content is no list");
   const entries = (content as readonly unknown[]).map(asFields);
   return logs(
-    // Since 0.32 the endpoint of ids writes the id itself.
+    // The token-id endpoint sends the id itself since 0.32.
     entries.map((entry) => entry?.["token_id"] ?? entry?.["token"]),
     entries.map((entry) => entry?.["logprob"]),
     context,
@@ -156,7 +164,7 @@ function logs(tokens: readonly unknown[], numbers: readonly unknown[], context: 
   return { ids: idsIn(tokens, context), logprobs };
 }
 
-/** `null` when the server wrote text: for all of them, because text may look like an id. */
+/** `null` if the server wrote text: then for all tokens, because text may look like an id. */
 function idsIn(tokens: readonly unknown[], context: FailureContext): Uint32Array | null {
   const ids = new Uint32Array(tokens.length);
   let count = 0;
@@ -174,7 +182,10 @@ function idsIn(tokens: readonly unknown[], context: FailureContext): Uint32Array
   return count === tokens.length ? ids : null;
 }
 
-/** Chunks of a stream hold what is new: ids, logprobs, at last the finish reason; a chunk without choices holds the usage. */
+/**
+ * Chunks of a stream hold new items: ids, logprobs, finally the finish reason; a chunk without
+ * choices holds the usage.
+ */
 export class ChoiceFold extends StreamFold {
   #choice: Record<string, unknown> = {};
   #usage: unknown = null;
@@ -188,20 +199,21 @@ export class ChoiceFold extends StreamFold {
     this.#onTokens = onTokens;
   }
 
-  /** Whether a chunk had a finish reason. */
+  /** True once a chunk had a finish reason. */
   get saidFinish(): boolean {
     return (this.#choice["finish_reason"] ?? null) !== null;
   }
 
   override whole(): Fields {
     if (this.saidFinish) return this.#answer({});
-    // A chunk without tokens is not sent, and only that of an aborted request has none: its finish reason is lost.
+    // The server sends no chunk without tokens, and only the final chunk of an aborted request has
+    // none, so its finish reason is lost.
     const count = asFields(this.#usage)?.["completion_tokens"];
     if (this.isDone && count === (this.#ids?.length ?? 0)) return this.aborted();
     throw this.unfinished();
   }
 
-  /** The answer as it would be if the server had aborted the request now. */
+  /** The answer as if the server had aborted the request now. */
   aborted(): Fields {
     return this.#answer({ finish_reason: "abort", stop_reason: null });
   }
@@ -248,7 +260,8 @@ export class ChoiceFold extends StreamFold {
     if ((ids ?? null) !== null) {
       if (!Array.isArray(ids)) throw badReply(context, `token_ids of frame ${this.frames} is no list`);
       this.#ids = push(this.#ids, ids);
-      // What is no id is refused with the whole reply. Ids that stand in texts alone, as before 0.10.2, are read with it, too.
+      // An invalid id refuses the whole reply later. Ids that occur only as text, as before 0.10.2,
+      // are also read with the whole reply.
       if (ids.length > 0 && ids.every(isTokenId)) this.#onTokens?.(Uint32Array.from(ids));
     }
     if ((logprobs ?? null) !== null) this.#takeLogprobs(logprobs);

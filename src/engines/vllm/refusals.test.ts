@@ -15,7 +15,7 @@ const newOverflow =
   "This model's maximum context length is 8 tokens. However, you requested 5 output tokens and your prompt contains at least 4 input tokens, for a total of at least 9 tokens.";
 const engineOverflow = "The decoder prompt (length 9) is longer than the maximum model length of 8.";
 
-/** Name, status, body, code, retryable, and words the message must have. */
+/** Name, status, body, code, retryable, and text that the message must contain. */
 const answers: readonly (readonly [string, number, string, string, boolean, string])[] = [
   ["a value out of range, flat", 400, flat("top_p must be in (0, 1], got 2."), "bad-request", false, "got 2."],
   ["a value out of range, nested", 400, nested("top_p must be in (0, 1], got 2."), "bad-request", false, "got 2."],

@@ -1,5 +1,5 @@
-// The contract of engines, proven by the vLLM engine in front of the protocol front over real sockets: both endpoints, new
-// servers and old, whole and streamed.
+// The contract of engines, tested with the vLLM engine in front of the protocol front over real
+// sockets: both endpoints, new and old servers, whole and streamed.
 
 import { describe, test } from "vitest";
 import {
@@ -19,7 +19,8 @@ function harness(version: VllmVersion, options: VllmEngineOptions): EngineHarnes
     promptIds: [1, 2, 3],
     streams: true,
     open: async (behaviours) => {
-      // Replies of older servers name no weights: the trainer that loads them tells the engine.
+      // Replies of older servers have no weight version: the trainer that loads the weights reports
+      // it to the engine.
       const played = createBehaviourSampler(behaviours, { onWeights: (told) => engine.setWeightVersion(told) });
       const listener = await createVllmFront({ sampler: played.sampler, version }).listen();
       const engine = createVllmEngine({ ...options, url: listener.url });

@@ -1,6 +1,7 @@
-// What operators and trainers do with vLLM beside sampling. All of it goes to the one address: routers for vLLM forward
-// generations, so behind one, make an engine for each server to control them. Most paths exist only in servers started for
-// training (VLLM_SERVER_DEV_MODE=1, or --tokens-only); where one is missing, the failure says so.
+// The operations of operators and trainers on vLLM besides sampling. All requests go to the one
+// address: routers for vLLM only forward generations, so create an engine for each server of a
+// router to control them. Most paths exist only in servers started for training
+// (VLLM_SERVER_DEV_MODE=1, or --tokens-only); if one is missing, the failure message says so.
 
 import type { EngineLoad } from "../../core/engine.ts";
 import type { AttributedError } from "../../core/failure.ts";
@@ -16,30 +17,36 @@ import {
   ServerEngine,
 } from "../../http/index.ts";
 
-/** "wait" is vLLM's own: lets running requests end first. */
+/** "wait" exists only in vLLM: running requests end first. */
 export type VllmPauseMode = "abort" | "retract" | "in-place" | "wait";
 
-/** How long an aborted call may continue before its connection is closed: another process of the server may have it. */
+/**
+ * Time in milliseconds that an aborted call may continue before its connection is closed: another
+ * process of the server may be running it.
+ */
 const abortGraceMs = 5000;
-/** Deadline of an abort that nothing waits for. */
+/** Deadline in milliseconds of an abort that no call waits for. */
 export const abandonTimeoutMs = 5000;
 
 const pauseModes = { abort: "abort", "in-place": "keep", wait: "wait" } as const;
 
 export abstract class VllmControl extends ServerEngine {
-  /** For servers that end a request only when its connection closes. */
+  /** Calls in flight, for servers that end a request only when its connection closes. */
   protected readonly calls = new Set<LiveCall>();
-  /** Whether the server aborts by id; `null`: not known yet. */
+  /** True if the server aborts by id; `null` if not known yet. */
   #abortsById: boolean | null = null;
 
-  /** Healthy and, where the server can tell and a gateway before it forbids nothing, not paused. */
+  /**
+   * True if the server is healthy and not paused. A pause that the server cannot report, or that a
+   * gateway hides, is not noticed.
+   */
   async isReady(options: CallOptions = {}): Promise<boolean> {
     if (!(await this.health(options))) return false;
     const answer = await this.call("/is_paused", null, options);
     return isMissing(answer) || answer.status === 403 || !this.#readPaused(answer);
   }
 
-  /** `null` when the server has no metrics, or not those of vLLM. */
+  /** `null` if the server has no metrics, or no vLLM metrics. */
   async load(options: CallOptions = {}): Promise<EngineLoad | null> {
     const answer = await this.call("/metrics", null, options);
     if (isMissing(answer)) return null;
@@ -47,7 +54,7 @@ export abstract class VllmControl extends ServerEngine {
     return readLoad(answer.body.toString());
   }
 
-  /** `null` when the server has no versions, as all but the newest. */
+  /** `null` if the server has no versions, like all but the newest. */
   protected async requestVersion(options: CallOptions = {}): Promise<string | null> {
     const answer = await this.call("/weight_info", null, options);
     if (isMissing(answer) || answer.status === 403) return null;
@@ -55,7 +62,10 @@ export abstract class VllmControl extends ServerEngine {
     return readWeightVersion(fields?.["weight_version"], context);
   }
 
-  /** By id where the server can, and then its reply ends as aborted; else, or when that does nothing, by closing the connection. */
+  /**
+   * Aborts by id if the server supports it, so that its reply ends as aborted; otherwise, or if
+   * that has no effect, closes the connection.
+   */
   async abort(requestId: string): Promise<void> {
     const isAborted = await this.abortById(requestId);
     for (const call of this.calls) {
@@ -98,10 +108,10 @@ export abstract class VllmControl extends ServerEngine {
     return { fields: asFields(parseJson(answer.body, context)), context };
   }
 
-  /** False when the server has no such call. */
+  /** False if the server does not know the call. */
   protected async abortById(requestId: string, timeoutMs: number = this.controlTimeoutMs): Promise<boolean> {
     if (this.#abortsById === false) return false;
-    // vLLM puts the endpoint before the id it is given. Ids it does not know do nothing.
+    // vLLM prefixes the id with the endpoint. Unknown ids are ignored.
     const ids = [requestId, `generate-tokens-${requestId}`, `cmpl-${requestId}-0`];
     const answer = await this.call("/abort_requests", JSON.stringify({ request_ids: ids }), {}, { timeoutMs });
     this.#abortsById = !isMissing(answer);
@@ -126,10 +136,10 @@ export abstract class VllmControl extends ServerEngine {
   }
 }
 
-/** A call in flight. Its signal aborts when the caller gives up or when we end it ourselves. */
+/** A call in flight. Its signal aborts when the caller gives up or when the engine ends it. */
 export class LiveCall extends AbortController {
   readonly requestId: string;
-  /** True when `end` ended it, and not its caller. */
+  /** True if `end` ended the call, not its caller. */
   isEnded = false;
   cancelTimer: (() => void) | null = null;
 
@@ -146,15 +156,15 @@ export class LiveCall extends AbortController {
 }
 
 /**
- * How busy a server is, from gauges among its Prometheus metrics. Several engines behind one address have a line each: requests
- * are summed, and the fullest cache counts for all.
+ * The load of a server, read from gauges in its Prometheus metrics. If several engines share an
+ * address, each has its own line: requests are summed, and the fullest cache is the result.
  */
 export function readLoad(text: string): EngineLoad | null {
   const running = gauge(text, "vllm:num_requests_running");
   const waiting = gauge(text, "vllm:num_requests_waiting");
   if (running.length === 0 || waiting.length === 0) return null;
   const newer = gauge(text, "vllm:kv_cache_usage_perc");
-  // Its name until v0.10; either is a share, whatever it is called.
+  // The name until v0.10; despite the name "perc", both values are fractions.
   const uses = newer.length > 0 ? newer : gauge(text, "vllm:gpu_cache_usage_perc");
   return {
     servers: running.length,

@@ -1,4 +1,4 @@
-// The engine against the protocol front, without a socket.
+// The engine with the protocol front, without a socket.
 
 import { describe, expect, test } from "vitest";
 import { ConfigurationError } from "../../core/failure.ts";
@@ -279,7 +279,7 @@ describe("createVllmEngine() as control", () => {
     ["0.32.0", false, [5], '{"finish_reason":"abort","stop_reason":null}'],
     ["0.32.0", true, [5], '{"finish_reason":"abort"}'],
     ["0.12.0", false, [5], '{"finish_reason":"abort"}'],
-    // A chunk without tokens is not sent, so the stream ends without the server's word.
+    // The server sends no chunk without tokens, so the stream ends without a finish reason.
     ["0.12.0", true, [5], null],
     ["0.10.2", false, [], null],
     ["0.10.2", true, [5], null],
@@ -305,7 +305,7 @@ describe("createVllmEngine() as control", () => {
     const { sampler, begun } = stuckSampler();
     const clock = createManualClock();
     const front = createVllmFront({ sampler });
-    // The process of the server that takes the abort is not the one that has the request.
+    // The abort reaches a different process of the server than the one that runs the request.
     const engine = engineOf(
       (asked) => (asked.url.endsWith("/abort_requests") ? Response.json({ status: "aborted" }) : front.handle(asked)),
       { clock },

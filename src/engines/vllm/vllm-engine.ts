@@ -1,5 +1,6 @@
-// The engine for vLLM servers, over the endpoints that take token ids and give token ids. Classifies faults and never
-// retries: attempts belong to the loop. Not for the chat endpoint, which renders prompts itself.
+// The engine for vLLM servers, over the endpoints that take and return token ids. It classifies
+// faults and never retries: retries belong to the loop. The chat endpoint is unsuitable, because it
+// renders prompts itself.
 
 import type {
   Engine,
@@ -42,33 +43,43 @@ import { ChoiceFold, type ExpectedReply, readReply } from "./read-reply.ts";
 import { abandonTimeoutMs, LiveCall, VllmControl, type VllmPauseMode } from "./vllm-control.ts";
 
 export type VllmEngineOptions = ServerEngineOptions & {
-  /** Address of a server, e.g. `http://vllm:8000`. Not together with `host` or `port`. */
+  /** Address of a server, e.g. `http://vllm:8000`. Must not be combined with `host` or `port`. */
   readonly url?: string;
   /** Default "127.0.0.1". */
   readonly host?: string;
   /** Default 8000. */
   readonly port?: number;
-  /** Name of the served model, or of an adapter. Default `null`: left to the server. */
+  /** Name of the served model, or of an adapter. Default `null`: the server chooses. */
   readonly model?: string | null;
-  /** Where to sample. Default "auto": "generate" where the server has it, else "completions"; found at the first call. */
+  /**
+   * The endpoint for sampling. Default "auto": "generate" if the server has it, else "completions";
+   * detected at the first call.
+   */
   readonly endpoint?: EndpointName | "auto";
   /**
-   * What the server was started with: --logprobs-mode raw_logprobs (vLLM's default) or processed_logprobs. Nothing is
-   * converted; with "raw", sampling that distorts the distribution calls `onWarning`. Default "raw".
+   * The server's --logprobs-mode: raw_logprobs (vLLM's default) or processed_logprobs. Nothing is
+   * converted; with "raw", sampling that distorts the distribution calls `onWarning`. Default
+   * "raw".
    */
   readonly logprobsMode?: "raw" | "processed";
-  /** Called once for each code. Default: a warning of the process. */
+  /** Called once per code. Default: emits a process warning. */
   readonly onWarning?: (warning: VllmWarning) => void;
-  /** Header by which a router keeps the calls of an episode on one server; `null`: none. Default "x-session-id". */
+  /**
+   * Header by which a router keeps the calls of an episode on one server; `null` for none. Default
+   * "x-session-id".
+   */
   readonly routingHeader?: string | null;
-  /** Requests server-sent events; the results are the same, and an `abort` that closes the connection keeps the tokens that came. Default false. */
+  /**
+   * Requests server-sent events; the results are the same, and an `abort` that closes the
+   * connection keeps the tokens received so far. Default false.
+   */
   readonly stream?: boolean;
 };
 
 const refused = (state: string): ConfigurationError =>
   new ConfigurationError(`Cannot make an engine for vLLM: ${state}.`);
 
-/** Throws a `ConfigurationError` for values that plain JavaScript, or a configuration file, may hold. */
+/** Throws a `ConfigurationError` for invalid values from plain JavaScript or a configuration file. */
 function checkChoices(options: VllmEngineOptions): void {
   const { endpoint = "auto", logprobsMode = "raw", routingHeader = null, model = null } = options;
   if (!["auto", "generate", "completions"].includes(endpoint)) {
@@ -88,10 +99,11 @@ function warnProcess({ code, message }: VllmWarning): void {
   process.emitWarning(message, { type: "VllmWarning", code });
 }
 
-/** How vLLM, old and new, phrases what an HTTP status does not say. */
+/** Phrases by which vLLM, old and new, reports errors that an HTTP status does not distinguish. */
 export const vllmDialect: ServerDialect = {
   product: "vLLM",
-  // The OpenAI layer speaks of the context length, the engine below it of the model length, and some proxies send the code.
+  // The OpenAI layer writes "context length", the engine below it "model length", and some proxies
+  // send the code.
   isContextOverflow: (message) =>
     /context length|maximum model length|maximum input length|context_length_exceeded/i.test(message),
   isOverload: () => false,
@@ -101,40 +113,47 @@ export const vllmDialect: ServerDialect = {
   remedy: ({ status, message }) => {
     if (isDisabled(message)) return "do that, or sample from the endpoint of completions";
     if (status !== 404) return null;
-    // A known path names the model it refuses.
+    // On a known path, a "not found" about a model means that the model name was refused.
     return /model/i.test(message)
       ? "give the name under which the server serves the model"
       : "check that the address is a vLLM server";
   },
 };
 
-/** The engine, and what only vLLM has. */
+/** The engine, with the operations that only vLLM has. */
 export interface VllmEngine extends Engine, EngineControl, EngineLoadSource {
-  /** Where requests go; safe to show. */
+  /** Address that requests go to; safe to show. */
   readonly address: string;
-  /** Where it samples; `null` until it was found, which the first call does. */
+  /** The endpoint for sampling; `null` until the first call has detected it. */
   readonly endpoint: EndpointName | null;
-  /** In mode "retract" always a refusal: vLLM has none. "wait" resolves when running requests have ended. */
+  /**
+   * Mode "retract" is always refused, because vLLM does not support it. "wait" resolves when
+   * running requests have ended.
+   */
   pause(mode: VllmPauseMode): Promise<void>;
   isReady(options?: { readonly signal?: AbortSignal }): Promise<boolean>;
   isPaused(options?: { readonly signal?: AbortSignal }): Promise<boolean>;
-  /** What the server says of its model; `text` is tokenized. */
+  /** Facts about the model that the server reports; `text` is tokenized. */
   serverFacts(text: string, options?: { readonly signal?: AbortSignal }): Promise<readonly ServerFacts[]>;
   /**
-   * Sets which weights the server now has, as the trainer that loaded them knows: vLLM names none in a reply. Spans have the
-   * version set last before dispatch and before the reply.
+   * Sets the version of the weights that the server has now, as known to the trainer that loaded
+   * them: replies of vLLM do not name it. Spans get the last version set before dispatch and the
+   * last one before the reply.
    */
   setWeightVersion(version: string | null): void;
-  /** As `setWeightVersion`; then requests the server's own version, which counts more where it has one. */
+  /**
+   * Sets the version like `setWeightVersion`, then requests the server's own version, which takes
+   * precedence if it has one.
+   */
   reportWeightVersion(version: string): Promise<readonly (string | null)[]>;
 }
 
 /**
- * Makes an engine. Sends nothing before the first call. Throws a `ConfigurationError` for an address, key or choice that
- * cannot work.
+ * Creates an engine. Sends nothing before the first call. Throws a `ConfigurationError` for an
+ * invalid address, key or choice.
  *
- * `weightVersion()` is the server's version where it has one (the newest do), else that of `setWeightVersion`; `null`
- * before both, and then spans have no version either.
+ * `weightVersion()` is the server's version if it has one (the newest do), else that of
+ * `setWeightVersion`; `null` before both, and then spans have no version either.
  *
  * @example
  * const engine = createVllmEngine({ url: "http://vllm:8000", logprobsMode: "processed" });
@@ -144,7 +163,7 @@ export function createVllmEngine(options: VllmEngineOptions = {}): VllmEngine {
   return new Vllm(options);
 }
 
-/** An endpoint with the bodies that are written for it. */
+/** An endpoint with its request bodies. */
 type Writer = { readonly endpoint: Endpoint; readonly bodies: GrowingBodies };
 
 type Expected = ExpectedReply & { readonly knownBefore: number };
@@ -154,9 +173,9 @@ class Vllm extends VllmControl implements VllmEngine {
   readonly #model: string | null;
   readonly #routingHeader: string | null;
   readonly #streams: boolean;
-  /** `null`: nothing to warn of, or warned. */
+  /** `null` if there is nothing to warn about, or the warning was given. */
   #onWarning: ((warning: VllmWarning) => void) | null;
-  /** `null`: to be found. */
+  /** `null` until detected. */
   #writer: Writer | null;
   #search: Promise<Writer> | null = null;
 
@@ -186,13 +205,14 @@ class Vllm extends VllmControl implements VllmEngine {
     const leave = signal === undefined ? null : onAbort(signal, () => call.abort());
     try {
       if (this.#writer !== null) return await this.#sample(request, { writer: this.#writer, call, onTokens });
-      // The prompt may grow while the endpoint is looked for: the request is of the prompt as it is now.
+      // The prompt may grow while the endpoint is detected, so the request uses a fork of its
+      // current state.
       const prompt = request.prompt.fork(request.prompt.length);
       request.prompt.whenClosed(() => prompt.close());
       const writer = await this.#find(call.signal, context);
       return await this.#sample({ ...request, prompt }, { writer, call, onTokens });
     } catch (error) {
-      // Aborted before anything was sent.
+      // The call was aborted before anything was sent.
       if (!call.isEnded || codeOf(error) !== "cancelled") throw error;
       return this.#aborted(emptyAbort, this.#expect(request), context);
     } finally {
@@ -211,7 +231,7 @@ class Vllm extends VllmControl implements VllmEngine {
     return this.version;
   }
 
-  /** As the server names it. */
+  /** The version that the server reports. */
   async #readVersion(options?: CallOptions): Promise<string | null> {
     let named: string | null = null;
     await this.refreshVersion(
@@ -266,7 +286,7 @@ class Vllm extends VllmControl implements VllmEngine {
       if (call.isEnded && codeOf(error) === "cancelled") {
         return this.#aborted(fold?.aborted() ?? emptyAbort, expected, context);
       }
-      // Closing the connection ends the request anyway.
+      // Closing the connection ends the request anyway, so a failure to abort it is ignored.
       if (isGivenUp(error) && !wasCancelledBefore) this.abandon(this.abortById(request.requestId, abandonTimeoutMs));
       throw error;
     }
@@ -275,7 +295,7 @@ class Vllm extends VllmControl implements VllmEngine {
   #expect(request: SampleRequest): Expected {
     return {
       knownBefore: this.versionCount,
-      // The caller may let it grow when the call is cancelled.
+      // A fork, because the caller may extend the prompt once the call is cancelled.
       prompt: request.prompt.fork(request.prompt.length),
       promptTokens: request.prompt.length,
       stopTokenIds: ignoresStopTokens(request.sampling.extra) ? [] : request.stopTokenIds,
@@ -288,18 +308,18 @@ class Vllm extends VllmControl implements VllmEngine {
   #read(value: unknown, expected: Expected, context: FailureContext): SampleResult {
     const result = readReply(value, expected, { version: this.version, context });
     const version = result.weightSpans.at(-1)?.reply ?? this.version;
-    // A version learned since the request left is newer than a late reply.
+    // A version learned since the request was sent is newer than a late reply.
     if (version !== this.version && expected.knownBefore === this.versionCount) this.learnVersion(version);
     return result;
   }
 
-  /** The tokens that came before a request was aborted, which the server did not say. */
+  /** The result with the tokens received before an abort that the server did not report. */
   #aborted(value: unknown, expected: Expected, context: FailureContext): SampleResult {
     const result = this.#read(value, expected, context);
     return { ...result, finish: { reason: "abort", matched: null, raw: null } };
   }
 
-  /** One search for all calls that wait; a failed one is repeated by the next call. */
+  /** One detection for all waiting calls; the next call repeats a failed one. */
   #find(signal: AbortSignal, context: FailureContext): Promise<Writer> {
     this.#search ??= findEndpoint(this.server, { timeoutMs: this.controlTimeoutMs })
       .then((endpoint) => (this.#writer ??= writerOf(endpoint)))
@@ -323,17 +343,20 @@ function writerOf(endpoint: Endpoint): Writer {
   return { endpoint, bodies: createBodies(endpoint) };
 }
 
-/** The answer of an aborted request without tokens. */
+/** The answer to an aborted request without tokens. */
 const emptyAbort = { choices: [{ finish_reason: "abort", token_ids: [], logprobs: null }] };
 
-/** Calls back when the signal aborts, at once where it has, until the returned function is called. */
+/**
+ * Calls back when the signal aborts (at once if it has already), until the returned function is
+ * called.
+ */
 function onAbort(signal: AbortSignal, callback: () => void): () => void {
   if (!signal.aborted) return subscribeToAbort(signal, callback);
   callback();
   return () => undefined;
 }
 
-/** Settles as the work does, or rejects as soon as the signal aborts. */
+/** Settles like the work, or rejects as soon as the signal aborts. */
 function orCancelled<T>(work: Promise<T>, signal: AbortSignal, context: FailureContext): Promise<T> {
   return new Promise((resolve, reject) => {
     const leave = onAbort(signal, () =>

@@ -1,5 +1,5 @@
-// Python's `json.dumps`, byte for byte. Observations, prompts and rows that a Python program would have written are made
-// here, never by `JSON.stringify`.
+// Python's `json.dumps`, byte for byte. Observations, prompts and rows that a Python program would
+// have written are serialized here, never by `JSON.stringify`.
 
 import { PythonError, typeError } from "../errors.ts";
 import { spend } from "../limits.ts";
@@ -10,20 +10,26 @@ import { maxJsonDepth } from "./parse-json.ts";
 import { JsonFloat, pythonTypeName } from "./value.ts";
 
 export type DumpJsonOptions = {
-  /** Write everything outside 0x20..0x7e as `\uXXXX`. Default false (Python's own default is true). */
+  /**
+   * Escapes all characters outside 0x20..0x7e as `\uXXXX`. Default false (Python's own default is
+   * true).
+   */
   readonly ensureAscii?: boolean;
-  /** Spaces per level; with it each item stands on its own line. Default: one line. */
+  /** Number of spaces per level; with it, each item is on its own line. Default: one line. */
   readonly indent?: number;
-  /** Between items, and between key and value. Default `", "` and `": "`; with `indent` `","` and `": "`. */
+  /**
+   * Separators between items, and between key and value. Default `", "` and `": "`; with `indent`
+   * `","` and `": "`.
+   */
   readonly separators?: readonly [item: string, key: string];
-  /** Keys by code point. Default false: as they come. */
+  /** Sorts keys by code point. Default false: the original order. */
   readonly sortKeys?: boolean;
 };
 
 /**
- * Writes a value as one JSON text. Non-finite floats come out bare (`NaN`, `Infinity`), as Python writes them. Tuples are
- * lists, keys become text. Throws a `PythonError`: "TypeError" for what JSON cannot hold, "RecursionError" for what is nested
- * deeper than `parseJson` would read.
+ * Writes a value as one JSON text. Non-finite floats are written bare (`NaN`, `Infinity`), as in
+ * Python. Tuples become lists, keys become strings. Throws a `PythonError`: "TypeError" for values
+ * that JSON cannot represent, "RecursionError" for nesting deeper than `parseJson` accepts.
  */
 export function dumpJson(value: PythonValue, options: DumpJsonOptions = {}): string {
   return new Writer(options).write(value, "\n");

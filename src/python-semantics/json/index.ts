@@ -1,4 +1,4 @@
-// Public entry of lossless JSON: what is read and written here is what Python would read and write.
+// Public entry of lossless JSON, which reads and writes the same JSON as Python.
 
 export { type DumpJsonOptions, dumpJson } from "./dump-json.ts";
 export { JsonSyntaxError } from "../errors.ts";

@@ -50,7 +50,7 @@ describe("parseJson()", () => {
     expect(parseJson('"\\ud800"')).toBe("\ud800");
   });
 
-  // Texts of CPython 3.11.7's `str(error)`.
+  // Messages of CPython 3.11.7's `str(error)`.
   test.each([
     ["", "Expecting value: line 1 column 1 (char 0)"],
     ["nul", "Expecting value: line 1 column 1 (char 0)"],
@@ -179,7 +179,8 @@ describe("toPlain() and fromPlain()", () => {
     for (const value of [NaN, -Infinity, new JsonFloat(Infinity), 1n]) {
       expect(() => fromForeign({ value }, { maxSize: 10 })).toThrow(/has no JSON form/);
     }
-    // Each list holds the one before twice: small in memory, and a thousand million values as JSON.
+    // Each list contains the previous one twice: small in memory, but a thousand million values as
+    // JSON.
     let doubled: unknown = "x";
     for (let depth = 0; depth < 30; depth++) doubled = [doubled, doubled];
     for (const value of ["x".repeat(1001), Array(2 ** 32 - 1), { ["k".repeat(1001)]: 1 }, doubled]) {

@@ -1,35 +1,43 @@
-// Python's `json.loads`, without loss: integers and floats stay apart, objects keep their order, NaN and Infinity are read.
-// Not `JSON.parse`: it agrees with Python on what is refused, too (a lone surrogate escape is fine, a raw control
-// character is not). One pass, no regular expressions; nesting is bounded, so hostile text cannot overflow the stack.
+// Python's `json.loads`, without loss: integers and floats are distinct, objects keep their order,
+// NaN and Infinity are accepted. `JSON.parse` would not do: this parser also rejects the same texts
+// as Python (a lone surrogate escape is valid, a raw control character is not). One pass, without
+// regular expressions; nesting is bounded, so hostile text cannot overflow the stack.
 
 import { maxIntegerDigits, tooManyDigits } from "../number-text.ts";
 import { decodeError, JsonSyntaxError } from "../errors.ts";
 import { JsonFloat, type JsonObject, type JsonValue } from "./value.ts";
 
-/** Deepest nesting that is read. CPython gives up near 1,000 minus the depth of its caller; its callers sit 5 to 20 deep. */
+/**
+ * Maximum accepted nesting. CPython fails near 1,000 minus the depth of its caller, which is
+ * typically 5 to 20.
+ */
 export const maxJsonDepth = 980;
 
-// One object each, as in Python: lists that hold the same NaN are equal there.
+// One shared object for each, as in Python, where lists that contain the same NaN are equal.
 const notANumber = new JsonFloat(NaN);
 const positiveInfinity = new JsonFloat(Infinity);
 const negativeInfinity = new JsonFloat(-Infinity);
 
 /**
- * Reads one JSON text. A duplicate key keeps its first place and its last value. Throws a {@link JsonSyntaxError} for
- * everything Python refuses, and for nothing else.
+ * Parses one JSON text. A duplicate key keeps its first position and its last value. Throws a
+ * {@link JsonSyntaxError} exactly for the texts that Python rejects.
  */
 export function parseJson(text: string): JsonValue {
   return new JsonReader(text).readDocument();
 }
 
-/** The value at the beginning of a text, or why there is none. `open`: the objects and lists that the error interrupted, outermost first. */
+/**
+ * The value at the beginning of a text, or the error. `open` are the positions of the unfinished
+ * objects and lists at the error, outermost first.
+ */
 export type JsonPrefix =
   | { readonly type: "value"; readonly value: JsonValue; readonly end: number }
   | { readonly type: "error"; readonly error: JsonSyntaxError; readonly open: readonly number[] };
 
 /**
- * Python's `JSONDecoder.raw_decode`: the JSON value that begins exactly at `start`, whatever follows it. White space there is
- * an error. Offsets of errors count from the beginning of the text; their messages name no place.
+ * Python's `JSONDecoder.raw_decode`: the JSON value that begins exactly at `start`, followed by any
+ * text. White space at `start` is an error. Offsets of errors count from the beginning of the text;
+ * their messages contain no location.
  */
 export function parseJsonPrefix(text: string, start: number): JsonPrefix {
   return new JsonReader(text, start).readPrefix();
@@ -38,11 +46,14 @@ export function parseJsonPrefix(text: string, start: number): JsonPrefix {
 class JsonReader {
   readonly #text: string;
   #at: number;
-  /** Where the objects and lists begin that are being read. */
+  /** Start positions of the objects and lists being parsed. */
   readonly #open: number[] = [];
-  /** Naming a line and column reads all that comes before, which many readings of one text cannot afford. */
+  /**
+   * True if errors name a line and column. That reads all preceding text, which is too slow if one
+   * text is parsed many times.
+   */
   readonly #namesPlaces: boolean;
-  /** Keys repeat in every record; sharing them spares memory and re-hashing. */
+  /** Keys repeat in every record; sharing them saves memory and rehashing. */
   readonly #keys = new Map<string, string>();
 
   constructor(text: string, start: number | null = null) {
@@ -128,7 +139,7 @@ class JsonReader {
     return array;
   }
 
-  /** Takes the opening bracket; true when the closing one follows, which is taken too. */
+  /** Consumes the opening bracket; true if the closing one follows, which is consumed too. */
   #opens(kind: "object" | "array", closing: number): boolean {
     if (this.#open.push(this.#at) > maxJsonDepth) {
       const message = `maximum recursion depth exceeded while decoding a JSON ${kind} from a unicode string`;
@@ -141,7 +152,10 @@ class JsonReader {
     return true;
   }
 
-  /** Takes what follows an item: a comma, or the closing bracket, for which it gives true. */
+  /**
+   * Consumes the separator after an item: a comma, or the closing bracket, in which case it returns
+   * true.
+   */
   #closes(closing: number): boolean {
     this.#skipSpace();
     const code = this.#text.charCodeAt(this.#at);
@@ -181,7 +195,7 @@ class JsonReader {
       } else if (code >= 0x20) {
         at++;
       } else if (code !== code) {
-        // NaN: past the end.
+        // NaN means the end of the text.
         throw this.#error("Unterminated string starting at", opening);
       } else {
         throw this.#error("Invalid control character at", at);
@@ -250,7 +264,7 @@ class JsonReader {
     const digits = digitsEnd - digitsStart;
     if (digits > maxIntegerDigits) throw new JsonSyntaxError("ValueError", tooManyDigits(digits), start);
     const integer = Number(literal);
-    // Adding zero turns -0, which is no integer of its own, into 0.
+    // Adding zero turns -0 into 0, because Python integers have only one zero.
     return Number.isSafeInteger(integer) ? integer + 0 : BigInt(literal);
   }
 

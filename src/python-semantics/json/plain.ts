@@ -1,13 +1,15 @@
-// Between lossless JSON values and plain JavaScript ones, for code that does not care about Python's distinctions
-// (configuration, schema validators, user code). Lossy towards plain: integers beyond 2^53 and the int/float difference go.
+// Converts between lossless JSON values and plain JavaScript ones, for code that ignores Python's
+// distinctions (configuration, schema validators, user code). The conversion to plain values is
+// lossy: integers beyond 2^53 lose precision, and ints and floats become equal.
 
 import { normalInteger } from "../number-text.ts";
 import { maxJsonDepth, parseJson } from "./parse-json.ts";
 import { JsonFloat, type JsonObject, type JsonValue } from "./value.ts";
 
 /**
- * Objects become objects without a prototype (so a key `__proto__` is only a key), floats and big integers numbers.
- * Keys that look like array indexes move to the front, as JavaScript has it.
+ * Objects become objects without a prototype (so a key `__proto__` is an ordinary key), floats and
+ * big integers become numbers. Keys that look like array indexes move to the front, as in
+ * JavaScript.
  */
 export function toPlain(value: JsonValue): unknown {
   if (value instanceof JsonFloat) return value.value;
@@ -20,8 +22,8 @@ export function toPlain(value: JsonValue): unknown {
 }
 
 /**
- * The plain value of a JSON text as programs in Python write it, which has NaN and Infinity. Throws as `JSON.parse` does, for what
- * Python refuses, too.
+ * The plain value of a JSON text as written by Python programs, which may contain NaN and Infinity.
+ * Throws like `JSON.parse`, also for texts that Python rejects.
  */
 export function plainJson(text: string): unknown {
   try {
@@ -36,18 +38,20 @@ export function plainJson(text: string): unknown {
 }
 
 /**
- * Reads a plain value: integers up to 2^53 - 1 become ints, every other number a {@link JsonFloat}; `undefined` is left out
- * of objects and null in arrays; what has a `toJSON` (a date) says itself what it is. Values that are lossless already pass.
- * Throws a `TypeError` for anything that JSON cannot hold (functions, symbols, class instances, values that hold themselves)
- * and for values nested deeper than `parseJson` would read; and whatever a getter throws.
+ * Converts a plain value: integers up to 2^53 - 1 become ints, every other number a {@link
+ * JsonFloat}; `undefined` is omitted from objects and becomes null in arrays; a value with `toJSON`
+ * (a date) is converted by it. Values that are already lossless pass unchanged. Throws a
+ * `TypeError` for values that JSON cannot represent (functions, symbols, class instances, cyclic
+ * values) and for nesting deeper than `parseJson` accepts; errors of getters pass through.
  */
 export function fromPlain(value: unknown): JsonValue {
   return convert(value, { isStrict: false, maxSize: Infinity, size: 0, holders: [] });
 }
 
 /**
- * As `fromPlain`, for a value that code of others made: what Python's JSON has and the standard has not (non-finite numbers,
- * bigints) is refused, and so are values of more than `maxSize` values and characters together.
+ * Converts a plain value from external code, like `fromPlain`, but rejects values that only
+ * Python's JSON can represent (non-finite numbers, bigints), and those with more than `maxSize`
+ * values and characters in total.
  */
 export function fromForeign(value: unknown, { maxSize }: { readonly maxSize: number }): JsonValue {
   return convert(value, { isStrict: true, maxSize, size: 0, holders: [] });
@@ -57,7 +61,7 @@ type Conversion = {
   readonly isStrict: boolean;
   readonly maxSize: number;
   size: number;
-  /** The objects around the value, the outermost first. */
+  /** The objects around the value, outermost first. */
   readonly holders: object[];
 };
 
@@ -114,7 +118,7 @@ function convertHolder(value: object, conversion: Conversion): JsonValue {
   return object;
 }
 
-/** `null`: it says itself what it is. */
+/** `null` if the value converts itself, by a `toJSON` method. */
 function plainEntries(value: object): Iterable<readonly [unknown, unknown]> | null {
   if (value instanceof Map) return value as Map<unknown, unknown>;
   const prototype: unknown = Object.getPrototypeOf(value);

@@ -1,8 +1,11 @@
-// JSON values without loss: integers and floats stay two types, integers are unbounded, objects keep the order
-// of their keys. Observations, prompts and data hashes depend on all three, and `JSON.parse` loses all three.
-// Not a serializer: see `parse-json.ts` and `dump-json.ts`.
+// JSON values without loss: integers and floats are distinct types, integers are unbounded, objects
+// keep the order of their keys. Observations, prompts and data hashes depend on all three, and
+// `JSON.parse` loses all three. Serialization is in `parse-json.ts` and `dump-json.ts`.
 
-/** A JSON number written with a point or an exponent, kept apart from the integer of the same value (`100.0` is not `100`). */
+/**
+ * A JSON number written with a decimal point or an exponent, distinct from the integer of the same
+ * value (`100.0` is not `100`).
+ */
 export class JsonFloat {
   readonly value: number;
   constructor(value: number) {
@@ -11,18 +14,22 @@ export class JsonFloat {
 }
 
 /**
- * A JSON value. Integers are a `number` while safe (magnitude at most 2^53 - 1), a `bigint` beyond; every other
- * number, the non-finite ones Python reads included, is a {@link JsonFloat}. Strings may hold lone surrogates.
+ * A JSON value. Integers are a `number` while safe (magnitude at most 2^53 - 1), a `bigint` beyond;
+ * every other number, including the non-finite ones that Python accepts, is a {@link JsonFloat}.
+ * Strings may contain lone surrogates.
  */
 export type JsonValue = null | boolean | number | bigint | JsonFloat | string | JsonValue[] | JsonObject;
 
 /** A JSON object in the order of its keys; `__proto__` and digits are ordinary keys. */
 export type JsonObject = Map<string, JsonValue>;
 
-/** Python's names of the types that JSON has. */
+/** Python's names for the types of JSON. */
 type JsonTypeName = "NoneType" | "bool" | "int" | "float" | "str" | "list" | "dict";
 
-/** `type(value).__name__`, as Python's error texts show it; what is no JSON names its type itself. */
+/**
+ * `type(value).__name__`, as in Python's error messages; a value outside JSON provides its own type
+ * name.
+ */
 export function pythonTypeName(value: JsonValue): JsonTypeName;
 export function pythonTypeName(value: Typed): string;
 export function pythonTypeName(value: Typed): string {
@@ -52,12 +59,13 @@ export function cloneJson(value: JsonValue): JsonValue {
   return copy;
 }
 
-// Whether two values are the same as JSON: what was computed again against what was written and read back.
+// Equality of values as JSON, to compare recomputed values with stored ones.
 
 /**
- * Compares data deeply: records, maps, lists, typed arrays and plain values. As in JSON, a missing field equals one that is
- * `undefined`, a map equals a record with the same entries, and a float is not an integer. The order of keys counts between
- * two maps: a model reads them in it.
+ * Compares data deeply: records, maps, lists, typed arrays and plain values. As in JSON, a missing
+ * field equals one that is `undefined`, a map equals a record with the same entries, and a float is
+ * not an integer. Between two maps the order of keys matters, because a model reads them in that
+ * order.
  */
 export function isSameValue(left: unknown, right: unknown): boolean {
   if (Object.is(left, right)) return true;
@@ -83,7 +91,7 @@ function isList(value: object): value is List {
   return Array.isArray(value) || value instanceof Uint32Array || value instanceof Float32Array;
 }
 
-/** Numbers that are no safe integers are written as floats. */
+/** Numbers other than safe integers are written as floats. */
 function isFloat(value: unknown): value is number | JsonFloat {
   return value instanceof JsonFloat || (typeof value === "number" && !Number.isSafeInteger(value));
 }
