@@ -10,15 +10,15 @@ import { fileURLToPath } from "node:url";
 import { root, runCommand } from "../run-command.mjs";
 import { readImports } from "./directions/read-imports.mjs";
 
-/** Of the rollout: files of dist/ that are loaded and their lines; files in which a function runs, and lines that run in functions. */
-const rolloutBudgets = { modules: 241, lines: 27_200, entered: 186, executed: 8_930 };
+/** Of the rollout: files of dist/ that are loaded, and their lines of code; files in which a function runs, and lines that run in functions. */
+const rolloutBudgets = { modules: 243, lines: 24_600, entered: 188, executed: 8_960 };
 
 /** Files that an entry loads when it is imported, at most. */
 const closureBudgets = {
-  "index.ts": 87,
+  "index.ts": 88,
   "api/view.ts": 133,
   "tokenizers/index.ts": 51,
-  "rollout/episode/run-episode.ts": 46,
+  "rollout/episode/run-episode.ts": 47,
 };
 
 /** The reading lists of docs/how-it-works.md: one episode, and a rollout, which has the files of the first list besides its own. */
@@ -42,7 +42,7 @@ export async function checkPath() {
     ...judgeReading(),
   ];
   const { modules, lines, entered, executed } = figures;
-  const summary = `${modules} modules with ${lines} lines loaded, ${entered} entered, ${executed} lines executed`;
+  const summary = `${modules} modules with ${lines} lines of code loaded, ${entered} entered, ${executed} lines executed`;
   return { problems, summary };
 }
 
@@ -127,16 +127,16 @@ function measureScript(text, functions) {
     if (whole !== undefined && !isModule) isInFunction.fill(1, whole.startOffset, whole.endOffset);
     for (const { startOffset, endOffset, count } of ranges) counts.fill(count, startOffset, endOffset);
   }
-  let executed = 0;
+  let [lines, executed] = [0, 0];
   let start = 0;
-  const lines = text.split("\n");
-  for (const line of lines) {
+  for (const line of text.split("\n")) {
     const isCode = /\S/.test(line) && !/^\s*(?:\/\/|\/?\*)/.test(line);
     const runs = (/** @type {number} */ at) => isInFunction[at] === 1 && counts[at] !== 0 && /\S/.test(text[at] ?? "");
+    if (isCode) lines++;
     if (isCode && Array.from(line, (_, at) => start + at).some(runs)) executed++;
     start += line.length + 1;
   }
-  return { lines: lines.length - 1, executed };
+  return { lines, executed };
 }
 
 /**

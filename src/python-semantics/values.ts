@@ -35,10 +35,7 @@ export type CallArguments = {
   readonly named: ReadonlyMap<string, PythonValue>;
 };
 
-/**
- * Base of all values other than scalars, text and JSON. A subclass overrides the operations that it
- * supports.
- */
+/** Base of all values but scalars, text and JSON; a subclass overrides what it supports. */
 export abstract class PythonObject {
   /** `type(value).__name__`. */
   abstract readonly typeName: string;
@@ -209,10 +206,7 @@ export class PythonDict extends PythonObject {
   }
 }
 
-/**
- * Templates build control tokens from roles ("<|" + role + "|>"), which belong to the format, not
- * to a message.
- */
+/** Control tokens that templates build from roles belong to the format, not to a message. */
 function isRole(key: string, value: JsonValue): boolean {
   return (
     key === "role" && typeof value === "string" && /^(?:system|developer|user|assistant|tool|function)$/.test(value)
@@ -328,10 +322,7 @@ export class DictView extends PythonObject {
   }
 }
 
-/**
- * A value that JSON cannot represent and that is never inspected: a set, bytes, an ellipsis, a
- * complex number (`complex.ts`).
- */
+/** A value that JSON cannot hold and no one inspects: a set, bytes, `...`, a complex number. */
 export class PythonOpaque extends PythonObject {
   readonly typeName: string;
   readonly #repr: string;
@@ -370,10 +361,7 @@ export class Callable extends PythonObject {
   }
 }
 
-/**
- * A missing variable, key or attribute in Jinja: it prints as an empty string and is false; nearly
- * every other use raises.
- */
+/** A missing variable, key or attribute: prints as "", is false; most other uses raise. */
 export class Undefined extends PythonObject {
   readonly typeName = "Undefined";
   readonly #reason: string;

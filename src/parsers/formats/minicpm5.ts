@@ -3,13 +3,7 @@
 
 import type { JsonValue } from "../../python-semantics/json/index.ts";
 import { evaluateLiteral } from "../../python-semantics/literals.ts";
-import {
-  pythonStrip,
-  type PythonValue,
-  space,
-  unlessRaised,
-  wordCharacters,
-} from "../../python-semantics/index.ts";
+import { pythonStrip, type PythonValue, space, unlessRaised, wordCharacters } from "../../python-semantics/index.ts";
 import { createToolCallParser } from "../tool-call-format.ts";
 import { declaredParameters, declaredSchema, schemaProperties, type ToolCallScan } from "../tool-call-scan.ts";
 import { readJson } from "../typed-text.ts";
