@@ -11,7 +11,7 @@ export type AgentCommandOptions = {
   readonly env: Readonly<Record<string, string>>;
   /** Then it is killed. */
   readonly timeoutMs: number;
-  /** Of standard output and of standard error, in bytes; more is dropped. */
+  /** Maximum size of standard output and of standard error, in bytes each; the excess is dropped. */
   readonly maxOutputBytes: number;
   readonly signal: AbortSignal;
 };
@@ -20,7 +20,7 @@ export type AgentRun = {
   /** `null`: it was killed. */
   readonly exitCode: number | null;
   readonly isTimedOut: boolean;
-  /** Of the last line of standard output, `{"reward": 1}`; `null`: it has none. */
+  /** The reward in the last line of standard output, `{"reward": 1}`; `null` if there is none. */
   readonly reward: number | null;
   /** The end of what it printed, for people. */
   readonly stdout: string;
@@ -67,7 +67,8 @@ export function runAgentCommand(options: AgentCommandOptions): Promise<AgentRun>
         const stdout = outputs.stdout.text();
         resolve({ exitCode, isTimedOut, reward: rewardIn(stdout), stdout, stderr: outputs.stderr.text() });
       };
-      // What it has left running is killed, and may hold its output open for a moment.
+      // Processes that the command left running are killed, but may keep its output open for a
+      // moment.
       const patience = setTimeout(finish, graceMs);
       child.once("close", finish);
     });
@@ -79,9 +80,9 @@ export type SessionVariables = {
   readonly key: string;
   /** True where the session has a world with tools. */
   readonly hasWorld: boolean;
-  /** What the program is told of its task. */
+  /** Description of the task for the program. */
   readonly line: string;
-  /** Of the session. */
+  /** Seed of the session. */
   readonly seed: number;
 };
 

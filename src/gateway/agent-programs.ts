@@ -1,11 +1,13 @@
-// Episodes that an outside program runs, as schedulers run any others: each opens a session of a gateway of this process, starts
-// the program with its address and key, and collects the reward that it prints. Groups, filters and the store are the scheduler's.
+// Runs episodes with an external program; schedulers run them like any other episodes. Each episode
+// opens a session of a gateway in this process, starts the program with its URL and key, and
+// collects the reward that the program prints. Groups, filters and the store belong to the
+// scheduler.
 //
-//   open session ─► program ─┬─ ends with 0 and a reward ──────────► "session_ended", graded; by the world where it used it
-//                            ├─ without a reward, or otherwise ────► "fault"; a limit of the episode: that limit
-//                            ├─ its model did not answer ──────────► "fault" of the engine, whatever it says
-//                            ├─ takes too long: killed as a tree ──► "fault"
-//                            └─ episode cancelled: killed as a tree ► "cancelled"; resumed, it begins again, its tokens dropped
+//   open session ─► program ─┬─ exits with 0 and a reward ─────────► "session_ended", graded (by the world if it was used)
+//                            ├─ no reward, or another exit ────────► "fault", or the limit that the episode reached
+//                            ├─ its model did not answer ──────────► "fault" of the engine, regardless of the exit
+//                            ├─ times out: process tree killed ────► "fault"
+//                            └─ episode cancelled: tree killed ────► "cancelled"; resuming restarts it, its tokens are dropped
 
 import { createHash, randomBytes } from "node:crypto";
 import {
@@ -40,9 +42,9 @@ export type AgentProgramsOptions = {
   readonly cwd: string;
   /** Variables of this process, of which programs get those that say where things are. */
   readonly variables: Readonly<Record<string, string | undefined>>;
-  /** Of one run; then its process group is killed. */
+  /** Time limit of one run, in milliseconds; then its process group is killed. */
   readonly timeoutMs: number;
-  /** What a program is told of its task. */
+  /** Builds the description of a task that a program receives. */
   readonly taskLine: (task: Task) => string;
   /** Worlds whose tools programs may call, and which grade them. @default none: programs have worlds of their own */
   readonly worlds?: SessionWorlds | null;
@@ -50,7 +52,10 @@ export type AgentProgramsOptions = {
   readonly modelName?: string;
   /** Programs at once; further episodes wait. @default 64 */
   readonly maxPrograms?: number;
-  /** Of each output stream of a program, in bytes; more is dropped. @default 1,000,000 */
+  /**
+   * Maximum size of each output stream of a program, in bytes; the excess is dropped. @default
+   * 1,000,000
+   */
   readonly maxOutputBytes?: number;
   /** Takes secrets out of errors. @default nothing is taken out */
   readonly redact?: (text: string) => string;
@@ -58,7 +63,7 @@ export type AgentProgramsOptions = {
 
 export type AgentEpisodeOptions = {
   readonly sampling: SamplingParams;
-  /** As of a gateway. @default "ignore" */
+  /** Same as the option of a gateway. @default "ignore" */
   readonly clientSampling?: ClientSampling;
   /** @default "ignore" */
   readonly clientTemplate?: ClientTemplate;
@@ -66,7 +71,7 @@ export type AgentEpisodeOptions = {
 };
 
 export interface AgentPrograms {
-  /** Where programs find the policy; open to sessions of running episodes alone. */
+  /** URL at which programs reach the policy; it serves only sessions of running episodes. */
   readonly url: string;
   /** Runs an episode as a run of the program. */
   runner(answers: SessionModel, options: AgentEpisodeOptions): RunEpisode;
@@ -234,7 +239,7 @@ async function playedIn(
     await session.grade({ reward, metrics: {}, log: "", info: new Map() });
     return session.end(session.limit ?? "session_ended");
   }
-  // A limit that the program did not survive is no fault of it.
+  // A program that stops because it reached a limit has not failed.
   if (session.limit !== null) return session.end(session.limit);
   const [code, state] = isTimedOut
     ? ["timeout", `it was killed after ${timeoutMs / 1000} s; raise --agent-timeout, or see why it takes so long`]

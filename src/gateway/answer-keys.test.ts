@@ -9,7 +9,7 @@ const isEchoOf = (given: string, echo: string): boolean => {
   return keys.some(({ text }) => text === echoed);
 };
 
-/** What a client writes that read the arguments with JavaScript, or with Python. */
+/** Arguments as written back by a client that parsed them with JavaScript, or with Python. */
 const byJavaScript = (text: string): string => JSON.stringify(JSON.parse(text));
 const byPython = (text: string): string => dumpJson(parseJson(text), { ensureAscii: true });
 

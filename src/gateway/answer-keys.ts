@@ -5,7 +5,7 @@
 import type { ParsedAction } from "../core/index.ts";
 import { JsonFloat, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
 
-/** What of a message counts when histories are compared. */
+/** The part of a message that counts when histories are compared. */
 export type MessageKey = { readonly kind: string; readonly text: string };
 
 type Calls = readonly { readonly name: string; readonly argumentsText: string }[];
@@ -60,12 +60,15 @@ function valueKey(value: JsonValue, numberText: NumberText): string {
   return `{${entries.map(([key, one]) => `${JSON.stringify(key)}:${valueKey(one, numberText)}`).join()}}`;
 }
 
-/** The value, whatever its type: 1, 1.0 and 1e0 are one number, and integers count whole. */
+/**
+ * Writes a number by its exact value, regardless of its type: 1, 1.0 and 1e0 are equal, and
+ * integers keep all digits.
+ */
 function exactly(value: number | bigint | JsonFloat): string {
   return decimal(String(value instanceof JsonFloat ? value.value : value));
 }
 
-/** As a reader that has only doubles writes it again; it has no number beyond them. */
+/** Writes a number as a reader that has only doubles does; numbers beyond their range become `null`. */
 function asDouble(value: number | bigint | JsonFloat): string {
   const double = value instanceof JsonFloat ? value.value : Number(value);
   return Number.isFinite(double) ? decimal(String(double)) : "null";

@@ -38,9 +38,11 @@ export function inCallOrder(messages: readonly Message[]): readonly Message[] {
 }
 
 /**
- * A client may show several steps of the assistant as one, as though their calls had been made at once (Mastra does for steps without a text).
- * The conversation with the message at `at` taken apart: its text with the first `count` calls and their results, and then the other calls.
- * `messages`: resolved. `null`: that message is no such one.
+ * Splits one assistant message into two steps. A client may merge several steps of the assistant
+ * into one message, as though their calls had been made together (Mastra does for steps without
+ * text). The message at `at` becomes its text with the first `count` calls, their results, and a
+ * second message with the other calls. `messages`: with their results resolved. Returns `null` if
+ * the message at `at` cannot be split like that.
  */
 export function takenApart(messages: readonly Message[], at: number, count: number): readonly Message[] | null {
   const message = messages[at];
@@ -77,7 +79,7 @@ class Round {
     for (const places of this.#waiting.values()) places.reverse();
   }
 
-  /** In the order of the calls; results that answer none come last. */
+  /** Matches results to calls, in the order of the calls; results that answer no call come last. */
   answer(results: readonly ToolMessage[]): readonly { readonly result: ToolMessage; readonly call: Call | null }[] {
     const places = results.map(({ callId }) => this.#take(this.#waitingFor(callId ?? "")));
     const placed = results.map((result, at) => ({ result, place: places[at] ?? this.#take(this.#nextUnanswered()) }));
@@ -114,8 +116,9 @@ function withUniqueIds(calls: Calls): Calls {
 }
 
 /**
- * Gives calls that were sampled here the ids under which they were given out, and results after them the same, whatever the
- * client calls them. `sampled`: the calls of answers by the place of their message. `messages`: resolved.
+ * Gives calls that were sampled here the ids that they had in the answer, and their results the
+ * same ids, even if the client renamed them. `sampled`: the calls of each sampled answer, keyed by
+ * the index of its message. `messages`: with their results resolved.
  */
 export function withSampledIds(messages: readonly Message[], sampled: ReadonlyMap<number, Calls>): readonly Message[] {
   let ids: ReadonlyMap<string, string> = new Map();

@@ -13,7 +13,7 @@ export const weather = {
 /** A client of one dialect. */
 export type Client = {
   readonly path: string;
-  /** What it sends next. */
+  /** Body of the next request. */
   body(stream: boolean): unknown;
   /** Adds the answer and the results of its calls. False: there were none. */
   take(answer: { readonly json: unknown; readonly text: string }, stream: boolean): boolean;

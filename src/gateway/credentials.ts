@@ -3,7 +3,7 @@
 
 import { GatewayError, type RequestHeaders } from "./request.ts";
 
-/** As clients of OpenAI send it, of Anthropic, and of OpenAI in Azure. */
+/** Headers that carry the key: clients of OpenAI, of Anthropic, and of OpenAI in Azure. */
 const carriers = ["authorization", "x-api-key", "api-key"] as const;
 
 type Credential = {

@@ -1,4 +1,5 @@
-// What clients of three dialects are answered, and that what they send back is the conversation that they had: whole and streamed.
+// Clients of three dialects get the right answers, whole and streamed, and the history that they
+// send back matches the recorded conversation.
 
 import { describe, expect, test } from "vitest";
 import { weather } from "./clients.test-helper.ts";

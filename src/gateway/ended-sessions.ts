@@ -1,5 +1,6 @@
-// What a gateway remembers of sessions that have ended: whose key it was, so that clients that come late are told so. Only of the latest:
-// a gateway runs for weeks. The sessions themselves are in the store.
+// Keys of ended sessions, so that clients that call late learn that their session has ended. Only
+// the most recent ones are kept, because a gateway runs for weeks. The sessions themselves are in
+// the store.
 
 /** Two megabytes of hashes and ids. */
 const mostRemembered = 10_000;

@@ -18,11 +18,11 @@ type Asked = {
   readonly more?: object;
   readonly idempotencyKey?: string | undefined;
   readonly signal?: AbortSignal;
-  /** Whether the client has all of the answer in the end. */
+  /** True if the client receives the whole answer in the end. */
   readonly delivers?: boolean;
 };
 
-/** What a client is told, and what says that it has all of it. */
+/** Content of the answer, and a function that reports it as delivered. */
 async function handle(world: World, asked: Asked): Promise<{ readonly text: string; readonly delivered: () => void }> {
   const { messages = question, more = {}, idempotencyKey, signal } = asked;
   const answer = await world.gateway.handle({
@@ -102,7 +102,7 @@ describe("equal requests at once", () => {
     const answers = await at(world, keys.length, (index) => ({ idempotencyKey: keys[index] }));
     expect(answers.map((answer) => answers.indexOf(answer))).toEqual([0, 1, 0, 0, 4, 1]);
     expect(await ask(world, { idempotencyKey: "one" })).toBe(answers[0]);
-    // Of another request the same key says nothing, and an empty one is none.
+    // The key means nothing for a different request, and an empty key counts as no key.
     const other = await ask(world, { idempotencyKey: "one", messages: [user("b")] });
     const empty = await ask(world, { idempotencyKey: " " });
     expect(new Set([...answers, other, empty])).toHaveLength(5);

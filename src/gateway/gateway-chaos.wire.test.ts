@@ -31,7 +31,7 @@ async function freePort(): Promise<number> {
 
 type Message = { readonly role: string; readonly content: string };
 
-/** As clients do: the same request again until it is answered. */
+/** Repeats the same request until it is answered, like clients do. */
 async function ask(url: string, key: string, messages: readonly Message[]): Promise<string> {
   const body = JSON.stringify({ model: "policy", messages });
   for (;;) {

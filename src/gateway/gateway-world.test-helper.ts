@@ -15,7 +15,7 @@ import { createGateway, type Gateway, type GatewayOptions } from "./index.ts";
 
 export const tokenizer = createReadableTokenizer();
 
-/** What the policy says, by the text of its prompt. */
+/** Text that the policy samples for a prompt. */
 export type Policy = (prompt: string, call: number) => string | Promise<string>;
 
 export type World = {
@@ -72,7 +72,10 @@ export async function openWorld(policy: Policy, worldOptions: WorldOptions = {},
   };
 }
 
-/** What must hold of an ended session: every prompt and action stands in the record as the engine had it, once. */
+/**
+ * Violations of the invariant of ended sessions: every prompt and action is recorded exactly once,
+ * as the engine had it.
+ */
 export function recordViolations(episode: Episode, sampled: World["sampled"]): string[] {
   const { turns } = episode.trajectory;
   const violations: string[] = [];

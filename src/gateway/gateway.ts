@@ -1,5 +1,6 @@
-// The gateway: requests of agent programs in three dialects, and of whoever opens, rewards and ends their sessions. Pure of
-// sockets: a request is a value, an answer is a value or a stream of text. Sockets are in `serve-socket.ts`.
+// The gateway: serves requests of agent programs in three dialects, and requests that open, grade
+// and end sessions. Free of sockets: a request is a value, an answer is a value or a stream of
+// text. Sockets are in `serve-socket.ts`.
 
 import { hash, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
@@ -49,9 +50,9 @@ export type GatewayHttpResponse = {
 export type GatewayHandlerOptions = {
   /** Required for everything but the endpoints of models. `null`: nothing is required. */
   readonly token: string | null;
-  /** What `/v1/models` lists. */
+  /** Name of the model that `/v1/models` lists. */
   readonly modelName: string;
-  /** Of a request, as it was sent and as it is decoded, in bytes. */
+  /** Maximum size of a request body, both as sent and decoded, in bytes. */
   readonly maxBodyBytes: number;
   /** A stream without an event for so long gets a comment, in milliseconds. */
   readonly keepAliveMs: number;
@@ -59,11 +60,11 @@ export type GatewayHandlerOptions = {
   readonly redact: (text: string) => string;
   /** The rows of an ended session in a format; throws a `GatewayError` for an unknown one. */
   readonly rowsOf: (episode: Episode, format: string | null) => readonly unknown[];
-  /** Opens, rewards and ends sessions on request; `null`: they are opened and ended by this process alone. */
+  /** Opens, grades and ends sessions on request; `null` if only this process opens and ends them. */
   readonly admin: Sessions | null;
   /** Where sessions are recorded: while it refuses writes, nothing is sampled. `null`: callers wait for it. */
   readonly disk: Disk | null;
-  /** Whether the server is about to end. */
+  /** True if the server is about to stop. */
   readonly isDraining: () => boolean;
 };
 
@@ -118,7 +119,7 @@ export class GatewayHandler {
   readonly #sessions: Pick<Sessions, "counter" | "find" | "hasKey" | "open" | "world">;
   readonly #options: GatewayHandlerOptions;
   readonly #guard: DiskGuard;
-  /** Sessions whose keys nobody was told. */
+  /** Sessions whose clients left before they received the key. */
   readonly #left = new LeftWork<Awaited<ReturnType<Sessions["create"]>>>();
 
   constructor(
@@ -344,7 +345,10 @@ export class GatewayHandler {
     });
   }
 
-  /** The tools of a session's environment; its key stands in the path, because clients of MCP know addresses alone. */
+  /**
+   * Serves the tools of a session's environment; the key of the session is in the path, because MCP
+   * clients are configured only with a URL.
+   */
   #world({ method, url, headers, body }: GatewayHttpRequest, key: string): Promise<GatewayHttpResponse> {
     const single = Object.entries(headers).map(([name, value]) => [
       name,
@@ -354,7 +358,10 @@ export class GatewayHandler {
     return this.#sessions.world(key, { ...given, body: body.toString("utf8") });
   }
 
-  /** Whether requests are served; a disk that refuses writes is told with its reason, and a server that is about to end. */
+  /**
+   * Health of the gateway: "ok", "draining" when the server is about to stop, or "degraded" with
+   * the reason when the disk refuses writes.
+   */
   async #health(): Promise<GatewayHttpResponse> {
     const sessions = this.#sessions.open.length;
     if (this.#options.isDraining()) return busy({ status: "draining", sessions });
@@ -435,7 +442,7 @@ export class GatewayHandler {
     const { retryAfterMs } = error;
     const answer = json(error.status, dialect.error(error));
     const headers: Record<string, string> = { ...answer.headers };
-    // As the clients of OpenAI and Anthropic read it.
+    // Retry headers that the clients of OpenAI and Anthropic read.
     if (retryAfterMs === null) headers["x-should-retry"] = "false";
     else headers["retry-after"] = String(Math.ceil(retryAfterMs / 1000));
     if (error.status === 415) headers["accept-encoding"] = acceptedEncodings;
@@ -478,7 +485,7 @@ function jsonText(status: number, body: string): GatewayHttpResponse {
   return { status, headers: { "content-type": "application/json" }, body };
 }
 
-/** An answer to whoever is to come again later. */
+/** Answer for a client that should retry later. */
 function busy(body: unknown): GatewayHttpResponse {
   const answer = json(503, body);
   return { ...answer, headers: { ...answer.headers, "retry-after": String(busyRetryMs / 1000) } };

@@ -1,7 +1,8 @@
-// What a session has seen and sampled, as a forest of conversations, and which of it a request continues. Histories are compared by
-// meaning, because clients drop and rewrite everything else: role, text, names of tools, and arguments as a reader of JSON has
-// them count; ids, white space around an answer, reasoning, null or empty contents do not. Not a record of tokens: see
-// `session.ts`.
+// History of a session: a forest of the conversations that it has seen and sampled, and the search
+// for the one that a request continues. Conversations are compared by meaning, because clients drop
+// and rewrite everything else. Role, text, tool names, and arguments as a JSON reader parses them
+// count; ids, white space around an answer, reasoning, and null or empty contents do not. Tokens
+// are not recorded here: see `session.ts`.
 
 import type { AssistantMessage, Message, ParsedAction, Renderer, Tool, Turn } from "../core/index.ts";
 import type { TokenBuffer } from "../core/token-buffer.ts";
@@ -14,15 +15,15 @@ import type { ResponseFacts } from "./request.ts";
 export type ToolSet = {
   readonly tools: readonly Tool[];
   readonly key: string;
-  /** Of calls whose client told the chat template something; `null`: the session's. */
+  /** Renderer of calls whose client set template variables; `null` for the session's renderer. */
   readonly renderer: Renderer | null;
 };
 
-/** What histories know of an answered call, wherever its answer came from. */
+/** The part of an answered call that a history needs, regardless of which model answered. */
 export type Answered<T> = {
   /** The call whose conversation this one's messages follow; `null`: they are the whole conversation. */
   readonly basis: T | null;
-  /** What the client added to the basis, as it sent it. */
+  /** Messages that the client added to the basis, as it sent them. */
   readonly messages: readonly Message[];
   readonly tools: ToolSet;
   readonly action: ParsedAction;
@@ -34,13 +35,13 @@ export type SampledTurn = {
   readonly call: number;
   /** The turn whose conversation this one's messages follow; `null`: they are the whole conversation. */
   readonly basis: SampledTurn | null;
-  /** What the client added to the basis, as it sent it. */
+  /** Messages that the client added to the basis, as it sent them. */
   readonly messages: readonly Message[];
   /** The same as it is rendered: answers in it that were sampled here are as they were sampled. */
   readonly rendered: readonly Message[];
   readonly tools: ToolSet;
   readonly action: ParsedAction;
-  /** As the history has it: raw, so that a template renders what was sampled. */
+  /** The raw answer, which keeps the sampled text when a template renders it. */
   readonly answer: AssistantMessage;
   readonly response: ResponseFacts | null;
   /** Prompt and action; `null`: to be derived from the record. Of the first turn that continues it; others fork it. */
@@ -70,7 +71,7 @@ export type Continuation<T = SampledTurn> = {
 };
 
 type Place<T> = {
-  /** By kind and text: a long text that is joined to its kind would be copied for every comparison. */
+  /** Next places by kind, then text: one joined key would copy a long text for every comparison. */
   next: Map<string, Map<string, Place<T>>> | null;
   /** Where answers lead whose clients may have them otherwise than they were given; the latest last. `null`: there are none. */
   echoes: Map<string, Place<T>[]> | null;
@@ -185,7 +186,10 @@ function mapOf<T>(
   return places;
 }
 
-/** Of turns whose answers look alike, the one whose call ids or reasoning the client echoes, else the latest. */
+/**
+ * Chooses among turns whose answers look alike: the one whose call ids or reasoning the client
+ * echoes, otherwise the latest.
+ */
 function choose<T extends Answered<T>>(turns: readonly T[], message: Message, tools: ToolSet): T | null {
   const fitting = turns.filter((turn) => turn.tools === tools);
   if (fitting.length <= 1 || message.role !== "assistant") return fitting.at(-1) ?? null;
@@ -196,7 +200,7 @@ function choose<T extends Answered<T>>(turns: readonly T[], message: Message, to
   );
 }
 
-/** Whether a client echoes the ids under which the calls of an answer were given out. */
+/** True if the client echoes the call ids of an answer. */
 function hasIds({ action: { toolCalls } }: Pick<SampledTurn, "action">, message: AssistantMessage): boolean {
   return toolCalls.length > 0 && toolCalls.every(({ id }, place) => id === message.toolCalls[place]?.id);
 }
@@ -224,7 +228,7 @@ export function seenAnswer({ action }: Pick<Answered<never>, "action">): Assista
   return { role: "assistant", content: action.content, reasoning: null, toolCalls: action.toolCalls };
 }
 
-/** Of messages whose results are resolved: each bears the id of its call. */
+/** Keys of messages whose results are resolved: each result has the id of its call. */
 function messageKeys(messages: readonly Message[]): Steps<MessageKey[]> {
   let places: ReadonlyMap<string, number> = new Map();
   return mapInSteps(messages, (message) => {

@@ -50,16 +50,17 @@ export type GatewayParts = AnsweringParts & {
 };
 
 export type GatewayOptions = {
-  /** Of the run: seeds of sessions derive from it. @default 0 */
+  /** Seed of the run, from which the seeds of sessions derive. @default 0 */
   readonly seed?: number;
   /** Over `defaultSampling`; a session may set its own. */
   readonly sampling?: Partial<SamplingParams>;
   /**
-   * What is done about sampling parameters that clients set: rows that were sampled otherwise than the session says are not the
-   * policy's. "ignore" counts them, "obey" uses them, "refuse" answers with an error. @default "ignore"
+   * Handling of sampling parameters that clients set, because rows that were sampled with
+   * parameters other than the session's are off-policy. "ignore" counts them, "obey" uses them,
+   * "refuse" answers with an error. @default "ignore"
    */
   readonly clientSampling?: ClientSampling;
-  /** What is done about template variables that clients set. @default "ignore" */
+  /** Handling of template variables that clients set. @default "ignore" */
   readonly clientTemplate?: ClientTemplate;
   /** Limits, retries, deadlines and seeds of calls, as of an episode: a session's calls are its turns. */
   readonly episode?: Pick<EpisodeOptions, "limits" | "retry" | "turnTimeoutMs" | "engineAbort" | "seedTurns">;
@@ -75,13 +76,13 @@ export type GatewayOptions = {
   readonly maxCalls?: number;
   /** Opens, rewards and ends sessions; needed beyond this machine. @default none: all of this machine may */
   readonly token?: string | null;
-  /** Whether a key that was not given out opens a session of that name. @default without a token alone */
+  /** True if an unknown key opens a session of that name. @default true only if there is no token */
   readonly opensByUse?: boolean;
   /** Listed by `/v1/models`. @default "policy" */
   readonly modelName?: string;
   /** A streamed answer without an event for so long gets a comment, in milliseconds. @default 10,000 */
   readonly keepAliveMs?: number;
-  /** Of a request, as it was sent and as it is decoded, in bytes. @default 32 MiB */
+  /** Maximum size of a request body, both as sent and decoded, in bytes. @default 32 MiB */
   readonly maxBodyBytes?: number;
   /** Takes secrets out of errors. @default nothing is taken out */
   readonly redact?: (text: string) => string;

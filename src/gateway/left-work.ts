@@ -15,7 +15,7 @@ export class LeftWork<T> {
   keep(request: object, work: Promise<T>): void {
     const name = JSON.stringify(request);
     this.#set(name, [...(this.#left.get(name) ?? []), work]);
-    // What has failed is begun again.
+    // Work that has failed is started again.
     work.catch(() =>
       this.#set(
         name,

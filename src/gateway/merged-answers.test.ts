@@ -34,7 +34,7 @@ async function look(world: World, before: readonly Wire[]): Promise<readonly Wir
   }
 }
 
-/** The calls of all steps in one message, with their results behind it. */
+/** The calls of all steps in one message, followed by their results. */
 function merged(steps: readonly Wire[]): Wire[] {
   const calls = steps.flatMap((step) => (step["tool_calls"] as readonly unknown[] | undefined) ?? []);
   const results = steps.filter(({ role }) => role === "tool");

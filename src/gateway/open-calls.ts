@@ -20,7 +20,10 @@ export type OpenCall<Call> = {
 
 const keyedPrefix = "key-";
 
-/** Of a request: equal for those that a client sends again. `idempotencyKey`: of its header; `null`: there is none. */
+/**
+ * Digest of a request, equal if a client repeats the request. `idempotencyKey`: value of the
+ * header; `null` if there is none.
+ */
 export function digestOf(request: {
   readonly url: string;
   readonly body: Uint8Array;
@@ -67,7 +70,7 @@ export class OpenCalls<Call> {
   }
 }
 
-/** What is continued was delivered, whatever became of its connection. */
+/** An answer whose conversation was continued has been delivered, even if its connection broke. */
 function wasRead({ turn }: OpenCall<unknown>): boolean {
   return turn !== null && (turn.isDelivered || turn.isContinued);
 }

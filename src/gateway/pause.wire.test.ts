@@ -154,7 +154,7 @@ async function ask(url: string, dialect: keyof typeof dialects, isStreamed = tru
   return new Reading(await fetch(`${url}${path}`, { method: "POST", headers, body: JSON.stringify(body) }));
 }
 
-/** What a client makes of the events: the text of the answer. */
+/** Text of the answer, read from the events as a client does. */
 function contentIn(text: string): string {
   return text
     .split("\n")

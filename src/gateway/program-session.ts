@@ -1,4 +1,5 @@
-// The session of a program, whoever answers its calls: the policy under training, an API model that is evaluated, or no model of ours.
+// The session of a program. Its calls are answered by the policy under training, or by an API model
+// that is evaluated.
 
 import { type ApiModel, chatSampling } from "../chat-models/index.ts";
 import type { Engine, EpisodeEvent, Renderer } from "../core/index.ts";

@@ -30,7 +30,10 @@ export class ProgramWorlds {
     );
   }
 
-  /** A program that used its world is graded by it, whatever it prints; so is one that prints no reward. */
+  /**
+   * True if the world grades the session: the program used its world, or printed no reward. The
+   * world's grade replaces a printed reward.
+   */
   grades(session: ProgramSession, printed: number | null): boolean {
     return this.#worlds !== null && (printed === null || this.#opened.has(session.settings.id));
   }

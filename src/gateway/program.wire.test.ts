@@ -1,5 +1,6 @@
-// Everything that a program starts ends with it, however it has detached itself and however the program ends. Found in /proc, so on
-// Linux alone; elsewhere only the process group is known.
+// Every process that a program starts ends with it, however the process detached itself and however
+// the program ends. Processes are found in /proc, so these tests run only on Linux; on other
+// systems only the process group is known.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -32,7 +33,7 @@ writeFileSync(process.argv[2], String(process.pid));
 setInterval(() => appendFileSync(process.argv[2] + ".beats", "."), 10);
 `;
 
-/** How a shell starts what it does not wait for. `BEAT`: the command. */
+/** Shell commands that start a process without waiting for it. `BEAT`: the command of the process. */
 const escapes: Readonly<Record<string, string>> = {
   "in the background": "BEAT &",
   "with setsid": "setsid BEAT &",

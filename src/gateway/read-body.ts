@@ -6,7 +6,7 @@ import { GatewayError, type RequestHeaders } from "./request.ts";
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
-/** Deeper bodies are nobody's conversation. */
+/** Maximum nesting of a body; real conversations never nest deeper. */
 const deepest = 64;
 
 /** The JSON of a body. Throws a `GatewayError` for another type, for what is not JSON, and for what nests too deep. */

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { finish } from "../lib/steps.ts";
 import { readJson } from "./read-json.ts";
 
-/** What a reader makes of a text: the value, written again with its order of names, or that it refuses. */
+/** Result of a reader: the value, serialized in its order of names, or an error. */
 function outcome(read: () => unknown): unknown {
   try {
     const value = read();

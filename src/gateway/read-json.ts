@@ -75,7 +75,7 @@ function* readMembers(inner: string, level: number): Steps<object> {
   return Object.fromEntries(members);
 }
 
-/** What the commas on the top level cut the text into: at least one part. */
+/** The parts of a text between its top-level commas; there is at least one. */
 function* partsOf(inner: string): Generator<{ readonly start: number; readonly end: number }, void, void> {
   let start = 0;
   let depth = 0;

@@ -41,11 +41,11 @@ type BranchReason =
   | "compaction"
   | "template-rewrites";
 
-/** How prompts came about. */
+/** Counts of prompts by how they were built. */
 export type PromptCounters = {
   /** Prompts that are the record and what is new. */
   extended: number;
-  /** By {@link BranchReason}. */
+  /** Branches by {@link BranchReason}. */
   readonly branched: Record<string, number>;
   /** Extended prompts in which an action stands otherwise than it was sampled: 0. */
   reencoded: number;
@@ -57,7 +57,7 @@ export type Prompt = {
   readonly basis: SampledTurn | null;
   readonly parent: number | null;
   readonly observedFrom: number;
-  /** As in {@link SampledTurn}. */
+  /** Same as in {@link SampledTurn}. */
   readonly messages: readonly Message[];
   readonly tools: ToolSet;
   readonly rendered: readonly Message[];
@@ -67,7 +67,10 @@ export type Prompt = {
 
 /** A text is taken for the summary that an earlier turn wrote when it is at least this long, in characters. */
 const shortestSummary = 80;
-/** Of taking answers of a request apart: each looks through the whole conversation. */
+/**
+ * Maximum number of attempts to split merged answers of a request, because each one searches the
+ * whole conversation.
+ */
 const mostTries = 64;
 /** The latest turns, one of which may have written it: each is looked for in the whole request. */
 const summaryTurns = 64;
@@ -87,12 +90,12 @@ export class SessionRecord implements SampledItems {
     this.idPrefix = idPrefix;
   }
 
-  /** In the order in which they ended. */
+  /** Sampled turns in the order in which they ended. */
   get sampled(): readonly SampledTurn[] {
     return [...this.#byTurn.values()];
   }
 
-  /** Of all actions, in order. */
+  /** Problems of all actions, in order. */
   get problems(): readonly ActionProblem[] {
     return this.sampled.flatMap(({ action }) => action.problems.map(asActionProblem));
   }
@@ -120,7 +123,10 @@ export class SessionRecord implements SampledItems {
     this.#byTurn.clear();
   }
 
-  /** As the renderer is shown them: answers on the way that were sampled here are as they were sampled. */
+  /**
+   * Messages as the renderer receives them: answers that were sampled here are replaced by the
+   * sampled ones.
+   */
   rendered(basis: SampledTurn | null, messages: readonly Message[], tools: ToolSet): readonly Message[] {
     const before = basis === null ? [] : [...seenPrompt(basis), seenAnswer(basis)];
     const { sampled } = finish(this.#history.find([...before, ...messages], tools));
@@ -135,7 +141,7 @@ export class SessionRecord implements SampledItems {
   history(call: number): ReturnType<SampledItems["history"]> {
     const sampled = this.#byCall.get(call);
     if (sampled === undefined) return null;
-    // As its client has it, so that it is matched as any other history is.
+    // The client's version of the answers, so that they are matched like any other history.
     return {
       messages: [...seenPrompt(sampled), seenAnswer(sampled)],
       hasInstructions: sampled.response?.hasInstructions ?? false,
@@ -153,7 +159,10 @@ export class SessionRecord implements SampledItems {
     return { ...place, messages, rendered: messages.map((message, at) => sampled.get(at)?.answer ?? message) };
   }
 
-  /** What of a conversation is known, where steps that its client shows as one are taken apart as far as they are known so. */
+  /**
+   * Finds the known part of a conversation, splitting messages in which the client merged several
+   * steps as long as more of it becomes known.
+   */
   *#findApart(ordered: readonly Message[], tools: ToolSet): Steps<readonly [readonly Message[], Continuation]> {
     let messages = ordered;
     let place = yield* this.#history.find(messages, tools);
@@ -238,8 +247,8 @@ export class SessionRecord implements SampledItems {
   }
 
   /**
-   * What a turn says of its prompt when it is recorded. Of calls that were in flight at once, the one that is recorded first continues the
-   * conversation; the others are branches, and say why.
+   * Facts about a turn's prompt when the turn is recorded. If several calls were in flight, the
+   * first one recorded continues the conversation; the others are branches and record the reason.
    */
   factsOf({ basis, parent, messages, tools, facts }: Prompt): Prompt["facts"] {
     const isFirst = basis === null ? this.#byTurn.size === 0 || parent !== null : !basis.isContinued;
@@ -253,7 +262,7 @@ export class SessionRecord implements SampledItems {
     return { ...facts, rewriteReason: sentenceOf(reason, place.known) };
   }
 
-  /** Of a conversation that continues nothing sampled, beside others of its session. */
+  /** Reason of a conversation that continues no sampled turn, in a session that has others. */
   #rootReason(
     { messages, tools }: Pick<Prompt, "messages" | "tools">,
     { known, hasOtherTools }: { readonly known: number; readonly hasOtherTools: boolean },
@@ -329,7 +338,10 @@ export class SessionRecord implements SampledItems {
     };
   }
 
-  /** Templates that take system messages at the beginning alone are shown them there. Throws a `GatewayError`. */
+  /**
+   * Renders messages; for templates that accept a system message only at the beginning, all system
+   * messages are moved there. Throws a `GatewayError`.
+   */
   *#renderAll(messages: readonly Message[], tools: ToolSet): Steps<RenderedPrompt> {
     const rendered = yield* unlessRefused(this.#render(messages, tools));
     if (rendered !== null) return rendered;
@@ -370,7 +382,7 @@ export class SessionRecord implements SampledItems {
     return basis.buffer;
   }
 
-  /** What a prompt begins with must be the record, token for token. */
+  /** Checks that a prompt begins with the record, token for token. */
   #checkExtends(buffer: TokenBuffer, { turn, length }: SampledTurn): void {
     const { sampledTokens } = turn;
     const action = buffer.view(buffer.length - sampledTokens.length);
@@ -401,7 +413,7 @@ export class SessionRecord implements SampledItems {
     fields: Pick<SampledTurn, "turn" | "call" | "basis" | "messages" | "rendered" | "tools" | "action" | "response">,
     buffer: TokenBuffer | null,
   ): SampledTurn {
-    // As sampled: what its client is shown may end before.
+    // The answer as sampled: the version that the client receives may end earlier.
     const content = actionText(fields.turn.sampledTokens, this.#renderer);
     const answer = { role: "assistant", content, reasoning: null, toolCalls: [] } as const;
     const flags = { isClaimed: false, isContinued: false, isDelivered: false };
@@ -445,7 +457,7 @@ function* unlessRefused<T>(steps: Steps<T>): Steps<T | null> {
   try {
     return yield* steps;
   } catch (error) {
-    // A token beyond the vocabulary is nobody's chat template.
+    // A token beyond the vocabulary is a fault, not a refusal of the chat template.
     if (error instanceof AttributedError) throw error;
     return null;
   }
@@ -463,14 +475,15 @@ function sentenceOf(reason: BranchReason, known: number): string {
   return sentences[reason];
 }
 
-/** As in the problem taxonomy of actions; see `agents/decide-action.ts`. */
+/** Translates into the problem taxonomy of actions; see `agents/decide-action.ts`. */
 function asActionProblem({ code, toolName, detail }: ParsedAction["problems"][number]): ActionProblem {
   if (code === "not-an-object") return { code: "not-json", toolName, detail };
   return { code: code === "no-name" ? "unknown-tool" : code, toolName, detail };
 }
 
-// What a program says that the turns of its session earned, aligned with the record: when it says it, and once the session has
-// ended. A grade may come before the last call, and an answer that was sampled may never arrive.
+// Rewards that a program reports for single turns, aligned with the record: when they are reported,
+// and once the session has ended. A grade may arrive before the last call, and an answer that was
+// sampled may never be delivered.
 
 /**
  * Throws a `GatewayError` for rewards of turns that are not one for each turn so far, or do not add up. A turn that was sampled
@@ -488,7 +501,10 @@ export function gradeSoFar(grade: Grade, record: Pick<SessionRecord, "turns" | "
   }
 }
 
-/** What was known when the grade came, for the turns as they are now: those that nobody read are left out. */
+/**
+ * Aligns the rewards of the grade with the final turns; turns whose answers were never read are
+ * skipped.
+ */
 export function gradeAtEnd(grade: Grade | null, record: Pick<Episode, "trajectory" | "events">): Grade | null {
   const given = grade?.turnRewards ?? null;
   if (grade === null || given === null) return grade;

@@ -52,7 +52,10 @@ function credentialOf({ headers }: Recorded): string {
 
 const conversations = folder === null ? [] : readdirSync(folder).filter((file) => file.endsWith(".jsonl")).flatMap(conversationsOf); // prettier-ignore
 
-/** What a client says the policy answered: the part of its second request that the first did not have. */
+/**
+ * The policy's answer as a client echoes it: the part of its second request that the first did not
+ * have.
+ */
 type Echo = { reasoning: string | null; text: string; calls: { id: string; name: string; arguments: unknown }[] };
 
 function itemsOf(body: Recorded["body"]): readonly Json[] {
@@ -85,7 +88,7 @@ function echoOf(later: Recorded, count: number): Echo {
   return echo;
 }
 
-/** As Qwen3 writes it. */
+/** Text of an answer in the format of Qwen3. */
 function sampledText({ reasoning, text, calls }: Echo): string {
   const called = calls.map(
     (call) => `\n<tool_call>\n${JSON.stringify({ name: call.name, arguments: call.arguments })}\n</tool_call>`,
@@ -100,7 +103,7 @@ function replaceIds(body: Recorded["body"], ids: ReadonlyMap<string, string>): u
   );
 }
 
-/** Of the recorded echo, in order: calls, and the items of Responses. */
+/** Ids in the recorded echo, in order: calls, and the items of Responses. */
 function idsIn(items: readonly Json[]): { readonly calls: string[]; readonly items: string[] } {
   const found = { calls: [] as string[], items: [] as string[] };
   for (const item of items) {
@@ -185,7 +188,7 @@ const dialects: Readonly<
   },
 };
 
-/** Of events, whose line and data must agree. */
+/** Names of events; the `event` line and the type in the data must agree. */
 function namesIn(text: string): readonly string[] {
   const names = [...text.matchAll(/^event: (.+)$/gm)].map(([, name = ""]) => name);
   expect((eventsOf(text) as readonly Json[]).map(({ type }) => type)).toEqual(names);
@@ -256,7 +259,8 @@ describe.skipIf(folder === null || template === null)("recorded clients (skipped
     );
     expect(episodeSamples(episode).samples.length).toBe(1);
     expect(recordViolations(episode, world.sampled)).toEqual([]);
-    // An ended session is refused in the shape of the dialect, with a status that nobody tries again.
+    // A request to an ended session gets an error in the shape of its dialect, with a status that
+    // clients do not retry.
     const { url, headers, body } = posts[posts.length - 1]!;
     const refused = await send(world.gateway, { method: "POST", url, headers, body });
     expect(refused.status).toBe(400);

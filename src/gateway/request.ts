@@ -1,5 +1,5 @@
-// What a client of the gateway requests and what it is answered, in whatever dialect it speaks, and the errors between them.
-// A dialect (`dialects/`) reads its own wire format into these types and writes it back out of them.
+// Requests of gateway clients, their answers, and errors, independent of the dialect. A dialect
+// (`dialects/`) parses its own wire format into these types and writes them back in it.
 
 import type { z } from "zod";
 import type { Finish, Message, ParsedAction, SamplingParams, Tool } from "../core/index.ts";
@@ -17,7 +17,7 @@ export type GatewayRequest = {
   /** The conversation as the client has it. Assistant messages in it may or may not have been sampled here. */
   readonly messages: readonly Message[];
   readonly tools: readonly Tool[];
-  /** False: tools are shown, and whatever is sampled is content (`tool_choice: "none"`). */
+  /** False if the model sees the tools but any sampled text is content (`tool_choice: "none"`). */
   readonly mayCall: boolean;
   /** A cap; `null`: the session's own. */
   readonly maxTokens: number | null;
@@ -41,15 +41,15 @@ export type GatewayRequest = {
   readonly maxCalls: number | null;
   /** Tools of kinds that only their provider can carry out; they are not shown. */
   readonly ignoredTools: number;
-  /** Chat alone: a chunk with the usage ends the stream. */
+  /** Chat only: the stream ends with a chunk that has the usage. */
   readonly includesUsage: boolean;
-  /** Responses alone; `null` elsewhere. */
+  /** Responses only; `null` for other dialects. */
   readonly response: ResponseFacts | null;
-  /** Responses alone: the one that this request continues, echoed in the answer. */
+  /** Responses only: id of the response that this request continues, echoed in the answer. */
   readonly previousResponseId: string | null;
 };
 
-/** What the Responses dialect must remember of a response. */
+/** Facts about a response that the Responses dialect must remember. */
 export type ResponseFacts = {
   /** The first message is `instructions`, which later requests do not inherit. */
   readonly hasInstructions: boolean;
@@ -64,7 +64,7 @@ export type GatewayAnswer = {
   /** Starts ids; the same for all calls of a session. */
   readonly idPrefix: string;
   readonly action: ParsedAction;
-  /** As sampled. */
+  /** All sampled tokens, including those that are not shown. */
   readonly sampledTokens: Uint32Array;
   /** One per sampled token; `null`: the engine reported none. */
   readonly logprobs: Float32Array | null;
@@ -93,7 +93,7 @@ export interface SampledItems {
   answer(call: number): { readonly action: ParsedAction; readonly isStored: boolean } | null;
   /** The conversation up to and including this call's answer. */
   history(call: number): { readonly messages: readonly Message[]; readonly hasInstructions: boolean } | null;
-  /** Of this session. */
+  /** Prefix of the ids of this session. */
   readonly idPrefix: string;
 }
 
@@ -120,11 +120,11 @@ export type GatewayErrorStatus = (typeof statuses)[GatewayErrorCode];
 export class GatewayError extends Error {
   readonly code: GatewayErrorCode;
   readonly status: GatewayErrorStatus;
-  /** Of retryable errors. */
+  /** Delay before a retry, in milliseconds, for retryable errors. */
   readonly retryAfterMs: number | null;
   /** The field of the request that is wrong; `null`: none is, or it is not known. */
   readonly param: string | null;
-  /** Of "context-length": prompt tokens and the most there may be, where known. */
+  /** Prompt tokens and their maximum, where known; only for "context-length". */
   readonly context: { readonly tokens: number; readonly most: number } | null;
 
   constructor(
@@ -160,11 +160,12 @@ export interface AnswerStream {
   start(promptTokens: number): string;
   delta(delta: AnswerDelta): string;
   /**
-   * What the deltas left out. `terminal` is what clients act on: it may leave only when the turn is recorded, so a caller sends
-   * both then, `rest` first.
+   * Remaining content that no delta had (`rest`), and the final event (`terminal`). Clients act on
+   * `terminal`: it may be sent only after the turn is recorded, so callers send both then, `rest`
+   * first.
    */
   end(answer: GatewayAnswer): { readonly rest: string; readonly terminal: string };
-  /** In place of `end`, after `start`. */
+  /** Error event that replaces `end`, after `start`. */
   error(error: GatewayError): string;
 }
 
@@ -181,5 +182,5 @@ export interface Dialect {
   error(error: GatewayError): unknown;
 }
 
-/** What is known of an answer before it is sampled. */
+/** The part of an answer that is known before sampling. */
 export type AnswerHead = Pick<GatewayAnswer, "call" | "idPrefix" | "createdAt">;

@@ -54,13 +54,14 @@ async function send(
   });
   if (outgoing.destroyed) return;
   if (typeof body === "string") {
-    // With its length a body is not sent in chunks, but with the headers in one write.
+    // Content-length avoids chunked encoding: the body is sent together with the headers in one
+    // write.
     outgoing.writeHead(status, { ...headers, "content-length": Buffer.byteLength(body) }).end(body);
     return;
   }
   outgoing.writeHead(status, headers);
   for await (const text of body) {
-    // What the client does not read any more is still sampled and recorded.
+    // Sampling and recording continue even if the client no longer reads.
     if (outgoing.destroyed) return;
     if (text !== "" && !outgoing.write(text)) await drained(outgoing);
   }

@@ -17,7 +17,7 @@ export type SessionParts = {
   readonly clock: Clock;
 };
 
-/** How prompts came about, and what was not done as a client said. */
+/** Counts of prompts by how they were built, and of client settings that were not followed. */
 export type SessionCounters = Readonly<PromptCounters> &
   UnusedCounters & {
     readonly calls: number;
@@ -29,7 +29,7 @@ export type SessionCounters = Readonly<PromptCounters> &
 export type SessionCall = {
   readonly head: Pick<GatewayAnswer, "call" | "idPrefix" | "createdAt">;
   readonly promptTokens: number;
-  /** What is known of the answer before its end. */
+  /** Parts of the answer that are known before its end. */
   readonly deltas: Deltas;
   /** Resolves once the turn is recorded. Rejects with a `GatewayError`. */
   readonly answer: Promise<GatewayAnswer>;
@@ -41,7 +41,7 @@ export type SessionCall = {
 
 export type CallAnswer = Omit<SessionCall, "delivered" | "left">;
 
-/** What is sampled for a request. */
+/** A request whose answer is being sampled. */
 export type RunningCall = {
   readonly request: GatewayRequest;
   readonly number: number;

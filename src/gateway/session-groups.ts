@@ -18,7 +18,7 @@ export type OpenGroup = {
   readonly ended: string[];
 };
 
-/** What a session's record says of its group. */
+/** Facts about the group in a session's record. */
 type GroupFacts = {
   readonly group: string;
   readonly group_name: string;
@@ -29,7 +29,10 @@ type GroupFacts = {
 
 export class SessionGroups {
   readonly #open = new Map<string, OpenGroup>();
-  /** How many groups of a name began. Those of a session alone are not counted: their ids are the session's, which the store has. */
+  /**
+   * Number of groups begun under each name. Groups of a single session are not counted: their ids
+   * are the session's, which the store has.
+   */
   readonly #begun = new Map<string, number>();
   readonly #hasSession: (id: string) => Promise<boolean>;
   #next = 0;
@@ -39,7 +42,7 @@ export class SessionGroups {
     this.#hasSession = hasSession;
   }
 
-  /** In the order in which they began. */
+  /** Open groups in the order in which they began. */
   get open(): readonly OpenGroup[] {
     return [...this.#open.values()];
   }
@@ -112,7 +115,10 @@ export class SessionGroups {
     this.#begun.set(name, Math.max(visit, this.#begun.get(name) ?? 0));
   }
 
-  /** As the first of its name, or as a later one of another name. */
+  /**
+   * True if a group of this id began, either as the first of its name or as a later one of another
+   * name.
+   */
   #hasBegun(id: string): boolean {
     if (this.#begun.has(id)) return true;
     const [, name = "", visit = ""] = /^(.+)@(\d+)$/s.exec(id) ?? [];

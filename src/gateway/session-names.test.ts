@@ -11,7 +11,7 @@ const names = [
   ...["run-20261126-101500", "openai-agents-chat", "recommendations-4", "not-needed", "my.session", "worker3-s0042"],
 ];
 
-/** As they are built; none of them is anybody's. */
+/** Keys in the formats of providers; none of them is real. */
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 const random = (length: number, alphabet = letters): string =>
   Array.from(randomBytes(length), (byte) => alphabet[byte % alphabet.length]).join("");

@@ -1,6 +1,7 @@
-// What a session is called that a key opens by first use. Its name stands in the journal, in exports, in the viewer and in messages, and
-// the key may be anybody's: a client that was not pointed elsewhere sends the key of its provider. So a key is a name only where it is
-// built as people build names; everything else is called by its hash.
+// The name of a session that a key opens by first use. The name appears in the journal, in exports,
+// in the viewer and in messages, and the key may be a real secret: a misconfigured client sends its
+// provider's key. So a key becomes the name only if it looks like a name that people would choose;
+// any other key is replaced by its hash.
 
 import { hash } from "node:crypto";
 

@@ -1,4 +1,4 @@
-// The limits of a session, whoever answers its calls.
+// The limits of a session, regardless of which model answers its calls.
 
 import type { EpisodeOptions } from "../rollout/index.ts";
 import { GatewayError } from "./request.ts";

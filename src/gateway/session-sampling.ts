@@ -1,11 +1,12 @@
-// How a call of a session is sampled: as the session says. Rows that were sampled otherwise would not be the policy's, so what a
-// client sets is counted, used or refused, as the gateway was told; its cap and its stop strings are always kept.
+// Sampling parameters of a call: the session's, because rows sampled with other parameters would be
+// off-policy. Parameters that a client sets are counted, used or refused, as the gateway is
+// configured; its token cap and its stop strings always apply.
 
 import type { SamplingParams } from "../core/index.ts";
 import { deriveSeed } from "../lib/random.ts";
 import { GatewayError, type GatewayRequest } from "./request.ts";
 
-/** What is done about sampling parameters that clients set; see `GatewayOptions`. */
+/** Handling of sampling parameters that clients set; see `GatewayOptions`. */
 export type ClientSampling = "ignore" | "obey" | "refuse";
 
 export type CallSampling = {

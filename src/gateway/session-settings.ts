@@ -18,7 +18,7 @@ export type SessionSettings = {
   readonly unknownTools: "environment" | "loop";
   /** Calls in flight at once, at least 1. */
   readonly maxCalls: number;
-  /** As of an episode: limits, retries, deadlines, what to do when the server aborts. */
+  /** Same as for an episode: limits, retries, deadlines, and the reaction when the server aborts. */
   readonly episode: Pick<
     EpisodeOptions,
     "limits" | "retry" | "turnTimeoutMs" | "engineAbort" | "requestTag" | "seedTurns"

@@ -1,11 +1,12 @@
-// What clients tell the chat template (`chat_template_kwargs`, `reasoning_effort`): as the gateway was told, it is counted, given to the
-// template, or refused. Rows hold the prompt that was sampled from, so all three are exact.
+// Variables that clients set for the chat template (`chat_template_kwargs`, `reasoning_effort`):
+// they are counted, passed to the template, or refused, as the gateway is configured. Rows hold the
+// prompt that was sampled from, so all three are exact.
 
 import type { Renderer } from "../core/index.ts";
 import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
 import { GatewayError, type GatewayRequest } from "./request.ts";
 
-/** What is done about template variables that clients set; see `GatewayOptions`. */
+/** Handling of template variables that clients set; see `GatewayOptions`. */
 export type ClientTemplate = "ignore" | "obey" | "refuse";
 
 /** Renderers with other variables that a session keeps: clients use a few settings, but may make up more. */

@@ -37,7 +37,10 @@ export interface SessionWorlds {
   close(sessionId: string): Promise<void>;
 }
 
-/** The id of the world's task; `null`: the session has none. Throws a `GatewayError` where there are no worlds, or no such task. */
+/**
+ * Id of the world's task; `null` if the session has no world. Throws a `GatewayError` if there are
+ * no worlds, or no such task.
+ */
 export async function openWorld(
   worlds: SessionWorlds | null,
   session: {

@@ -48,7 +48,7 @@ export class Session {
   /** Calls whose prompts are being rendered, by the digests of their requests. */
   readonly #beginning = new Map<string, Promise<SessionCall>>();
   readonly #controller = new AbortController();
-  /** Of every call, but for its sampling. */
+  /** Options of every call, except its sampling. */
   readonly #options: ReturnType<typeof resolveOptions>;
   readonly #unused = new UnusedFields();
   #calls = 0;
@@ -57,13 +57,16 @@ export class Session {
   #usedAt: number;
   #isEnded = false;
   #ended: Promise<Episode> | null = null;
-  /** How often the program began again: a call of an earlier time is not recorded. */
+  /** Number of times that the program began again: calls of an earlier generation are not recorded. */
   #generation = 0;
   #grade: Grade | null = null;
   readonly #faults = new OpenFaults();
   /** Durations of all calls of the engine so far, added up, in milliseconds. */
   modelMs = 0;
-  /** The limit at which its last call was refused, for readers alone; `null`: none was, or another was served since. */
+  /**
+   * The limit that refused the most recent call, only for readers; `null` if none did, or if a
+   * later call was served.
+   */
   limit: "max_turns" | "max_tokens" | "context_length" | null = null;
 
   constructor(settings: SessionSettings, parts: SessionParts) {
@@ -84,7 +87,7 @@ export class Session {
     });
   }
 
-  /** What earlier answers said, for dialects that refer to them. */
+  /** Items of earlier answers, for dialects that refer to them. */
   get items(): SampledItems {
     return this.#record;
   }
@@ -352,7 +355,8 @@ export class Session {
       const recording = this.#emit({ type: "turn", turn, attempts, usage, durationMs });
       if (next.type === "read") return this.#read(call, { turn, recording, cachedTokens: usage.cachedTokens });
       await recorded(recording);
-      // What was told of the discarded tokens cannot be taken back: the client requests the turn again.
+      // Deltas of discarded tokens that were already sent cannot be retracted: the client requests
+      // the turn again.
       if (next.type === "again" && deltas.list.length === 0) continue;
       const message = "Cannot finish the turn: the engine aborted it; try again.";
       throw new GatewayError("overloaded", message, { retryAfterMs: 1000 });
@@ -435,7 +439,8 @@ export class Session {
       this.#open.delivered(open);
       if (open.turn === null || open.turn.isDelivered) return;
       open.turn.isDelivered = true;
-      // In the journal alone; a gateway that dies before it is there delivers once more.
+      // Recorded only in the journal; a gateway that stops before the record is written delivers
+      // the answer once more.
       if (!this.#isEnded) this.#parts.record({ type: "delivered", turn: open.turn.turn.index }).catch(() => undefined);
     };
     return { ...open.call, delivered, left };

@@ -57,13 +57,13 @@ export type SessionsOptions = {
   readonly maxSessions: number;
   /** Calls in flight of one session. */
   readonly maxCalls: number;
-  /** Whether a key that nobody was given opens a session. */
+  /** True if an unknown key opens a session. */
   readonly opensByUse: boolean;
-  /** What happened that nobody waits for. */
+  /** Receives faults that no caller waits for. */
   readonly onFault: (error: unknown) => void;
 };
 
-/** What a session is opened with. */
+/** Settings of a new session. */
 export type NewSession = {
   readonly id?: string | undefined;
   readonly task?: string | undefined;
@@ -83,11 +83,11 @@ type OpenSession = {
   keyHash: string;
 };
 
-/** As the journal has them. */
+/** Facts about a session in the format of the journal. */
 type SessionFacts = {
   readonly key_sha256: string;
   readonly group: string;
-  /** As it was requested; `group` says which of that name. */
+  /** Name as requested; `group` says which group of that name it is. */
   readonly group_name: string;
   /** The session's place in its group. */
   readonly sample_index: number;
@@ -106,11 +106,11 @@ export class Sessions {
   readonly #byKey = new Map<string, string>();
   readonly #ended = new EndedSessions();
   readonly #groups: SessionGroups;
-  /** By the hashes of their keys. */
+  /** Sessions that are being opened, by the hashes of their keys. */
   readonly #opening = new Map<string, Promise<{ readonly session: ProgramSession }>>();
   /** Ids that are being opened. */
   readonly #openingIds = new Set<string>();
-  /** In flight: the end of a session. */
+  /** Sessions that are being ended. */
   readonly #ending = new Map<string, Promise<Episode>>();
   readonly #requestTag = randomBytes(4).toString("hex");
   #cancelSweep: (() => void) | null = null;
@@ -143,7 +143,10 @@ export class Sessions {
     return this.create({ id }, key);
   }
 
-  /** What counts the tokens of a session's prompts, or of one that its first turn would open: counting opens none. */
+  /**
+   * Counts tokens of prompts for a session, or for the session that the key's first turn would
+   * open: counting opens none.
+   */
   counter(key: string): Pick<Session, "items" | "countTokens"> | ForwardedSession {
     const known = this.#known(key, hashOf(key));
     if (known !== null) return known;
@@ -170,13 +173,13 @@ export class Sessions {
     return null;
   }
 
-  /** Whether a session has this key, or had it. */
+  /** True if a session has or had this key. */
   hasKey(key: string): boolean {
     const keyHash = hashOf(key);
     return this.#byKey.has(keyHash) || this.#ended.find(keyHash) !== null;
   }
 
-  /** The id of the session that is named by its id or its key: a key that is no plain name is not the id. */
+  /** Id of the session, given its id or its key; a key that is not a plain name differs from the id. */
   idOf(named: string): string {
     if (this.#open.has(named)) return named;
     const keyHash = hashOf(named);
@@ -276,7 +279,7 @@ export class Sessions {
     const session = this.get(id);
     const open = this.#open.get(id)!;
     const key = newKey();
-    // Whoever still has the old key, such as the program of a killed process, samples nothing more.
+    // Holders of the old key, such as the program of a killed process, can sample nothing more.
     this.#byKey.delete(open.keyHash);
     this.#ended.add(open.keyHash, id);
     open.keyHash = hashOf(key);
@@ -328,7 +331,7 @@ export class Sessions {
    */
   async restore(earlier: {
     readonly inFlight: readonly (readonly EpisodeEvent[])[];
-    /** In the order in which they ended. */
+    /** Ended episodes in the order in which they ended. */
     readonly ended: Iterable<Pick<Episode, "id" | "events"> & { readonly undecidedTask: string | null }>;
   }): Promise<void> {
     for (const { id, events, undecidedTask } of earlier.ended) {

@@ -33,7 +33,7 @@ describe("a stop string", () => {
         expect(found === null ? -1 : found.start + found.string.length).toBe(end);
         const shown = found?.start ?? whole.length;
         for (let length = 0; length <= whole.length; length++) {
-          // What was told while it was sampled is a beginning of what is told in the end.
+          // Text that was sent during sampling is a prefix of the final text.
           expect(sureEnd(whole.slice(0, length), stop)).toBeLessThanOrEqual(shown);
         }
         if (end !== -1) expect(findStop(whole.slice(0, shown), stop)).toBeNull();
@@ -76,7 +76,10 @@ const said = "Thought: look.\nAction: go\nObservation: it is sunny. Then more.";
 const shown = "Thought: look.\nAction: go";
 const stop = { chat: { stop: ["\nObservation:"] }, messages: { stop_sequences: ["\nObservation:"] } };
 
-/** Whether its engine ends at the string, or knows none and samples further, as a server without a tokenizer may. */
+/**
+ * `knowsStop`: true if the engine ends at the string; false if it ignores stop strings and samples
+ * on, as a server without a tokenizer may.
+ */
 async function openStopWorld(knowsStop: boolean): Promise<World> {
   const world = await openWorld((prompt) => (prompt.includes("again") ? "done" : said));
   const sample = world.engine.sample.bind(world.engine);

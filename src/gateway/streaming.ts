@@ -13,7 +13,7 @@ const longestMarker = 32;
 
 export type AnswerReaderOptions = {
   readonly renderer: Renderer;
-  /** How the answer is read once it is whole. */
+  /** Options for parsing the whole answer. */
   readonly reading: ReadingOptions;
   /** Strings before which the text ends. */
   readonly stop: readonly string[];
@@ -42,7 +42,7 @@ export function answerReader(
     const tokens = Uint32Array.from(sampled);
     const end = stop.length === 0 ? {} : { textEnd: sureEnd(actionText(tokens, renderer), stop) };
     const action = renderer.parseAction(tokens, { ...reading, ...end });
-    // What follows a call, or may become one, is told with the whole answer.
+    // Text that follows a call, or may become one, is sent only with the whole answer.
     if (action.toolCalls.length > 0 || action.problems.length > 0) return;
     const { reasoning, content } = partsOf(action);
     if (content === "") return tell("reasoning", withoutBrokenEnd(sure(reasoning)));

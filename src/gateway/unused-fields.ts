@@ -1,4 +1,5 @@
-// What clients requested and nothing was done about: counted by name, so that somebody sees it.
+// Settings that clients requested and the gateway ignored, counted by name so that the user
+// notices.
 
 import type { GatewayRequest } from "./request.ts";
 

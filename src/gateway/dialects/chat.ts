@@ -54,7 +54,7 @@ const toolSchema = z.looseObject({
   ),
   custom: optional(z.looseObject({ name: optional(z.string()) })),
 });
-/** Of both. */
+/** Fields that Chat and Completions share. */
 const openAiShape = {
   max_tokens: limitSchema,
   stop: stopSchema,
@@ -198,7 +198,10 @@ function countsOf({ promptTokens, sampledTokens }: GatewayAnswer["usage"]): obje
   return { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens };
 }
 
-/** As OpenAI's clients read errors; Codex stops, and does not try again, at "context_length_exceeded". */
+/**
+ * Error body as OpenAI's clients read it; at "context_length_exceeded" Codex stops and does not
+ * retry.
+ */
 export function errorBody(error: GatewayError): { readonly error: unknown } {
   const { code, message, param } = error;
   const type =
@@ -247,7 +250,7 @@ export const completionsDialect: Dialect = {
     }),
   stream: (head, { model, includesUsage }): AnswerStream => ({
     start: () => "",
-    // Ids and logprobs of a part are known with the whole alone, so it is told at once.
+    // Token ids and logprobs of a part are known only with the whole answer, so it is sent at once.
     delta: () => "",
     end: (answer) => {
       const choice = { ...choiceOf(answer), text: answer.action.text };

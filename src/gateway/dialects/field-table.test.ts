@@ -23,7 +23,7 @@ const requests: Readonly<Record<DialectName, { readonly path: string; readonly b
   messages: { path: "/v1/messages", body: { model: "m", max_tokens: 50, messages: question } },
 };
 
-/** Of every row that is done, a request that has it; other rows need none. */
+/** An example request for every row with status "done"; other rows need none. */
 const examples: Readonly<Record<DialectName, Json>> = {
   chat: {
     messages: question,

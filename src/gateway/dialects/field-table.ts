@@ -8,7 +8,7 @@
 import type { SamplingParams } from "../../core/index.ts";
 import type { DialectName } from "../request.ts";
 
-/** What becomes of a field. */
+/** Handling of one request field. */
 export type FieldRule =
   | { readonly status: "done"; readonly note: string | null }
   | {
@@ -26,8 +26,9 @@ export type FieldRule =
       /** Where it goes if clients set the sampling (`--client-sampling obey`); `null`: it does not sample. */
       readonly sampling: SamplingField | null;
       /**
-       * How it becomes variables of the chat template if clients set them (`--client-template obey`): an object of them, or how much the
-       * model thinks (`reasoning_effort`); `null`: it does not.
+       * Effect on the variables of the chat template if clients may set them (`--client-template
+       * obey`): "variables" if the value is an object of variables, "effort" if it sets the
+       * reasoning effort (`reasoning_effort`), `null` if it has no effect.
        */
       readonly template: "variables" | "effort" | null;
     };
@@ -37,7 +38,7 @@ type SamplingField =
   | { readonly type: "parameter"; readonly name: Exclude<keyof SamplingParams, "extra" | "maxNewTokens"> }
   | { readonly type: "extra"; readonly name: string };
 
-/** By field; a field of an object has the names of both, with a point between them. */
+/** Rules by field name; a nested field is named by its parent and itself, joined by a dot. */
 export type FieldTable = Readonly<Record<string, FieldRule>>;
 
 function done(note: string | null = null): FieldRule {
@@ -85,7 +86,7 @@ const openAiSampling: FieldTable = {
   logit_bias: sampledByExtra("logit_bias"),
 };
 
-/** What OpenAI's API keeps account with; nothing of it changes an answer. */
+/** Fields that OpenAI's API uses for accounting; they never change an answer. */
 const bookkeeping: FieldTable = {
   metadata: counted(),
   moderation: counted(),
@@ -97,7 +98,7 @@ const bookkeeping: FieldTable = {
   user: counted(),
 };
 
-/** What vLLM and SGLang take beside OpenAI's fields in their Chat and Completions. */
+/** Fields that vLLM and SGLang accept in addition to OpenAI's in their Chat and Completions APIs. */
 const serverFields: FieldTable = {
   guided_json: guided(),
   guided_regex: guided(),

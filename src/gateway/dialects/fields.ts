@@ -1,5 +1,5 @@
-// What the dialects have in common: bodies are checked by schemas, contents are text, tools are functions. What a model of text
-// cannot be shown (images, sound, files) is refused by name.
+// Code shared by the dialects: bodies are checked by schemas, contents are text, tools are
+// functions. Content that a text model cannot read (images, sound, files) is refused by name.
 
 import { z } from "zod";
 import { type AssistantMessage, type Tool, toolFromDefinition } from "../../core/index.ts";
@@ -47,7 +47,10 @@ export function readText(content: Content | null | undefined, param: string): st
     .join("\n");
 }
 
-/** In the one form that templates are shown, whatever the dialect: switches of an API are not the model's business. */
+/**
+ * Builds a tool in the form that templates receive, which is the same for every dialect: switches
+ * of an API are not meant for the model.
+ */
 export function makeTool(fields: {
   readonly name: string;
   readonly description?: string | null | undefined;
@@ -64,7 +67,7 @@ export function optional<T extends z.ZodType>(schema: T): z.ZodType<z.output<T> 
   return schema.nullish().transform((value) => value ?? undefined);
 }
 
-/** Of every body. */
+/** Fields of every body. */
 export const commonShape = { model: optional(z.string()), stream: optional(z.boolean()) };
 
 /** A request out of a body: what its dialect does not have is as if its client had not said it. */
@@ -139,7 +142,7 @@ export class AssistantBuilder {
 /** A result whose client does not say what was called; the conversation does. */
 export const unknownTool = "unknown";
 
-/** How the model may choose tools. */
+/** The model's choice of tools. */
 export type ToolChoice = {
   readonly mayCall: boolean;
   /** The names of those that it is shown; `null`: all. */

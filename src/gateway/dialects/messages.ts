@@ -62,7 +62,7 @@ const bodySchema = z.looseObject({
   ...commonShape,
 });
 
-/** What thinking blocks are signed with: clients drop a streamed block without one. */
+/** Signature of thinking blocks: clients drop a streamed thinking block that has none. */
 const signature = "trainable-agents";
 
 export const messagesDialect: Dialect = {
@@ -165,7 +165,10 @@ function isSingle(choice: unknown): boolean {
 
 const choiceSchema = z.looseObject({ disable_parallel_tool_use: optional(z.boolean()) });
 
-/** Prefix of a block that one client puts first, with the number of its build: it is no instruction, and changes. */
+/**
+ * Prefix of a block that one client puts first, with its build number: it changes, and it is not an
+ * instruction.
+ */
 const billingHeader = "x-anthropic-billing-header:";
 
 function readSystem(system: z.infer<typeof bodySchema>["system"]): Message[] {

@@ -66,7 +66,10 @@ function variablesIn(value: unknown, template: "variables" | "effort"): Readonly
   return z.record(z.string(), z.json()).safeParse(value).data ?? null;
 }
 
-/** Every field that is set, by its name in the table: an object whose fields alone have rows is taken apart. */
+/**
+ * Every field that is set, by its name in the table: an object is split into its fields if only
+ * these have rows.
+ */
 function* givenFields(body: unknown, dialect: DialectName): Generator<readonly [string, unknown]> {
   if (typeof body !== "object" || body === null || Array.isArray(body)) return;
   for (const [name, value] of Object.entries(body) as readonly (readonly [string, unknown])[]) {
@@ -88,7 +91,7 @@ const splitFields: Readonly<Record<DialectName, ReadonlySet<string>>> = {
   messages: splitFieldsOf(fieldTables.messages),
 };
 
-/** Whether a value requests nothing. */
+/** True if a value requests nothing. */
 function isNeutral(value: unknown, rule: Exclude<FieldRule, { readonly status: "done" }> | null): boolean {
   if (value === null || value === undefined || (Array.isArray(value) && value.length === 0)) return true;
   return (rule?.neutral ?? []).some((neutral) => matches(value, neutral));

@@ -58,7 +58,7 @@ export interface ForwardingSession {
   readonly signal: AbortSignal;
   /** False while a call is without an answer, after all its attempts: what its program repeats has one. */
   readonly retries: boolean;
-  /** Throws a `GatewayError` where there is no room for another call. */
+  /** Throws a `GatewayError` if the session has no room for another call. */
   beginCall(dialect: DialectName, digest: string): BegunCall;
   /** Once for each that began, but for those that are dropped. */
   endCall(): void;

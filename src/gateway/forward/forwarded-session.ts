@@ -330,8 +330,9 @@ export class ForwardedSession implements ForwardingSession {
   }
 
   /**
-   * Ends the session; a second call gets the same episode. One with a call that its model did not answer, and that the program has
-   * not made up for, has failed, whatever the program says of it.
+   * Ends the session; a second call returns the same episode. If the model did not answer a call
+   * and the program did not recover from it, the episode has failed, even if the program reports
+   * success.
    */
   end(stopReason: StopReason, failure: Failure | null = null): Promise<Episode> {
     const fault = stopReason === "session_ended" ? this.fault : null;

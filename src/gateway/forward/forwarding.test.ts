@@ -263,7 +263,7 @@ describe("an API that fails", () => {
       // It was tried often enough: clients do not, and what a program repeats nevertheless is tried once.
       expect(answer.headers).toMatchObject({ "x-should-retry": "false" });
       expect([(await chat(world, "Hi", stream)).status, world.calls.length]).toEqual([told, times + 1]);
-      // Whatever the program makes of it.
+      // The episode fails, no matter how the program reacts.
       const episode = await ended(world);
       expect(episode).toMatchObject({ outcome: "failed", reward: null, failure: { boundary: "engine", code } });
       expect(JSON.stringify(episode.failure)).not.toContain(realKey);
