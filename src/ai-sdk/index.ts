@@ -6,9 +6,9 @@ import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import type { Gateway } from "../gateway/index.ts";
 
 export type PolicyModelOptions = {
-  /** Of the session whose calls these are, as `gateway.open()` gave it. */
+  /** Key of the session that the calls belong to, as returned by `gateway.open()`. */
   readonly key: string;
-  /** What the model is called; echoed, never used to route. @default "policy" */
+  /** Name of the model; echoed, never used to route. @default "policy" */
   readonly modelName?: string;
 };
 

@@ -17,11 +17,12 @@ export type EnvServerOptions = HostOptions & {
   /** Bearer token of clients that may do everything; `null`: no client needs it. */
   readonly token: string | null;
   /**
-   * Bearer token of agents, which get the tools of their episodes and a reward, and nothing of the private extension. With neither
-   * token only programs of this machine are served, and all of them may do everything. @default there is no such token
+   * Bearer token of agents, which receive the tools of their episodes and a reward, but nothing of
+   * the private extension. Without either token only programs on this machine are served, and all
+   * of them have full access. @default no such token
    */
   readonly agentToken?: string | null;
-  /** Of this package, as the server introduces itself. */
+  /** Version of this package, with which the server introduces itself. */
   readonly version: string;
   /** Takes secrets out of what clients are told of faults. */
   readonly redact: (text: string) => string;
@@ -70,7 +71,8 @@ export async function createEnvServer(options: EnvServerOptions): Promise<EnvSer
     upgrade: (incoming, socket, head) => {
       socket.on("error", () => socket.destroy());
       const trust = trustOf(incoming);
-      // Not parsed as an address: there are paths that are none ("//"), and nobody here would catch that.
+      // Not parsed as a URL: some paths are invalid URLs ("//"), and no code here would catch that
+      // error.
       const pathname = (incoming.url ?? "/").split("?", 1)[0];
       const sessionId = new URLSearchParams((incoming.url ?? "").split("?", 2)[1] ?? "").get("session_id");
       const status = trust === "none" ? "401 Unauthorized" : pathname === "/ws" ? null : "404 Not Found";
@@ -91,7 +93,7 @@ export async function createEnvServer(options: EnvServerOptions): Promise<EnvSer
   };
 }
 
-/** What the bearer token of a request opens. */
+/** Access that the bearer token of a request grants. */
 type Trust = "all" | "agent" | "none";
 
 async function serve(

@@ -15,7 +15,7 @@ import { checkedOpening } from "../rollout/index.ts";
 
 export type HostOptions = {
   readonly source: EnvironmentSource;
-  /** Of tasks that are named by a number. */
+  /** Split of tasks that are requested by number. */
   readonly split: string;
   /** Whom agents talk to; `null`: clients bring the user. */
   readonly user: UserSource | null;
@@ -23,14 +23,17 @@ export type HostOptions = {
   readonly maxSessions?: number;
   /** An episode without a call for so long is closed, in milliseconds. @default 900000 */
   readonly idleMs?: number;
-  /** Of one call, in milliseconds. @default 60000 */
+  /** Time limit of one call, in milliseconds. @default 60000 */
   readonly callMs?: number;
-  /** Of opening one, and of its user's first line, in milliseconds. Not of a source that bounds its openings itself. @default 300000 */
+  /**
+   * Time limit for opening an episode, including its user's first line, in milliseconds. It does
+   * not apply to a source that limits its openings itself. @default 300000
+   */
   readonly openMs?: number;
   readonly clock?: Clock;
 };
 
-/** There is no room for another episode. */
+/** Error when the host has no room for another episode. */
 export class HostFullError extends Error {
   readonly active: number;
 
@@ -46,7 +49,7 @@ export class HostRequestError extends Error {}
 export type OpenRequest = {
   /** Id of a task, or its number in the split; `null`: the next one. */
   readonly task: string | null;
-  /** Of the environment itself, or, with a user, of the episode that both derive from. */
+  /** Seed of the environment itself, or, with a user, of the episode from which both derive theirs. */
   readonly seed: number;
   readonly hasUser: boolean;
 };
@@ -296,14 +299,14 @@ export class HostedEpisode {
     });
   }
 
-  /** What the user answers; with it the episode may be over ({@link isOver}). */
+  /** Resolves with the user's reply, which may end the episode ({@link isOver}). */
   respond(text: string): Promise<UserLine> {
     return this.#inOrder(async (signal) => {
       const heard = await this.environment.hear(text, { signal });
       const user = this.#user;
       if (user === null) throw new HostRequestError("This episode has no user.");
       if (heard?.endsEpisode === true) {
-        // As in the loop: nobody answers what ended the episode.
+        // A message that ends the episode gets no reply, as in the loop.
         this.isOver = true;
         return { type: "words", text: "", usage: freeUsage };
       }
@@ -332,7 +335,7 @@ export class HostedEpisode {
     await this.environment.close?.();
   }
 
-  /** Calls arrive one at a time, whatever clients do. */
+  /** Runs calls one at a time, even if clients send them concurrently. */
   #inOrder<T>(action: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const { callMs, clock, ended } = this.#parts;
     const result = this.#last.then(() => {
@@ -340,7 +343,8 @@ export class HostedEpisode {
       return withDeadline(action, { timeoutMs: callMs, clock, signal: ended.signal });
     });
     this.#last = result.catch((error: unknown) => {
-      // As in the loop, a fault ends the episode: what the call did before it is not known, and it may still be running.
+      // A fault ends the episode, as in the loop: the effects of the call are unknown, and it may
+      // still be running.
       if (!(error instanceof HostRequestError)) void this.close().catch(() => undefined);
     });
     return result;

@@ -29,7 +29,7 @@ export type EnvelopeRefusal = {
 };
 
 export type EnvelopeVerdict =
-  /** Of an older revision, which begins with `initialize`. */
+  /** A request of an older revision, which begins with `initialize`. */
   | { readonly type: "session" }
   | { readonly type: "refused"; readonly refusal: EnvelopeRefusal }
   | { readonly type: "envelope" };

@@ -15,15 +15,16 @@ import { type EpisodeHost, type HostedEpisode, HostFullError, HostRequestError }
 import { envelopeResult, envelopeVersions, readEnvelope } from "./mcp-envelope.ts";
 import { asRecord, rpcError, RpcError, stringOf, wholeOf } from "./rpc-values.ts";
 
-/** What of an HTTP request is read. Header names are lower case. */
+/** The parts of an HTTP request that are read. Header names are lower case. */
 export type FaceRequest = {
   readonly method: string;
   readonly url: URL;
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly body: string;
   /**
-   * True for a client that may use what this package adds to a protocol: tasks of every split, the user's side, the exact grade.
-   * False for an agent, which gets the tools of its episode and its reward, whatever it says of itself.
+   * True for a client that may use the extensions of this package to a protocol: tasks of every
+   * split, the user's side, the exact grade. False for an agent, which gets only the tools of its
+   * episode and its reward, regardless of how it introduces itself.
    */
   readonly isTrusted: boolean;
 };
@@ -57,7 +58,7 @@ type Rpc = {
 type Session = {
   readonly id: string;
   readonly episode: HostedEpisode | null;
-  /** As of the request that began it. */
+  /** Trust of the request that began the session. */
   readonly isTrusted: boolean;
   /** A client of ours, which is trusted: only it has the methods and fields named after this package. */
   readonly isOwn: boolean;

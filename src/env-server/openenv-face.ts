@@ -22,7 +22,7 @@ export type OpenEnvFaceOptions = {
 const mostTasks = 500;
 /** Messages of one socket that wait for their answer. */
 const mostWaiting = 16;
-/** How long a client may take to answer that the server closes. */
+/** Time for a client to confirm that the server closes, in milliseconds. */
 const closingMs = 500;
 
 export class OpenEnvFace {
@@ -187,14 +187,14 @@ export class OpenEnvFace {
         return ok({ task: rows(index, index + 1)[0] });
       }
       default: {
-        // As Python cuts a list.
+        // Bounds follow the rules of Python's list slices.
         const at = (value: number): number => Math.min(size, Math.max(0, value < 0 ? size + value : value));
         return ok({ tasks: rows(at(place("start", 0)), at(place("stop", size))) });
       }
     }
   }
 
-  /** A call of HTTP: a world of its own, which nobody meets again. */
+  /** Handles an HTTP call in a world of its own, which no later call reaches. */
   async #once(
     path: string,
     { body, isTrusted }: { readonly body: JsonObject; readonly isTrusted: boolean },
@@ -222,8 +222,8 @@ function decoded(text: string): string {
 
 const ok = (body: unknown): FaceAnswer => ({ status: 200, headers: {}, body });
 
-// What `GET /schema` says: JSON Schemas of the actions, the observations and the state, as a client of OpenEnv expects them of a world
-// with MCP tools.
+// Content of `GET /schema`: JSON Schemas of the actions, the observations and the state, as a
+// client of OpenEnv expects them of a world with MCP tools.
 
 const text = { type: "string" };
 const anything = { type: "object", additionalProperties: true };

@@ -1,4 +1,4 @@
-// What a client of OpenEnv gets of a server of ours, message by message.
+// Messages that a client of OpenEnv receives from our server, one by one.
 
 import { connect as connectTcp } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";

@@ -14,7 +14,10 @@ const prefix = "openenv/session/";
 /** Sessions without an episode cost little, and clients that do not end them would fill the memory; the oldest go first. */
 const mostSessions = 1024;
 
-/** Whether a client may do more than an agent. A session belongs to clients of the trust that began it. */
+/**
+ * True for a client that may do more than an agent. A session belongs to clients with the same
+ * trust as the one that began it.
+ */
 type Trust = { readonly isTrusted: boolean };
 
 export class OpenEnvRpc {
@@ -39,7 +42,7 @@ export class OpenEnvRpc {
     await Promise.all(sessions.map((session) => session.end()));
   }
 
-  /** `null` for a body that is no request of such a session. Never rejects. */
+  /** Answers a request; `null` if the body is not a request of such a session. Never rejects. */
   async answer(body: string, trust: Trust): Promise<FaceAnswer | null> {
     const request = requestOf(body);
     if (request === null) return null;
@@ -107,7 +110,7 @@ function requestOf(body: string): Request | null {
   return method.startsWith(prefix) || isOfSession ? { id: message.get("id") ?? null, method, params } : null;
 }
 
-/** As upstream, a refusal has status 200, too. */
+/** Refusals have status 200, too, the same as upstream. */
 function reply(id: JsonValue, outcome: object): FaceAnswer {
   const plain: unknown = JSON.parse(dumpJson(id));
   return { status: 200, headers: {}, body: { jsonrpc: "2.0", id: plain, ...outcome } };

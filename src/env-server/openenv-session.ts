@@ -11,7 +11,7 @@ import type { JsonObject, JsonValue } from "../python-semantics/json/value.ts";
 import { type EpisodeHost, type HostedEpisode, HostFullError, HostRequestError } from "./episode-host.ts";
 import { extraNames } from "./mcp-face.ts";
 
-/** What a step shows. */
+/** Result of a step. */
 export type Shown = { readonly observation: JsonObject; readonly reward: number | null; readonly done: boolean };
 
 /** An answer of the protocol, with `code` and `message`. */
@@ -29,7 +29,7 @@ export class OpenEnvError extends Error {
 /** The episode of one socket; the next reset ends it and begins another. */
 export class OpenEnvSession {
   readonly #host: EpisodeHost;
-  /** As of a `FaceRequest`. */
+  /** Same as in `FaceRequest`. */
   readonly isTrusted: boolean;
   #episode: HostedEpisode | null = null;
   #id: string | null = null;
@@ -175,7 +175,7 @@ export class OpenEnvSession {
     return shown(name, { text, isError: false }, { reward: grade.reward - this.#given, done: true });
   }
 
-  /** What the steps have not had of the episode's reward. */
+  /** Part of the episode's reward that the steps have not returned. */
   async #rest(episode: HostedEpisode): Promise<number> {
     const { reward } = await episode.grade("completed");
     return reward - this.#given;
@@ -235,7 +235,7 @@ function shown(
   return { observation, reward, done };
 }
 
-/** As JSON text, which the observation carries unchanged. */
+/** Grade as JSON text, which the observation carries unchanged. */
 function exactGrade({ reward, metrics, log, info, turnRewards = null }: Grade): string {
   const plain = fromPlain({ reward, metrics, log, turn_rewards: turnRewards }) as JsonObject;
   return dumpJson(new Map<string, JsonValue>([...plain, ["info", info]]));

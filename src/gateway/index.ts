@@ -76,7 +76,7 @@ export type GatewayOptions = {
   readonly maxCalls?: number;
   /** Opens, rewards and ends sessions; needed beyond this machine. @default none: all of this machine may */
   readonly token?: string | null;
-  /** True if an unknown key opens a session of that name. @default true only if there is no token */
+  /** True if an unknown key opens a session of that name. @default true only without a token */
   readonly opensByUse?: boolean;
   /** Listed by `/v1/models`. @default "policy" */
   readonly modelName?: string;

@@ -12,7 +12,7 @@ import type { EpisodeJob, GroupJob } from "./jobs.ts";
 import { ServiceError } from "./service-error.ts";
 import type { ExportedEpisode, PolicyRequest, ServiceLimits, ServiceParts } from "./service-options.ts";
 
-/** What requests and producers share. */
+/** Parts that requests and producers share. */
 export type SharedParts = {
   readonly parts: ServiceParts;
   readonly limits: ServiceLimits;
@@ -27,7 +27,10 @@ export type SharedParts = {
 const mostRecent = 256;
 
 export type PoolOptions = {
-  /** Of a producer: it does not count among the requested episodes that wait. Default: false. */
+  /**
+   * True for an episode of a producer: it does not count among the requested episodes that wait.
+   * Default: false.
+   */
   readonly isProduced?: boolean;
   /** It is not stored, and has not ended, until its group was compared: see `settle`. Default: false. */
   readonly isHeld?: boolean;
@@ -106,7 +109,7 @@ export class EpisodePool {
   /** Stores an episode that was held, or has just finished, and ends its job. */
   async settle(job: EpisodeJob, { summary, store, counts, open }: EndedEpisode): Promise<void> {
     await store?.(this.#parts.store);
-    // What ran in another process stays on its disk until it is requested.
+    // An episode that ran in another process is read from its disk only when it is requested.
     if (counts === null) this.#remember(await open());
     job.end(viewSummary(summary), { isStored: true });
     this.#jobs.trim();
@@ -222,7 +225,10 @@ export function runnerFor(policy: PolicyRequest, { runner }: ServiceParts): Disp
   }
 }
 
-/** Of a request that an earlier process accepted: what is wrong with it now becomes the failure of its episodes. */
+/**
+ * Runner for a request that an earlier process accepted: if the request is no longer valid, its
+ * episodes fail with that reason.
+ */
 export function runnerAgain(policy: PolicyRequest, parts: ServiceParts): DispatchEpisode {
   try {
     return runnerFor(policy, parts);

@@ -19,7 +19,7 @@ export const episodeSummary = z.object({
   metrics: z.record(z.string(), z.number()),
   turns: count.nullable(),
   sampled_tokens: count.nullable(),
-  /** In the order they first sampled; `null` stands for an engine that names none. */
+  /** Versions in the order in which they first sampled; `null` for an engine that reports none. */
   weight_versions: z.array(z.string().nullable()),
   /** Counts of format errors, by code. */
   problems: z.record(z.string(), count),
@@ -27,7 +27,7 @@ export const episodeSummary = z.object({
 
 export type EpisodeSummary = z.infer<typeof episodeSummary>;
 
-/** Of an episode that has not ended. */
+/** Summary of an episode that has not ended. */
 export const notEnded: EpisodeSummary = Object.freeze({
   outcome: null,
   stop_reason: null,
@@ -40,7 +40,7 @@ export const notEnded: EpisodeSummary = Object.freeze({
   problems: {},
 });
 
-/** Of an episode that was cancelled before it began. */
+/** Summary of an episode that was cancelled before it began. */
 export const notStarted: EpisodeSummary = Object.freeze({
   ...notEnded,
   outcome: "aborted",

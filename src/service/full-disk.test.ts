@@ -180,7 +180,7 @@ test("a log that could not be written is whole, whatever was refused in the midd
   );
 }, 60_000);
 
-/** Whether it was kept. What waits is always kept. */
+/** Resolves to true if the entry was kept. Appends that wait are always kept. */
 async function append(log: RequestLog, groupId: string, waits: boolean): Promise<boolean> {
   const appending = log.append({ type: "cancel", groupId, episodeIds: [] }, { waits });
   if (waits) return appending.then(() => true);

@@ -1,4 +1,5 @@
-// What requested groups promise when disks fail, clients repeat themselves and the process ends at a bad moment.
+// Guarantees of requested groups when disks fail, clients repeat requests, and the process stops at
+// a bad moment.
 
 import { expect, test } from "vitest";
 import type { Episode, GroupRecord } from "../core/index.ts";

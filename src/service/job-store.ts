@@ -12,7 +12,7 @@ import type { ServiceParts } from "./service-options.ts";
 type UnloadedGroup = {
   readonly identity: GroupIdentity;
   readonly request: GroupRequest;
-  /** Of episodes that the archive does not have. */
+  /** Summaries of episodes that the archive does not have. */
   readonly summaries: ReadonlyMap<string, EpisodeSummary>;
 };
 

@@ -20,7 +20,7 @@ export type EpisodePlace = {
   readonly seed: number;
 };
 
-/** The fields are changed by its methods alone. */
+/** Only its methods change the fields. */
 export class EpisodeJob {
   readonly place: EpisodePlace;
   status: "waiting" | "running" | "ended" = "waiting";
@@ -97,7 +97,7 @@ export type GroupRequest = {
   /** `null`: derived from the service's seed and the group's id. */
   readonly seed: number | null;
   readonly policy: PolicyRequest;
-  /** How often its producer has run the task, this time included; 1 for requested groups. */
+  /** Number of times that its producer has run the task, including this one; 1 for requested groups. */
   readonly visit: number;
   /** Further episodes that may run in place of those without a reward. */
   readonly replacements: number;
@@ -126,7 +126,7 @@ export type GroupJob = GroupIdentity & {
 export type TaskOptions = {
   readonly environment: EnvironmentSource;
   readonly defaultSplit: string;
-  /** Of the service. */
+  /** Seed of the service. */
   readonly seed: number;
 };
 

@@ -1,11 +1,11 @@
-// A service whose process may die at any write, and the next one in the same folder: whatever was on disk is there again,
-// everything else is gone. Deaths are writes that never return, so nothing waits for a clock.
+// A service whose process may die at any write, and its successor in the same folder: only data on
+// disk survives. A death is a write that never returns, so no test waits for a clock.
 
 import type { Episode, GroupRecord } from "../core/index.ts";
 import type { LoggedRequest, RequestLog } from "./request-log.ts";
 import { createTestService, type TestService, type TestServiceOptions } from "./service.test-helper.ts";
 
-/** What is on disk. */
+/** Data on disk. */
 export type Disk = {
   readonly log: LoggedRequest[];
   readonly kept: Map<string, Episode>;

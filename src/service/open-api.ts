@@ -26,7 +26,7 @@ type RouteOptions = {
   readonly takesKey?: boolean;
   /** `null`: no token is required. Default: "token". */
   readonly access?: "token" | null;
-  /** By status: a description, and a schema of JSON or another content type. */
+  /** Responses by status: a description, and a schema of JSON or another content type. */
   readonly answers: Readonly<Record<number, readonly [string, z.ZodType | string]>>;
   /** Statuses of errors beyond those that follow from the other options; all have the same body. */
   readonly errors?: readonly number[];
@@ -36,7 +36,7 @@ type RouteOptions = {
 /** One operation of the service. */
 export type Route = Required<Omit<RouteOptions, "body">> & {
   readonly method: "get" | "post";
-  /** With parameters as `{id}`. */
+  /** Path with parameters written as `{id}`. */
   readonly path: string;
   /** `null`: none. */
   readonly body: z.ZodType | null;

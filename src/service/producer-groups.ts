@@ -146,7 +146,7 @@ export class ProducerGroups {
     for (const { group } of this.#open.values()) this.#close(group);
   }
 
-  /** As a request of its own. */
+  /** The group as a request of its own. */
   #requestOf(groupId: string): GroupRequest {
     const { split, groupSize, seed, policy, production } = this.#owner.request;
     const [taskIndex = 0, visit = 1] = groupId.split("-").slice(-2).map(Number);

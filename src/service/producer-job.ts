@@ -1,6 +1,7 @@
-// One producer as its trainer sees it: numbered batches, each handed over once and returned again whenever it is requested again;
-// a lease, pauses and ends. How groups come about is decided by the library (`rollout/producer`). Whatever changes it is in the log
-// before it happens. A later process makes the same producer, replays its lines of the log (`replay`, `report`), and starts it.
+// One producer as its trainer sees it: numbered batches, each assigned once and returned again
+// whenever it is requested again; a lease, pauses, and the end. The library (`rollout/producer`)
+// decides how groups are made. Every change is in the request log before it takes effect. A later
+// process creates the same producer, replays its log entries (`replay`, `report`), and starts it.
 
 import type { GroupRecord } from "../core/index.ts";
 import { DeadlineError, withDeadline } from "../lib/deadline.ts";
@@ -54,7 +55,7 @@ export type ProducerJobOptions = {
   readonly producerId: string;
   readonly request: ProducerRequest;
   readonly runner: DispatchEpisode;
-  /** What the engine has at the beginning. */
+  /** Weight version of the engine at the beginning. */
   readonly weightVersion: string | null;
 };
 
@@ -70,7 +71,7 @@ export class ProducerJob {
   readonly #plan: ProducerPlan;
   readonly #groups: ProducerGroups;
   readonly #batches: Batch[] = [];
-  /** Of earlier processes, as the log has them. */
+  /** Groups that earlier processes began, as recorded in the request log. */
   readonly #begun: LoggedBegin[] = [];
   #earlierState: EarlierProduction["state"] = "running";
   /** Reported before it was started. */
@@ -294,7 +295,7 @@ export class ProducerJob {
     const abandon = new AbortController();
     const onTaken = async (groups: readonly TakenGroup[]): Promise<void> => {
       const batch = { groups, isLast: groups.length < count };
-      // On disk before it is sent: from then on this batch is these groups, whatever happens.
+      // The batch is on disk before it is sent: from then on it always consists of these groups.
       await this.#shared.parts.requests.append(
         { type: "batch", producerId: this.producerId, number, ...batch },
         { waits: true },
@@ -344,7 +345,7 @@ export class ProducerJob {
 const timeUp = new Error("No request waits for the batch any more.");
 const closing = new Error("The service is closing.");
 
-/** As the library changes its state. */
+/** State after an action, following the same rules as the library. */
 function nextState<T extends State>(
   state: T,
   action: SteerAction | "lapse",
@@ -364,7 +365,7 @@ function planOf(request: ProducerRequest, producerId: string, options: TaskOptio
   const inOrder = tasksInOrder(taskIndexes, { passes });
   if (!curriculum) return { taskset, tasks: inOrder, groupSize, seed, batchGroups };
   const drawn = createCurriculum({ taskIndexes, seed });
-  // As many groups as the tasks in order would give.
+  // The curriculum yields the same number of groups as the tasks in order.
   const next = (groupIndex: number) => (inOrder.next(groupIndex) === null ? null : drawn.next(groupIndex));
   return { taskset, tasks: { ...drawn, next }, groupSize, seed, batchGroups };
 }

@@ -46,7 +46,7 @@ describe("the lease of a producer", () => {
     expect(producer).toMatchObject({ state: "running", training: "first", lease_seconds: 60, lease_left_seconds: 60 });
     await take(served, producer, 0);
     await served.clock.advance(59_000);
-    // A client that only looks is no trainer.
+    // A client that only polls the status does not count as a trainer.
     expect(await get(served, producer)).toMatchObject({ state: "running", lease_left_seconds: 1 });
     await served.clock.advance(1000);
     expect(await get(served, producer)).toMatchObject({ state: "lapsed", lease_left_seconds: null });

@@ -1,5 +1,6 @@
-// Producers whose service dies: every group is handed over in one batch or dropped with a reason, whatever dies when, and a
-// synchronous training gets the batches that it would have got from a service that never died.
+// Producers whose service dies: every group is handed over in one batch or dropped with a reason,
+// no matter which process dies when, and synchronous training receives the same batches as from a
+// service that never died.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -22,7 +23,10 @@ type Batch = {
 const key = { "idempotency-key": "the training" };
 const synchronous = { samples: 2, batch_groups: 2, max_staleness: 0, weight_version: "0", filters: ["zero-signal"] };
 
-/** What a trainer remembers that takes batches and reports weights, and repeats its request whenever the service was away. */
+/**
+ * State of a trainer that takes batches and reports weights, and repeats its request while the
+ * service is away.
+ */
 type Training = { readonly batches: (Batch & { readonly version: number })[]; reported: number };
 
 type Plan = {
@@ -45,7 +49,7 @@ async function train(life: Life, training: Training, plan: Plan): Promise<void> 
     while (training.reported < versions) {
       weights.version = String(training.reported + 1);
       await sendJson("/v1/weights", { version: weights.version });
-      // What a dead process answers is not heard.
+      // Responses of a dead process are ignored.
       if (life.hasDied()) return;
       training.reported++;
     }
@@ -84,7 +88,7 @@ async function trainThrough(
   }
 }
 
-/** Every law that a disk must keep, whatever happened. */
+/** Checks all invariants of a disk; they hold after any history. */
 function checkDisk(disk: Disk, training: Training, maxStaleness: number): void {
   const begun = disk.log.flatMap((entry) => (entry.type === "begin" ? [entry] : []));
   const logged = disk.log.flatMap((entry) => (entry.type === "batch" ? [entry] : []));
@@ -102,7 +106,7 @@ function checkDisk(disk: Disk, training: Training, maxStaleness: number): void {
     for (const id of episodeIds) expect(disk.kept.has(id)).toBe(true);
   }
   for (const groupId of handedOver) expect(disk.records.has(groupId)).toBe(true);
-  // What the trainer got is what was logged, and never too old.
+  // The trainer received exactly the logged groups, and none exceeds the maximum staleness.
   for (const [number, { groups, version }] of training.batches.entries()) {
     expect(groups.map(({ id, staleness }) => ({ groupId: id, staleness }))).toEqual(logged[number]?.groups);
     for (const { staleness, episodes } of groups) {
@@ -249,7 +253,7 @@ describe("a service that begins again", () => {
       const batch = await two.sendJson<Batch>(`/v1/producers/${id}/batches/1`, { wait_seconds: 60 });
       const known = when === "before" ? "running" : state;
       expect(await stateOf(two, id)).toMatchObject({ state: known });
-      // What was open when it was paused or drained is handed over.
+      // Groups that were open when the producer was paused or drained are handed over.
       const expected = known === "cancelled" ? ["ended", 0] : ["ready", 2];
       expect([batch.status, batch.groups.length]).toEqual(expected);
       await two.service.close({ wait: false });

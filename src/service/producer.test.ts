@@ -210,7 +210,7 @@ describe("a producer", () => {
       episodes: [{ outcome: "aborted" }, { outcome: "aborted" }],
     });
     await tested.service.close({ wait: true });
-    // What never began is not on record.
+    // Episodes that never began are not recorded.
     expect([...tested.kept.keys()].filter((episodeId) => episodeId.startsWith(second))).toEqual([]);
   });
 

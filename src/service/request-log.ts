@@ -12,7 +12,7 @@ import { AppendFile, Disk, storeFault } from "../store/index.ts";
 const steerActions = ["pause", "continue", "drain", "cancel"] as const;
 export type SteerAction = (typeof steerActions)[number];
 
-/** Of the client; `null`: it gave none. */
+/** Idempotency key of the client; `null` if it sent none. */
 const idempotencyKey = z.string().nullable().default(null);
 
 const loggedRequest = z.discriminatedUnion("type", [

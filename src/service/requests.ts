@@ -28,7 +28,10 @@ const none = optional(
 );
 const ignored = optional(z.boolean(), "accepted and ignored");
 
-/** The dictionary that slime gives a rollout function. Parameters of text alone are ignored: we send and read ids. */
+/**
+ * The dictionary of sampling parameters that slime passes to a rollout function. Parameters that
+ * affect only text are ignored, because we send and read token ids.
+ */
 const samplingParams = z
   .strictObject({
     temperature: optional(z.number().min(0).max(100)),
@@ -204,7 +207,7 @@ export function readProducer(value: unknown) {
     batchGroups: body.batch_groups,
     seed,
     policy: toPolicy(body),
-    /** As they were requested; in `production` they are functions. */
+    /** Filters as requested; in `production` they are functions. */
     filters: body.filters ?? [],
     production: {
       maxStaleness: body.max_staleness ?? 1,

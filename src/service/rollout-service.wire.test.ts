@@ -1,5 +1,5 @@
-// The service on a socket: many clients at once, clients that send slowly or too much, and clients that send whatever the
-// document allows and forbids.
+// The service on a socket: many clients at once, clients that send slowly or too much, and clients
+// that send every kind of request that the OpenAPI document allows or forbids.
 
 import { request as httpRequest } from "node:http";
 import { connect } from "node:net";

@@ -47,7 +47,7 @@ export type ServiceContext = SharedParts & {
 /** Episodes that a client requested together, and their group. */
 type Requested = { readonly group: GroupJob; readonly jobs: readonly EpisodeJob[] };
 
-/** What can be requested: one episode, or a group of them. */
+/** A kind of request: one episode, or a group of them. */
 type Kind = {
   readonly name: "Episode" | "Group";
   readonly starts: string;
@@ -184,7 +184,10 @@ export function serviceRoutes(context: ServiceContext, document: () => unknown):
   ];
 }
 
-/** What a trainer has to know when it reports weights that servers do not have; `null`: nothing. */
+/**
+ * Warning for a trainer that reports weights that the servers do not have; `null` if there is
+ * nothing to warn about.
+ */
 function versionWarning(version: string, servers: readonly (string | null)[]): string | null {
   const named = servers.filter((one) => one !== null);
   const others = [...new Set(named.filter((one) => one !== version))].map((one) => JSON.stringify(one.slice(0, 100)));
@@ -423,7 +426,7 @@ async function exported(
   };
 }
 
-/** What a format refuses is the client's to correct. */
+/** Errors of a format are for the client to correct. */
 function rowsOf(make: () => readonly unknown[]): unknown[] {
   try {
     return [...make()];

@@ -53,7 +53,10 @@ export class ServiceError extends Error {
   }
 }
 
-/** What a client is told while the store cannot keep what it requests. `reason`: a whole sentence. */
+/**
+ * Error for clients while the store cannot keep the result of their request. `reason`: a whole
+ * sentence.
+ */
 export function storeUnavailable(reason: string): ServiceError {
   return new ServiceError("store-unavailable", `Cannot serve the request now: ${reason}`, { retryAfter: 5 });
 }

@@ -46,11 +46,14 @@ export type ServiceParts = {
   readonly requests: RequestLog;
   /** Before every engine call of the runners. */
   readonly gate: TurnGate;
-  /** Whether groups come to the store with their rows, in the first format. Default: false, since rows are derived when they are fetched. */
+  /**
+   * True if groups are stored together with their rows, in the first format. Default: false, since
+   * rows are derived when they are fetched.
+   */
   readonly writeSamples?: boolean;
-  /** By name; the first is the default. */
+  /** Formats of rows by name; the first is the default. */
   readonly formats: ReadonlyMap<string, RowFormat>;
-  /** Of the service: seeds of episodes derive from it and the id of their group. */
+  /** Seed of the service: seeds of episodes derive from it and the id of their group. */
   readonly seed: number;
   /** The page of `/metrics`; `null`: there is none. */
   readonly metrics: { readonly contentType: string; page(): Promise<string> } | null;

@@ -21,13 +21,13 @@ import {
 
 export type TestService = {
   readonly service: RolloutService;
-  /** What the store was given. */
+  /** Episodes that were passed to the store. */
   readonly kept: Map<string, Episode>;
   readonly groups: Map<string, readonly string[]>;
-  /** What was decided, in order. */
+  /** Decisions on groups, in order. */
   readonly records: Map<string, GroupRecord>;
   readonly gate: TurnGate;
-  /** What the engine says its weights are. */
+  /** Weight version that the engine reports. */
   readonly weights: { version: string };
   /** Calls of the engine. */
   readonly calls: () => number;
@@ -46,7 +46,7 @@ export type TestServiceOptions = RolloutServiceOptions & {
   readonly groups?: Map<string, readonly string[]>;
   readonly records?: Map<string, GroupRecord>;
   readonly weights?: { version: string };
-  /** In place of the parts of the helper. */
+  /** Replacements for parts of the helper. */
   readonly parts?: Partial<ServiceParts>;
 };
 

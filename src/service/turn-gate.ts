@@ -1,5 +1,6 @@
-// Holds the turns of all episodes while a trainer changes weights: an engine behind a gate receives calls only while the gate is
-// open. Episodes wait where they are; environments and users are not affected.
+// Holds the turns of all episodes while a trainer changes weights: an engine wrapped by a gate
+// receives calls only while the gate is open. Episodes wait at their current turn; environments and
+// users are not affected.
 
 import { type Engine, faultAt } from "../core/index.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
