@@ -18,16 +18,16 @@ export type ConversationStep =
       readonly type: "call";
       readonly name: string;
       readonly arguments: JsonObject;
-      /** What the agent read. */
+      /** Result that the agent read. */
       readonly result: string;
       readonly isError: boolean;
     }
   | {
-      /** Of the user, in a world in which users act, too; the agent sees nothing of it. */
+      /** A call by the user, in a world in which users act, too; the agent does not see it. */
       readonly type: "user-call";
       readonly name: string;
       readonly arguments: JsonObject;
-      /** What the user read. */
+      /** Result that the user read. */
       readonly result: string;
       readonly isError: boolean;
     };
@@ -43,7 +43,7 @@ export function conversationOf(episode: Pick<Episode, "events">): Conversation {
     if (event.type === "user-line") {
       const { text, type } = event.line;
       userCalls = event.line.calls ?? [];
-      // Beside calls nobody reads it.
+      // Text beside calls is not delivered to the agent.
       if (type !== "calls") steps.push({ type: "user", text, hangsUp: type === "hang-up" });
     } else if (event.type === "user-outcome") {
       for (const [index, { text, isError }] of event.outcome.results.entries()) {
@@ -68,22 +68,22 @@ export function conversationOf(episode: Pick<Episode, "events">): Conversation {
 
 /** Something the user knows and the agent may ask for. */
 export type KnownFact = {
-  /** As people ask for it, in lower case: "user id". */
+  /** Name that people use when they ask for it, in lower case: "user id". */
   readonly name: string;
   readonly value: string;
 };
 
 export type TaskFacts = {
-  /** What the simulated user was instructed with; `null`: not in text. */
+  /** Instruction of the simulated user; `null` if it is not a text. */
   readonly instruction: string | null;
   readonly tools: readonly Tool[];
-  /** Of the user; none where it only talks. */
+  /** Tools of the user; empty if it only talks. */
   readonly userTools: readonly Tool[];
   /** Calls of the agent that lead to the expected end; `null`: not known. */
   readonly expectedCalls: readonly EnvironmentCall[] | null;
   /** Those of the user beside them. @default none */
   readonly expectedUserCalls?: readonly EnvironmentCall[];
-  /** Whether those calls earn the reward when they are made; `null`: not tried. */
+  /** True if those calls earn the reward when they are executed; `null` if this was not tried. */
   readonly isReachable: boolean | null;
   /** Beside those that can be read off the expected calls. */
   readonly knownFacts: readonly KnownFact[];
@@ -119,11 +119,11 @@ export function plain(text: string): string {
     .trim();
 }
 
-/** What a rule saw. */
+/** Finding of a rule. */
 export type Finding = {
   /** Stable name of the rule. */
   readonly rule: string;
-  /** What was seen, for people; quotes the conversation. */
+  /** Evidence for people; quotes the conversation. */
   readonly evidence: string;
 };
 
@@ -133,12 +133,18 @@ export function quote(text: string): string {
   return `"${line.length > 160 ? `${line.slice(0, 160)}…` : line}"`;
 }
 
-/** Whether a tool only looks, by the first word of its name; a wrong guess only keeps a rule silent. */
+/**
+ * True if a tool only reads, judged by the first word of its name; a wrong guess only makes a rule
+ * report nothing.
+ */
 export function isRead(tool: string): boolean {
   return /^(get|find|search|list|look|read|check|calculate|think|run|can)(_|$)/.test(tool);
 }
 
-/** Whether a tool changes something for the user, as far as its name tells. Handing over to another agent changes nothing. */
+/**
+ * True if a tool changes something for the user, as far as its name tells. Transferring to another
+ * agent changes nothing.
+ */
 export function isChange(tool: string): boolean {
   return !isRead(tool) && !tool.startsWith("transfer");
 }

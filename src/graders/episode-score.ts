@@ -121,7 +121,7 @@ function programCalls(events: Episode["events"]): { readonly toolCalls?: number 
   return isProgram ? { toolCalls: actions.reduce((sum, { toolCalls }) => sum + toolCalls.length, 0) } : {};
 }
 
-/** What the agent did in a conversation. */
+/** Counts of the agent's actions in a conversation. */
 export function countActions(conversation: Conversation): Pick<EpisodeScore, "turns" | "toolCalls" | "toolErrors"> {
   const calls = conversation.filter((step) => step.type === "call");
   return {
@@ -137,7 +137,7 @@ export function countActions(conversation: Conversation): Pick<EpisodeScore, "tu
 
 /** An error without what is particular about it, so that errors of one kind are counted together. */
 export function errorKind(result: string): string {
-  // What a tool answers may be as long as what a model wrote.
+  // The result of a tool may be as long as the output of a model.
   const kind = result
     .slice(0, 400)
     .replace(/^Error:\s*/, "")
@@ -202,7 +202,7 @@ export async function rescore(
       taskIndex: task.index,
       contentHash: task.contentHash,
       trial: run.trial,
-      // As upstream counts: a crash is a failure.
+      // A crash counts as a failure, the same as upstream.
       reward,
       outcome: outcomeOf(stop),
       ending: replayed === null ? "engine/recorded-crash" : stop,

@@ -23,7 +23,7 @@ export type TaskResult = {
   readonly trials: number;
   readonly successes: number;
   readonly meanReward: number | null;
-  /** Of its failures. */
+  /** Faults of its failures. */
   readonly faults: Counts;
 };
 
@@ -32,7 +32,7 @@ export type PassRate = {
   /** `null`: some task has fewer than k graded trials. */
   readonly passHatK: number | null;
   readonly passAtK: number | null;
-  /** Of pass^k, over tasks. */
+  /** Confidence interval of pass^k, over tasks. */
   readonly interval: Interval | null;
 };
 
@@ -41,10 +41,10 @@ export type Evaluation = {
   readonly graded: number;
   readonly successes: number;
   readonly meanReward: number | null;
-  /** Of the mean reward, over tasks, at a level of 95 %. */
+  /** Confidence interval of the mean reward, over tasks, at a level of 95 %. */
   readonly rewardInterval: Interval | null;
   readonly passRates: readonly PassRate[];
-  /** By index. */
+  /** Results in the order of task indexes. */
   readonly tasks: readonly TaskResult[];
   readonly endings: Counts;
   /** `null`: not recorded of every episode. */
@@ -57,7 +57,7 @@ export type Evaluation = {
   readonly agentCost: number | null;
   /** US dollars; `null`: not known for every episode. */
   readonly userCost: number | null;
-  /** Of an episode, in milliseconds; `null`: not known. */
+  /** Durations of episodes, in milliseconds; `null` if they are not known. */
   readonly durations: {
     readonly mean: number;
     readonly median: number;

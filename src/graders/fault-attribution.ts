@@ -1,6 +1,7 @@
-// Who caused a failure: a label with the evidence as prose. Rules first; a rule speaks only where it can show
-// what it saw, and what no rule explains is the agent's. A diagnosis for people and for the choice of training data; it is
-// never part of a reward.
+// Attribution of failures: a label for the cause, with the evidence as prose. Rules come first; a
+// rule applies only if it has evidence, and a failure that no rule explains is attributed to the
+// agent. It is a diagnosis for people and for the choice of training data; it is never part of a
+// reward.
 
 import type { Failure, Outcome, DroppedTokens, EpisodeSamples, Trajectory } from "../core/index.ts";
 import { dumpJson, type JsonObject, type JsonValue } from "../python-semantics/json/index.ts";
@@ -44,7 +45,8 @@ export function attributeFault(episode: FailedEpisode): FaultAttribution {
 function findBrokenInfrastructure({ outcome, failure }: FailedEpisode): FaultAttribution | null {
   if (failure !== null) {
     const isWorld = failure.boundary === "environment" || failure.boundary === "tool" || failure.boundary === "grader";
-    // A user model that answers, and answers without text, is a bad user; one that cannot be reached is no user at all.
+    // A user model that replies without text is a faulty user; one that cannot be reached is an
+    // infrastructure fault.
     const isBadUser = failure.boundary === "user" && /^(empty|malformed)-reply$/.test(failure.code);
     const fault = isWorld ? "environment" : isBadUser ? "user" : "infrastructure";
     const evidence = `Fault at boundary "${failure.boundary}" (${failure.code}): ${failure.message}`;
@@ -69,8 +71,8 @@ function findEnvironmentFault({ expectedCalls, isReachable, tools }: TaskFacts):
 }
 
 /**
- * The agent made the expected call, and it differs in an argument alone about which the instruction says nothing: neither the
- * argument's name nor a word of the expected or the given value stands in it.
+ * The agent made the expected call, except for one argument that the instruction does not
+ * determine: it contains neither the argument's name nor a word of the expected or the given value.
  */
 function findUndeterminedEnd(conversation: Conversation, { instruction, expectedCalls }: TaskFacts): Finding | null {
   if (instruction === null || expectedCalls === null) return null;
@@ -125,7 +127,7 @@ export type FaultPolicy = "keep" | "mask" | "drop";
 
 export const faultPolicies: readonly FaultPolicy[] = ["keep", "mask", "drop"];
 
-/** Whether a failure says nothing about the policy that was trained. */
+/** True if a failure says nothing about the trained policy. */
 export function isForeignFault(fault: Fault): boolean {
   return fault !== "agent";
 }

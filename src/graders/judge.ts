@@ -97,7 +97,10 @@ export function createJudge({ cache, ...options }: JudgeModelOptions): Judge {
   };
 }
 
-/** Answers from earlier calls alone, with what they cost then: a run with it is the run that made them. Another question fails. */
+/**
+ * A judge that only returns recorded answers, with their recorded cost: a run with it reproduces
+ * the run that recorded them. A question without a recorded answer fails.
+ */
 export function replayingJudge(cache: JudgeCache): Judge {
   return {
     model: "replay",
@@ -172,8 +175,9 @@ const usage = z.strictObject({
 const line = z.strictObject({ grader: z.string(), model: z.string(), digest: z.string(), answer: z.string(), usage });
 
 /**
- * The answers in a file, which need not exist. A last line that is torn is left out; throws a `ConfigurationError` that names any
- * other line that is no answer. `redact`: takes secrets out of what is written.
+ * Cache of the answers in a file, which need not exist. An incomplete last line is ignored; any
+ * other invalid line throws a `ConfigurationError` that names it. `redact`: removes secrets from
+ * written lines.
  */
 export async function openJudgeCache(
   path: string,
@@ -204,7 +208,7 @@ export async function openJudgeCache(
     }
     keep(data);
   }
-  // What a killed process left of a line must not run into the next one.
+  // An incomplete line of a killed process must not run into the next one.
   let written: Promise<void> = whole === bytes.length ? Promise.resolve() : truncate(path, whole);
   return {
     find: (digest, model) => answers.get(model === null ? digest : keyOf(digest, model)) ?? null,

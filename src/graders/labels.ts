@@ -1,4 +1,5 @@
-// How well the attribution of failures agrees with labels given by hand: precision and recall for each label.
+// Agreement of the attribution of failures with labels given by hand: precision and recall for each
+// label.
 
 import { z } from "zod";
 import { ConfigurationError } from "../core/index.ts";

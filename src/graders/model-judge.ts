@@ -7,7 +7,7 @@ import { dumpJson } from "../python-semantics/json/index.ts";
 import type { Conversation, TaskFacts } from "./conversation.ts";
 import { type FailedEpisode, type Fault, type FaultAttribution, faults, attributeFault } from "./fault-attribution.ts";
 
-/** Whatever completes a chat; the chat models of simulated users fit. */
+/** A model that completes a chat; the chat models of simulated users fit. */
 export interface JudgeModel {
   complete(
     messages: readonly { readonly role: "system" | "user"; readonly content: string }[],
@@ -16,9 +16,9 @@ export interface JudgeModel {
 }
 
 export type JudgeOptions = {
-  /** What the rules said; it stands where the answer of the model cannot be read. */
+  /** Attribution by the rules, which is used if the answer of the model cannot be parsed. */
   readonly byRules: FaultAttribution;
-  /** What the agent had to follow. */
+  /** Guidelines that the agent had to follow. */
   readonly guidelines: string;
   readonly signal?: AbortSignal;
 };
@@ -97,9 +97,9 @@ export type FaultGrader = (task: Task, failed: Omit<FailedEpisode, "facts">) => 
 export function createFaultGrader(options: {
   readonly environment: EnvironmentSource;
   readonly factsOf: (task: Task) => Promise<TaskFacts>;
-  /** `null`: rules alone. */
+  /** `null` for rules only. */
   readonly judge: JudgeModel | null;
-  /** Receives the reason whenever the judge cannot be reached; the rules alone then decide. */
+  /** Receives the reason whenever the judge cannot be reached; then only the rules decide. */
   readonly onJudgeFault: (reason: string) => void;
   readonly signal?: AbortSignal;
 }): FaultGrader {

@@ -124,7 +124,10 @@ function readCall(message: JsonObject): Action | null {
   return actionOf(fn.get("name"), typeof written === "string" ? parse(written) : null);
 }
 
-/** An action as act and react agents write it: JSON behind the last "Action:"; what is no JSON is text. */
+/**
+ * An action in the format of act and react agents: JSON after the last "Action:"; anything else is
+ * text.
+ */
 function readWritten(text: string): Action {
   const written = pythonStrip(text.split("Action:").at(-1) ?? "");
   const action = parse(written);
@@ -132,7 +135,7 @@ function readWritten(text: string): Action {
   return read ?? { name: "respond", arguments: new Map([["content", written]]) };
 }
 
-/** Whether actions are written as text: such a prompt lists the tools in its first message. */
+/** True if actions are written as text: such a prompt lists the tools in its first message. */
 function writesActions(messages: readonly JsonObject[]): boolean {
   if (messages.some((message) => message.get("role") === "tool")) return false;
   const prompt = messages[0]?.get("content");
@@ -148,7 +151,7 @@ function parse(text: string, refuse: (error: JsonSyntaxError) => null = () => nu
   }
 }
 
-/** What upstream's customer writes to hang up. */
+/** Text with which upstream's customer hangs up. */
 const stopMark = "###STOP###";
 
 /** One entry. An episode without a reward is written as upstream writes a crash: reward 0.0, the fault in `info`. */

@@ -16,7 +16,7 @@ import { answerSchema, formText, messagesOf, readScores, transcriptOf } from "./
 export type CriterionDefinition = {
   /** Letters, digits, "-" and "_", a letter first; its metric is `<rubric>.<name>`. */
   readonly name: string;
-  /** What earns which score, as the judge reads it. */
+  /** Description of what earns each score, for the judge. */
   readonly description: string;
   /** Share of the score, compared with the other criteria. Above 0. @default 1 */
   readonly weight?: number;
@@ -24,9 +24,12 @@ export type CriterionDefinition = {
   readonly scale?: readonly [worst: number, best: number];
 };
 
-/** What rubrics and rankings have in common. */
+/** Options that rubrics and rankings share. */
 export type JudgedDefinition = {
-  /** Share of the reward, compared with the other graders. At least 0; 0: a metric alone. @default 1 */
+  /**
+   * Share of the reward, compared with the other graders. At least 0; 0 for a metric only. @default
+   * 1
+   */
   readonly weight?: number;
   /** Further text for the judge. @default none */
   readonly instructions?: string;
@@ -37,7 +40,7 @@ export type JudgedDefinition = {
 };
 
 export type RubricDefinition = JudgedDefinition & {
-  /** Of its metric; as the name of a criterion. @default "rubric" */
+  /** Name of its metric; follows the rules for names of criteria. @default "rubric" */
   readonly name?: string;
   readonly criteria: readonly CriterionDefinition[];
 };
@@ -73,7 +76,8 @@ const rubricSchema = z.strictObject({
 const rankingSchema = z.strictObject(judged);
 
 /**
- * A rubric. Throws a `ConfigurationError` that names the field for a definition that is none, whatever it is.
+ * Defines a rubric. Throws a `ConfigurationError` that names the invalid field, for a definition of
+ * any type.
  *
  * @example
  * const rubric = defineRubric({
@@ -87,7 +91,7 @@ export function defineRubric(definition: RubricDefinition): Rubric {
   return Object.freeze({ type: "rubric", ...checked(rubricSchema, definition, "a rubric") });
 }
 
-/** How the episodes of a group are compared. Throws as {@link defineRubric}. */
+/** Defines the comparison of the episodes of a group. Throws like {@link defineRubric}. */
 export function defineRanking(definition: JudgedDefinition = {}): Ranking {
   return Object.freeze({ type: "ranking", name: "ranking", ...checked(rankingSchema, definition, "a ranking") });
 }

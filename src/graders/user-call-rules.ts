@@ -103,7 +103,7 @@ function findUnrequestedCall(conversation: Conversation, { expectedUserCalls = [
   return null;
 }
 
-/** What a result says is on or off. */
+/** Things that a result reports as on or off. */
 const states =
   /\b([A-Z][\w-]{0,30}(?: [A-Za-z][\w-]{0,30}){0,3}?)(?: is(?: now| currently)?(?: turned)? |: )(ON|OFF)\b/g;
 
@@ -118,7 +118,7 @@ function findMisreport(conversation: Conversation): Finding | null {
     if (step.type !== "user") continue;
     for (const clause of step.text.split(/[.,;:!?\n]|\b(?:and|but)\b/)) {
       const said = ` ${plain(clause)} `;
-      // What was, should be or is not so is no report.
+      // A clause about the past, a wish, a condition or a negation is not a report.
       if (/ (was|were|before|not|isn|if|should|want|would|when|turn|toggle|switch) /.test(said)) continue;
       const claimed = [...said.matchAll(/ (on|off) /g)].map(([, state]) => state);
       if (claimed.length !== 1 || !/ (is|it s|shows|says|now) /.test(said)) continue;

@@ -80,7 +80,10 @@ function asksFor(text: string, fact: string): boolean {
   return ` ${plain(text)} `.includes(` ${fact} `) && /\?|please|need|provide|share|require/i.test(text);
 }
 
-/** `ana_lee_1234`, `#W1042358`, `HXDUB7`: what names a record, and is no word and no amount. */
+/**
+ * Identifiers of records, such as `ana_lee_1234`, `#W1042358`, `HXDUB7`, as opposed to words and
+ * amounts.
+ */
 const identifier = /#?\b(?:[a-z]+(?:_[a-z]+)*_\d{3,}|(?=[A-Z0-9]*\d)[A-Z][A-Z0-9]{5,})\b/g;
 
 /** The user named a record that stands neither in its instruction nor in anything said or shown before. */
@@ -205,7 +208,7 @@ function field(value: JsonValue, name: string): JsonValue {
 
 /** The values named in a text, longest first so that "basic economy" is not "economy"; those that are turned down are not. */
 function namedValues(text: string, values: readonly string[]): string[] {
-  // A refusal reaches no further than its clause: "No, basic" is no refusal of basic.
+  // A refusal extends only to the end of its clause: "No, basic" does not refuse basic.
   let rest = text
     .split(/[.,:;!?]/)
     .map(plain)

@@ -14,14 +14,20 @@ import type { EpisodeSummary, EventCounts } from "../core/index.ts";
 /** An episode to be run. Everything else that it needs is in the {@link RunState} of its run. About 0.5 kB. */
 export type Job = {
   readonly runId: string;
-  /** Of the coordinator that submits it: each process that takes over a run has a higher one. */
+  /**
+   * Fence of the coordinator that submitted the job: each process that takes over a run has a
+   * higher one.
+   */
   readonly fence: number;
   readonly episodeId: string;
   readonly groupId: string;
   readonly sampleIndex: number;
   readonly split: string;
   readonly taskIndex: number;
-  /** Of the task. A worker whose data or code make another task of the index refuses the job. */
+  /**
+   * Content hash of the task. A worker whose data or code produce a different task for the index
+   * refuses the job.
+   */
   readonly contentHash: string;
   readonly seed: number;
   /** Differences from the sampling of the run, as JSON text; `null`: none. */
@@ -35,7 +41,10 @@ export type Job = {
   readonly shards: string | null;
 };
 
-/** What became of a job; the episode itself is where the entry says, on the disk before the receipt leaves. About 1 kB. */
+/**
+ * Result of a job; the episode itself is stored where the entry says, on disk before the receipt is
+ * sent. About 1 kB.
+ */
 export type Receipt = {
   readonly runId: string;
   readonly fence: number;
@@ -43,7 +52,7 @@ export type Receipt = {
   readonly worker: string;
   /** The line of `index.jsonl` without its number, as plain JSON: id, outcome, reward, problems, and the place in the worker's shard. The store reads it. */
   readonly entry: Readonly<Record<string, unknown>>;
-  /** What a run decides by and that line does not say. */
+  /** Facts that a run needs for its decisions and that the entry does not have. */
   readonly details: Pick<
     EpisodeSummary,
     "failure" | "ending" | "metrics" | "weightSpans" | "samples" | "trainedTokens" | "dropped"
@@ -53,29 +62,29 @@ export type Receipt = {
   readonly origin: "new" | "resumed" | "stored";
 };
 
-/** What all workers of a run need to know of it, and hear again whenever it changes. */
+/** State of a run that all its workers need, sent again on every change. */
 export type RunState = {
   readonly runId: string;
   readonly fence: number;
   /** Grows with every change; a worker ignores what is older than what it has. */
   readonly revision: number;
-  /** Of the package. A worker of another version refuses the run. */
+  /** Version of the package. A worker of another version refuses the run. */
   readonly version: string;
   /** JSON text of what episodes are run with, as its coordinator wrote it. Never changes. */
   readonly settings: string;
   /** "paused": no engine call begins; episodes wait where they are. "ended": nothing of it will be submitted any more. */
   readonly phase: "running" | "paused" | "ended";
-  /** What the trainer reported last; `null`: nothing. */
+  /** Weight version that the trainer reported last; `null` if it reported none. */
   readonly weightVersion: string | null;
   /** Workers that share the limits of the run (requests per minute of an API): each has its part. At least 1. */
   readonly workers: number;
 };
 
-/** From the coordinator to all workers. */
+/** Message of the coordinator to all workers. */
 export type Control =
   /** Kept by the queue: a worker that comes later receives the latest state of each run that has not ended, before its jobs. */
   | { readonly type: "run"; readonly state: RunState }
-  /** What runs of these episodes is aborted, without a receipt. Not kept. */
+  /** Aborts runs of these episodes, without a receipt. Not kept. */
   | { readonly type: "cancel"; readonly runId: string; readonly episodeIds: readonly string[] };
 
 /** A worker about itself: when it comes, every second or so, and when it leaves. One that is silent for a lease is gone. */
@@ -94,18 +103,21 @@ export type WorkerReport = {
   readonly callsInFlight: number;
   /** Since its last report, for the controller of an adaptive limit. */
   readonly observed: { readonly calls: number; readonly sampledTokens: number; readonly overloads: number };
-  /** Of episodes that it has not sent a receipt of. */
+  /** Progress of episodes whose receipts the worker has not sent. */
   readonly unfinished: { readonly turns: number; readonly sampledTokens: number };
 };
 
-/** Who answered a question, and who did not in time. */
+/** Workers that acknowledged a question, and those that did not in time. */
 export type Gathered = {
   /** Names of workers. */
   readonly acknowledged: readonly string[];
   readonly missing: readonly string[];
 };
 
-/** What a coordinator receives. Handlers never reject; one may be called again before an earlier call has resolved. */
+/**
+ * Handlers of messages that a coordinator receives. Handlers never reject; one may be called again
+ * before an earlier call has resolved.
+ */
 export type CoordinatorHandlers = {
   /** May come twice. The queue forgets it once this has resolved; until then a coordinator that takes over receives it, too. */
   readonly onReceipt: (receipt: Receipt) => void | Promise<void>;
@@ -137,8 +149,9 @@ export interface JobQueue {
   cancel(runId: string, episodeIds: readonly string[]): Promise<readonly string[]>;
   broadcast(control: Control): Promise<void>;
   /**
-   * As `broadcast`; resolves when every worker has obeyed, has left or has been silent for a lease, or after `timeoutMs`. A
-   * worker that obeys a paused state has no engine call in flight. `missing`: those that still may have one.
+   * Broadcasts like `broadcast`, and resolves when every worker has obeyed, has left or has been
+   * silent for a lease, or after `timeoutMs`. A worker that has obeyed a paused state has no engine
+   * call in flight. `missing`: workers that may still have one.
    */
   gather(
     control: Control,
@@ -161,18 +174,21 @@ export interface Lease {
   giveBack(reason: string): Promise<void>;
 }
 
-/** What a worker receives. */
+/** Handlers of messages that a worker receives. */
 export type WorkerHandlers = {
   /** Its promise resolves when the worker has obeyed, which a queue passes on to who gathers. Never rejects. */
   readonly onControl: (control: Control) => void | Promise<void>;
-  /** As of `CoordinatorHandlers`. */
+  /** Same as in `CoordinatorHandlers`. */
   readonly onNotice: (message: string) => void;
 };
 
 /** A worker's side. The methods reject, attributed to boundary "queue", when the queue cannot be reached. */
 export interface WorkerQueue {
   readonly leaseMs: number;
-  /** Aborts when the queue is gone for good: nothing will come, and nobody waits for receipts. */
+  /**
+   * Aborts when the queue is closed for good: no more jobs will arrive, and receipts are not
+   * expected.
+   */
   readonly closed: AbortSignal;
   /**
    * Waits until there are jobs, and resolves with at most `most` of them; with none after a while or when it is closed. One
@@ -180,6 +196,6 @@ export interface WorkerQueue {
    */
   take(most: number, options?: { readonly signal?: AbortSignal | undefined }): Promise<readonly Lease[]>;
   report(report: WorkerReport): Promise<void>;
-  /** What it still holds is given back. */
+  /** Releases all jobs that the worker still holds. */
   close(): Promise<void>;
 }

@@ -1,5 +1,6 @@
-// A queue in this process: the obvious implementation of the contract, and what stands behind queues whose workers are processes
-// that this one has started (`process-pool.ts`). Lives and dies with its coordinator.
+// A queue in this process: the simplest implementation of the contract, and the backend of queues
+// whose workers are processes started by this one (`process-pool.ts`). Exists only as long as its
+// coordinator.
 
 import type { Clock } from "../lib/clock.ts";
 import { systemClock } from "../lib/clock.ts";
@@ -46,11 +47,11 @@ class LocalQueue implements MemoryQueue {
   readonly clock: Clock;
   readonly handlers: CoordinatorHandlers;
   readonly table: WorkerTable;
-  /** By episode, the first first. */
+  /** Waiting jobs by episode, oldest first. */
   readonly waiting = new Map<string, Entry>();
   readonly states = new Map<string, RunState>();
   readonly ports = new Set<Port>();
-  /** Of takers. */
+  /** Wakes workers that wait for jobs. */
   readonly added = new Waiters();
   readonly closing = new AbortController();
   #cancelSweep = (): void => undefined;
@@ -119,7 +120,7 @@ class LocalQueue implements MemoryQueue {
 
   put(entry: Entry): void {
     if (this.closing.signal.aborted) return;
-    // What was submitted meanwhile counts.
+    // A job that was submitted in the meantime takes precedence.
     const key = keyOf(entry.job);
     if (!this.waiting.has(key)) this.waiting.set(key, entry);
     this.added.wake();
@@ -147,7 +148,7 @@ function keyOf({ runId, episodeId }: Pick<Job, "runId" | "episodeId">): string {
 /** One worker's connection. */
 class Port implements WorkerQueue {
   readonly handlers: WorkerHandlers;
-  /** As it reports itself. */
+  /** Name of the worker as it reports it. */
   worker: string | null = null;
   readonly #queue: LocalQueue;
   readonly #held = new Set<Held>();

@@ -1,5 +1,6 @@
-// What comes out of a queue, checked: messages of workers and coordinators cross processes and machines, so each is read as though a
-// stranger had written it. Bounds are those that an honest sender keeps; what is longer was cut before it was sent.
+// Checks of the messages that leave a queue: they cross processes and machines, so each is parsed
+// as untrusted input. The limits are those that honest senders observe; longer values were cut
+// before sending.
 
 import { z } from "zod";
 import { boundaries, type EventCounts, type Failure, messageOf, type ModelUsage } from "../core/index.ts";
@@ -17,7 +18,7 @@ const version = z.string().max(1024).nullable();
 const counts = anyNames(whole)
   .refine((given) => Object.keys(given).every((name) => name.length <= 256), "a name is too long")
   .refine((given) => Object.keys(given).length <= mostNames + 1, "too many names");
-/** Also the name of a folder, so it is no path. */
+/** Name of a worker, which also names a folder, so it cannot be a path. */
 const workerName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/);
 
 const failure: z.ZodType<Failure> = z.object({
@@ -136,7 +137,7 @@ function reader<T>(what: string, schema: z.ZodType<T>): (value: unknown) => T {
   };
 }
 
-/** What `read` returns; `null`, with a notice, for a message that is none. */
+/** Result of `read`, or `null` and a notice for an invalid message. */
 export function readOrNotice<T>(
   read: (value: unknown) => T,
   value: unknown,

@@ -35,7 +35,10 @@ type SentLease = { readonly lease: number; readonly delivery: number; readonly j
 
 export type ProcessPoolOptions = MemoryQueueOptions & {
   readonly processes: number;
-  /** Of the workers' names: another one for each process that coordinates a run, whose workers may outlive it by a moment. */
+  /**
+   * Number in the workers' names: it differs for each process that coordinates a run, because its
+   * workers may outlive it briefly.
+   */
   readonly generation: number;
   /** Starts the program of one worker, whose name is the same in each of its lives, with a channel. */
   readonly start: (name: string) => ChildProcess;
@@ -47,9 +50,12 @@ export type ProcessPoolOptions = MemoryQueueOptions & {
 const mostFailedStarts = 3;
 const firstRestartMs = 200;
 const longestRestartMs = 30_000;
-/** Of a process that code of a user's module has blocked or ended: the next one would be, too. */
+/**
+ * Exit code of a process that code of a user's module has blocked or ended: another process would
+ * fail the same way.
+ */
 const stuckExitCode = 70;
-/** What a child needs to close its files. */
+/** Time for a child to close its files, in milliseconds. */
 const closeMs = 10_000;
 
 /** Starts the children at once. */
@@ -84,10 +90,10 @@ class Slot {
   readonly #clock: Clock;
   #child: ChildProcess | null = null;
   #exited: Promise<void> = Promise.resolve();
-  /** Whether the process that runs now has said anything: until then it has nothing to close. */
+  /** True if the current process has sent a message: until then it has nothing to close. */
   #hasBegun = (): boolean => false;
   #isClosing = false;
-  /** In a row. */
+  /** Number of consecutive failed starts. */
   #failedStarts = 0;
   #cancelRestart = (): void => undefined;
 
@@ -214,7 +220,7 @@ class ParentChannel {
       case "notice":
         return this.#onNotice(message.message);
       default:
-        // Of a program that is not ours.
+        // A message of a program that is not ours.
         return message satisfies never;
     }
   }
@@ -296,7 +302,7 @@ class ChildChannel implements WorkerQueue {
     const received = message as ToChild;
     if (received.type === "leases") {
       if (this.#taken !== null) this.#taken(received.leases);
-      // Nobody waits any more.
+      // The caller no longer waits.
       else for (const { lease } of received.leases) void this.#send({ type: "give-back", lease, reason: "not taken" });
     } else if (received.type === "extended") {
       this.#batches.get(received.batch)?.(new Set(received.lost));

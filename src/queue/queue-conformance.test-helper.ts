@@ -16,7 +16,7 @@ import type {
   WorkerReport,
 } from "./job-queue.ts";
 
-/** A queue that nobody else uses. */
+/** A queue for one test only. */
 export type OpenQueue = {
   /** Called again, another coordinator of the same queue. */
   coordinate(handlers: CoordinatorHandlers): Promise<JobQueue>;
@@ -393,7 +393,7 @@ export function queueConformance(harness: QueueHarness): readonly QueueCheck[] {
       await one.queue.broadcast({ type: "run", state: stateOf() });
       await one.queue.submit(jobOf("a#0", { fence: 2 }));
       let [lease] = await take(side, 1);
-      // What was on its way may still arrive.
+      // A job that was already in flight may still arrive.
       if (lease!.job.fence === 1) [lease] = await take(side, 1);
       await lease!.done(receiptOf(lease!.job));
       await until("the receipt arrives", () => one.receipts.some(({ fence }) => fence === 2), 60_000);

@@ -67,7 +67,7 @@ export class WorkerTable {
         signal?.throwIfAborted();
         const now = this.#clock.now();
         if (now >= deadline) return { acknowledged: [...acknowledged], missing: left };
-        // Silence is no event: somebody has to look.
+        // Silence causes no event, so the table is checked periodically.
         const lookMs = Math.min(deadline - now, this.#leaseMs / 4);
         const cancel = this.#clock.after(lookMs, () => this.#changed.wake());
         await this.#changed.wait(signal).finally(cancel);

@@ -1,5 +1,6 @@
-// The coordinator's side of a queue at NATS. Whatever the broker forgets, it notices: streams that were made again, and jobs that are
-// neither there nor done. Not the coordinator itself, which decides what is submitted.
+// The coordinator's side of a queue on NATS. It detects lost data of the broker: streams that were
+// created again, and jobs that are neither queued nor done. It is not the coordinator itself, which
+// decides which jobs are submitted.
 
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -93,7 +94,7 @@ class NatsQueue implements JobQueue {
   /** Jobs that the broker has, and that have neither a receipt nor been cancelled: subject to place in the stream. */
   readonly #open = new Map<string, number>();
   readonly #sending = new Set<string>();
-  /** How many were taken out of `#open`. */
+  /** Number of jobs removed from `#open`. */
   #settled = 0;
   #handling = 0;
   #created = "";
@@ -155,7 +156,8 @@ class NatsQueue implements JobQueue {
     try {
       const { seq } = await this.#link.persist(subject, JSON.stringify(job));
       if (this.#sending.has(subject)) this.#open.set(subject, seq);
-      // Its receipt has come before the broker's answer, from a worker that had the job before; or nobody waits for one any more.
+      // The receipt arrived before the broker's confirmation, from a worker that already had the
+      // job; or the job was cancelled in the meantime.
       else await this.#delete(seq);
     } finally {
       this.#sending.delete(subject);
@@ -169,7 +171,7 @@ class NatsQueue implements JobQueue {
       await Promise.all(some.map((episodeId) => this.#withdraw(this.#names.job(runId, episodeId))));
       await this.#tell({ type: "cancel", runId, episodeIds: some }, null);
     }
-    // Whether one waited or was on its way to a worker, nobody says.
+    // The broker does not report whether a job was still waiting or already sent to a worker.
     return [];
   }
 
@@ -216,7 +218,7 @@ class NatsQueue implements JobQueue {
     await this.#tell(control, question);
   }
 
-  /** Whether the broker is there, or back in a moment. */
+  /** True if the broker is reachable now, or again within a moment. */
   async #isThere(): Promise<boolean> {
     const stop = new AbortController();
     const timer = setTimeout(() => stop.abort(), presenceMs);
@@ -359,7 +361,7 @@ export function parse(data: Uint8Array): unknown {
   return jsonOf(Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("utf8"));
 }
 
-/** What a worker says of a question that it has obeyed. */
+/** Parses a worker's acknowledgement of a question. */
 function readAnswer(value: unknown): { readonly question: string; readonly worker: string } {
   const { question, worker } = (value ?? {}) as { readonly question?: unknown; readonly worker?: unknown };
   if (typeof question === "string" && typeof worker === "string") return { question, worker };

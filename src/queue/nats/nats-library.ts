@@ -1,14 +1,15 @@
-// What is used of NATS's own client for Node, and how it is found. Both packages are optional peers: nothing of them is named in a type
-// or loaded before a queue is opened. Their types are not imported, so that a build without them has them all.
+// The used part of NATS's own client for Node, and the code that finds it. Both packages are
+// optional peers: no type refers to them, and they are loaded only when a queue is opened. Their
+// types are not imported, so that our types are complete in a build without them.
 
 import { ConfigurationError, messageOf } from "../../core/index.ts";
 
 export interface NatsMessage {
   readonly subject: string;
-  /** Of a delivered job or receipt: where it is acknowledged. */
+  /** Subject for acknowledging a delivered job or receipt. */
   readonly reply?: string;
   readonly data: Uint8Array;
-  /** Of a status, which has no data: 404, 408, 409, 503. */
+  /** Headers of a status message, which has no data: 404, 408, 409, 503. */
   readonly headers?: { readonly code: number; readonly description: string; get(name: string): string };
   respond(payload?: string | Uint8Array): boolean;
 }

@@ -11,7 +11,7 @@ import { requireRegularSync } from "../../system/regular-file.ts";
 
 /** Where the broker is, and who asks. */
 export type NatsConnectOptions = {
-  /** As `parseNatsAddress` reads it. */
+  /** Address in the format of `parseNatsAddress`. */
   readonly address: string;
   /** The password of the address's user, or a token where it names no user. Default: those of the address. */
   readonly secret?: string | null;
@@ -19,14 +19,14 @@ export type NatsConnectOptions = {
   readonly credentials?: string | null;
   /** Paths of PEM files: the authority that signed the servers' certificates, and our own certificate with its key. Default: none. */
   readonly tls?: { readonly ca: string | null; readonly cert: string | null; readonly key: string | null };
-  /** How long a broker that is not there yet is waited for. Default: 60,000. */
+  /** Maximum time to wait for a broker that is not reachable yet, in milliseconds. Default: 60,000. */
   readonly waitMs?: number;
   /** Between two questions whether the broker is still there; after the second without an answer it is lost. Default: 15,000. */
   readonly pingMs?: number;
   readonly signal?: AbortSignal;
 };
 
-/** Of a request to JetStream. */
+/** Time limit of a request to JetStream. */
 const requestMs = 5000;
 /** Between two attempts to reach a broker that is away. */
 const retryMs = 500;
@@ -161,7 +161,8 @@ export async function openLink(
       return { authenticator: library.nkeyAuthenticator(seed) };
     }
     const { user, password, token } = address;
-    // An address with a user alone reads as a token; with a secret beside it, it is their name.
+    // An address with only a user is parsed as a token; if a secret is given separately, that token
+    // is the user name.
     if (secret !== null)
       return user === null && token === null ? { token: secret } : { user: user ?? token, pass: secret };
     if (user !== null) return { user, pass: password };
@@ -214,7 +215,8 @@ export async function openLink(
         return await js.publish(subject, payload, { timeout: requestMs });
       } catch (error) {
         if (closed.signal.aborted) throw closed.signal.reason;
-        // Without a stream nobody answers: it was wiped, and its coordinator makes it again.
+        // Without a stream the request gets no response: the stream was wiped, and its coordinator
+        // creates it again.
         if (isUp && isFirst && !/no responders|timeout/i.test(deepMessage(error))) {
           isFirst = false;
           onNotice(
@@ -238,7 +240,10 @@ export function refuseCancelled({ signal, address }: NatsConnectOptions, cause: 
   throw faultAt("queue", "cancelled", message, { cause });
 }
 
-/** What an action resolves with that is tried again where the broker was away; rejects as it does after a while, or when the signal aborts. */
+/**
+ * Resolves with the result of an action, which is retried while the broker is away; rejects with
+ * its error after `waitMs`, or when the signal aborts.
+ */
 export async function repeated<T>(
   action: () => Promise<T>,
   { waitMs = 60_000, signal }: Pick<NatsConnectOptions, "waitMs" | "signal">,
@@ -247,7 +252,8 @@ export async function repeated<T>(
     try {
       return await action();
     } catch (error) {
-      // JetStream that is off answers nobody, too; a stream that was made and is not found was wiped meanwhile.
+      // A disabled JetStream does not respond, either; a stream that was created and is not found
+      // has been wiped since.
       const isAway = /timeout|no responders|disconnect|unavailable|not available|(stream|consumer) not found/i.test(
         deepMessage(error),
       );
@@ -257,7 +263,7 @@ export async function repeated<T>(
   }
 }
 
-/** With what is below it: the library's own errors often have no text. */
+/** Message of an error with that of its cause: the library's own errors often have no text. */
 function deepMessage(error: unknown): string {
   const own = messageOf(error);
   return error instanceof Error && error.cause !== undefined ? `${own} (${messageOf(error.cause)})` : own;

@@ -30,12 +30,12 @@ export class Puller {
   readonly #subject: string;
   #inbox = "";
   #subscription: NatsSubscription | null = null;
-  /** Of the last request; statuses of earlier ones say nothing any more. */
+  /** Number of the last request; statuses of earlier requests no longer matter. */
   #request = 0;
   /** Messages that the broker may still send for requests that have not ended. */
   #outstanding = 0;
   #taking: Taking | null = null;
-  /** What arrived between two takes. */
+  /** Messages that arrived between two takes. */
   #early: NatsMessage[] = [];
   #earlyTimer: NodeJS.Timeout | undefined;
 
@@ -84,8 +84,8 @@ export class Puller {
   }
 
   /**
-   * Ends requests that wait. What was on its way is given back once the broker has ended them: before, it would send it to them again,
-   * and nobody would be there.
+   * Ends waiting requests. Messages in flight are released only after the broker has ended the
+   * requests: otherwise it would send them here again, where they would be lost.
    */
   async close(): Promise<void> {
     const subscription = this.#subscription;
@@ -132,7 +132,7 @@ export class Puller {
     }
     taking.messages.push(message);
     if (taking.messages.length === taking.most) taking.end("messages");
-    // What came in the same packet is read before.
+    // Further messages of the same packet are read first.
     else if (taking.messages.length === 1) setImmediate(() => taking.end("messages"));
   }
 
@@ -150,7 +150,8 @@ export class Puller {
     const pending = Number(headers?.get("Nats-Pending-Messages") || "none");
     this.#outstanding = isLast || !Number.isInteger(pending) ? 0 : Math.max(0, this.#outstanding - pending);
     if (!isLast && code === 408) return;
-    // 408: the time is over. Else there is no consumer to ask, or it takes no request now.
+    // 408: the request timed out. Any other code: the consumer is missing, or accepts no requests
+    // now.
     this.#taking?.end(code === 408 ? "none" : "missing");
   }
 }

@@ -1,5 +1,6 @@
-// The contract of queues against a real nats-server, and what is not in it: a broker that goes away, is cut off, forgets a part, or
-// brings what nobody of us sent. `npm run verify -- queue` runs this with Debian's nats-server and with a newer one.
+// The contract of queues on a real nats-server, and cases beyond it: a broker that goes away, is
+// disconnected, loses a part of its data, or delivers foreign messages. `npm run verify -- queue`
+// runs these tests with Debian's nats-server and with a newer one.
 
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -139,7 +140,7 @@ describe.skipIf(natsServer === undefined)("a queue at a broker of NATS", () => {
         () => undefined,
       );
       const puller = new Puller(link, namesOf("own").jobs, workersConsumer);
-      // Times a million, these are no whole numbers.
+      // Multiplied by a million, these values are not integers.
       for (const [index, waitMs] of [1999.971407000005, 1424.6245269999927, 19999.96624].entries()) {
         await queue.submit(jobOf(`a#${index}`));
         const { type, messages } = await puller.take(1, { waitMs });
@@ -241,7 +242,7 @@ describe.skipIf(natsServer === undefined)("a queue at a broker of NATS", () => {
       const nc = await connect({ servers: `127.0.0.1:${broker.port}` });
       const { streams } = await jetstreamManager(nc);
       const jobs = async (): Promise<number> => (await streams.info("TA_own_JOBS")).state.messages;
-      // As after a wiped disk: the same job once more, while a worker has the first.
+      // The same job is submitted again, as after a wiped disk, while a worker has the first one.
       await queue.submit(jobOf("a#0"));
       await lease!.done(receiptOf(lease!.job));
       await until(() => receipts.length === 1);

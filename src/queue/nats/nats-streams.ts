@@ -1,10 +1,10 @@
-// What a queue is made of at the broker: three streams, two consumers and some plain subjects, all named after the queue. Only
-// coordinators make them; workers wait until they are there.
+// The parts of a queue on the broker: three streams, two consumers and some plain subjects, all
+// named after the queue. Only coordinators create them; workers wait until they exist.
 //
 //   stream TA_<queue>_JOBS      ta.<queue>.job.<run>.<episode>   a work queue; the last job of an episode; consumer "workers"
 //   stream TA_<queue>_RECEIPTS  ta.<queue>.receipt               a work queue; the consumer of the coordinator, its own
 //   stream TA_<queue>_STATES    ta.<queue>.state.<run>           the last state of each run; workers also subscribe to it
-//   ta.<queue>.control, .report, .obeyed, .coordinator           not kept: who is not there does not hear it
+//   ta.<queue>.control, .report, .obeyed, .coordinator           not kept: only connected subscribers receive them
 
 import { createHash } from "node:crypto";
 import type { NatsLink } from "./nats-link.ts";
@@ -37,7 +37,7 @@ export function namesOf(queue: string) {
 
 export type QueueNames = ReturnType<typeof namesOf>;
 
-/** Of the jobs; its time to acknowledge is the lease. */
+/** Consumer of the jobs; its acknowledgement timeout is the lease. */
 export const workersConsumer = "workers";
 
 /** Requests of workers that may wait; without it, 512. */
@@ -98,7 +98,7 @@ export async function takeOverReceipts(
   });
 }
 
-/** Whether the stream's consumer is this coordinator's, another's, or none. */
+/** Owner of the stream's consumer: this coordinator, another one, or none. */
 export async function ownerOfReceipts(
   { jsm }: NatsLink,
   names: QueueNames,
@@ -123,7 +123,7 @@ export async function readStates({ jsm }: NatsLink, names: QueueNames): Promise<
   return states;
 }
 
-/** Milliseconds of the workers' leases. Rejects when there is no such consumer. */
+/** Duration of the workers' leases, in milliseconds. Rejects if the consumer does not exist. */
 export async function readLeaseMs({ jsm }: NatsLink, names: QueueNames): Promise<number> {
   const { config } = await jsm.consumers.info(names.jobs, workersConsumer);
   return (config.ack_wait ?? nanos(30_000)) / 1_000_000;

@@ -26,7 +26,7 @@ const retryMs = 500;
 const mostQuestions = 1000;
 
 export interface NatsWorkerQueue extends WorkerQueue {
-  /** Whether the broker is there now. */
+  /** True if the broker is reachable now. */
   readonly isConnected: boolean;
 }
 
@@ -54,7 +54,7 @@ class NatsWorker implements NatsWorkerQueue {
   readonly #handlers: WorkerHandlers;
   readonly #jobs: Puller;
   readonly #held = new Set<NatsMessage>();
-  /** What came of each question. */
+  /** Progress of each question. */
   readonly #questions = new Map<string, "asked" | "obeyed">();
   /** Runs whose state was passed on. */
   readonly #known = new Set<string>();
@@ -85,7 +85,7 @@ class NatsWorker implements NatsWorkerQueue {
     for (const subject of [this.#names.allStates, this.#names.control]) nc.subscribe(subject, { callback });
     // Without a connection they are made with the next one.
     await nc.flush().catch(() => undefined);
-    // What was said while the connection was lost is read again.
+    // Messages that were sent while the connection was lost are read again.
     this.#link.onUp(() => (this.#isInformed = false));
     await this.#inform();
   }
@@ -131,7 +131,7 @@ class NatsWorker implements NatsWorkerQueue {
     await this.#link.close();
   }
 
-  /** Reads the kept states and the lease. False: there is no queue yet. */
+  /** Reads the kept states and the lease. Resolves to false if the queue does not exist yet. */
   async #inform(): Promise<boolean> {
     try {
       this.#leaseMs = await readLeaseMs(this.#link, this.#names);
@@ -177,7 +177,7 @@ class NatsWorker implements NatsWorkerQueue {
     const leases: Lease[] = [];
     for (const message of messages) {
       const job = readOrNotice(readJob, parse(message.data), this.#handlers.onNotice);
-      // What is no job is none for anybody.
+      // A message that is not a job is invalid for every worker, so it is never delivered again.
       if (job === null) message.respond("+TERM");
       else {
         // Brokers of a cluster may bring a job before the state that was sent before it.
