@@ -1,5 +1,6 @@
-// Runs an outside agent program for one session: with the addresses and the key in its environment, within a time and an amount of
-// output, and ended with everything that it started. What it prints last is its reward, when it says so.
+// Runs an external agent program for one session: with URLs and the key in its environment, limited
+// in time and output, and terminated together with everything that it started. The last line that
+// it prints may be its reward.
 
 import { Program } from "../programs/index.ts";
 
@@ -9,7 +10,7 @@ export type AgentCommandOptions = {
   readonly cwd: string;
   /** The whole environment of the program. */
   readonly env: Readonly<Record<string, string>>;
-  /** Then it is killed. */
+  /** Time limit in milliseconds; then the program is killed. */
   readonly timeoutMs: number;
   /** Maximum size of standard output and of standard error, in bytes each; the excess is dropped. */
   readonly maxOutputBytes: number;
@@ -17,20 +18,23 @@ export type AgentCommandOptions = {
 };
 
 export type AgentRun = {
-  /** `null`: it was killed. */
+  /** Exit code; `null` if the program was killed. */
   readonly exitCode: number | null;
   readonly isTimedOut: boolean;
   /** The reward in the last line of standard output, `{"reward": 1}`; `null` if there is none. */
   readonly reward: number | null;
-  /** The end of what it printed, for people. */
+  /** The end of its standard output, for people. */
   readonly stdout: string;
   readonly stderr: string;
 };
 
-/** Between the request to end and the kill. */
+/** Time between the request to terminate and the kill. */
 const graceMs = 2000;
 
-/** Never rejects for what the program does; rejects when it cannot be started. */
+/**
+ * Runs the program. Rejects only if the program cannot be started, never for what it does
+ * afterwards.
+ */
 export function runAgentCommand(options: AgentCommandOptions): Promise<AgentRun> {
   const { command, cwd, env, timeoutMs, maxOutputBytes, signal } = options;
   return new Promise((resolve, reject) => {
@@ -78,7 +82,7 @@ export function runAgentCommand(options: AgentCommandOptions): Promise<AgentRun>
 export type SessionVariables = {
   readonly url: string;
   readonly key: string;
-  /** True where the session has a world with tools. */
+  /** True if the session has a world with tools. */
   readonly hasWorld: boolean;
   /** Description of the task for the program. */
   readonly line: string;
@@ -86,7 +90,10 @@ export type SessionVariables = {
   readonly seed: number;
 };
 
-/** The names under which clients look for address and key, and nothing secret of ours. */
+/**
+ * Environment variables in which clients look for the URL and the key; they hold none of our
+ * secrets.
+ */
 export function sessionVariables(
   variables: Readonly<Record<string, string | undefined>>,
   { url, key, hasWorld, line, seed }: SessionVariables,

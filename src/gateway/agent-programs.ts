@@ -40,24 +40,27 @@ export type AgentProgramsOptions = {
   /** A command line for the shell. */
   readonly command: string;
   readonly cwd: string;
-  /** Variables of this process, of which programs get those that say where things are. */
+  /** Environment variables of this process; programs receive only those that locate things. */
   readonly variables: Readonly<Record<string, string | undefined>>;
   /** Time limit of one run, in milliseconds; then its process group is killed. */
   readonly timeoutMs: number;
   /** Builds the description of a task that a program receives. */
   readonly taskLine: (task: Task) => string;
-  /** Worlds whose tools programs may call, and which grade them. @default none: programs have worlds of their own */
+  /**
+   * Worlds whose tools programs may call, and which grade them.
+   * @default none: programs bring their own
+   */
   readonly worlds?: SessionWorlds | null;
-  /** Listed by `/v1/models`. @default "policy" */
+  /** Name of the model that `/v1/models` lists. @default "policy" */
   readonly modelName?: string;
-  /** Programs at once; further episodes wait. @default 64 */
+  /** Maximum number of concurrent programs; further episodes wait. @default 64 */
   readonly maxPrograms?: number;
   /**
    * Maximum size of each output stream of a program, in bytes; the excess is dropped. @default
    * 1,000,000
    */
   readonly maxOutputBytes?: number;
-  /** Takes secrets out of errors. @default nothing is taken out */
+  /** Removes secrets from errors. @default nothing is removed */
   readonly redact?: (text: string) => string;
 };
 
@@ -75,15 +78,15 @@ export interface AgentPrograms {
   readonly url: string;
   /** Runs an episode as a run of the program. */
   runner(answers: SessionModel, options: AgentEpisodeOptions): RunEpisode;
-  /** Takes no further requests. Call when no episode runs any more. */
+  /** Stops serving requests. Call it after all episodes have ended. */
   close(): Promise<void>;
 }
 
 const maxBodyBytes = 32 * 2 ** 20;
-/** The most characters of each output that an episode keeps, from its end. */
+/** Maximum number of characters of each output that an episode keeps, counted from its end. */
 const longestOutput = 4000;
 
-/** Opens a gateway on a free port of this machine, for programs that are started here. */
+/** Opens a gateway on a free port of this machine, for programs that run here. */
 export async function openAgentPrograms(options: AgentProgramsOptions): Promise<AgentPrograms> {
   const { modelName = "policy", worlds = null, redact = (text) => text } = options;
   const sessions = new Map<string, ProgramSession>();
@@ -111,7 +114,7 @@ export async function openAgentPrograms(options: AgentProgramsOptions): Promise<
       keepAliveMs: 10_000,
       rowsOf: () => [],
       admin: null,
-      // Episodes wait for their disk, and end with their run.
+      // Episodes wait for the disk themselves, and end with their run.
       disk: null,
       isDraining: () => false,
     },
@@ -135,7 +138,7 @@ export async function openAgentPrograms(options: AgentProgramsOptions): Promise<
         seed: session.settings.seed,
       });
       const run = await runAgentCommand({ command, cwd, env, timeoutMs, maxOutputBytes, signal });
-      // Clients of models say in errors which key was wrong.
+      // Errors of model clients may quote the key that was wrong.
       return { ...run, stdout: shown(run.stdout), stderr: shown(run.stderr) };
     } finally {
       sessions.delete(hashOf(key));
@@ -181,7 +184,10 @@ export async function openAgentPrograms(options: AgentProgramsOptions): Promise<
   };
 }
 
-/** A program of a process that died does not continue where it stood: another one begins, and the old one's tokens are dropped. */
+/**
+ * After its process died, a program cannot continue where it was: it is started again, and the
+ * tokens of the first run are dropped.
+ */
 async function beginSession(
   session: ProgramSession,
   facts: JsonObject,
@@ -192,7 +198,7 @@ async function beginSession(
   await session.reopen(facts);
 }
 
-/** Runs the program of a session, and ends the session as it ended. */
+/** Runs the program of a session, and ends the session with the program's result. */
 async function played(
   session: ProgramSession,
   run: () => Promise<AgentRun>,
@@ -224,7 +230,7 @@ async function playedIn(
   const { exitCode, isTimedOut, reward, stdout, stderr } = finished;
   const durationMs = Math.max(0, systemClock.now() - startedAt - session.modelMs);
   await session.add({ type: "program", exitCode, isTimedOut, reward, stdout, stderr, durationMs });
-  // The reward of a program that lacked an answer says nothing about the model.
+  // The reward of a program that did not get an answer says nothing about the model.
   if (session.fault !== null) return session.end("fault", session.fault);
   const isDone = exitCode === 0 && !isTimedOut;
   if (isDone && worlds.grades(session, reward)) {

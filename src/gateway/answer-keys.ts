@@ -1,6 +1,7 @@
-// Which echoes of an answer are that answer. Clients read the arguments of calls and write them anew: what counts is what a reader
-// of JSON makes of them. Python's keeps integers whole and floats apart, JavaScript's makes a double of every number; each writes
-// numbers in its own way. Some clients leave out the text beside calls.
+// Keys that recognize the echo of an answer. Clients parse the arguments of calls and write them
+// back, so arguments are compared as parsed JSON. Python's parser keeps integers exact and distinct
+// from floats, JavaScript's turns every number into a double; each formats numbers differently.
+// Some clients omit the text beside calls.
 
 import type { ParsedAction } from "../core/index.ts";
 import { JsonFloat, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
@@ -10,12 +11,12 @@ export type MessageKey = { readonly kind: string; readonly text: string };
 
 type Calls = readonly { readonly name: string; readonly argumentsText: string }[];
 
-/** The key of an assistant message as its client has it: numbers as they are written there. */
+/** Key of an assistant message as its client has it: numbers keep their written value. */
 export function echoKey(content: string, calls: Calls): MessageKey {
   return keyOf(content.trim(), calls, exactly);
 }
 
-/** The keys of an answer: the first as it was given, then those of its other echoes. */
+/** Keys of an answer: first the key of the answer itself, then those of its possible echoes. */
 export function answerKeys({
   content,
   toolCalls,
@@ -37,7 +38,10 @@ function keyOf(said: string, calls: Calls, numberText: NumberText): MessageKey {
   return { kind: "assistant", text: said + called.join("") };
 }
 
-/** Equal for texts that are read alike; text that is no JSON stays as it is. No arguments are an empty object. */
+/**
+ * Key of the arguments, equal for texts that are parsed alike; text that is not JSON stays
+ * unchanged. Missing arguments count as an empty object.
+ */
 function argumentsKey(text: string, numberText: NumberText): string {
   if (text.trim() === "") return "{}";
   let value: JsonValue;
@@ -74,7 +78,7 @@ function asDouble(value: number | bigint | JsonFloat): string {
   return Number.isFinite(double) ? decimal(String(double)) : "null";
 }
 
-/** One text for each number: its digits without zeros around them, and the power of ten. */
+/** Canonical text of a number: its significant digits and the power of ten. */
 function decimal(text: string): string {
   const match = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]\d+))?$/.exec(text);
   if (match === null) return text;

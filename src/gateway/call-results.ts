@@ -1,5 +1,6 @@
-// Which call each tool result answers. Clients number calls as they like: the same ids in every round, ids that are empty, one id
-// for all. So ids say something only within the latest round of calls, and where they do not, the order does.
+// Matches tool results to calls. Clients number calls as they like: the same ids in every round,
+// empty ids, one id for all. So ids are meaningful only within the latest round of calls, and if
+// they are ambiguous, the order decides.
 
 import type { AssistantMessage, Message, ToolMessage } from "../core/index.ts";
 
@@ -7,8 +8,9 @@ type Calls = AssistantMessage["toolCalls"];
 type Call = Calls[number];
 
 /**
- * The conversation with its results resolved: within a round ids are unique, every result bears the id and the name of the call
- * that it answers, and results stand in the order of their calls, as templates that write no ids expect them.
+ * Conversation with its results resolved: within a round ids are unique, every result has the id
+ * and the name of the call that it answers, and results follow the order of their calls, which
+ * templates without ids require.
  */
 export function inCallOrder(messages: readonly Message[]): readonly Message[] {
   if (!messages.some(({ role }) => role === "tool")) return messages;
@@ -59,13 +61,13 @@ export function takenApart(messages: readonly Message[], at: number, count: numb
   ];
 }
 
-/** The calls of one message, and which of them are answered. */
+/** The calls of one message, and the state of their answers. */
 class Round {
   readonly calls: Calls;
-  /** Places of calls that are not answered, by the ids that the client gave them. */
+  /** Indexes of unanswered calls, by the ids that the client gave them. */
   readonly #waiting = new Map<string, number[]>();
   readonly #isAnswered: boolean[];
-  /** No call before it is unanswered. */
+  /** Index of the first call that may be unanswered. */
   #next = 0;
 
   constructor(calls: Calls, asSent: Calls = calls) {
@@ -94,7 +96,7 @@ class Round {
     return place;
   }
 
-  /** The first of this id; one that was answered by its order is skipped. */
+  /** Index of the first waiting call with this id; calls that were answered by order are skipped. */
   #waitingFor(id: string): number | null {
     const places = this.#waiting.get(id) ?? [];
     for (let place = places.pop(); place !== undefined; place = places.pop()) {

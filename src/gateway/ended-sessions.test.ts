@@ -68,7 +68,7 @@ describe("SessionGroups", () => {
     const ended = new Set<string>();
     const groups = new SessionGroups(async (id) => ended.has(id));
     await groups.join("s1", of("s1", 1));
-    // While the session is open, and when it has ended.
+    // Both while the session is open and after it has ended.
     expect((await groups.join("s1", of("s2", 1))).group.id).toBe("s1@2");
     groups.close("s1");
     ended.add("s1");

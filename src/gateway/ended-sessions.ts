@@ -2,12 +2,12 @@
 // the most recent ones are kept, because a gateway runs for weeks. The sessions themselves are in
 // the store.
 
-/** Two megabytes of hashes and ids. */
+/** Maximum number of remembered keys: two megabytes of hashes and ids. */
 const mostRemembered = 10_000;
 
 export class EndedSessions {
   readonly #most: number;
-  /** Ids by the hashes of their keys, the latest last. */
+  /** Session ids by the hashes of their keys, the latest last. */
   readonly #ids = new Map<string, string>();
 
   constructor(most = mostRemembered) {
@@ -23,7 +23,7 @@ export class EndedSessions {
     }
   }
 
-  /** `null`: it has not ended, or long ago. */
+  /** Id of the ended session of a key; `null` if it has not ended, or ended long ago. */
   find(keyHash: string): string | null {
     return this.#ids.get(keyHash) ?? null;
   }

@@ -1,5 +1,6 @@
-// OpenAI's Chat Completions: POST /v1/chat/completions, whole and streamed. Shapes as clients sent them over the wire (OpenAI
-// Agents, AI SDK, LangGraph, qwen-code, pi) and as openai 6 reads answers. And completions of token ids, which share its fields.
+// OpenAI's Chat Completions: POST /v1/chat/completions, whole and streamed. The formats follow
+// requests recorded from clients (OpenAI Agents, AI SDK, LangGraph, qwen-code, pi) and answers as
+// openai 6 parses them. Also completions of token ids, which share its fields.
 
 import { z } from "zod";
 import type { Message } from "../../core/index.ts";
@@ -29,7 +30,7 @@ import {
 import { checkFields, readBody, unsupported } from "./request-fields.ts";
 import { anyNames } from "../../lib/any-names.ts";
 
-/** Arguments are text; an object is taken for the text of it. */
+/** Arguments are text; an object is converted to its JSON text. */
 const argumentsSchema = optional(
   z.union([z.string(), anyNames(z.unknown()).transform((value) => JSON.stringify(value))]),
 );
@@ -216,9 +217,10 @@ export function errorBody(error: GatewayError): { readonly error: unknown } {
   };
 }
 
-// Completions of token ids: POST /v1/completions, whole and streamed, for programs that render for themselves. Ids come back as
-// vLLM returns them (`return_token_ids`): `token_ids`, and `token_logprobs` in the OpenAI form. A prompt that begins as the record
-// of its session does continues it.
+// Completions of token ids: POST /v1/completions, whole and streamed, for programs that render
+// prompts themselves. Ids are returned in vLLM's format (`return_token_ids`): `token_ids`, and
+// `token_logprobs` in OpenAI's form. A prompt that begins with the record of its session continues
+// it.
 
 const completionsSchema = z.looseObject({ prompt: z.union([z.string(), z.array(z.unknown())]), ...openAiShape });
 

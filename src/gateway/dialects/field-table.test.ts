@@ -1,4 +1,5 @@
-// The table of fields: it has a row for every field that the client libraries type, and the gateway does what each row says.
+// The table of fields has a row for every field in the types of the client libraries, and the
+// gateway handles each field as its row says.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -86,7 +87,7 @@ const samplingExamples: Json = {
   logit_bias: { "5": 1 },
 };
 
-/** Its own fields, and what they are in. */
+/** Sets a field, inside its parent object if it is nested. */
 function withField(body: Json, field: string, value: unknown): Json {
   const [name = "", inner] = field.split(".");
   if (inner === undefined) return { ...body, [name]: value };

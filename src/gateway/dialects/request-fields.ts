@@ -1,11 +1,15 @@
-// The fields of a request, checked by the table of its dialect: what is refused throws, what is counted is named, and sampling
-// parameters are read. Null is absent in all of them. Shapes are checked by the schemas of the dialects.
+// Checks the fields of a request against the table of its dialect: refused fields throw, counted
+// fields are named, and sampling parameters are read. Null means absent in all of them. The formats
+// are checked by the schemas of the dialects.
 
 import { z } from "zod";
 import { type DialectName, GatewayError, type GatewayRequest } from "../request.ts";
 import { type FieldRule, type FieldTable, fieldTables } from "./field-table.ts";
 
-/** Throws a `GatewayError` that names the first field that does not fit. `path`: where the value stands in the body. */
+/**
+ * Validates a body. Throws a `GatewayError` that names the first invalid field. `path`: the path of
+ * the value in the body.
+ */
 export function readBody<T>(schema: z.ZodType<T>, body: unknown, path: readonly string[] = []): T {
   const result = schema.safeParse(body);
   if (result.success) return result.data;
@@ -25,7 +29,10 @@ export function unsupported(what: string, param: string | null): GatewayError {
 
 export type CheckedFields = Pick<GatewayRequest, "sampling" | "samplingNames" | "template" | "ignoredFields">;
 
-/** Throws a `GatewayError` for a field that is refused, and for a sampling parameter out of its range. */
+/**
+ * Checks the fields. Throws a `GatewayError` for a refused field, and for a sampling parameter out
+ * of range.
+ */
 export function checkFields(dialect: DialectName, body: unknown): CheckedFields {
   const table = fieldTables[dialect];
   const ignoredFields: string[] = [];
@@ -60,7 +67,7 @@ export function checkFields(dialect: DialectName, body: unknown): CheckedFields 
   return { sampling: withExtra, samplingNames, template: { names, misshapen, kwargs }, ignoredFields };
 }
 
-/** Variables of the chat template; `null`: the value has another shape. */
+/** Variables of the chat template; `null` if the value has another form. */
 function variablesIn(value: unknown, template: "variables" | "effort"): Readonly<Record<string, unknown>> | null {
   if (template === "effort") return typeof value === "string" ? { reasoning_effort: value } : null;
   return z.record(z.string(), z.json()).safeParse(value).data ?? null;
@@ -78,7 +85,7 @@ function* givenFields(body: unknown, dialect: DialectName): Generator<readonly [
   }
 }
 
-/** Fields that have no row of their own, and whose fields have. */
+/** Fields that have no row of their own, but whose nested fields do. */
 function splitFieldsOf(table: FieldTable): ReadonlySet<string> {
   const parents = Object.keys(table).flatMap((row) => (row.includes(".") ? [row.slice(0, row.indexOf("."))] : []));
   return new Set(parents.filter((name) => !Object.hasOwn(table, name)));
@@ -107,7 +114,7 @@ function matches(value: unknown, pattern: unknown): boolean {
   return fields.every(([name, one]) => matches((value as Readonly<Record<string, unknown>>)[name], one));
 }
 
-/** The ranges of sampling parameters, under the names of the dialects. */
+/** Ranges of sampling parameters, by their names in the dialects. */
 export const samplingShape = {
   temperature: z.number().min(0).max(100).nullish(),
   top_p: z.number().gt(0).max(1).nullish(),

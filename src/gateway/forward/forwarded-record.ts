@@ -1,5 +1,6 @@
-// The calls of a session that an API model answers, as a forest of conversations without tokens. Each call keeps what it added to the
-// one that it continues, so that a long conversation is stored once.
+// Calls of a session that an API model answers, as a forest of conversations without tokens. Each
+// call stores only the messages that it added to the call that it continues, so that a long
+// conversation is stored once.
 
 import type { Message, ParsedAction } from "../../core/index.ts";
 import { type JsonObject, toPlain } from "../../python-semantics/json/index.ts";
@@ -9,7 +10,7 @@ import { History, seenAnswer, seenPrompt, type ToolSet } from "../history.ts";
 import type { ResponseFacts, SampledItems } from "../request.ts";
 import type { NamedAnswers, ShownRequest } from "./forwarded-request.ts";
 
-/** An answered call, where its conversation stands. */
+/** An answered call and its place in its conversation. */
 export type ForwardedTurn = {
   /** The call whose conversation this one's messages follow; `null`: they are the whole conversation. */
   readonly basis: ForwardedTurn | null;
@@ -22,9 +23,9 @@ export type ForwardedTurn = {
   /** Number of the call in the session. */
   readonly call: number;
   readonly response: ResponseFacts | null;
-  /** A recorded call follows it. */
+  /** True if a recorded call follows it. */
   isContinued: boolean;
-  /** Its program has had the whole answer. */
+  /** True if its program has received the whole answer. */
   isDelivered: boolean;
 };
 
@@ -84,7 +85,7 @@ export class ForwardedRecord implements NamedAnswers {
     return turn;
   }
 
-  /** Keeps the turns, and continues none of them: the program begins again. */
+  /** Keeps the turns, but continues none of them, because the program begins again. */
   forget(): void {
     this.#history = new History();
     for (const known of [this.#byCall, this.#byResponse, this.#items]) known.clear();
