@@ -19,7 +19,8 @@ export type EnvServerOptions = HostOptions & {
   /**
    * Bearer token of agents, which receive the tools of their episodes and a reward, but nothing of
    * the private extension. Without either token only programs on this machine are served, and all
-   * of them have full access. @default no such token
+   * of them have full access.
+   * @default no such token
    */
   readonly agentToken?: string | null;
   /** Version of this package, with which the server introduces itself. */

@@ -27,7 +27,8 @@ export type HostOptions = {
   readonly callMs?: number;
   /**
    * Time limit for opening an episode, including its user's first line, in milliseconds. It does
-   * not apply to a source that limits its openings itself. @default 300000
+   * not apply to a source that limits its openings itself.
+   * @default 300000
    */
   readonly openMs?: number;
   readonly clock?: Clock;

@@ -56,8 +56,8 @@ export type AgentProgramsOptions = {
   /** Maximum number of concurrent programs; further episodes wait. @default 64 */
   readonly maxPrograms?: number;
   /**
-   * Maximum size of each output stream of a program, in bytes; the excess is dropped. @default
-   * 1,000,000
+   * Maximum size of each output stream of a program, in bytes; the excess is dropped.
+   * @default 1,000,000
    */
   readonly maxOutputBytes?: number;
   /** Removes secrets from errors. @default nothing is removed */

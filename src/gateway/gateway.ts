@@ -29,12 +29,14 @@ export type GatewayHttpRequest = {
   readonly method: string;
   /** Path and query. */
   readonly url: string;
-  /** Names in lower case; a header that was sent twice as a list, or joined by commas. */
+  /** Headers with names in lower case; a header that was sent twice is a list, or joined by commas. */
   readonly headers: RequestHeaders;
   readonly body: Buffer;
   /**
-   * Aborted when the client has gone before it had all of its answer: then an equal request gets that answer.
-   * @default a client that was not answered, or whose answer is not `delivered`, has gone once there is an answer
+   * Aborted if the client leaves before it has received the whole answer: then an equal request
+   * gets that answer.
+   * @default a client that was not answered, or whose answer is not `delivered`, counts as gone
+   * once there is an answer
    */
   readonly signal?: AbortSignal | undefined;
 };
@@ -43,32 +45,35 @@ export type GatewayHttpResponse = {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | AsyncIterable<string>;
-  /** To be called once the client has had all of it. */
+  /** Call it once the client has received the whole answer. */
   readonly delivered?: (() => void) | undefined;
 };
 
 export type GatewayHandlerOptions = {
-  /** Required for everything but the endpoints of models. `null`: nothing is required. */
+  /** Token required for everything except the endpoints of models; `null` if none is required. */
   readonly token: string | null;
   /** Name of the model that `/v1/models` lists. */
   readonly modelName: string;
   /** Maximum size of a request body, both as sent and decoded, in bytes. */
   readonly maxBodyBytes: number;
-  /** A stream without an event for so long gets a comment, in milliseconds. */
+  /** Time without an event after which a stream sends a comment, in milliseconds. */
   readonly keepAliveMs: number;
-  /** Takes secrets out of messages. */
+  /** Removes secrets from messages. */
   readonly redact: (text: string) => string;
-  /** The rows of an ended session in a format; throws a `GatewayError` for an unknown one. */
+  /** Rows of an ended session in a format. Throws a `GatewayError` for an unknown format. */
   readonly rowsOf: (episode: Episode, format: string | null) => readonly unknown[];
   /** Opens, grades and ends sessions on request; `null` if only this process opens and ends them. */
   readonly admin: Sessions | null;
-  /** Where sessions are recorded: while it refuses writes, nothing is sampled. `null`: callers wait for it. */
+  /**
+   * Disk on which sessions are recorded: nothing is sampled while it refuses writes. `null` if
+   * callers wait for it.
+   */
   readonly disk: Disk | null;
   /** True if the server is about to stop. */
   readonly isDraining: () => boolean;
 };
 
-/** When a client is to try again at a gateway whose disk is full, or that is about to end. */
+/** Retry delay for clients of a gateway whose disk is full, or that is about to stop. */
 const busyRetryMs = 5000;
 
 const dialects: Readonly<Record<string, Dialect>> = {
@@ -108,7 +113,7 @@ const rewardSchema = z.strictObject({
   reward: z.number(),
   metrics: anyNames(z.number()).default({}),
   log: z.string().default(""),
-  /** One for each turn so far, in order; they add up to `reward`. */
+  /** One reward for each turn so far, in order; they add up to `reward`. */
   turn_rewards: z.array(z.number().nullable()).optional(),
 });
 
@@ -135,7 +140,7 @@ export class GatewayHandler {
     );
   }
 
-  /** Never rejects. */
+  /** Answers a request. Never rejects. */
   async handle(received: GatewayHttpRequest): Promise<GatewayHttpResponse> {
     const [whole = "", query = ""] = received.url.split("?", 2);
     const prefixed = /^\/s\/([^/]+)(\/.*)$/.exec(whole);
@@ -159,7 +164,7 @@ export class GatewayHandler {
       }
       if (request.method === "GET" && /^\/v1\/models(\/.+)?$/.test(path)) return json(200, this.#models(path));
       if (prefixed?.[1] === undefined) return await this.#other(request, path, new URLSearchParams(query));
-      // A session's key opens its model and its tools; everything else is at paths without a key.
+      // The key of a session gives access to its model and its tools; all other paths have no key.
       if (path === "/mcp") return await this.#world(request, this.#keyOf(request, prefixed[1]) ?? "");
       throw noSuchPath(request.method, path);
     } catch (error) {
@@ -167,7 +172,10 @@ export class GatewayHandler {
     }
   }
 
-  /** A key in the path comes first: clients that cannot do without an API key send any beside it, but not that of another session. */
+  /**
+   * The key in the path takes precedence: clients that require an API key may send any other key,
+   * except that of another session.
+   */
   #keyOf({ headers }: GatewayHttpRequest, inPath: string | undefined): string | null {
     const credential = credentialIn(headers);
     if (inPath === undefined) return credential;
@@ -215,7 +223,8 @@ export class GatewayHandler {
       if (signal === undefined) call.left();
       return { ...jsonText(200, dialect.whole(answer, request)), delivered: call.delivered };
     }
-    // A fault before the first token is an error with its status, which clients know how to try again.
+    // A failure before the first token is an error with its own status, which clients know how to
+    // retry.
     await this.#guard.recorded(Promise.race([call.answer, call.deltas.next(this.#options.keepAliveMs)]));
     return {
       status: 200,
@@ -225,7 +234,7 @@ export class GatewayHandler {
         connection: "keep-alive",
       },
       body: this.#stream(call, dialect, { request, hasSignal: signal !== undefined }),
-      // A stream that ended with an error was not an answer.
+      // A stream that ended with an error does not count as an answer.
       delivered: () => (call.deltas.isTold ? call.delivered() : call.left()),
     };
   }
@@ -260,7 +269,7 @@ export class GatewayHandler {
         yield stream.delta(delta);
       }
       if (call.deltas.isDone) break;
-      // A comment ends no event: clients that parse every event never see it.
+      // A comment does not end an event: clients that parse every event never see it.
       if ((await call.deltas.next(this.#options.keepAliveMs)) === "nothing") yield ": keepalive\n";
     }
     try {
@@ -303,7 +312,7 @@ export class GatewayHandler {
         throw new GatewayError("invalid-request", message, { param: "reward" });
       }
       await this.#guard.check();
-      // A request that comes again finds the session ended, and is answered as the first.
+      // A repeated request finds the session ended, and gets the same answer as the first.
       if (given.reward !== undefined && this.#managed.isOpen(id))
         await this.#guard.recorded(this.#managed.reward(id, gradeOf({ ...given, reward: given.reward })));
       return json(200, endedView(await this.#guard.recorded(this.#managed.end(id))));
@@ -414,7 +423,7 @@ export class GatewayHandler {
     );
   }
 
-  /** Compared in constant time. */
+  /** Compares in constant time. */
   #isToken(credential: string): boolean {
     const { token } = this.#options;
     const digest = (text: string): Buffer => hash("sha256", text, "buffer");
@@ -450,7 +459,7 @@ export class GatewayHandler {
   }
 }
 
-/** The path is shown without what may be a key in it. */
+/** The path is shown without any part that may be a key. */
 function noSuchPath(method: string, path: string): GatewayError {
   const shown = path.replace(/^\/s\/[^/]*/, "/s/<key>").slice(0, 200);
   return new GatewayError("not-found", `Cannot ${method} ${shown}: there is no such path.`);

@@ -18,7 +18,7 @@ const turns = (count: number): object[] => [
 ];
 const user = (content: unknown): object => ({ role: "user", content });
 
-/** Bodies with much of something, by dialect. */
+/** Bodies with one very long part, by dialect. */
 const bodies: Readonly<Record<string, readonly [path: string, size: number, body: (count: number) => Body]>> = {
   "messages over chat": ["/v1/chat/completions", 400, (count) => ({ messages: turns(count) })],
   "messages over messages": ["/v1/messages", 400, (count) => ({ max_tokens: 99, messages: turns(count) })],

@@ -1,5 +1,5 @@
-// The worlds of programs that are run for episodes: each opens when its program first asks for its tools, or when its episode is to be
-// graded, so that a program with a world of its own opens none.
+// Worlds of programs that are run for episodes: a world opens when its program first requests its
+// tools, or when its episode is graded, so that a program with a world of its own opens none.
 
 import type { Grade } from "../core/index.ts";
 import type { ProgramSession } from "./program-session.ts";
@@ -11,12 +11,12 @@ export class ProgramWorlds {
   /** Openings by the ids of their sessions. */
   readonly #opened = new Map<string, Promise<string>>();
 
-  /** `null`: there are none. */
+  /** `worlds`: `null` if there are none. */
   constructor(worlds: SessionWorlds | null) {
     this.#worlds = worlds;
   }
 
-  /** Answers a client of the tools of a session's world. */
+  /** Answers a request for the tools of a session's world. */
   async handle(session: ProgramSession, request: Parameters<SessionWorlds["handle"]>[1]): Promise<WorldAnswer> {
     const worlds = this.#worlds;
     if (worlds !== null) {
@@ -38,7 +38,7 @@ export class ProgramWorlds {
     return this.#worlds !== null && (printed === null || this.#opened.has(session.settings.id));
   }
 
-  /** Call it where {@link grades} says so. Rejects as the world fails. */
+  /** Grades a session; call it only if {@link grades} returned true. Rejects if the world fails. */
   async grade(session: ProgramSession): Promise<Grade> {
     const worlds = this.#worlds;
     if (worlds === null) throw new TypeError("Only a world grades.");
@@ -46,7 +46,10 @@ export class ProgramWorlds {
     return worlds.grade(session.settings.id);
   }
 
-  /** Never rejects: a world that cannot be closed is not a fault of its episode. */
+  /**
+   * Closes the world of a session. Never rejects: a world that cannot be closed is not a fault of
+   * its episode.
+   */
   async close({ settings: { id } }: ProgramSession): Promise<void> {
     const opening = this.#opened.get(id);
     this.#opened.delete(id);

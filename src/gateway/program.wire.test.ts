@@ -24,7 +24,7 @@ afterEach(() => {
 });
 afterAll(() => rm(root, { recursive: true }));
 
-/** Writes its number, then a line now and then, for ever. */
+/** Writes its number, then a line from time to time, forever. */
 const beat = `
 const { appendFileSync, writeFileSync } = require("node:fs");
 process.on("SIGTERM", () => undefined);
@@ -106,7 +106,10 @@ describe.skipIf(process.platform !== "linux")("what a program starts (Linux: fou
     expect(await isOver(other)).toBe(true);
   });
 
-  /** A process of ours that runs a program: its own file, since a program of a test's process is not orphaned by it. */
+  /**
+   * A process of ours that runs a program, from a file of its own, because the test's process does
+   * not orphan its programs.
+   */
   const owner = async (file: string, ending: string): Promise<ChildProcess> => {
     const source = `
       import { Program } from ${JSON.stringify(new URL("../../dist/programs/index.js", import.meta.url).href)};
@@ -147,7 +150,7 @@ describe.skipIf(process.platform !== "linux")("what a program starts (Linux: fou
     child.kill("SIGKILL");
     await once(child, "exit");
     expect(await isOver(theirs)).toBe(false);
-    // The shell, its sleep and what it had detached.
+    // The shell, its sleep and the detached process.
     expect(killOrphans()).toBeGreaterThanOrEqual(2);
     expect([await isOver(theirs), await isOver(mine)]).toEqual([true, false]);
     own.kill();

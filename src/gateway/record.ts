@@ -1,6 +1,6 @@
-// The record of a session: its turns, and the prompt of each request out of them. A prompt is the record with what the bridge
-// appends; where the client or the chat template rewrote history it is rendered, and the reason stands in the turn. It samples
-// nothing.
+// Record of a session: its turns, and the prompt of each request built from them. A prompt is the
+// record plus the tokens that the bridge appends; if the client or the chat template rewrote
+// history, the prompt is rendered, and the turn holds the reason. It samples nothing.
 
 import {
   type ActionProblem,
@@ -32,7 +32,7 @@ import {
 import { GatewayError, type GatewayRequest, type SampledItems } from "./request.ts";
 import { actionText } from "./shown-action.ts";
 
-/** Why a prompt does not extend the last turn of a conversation. */
+/** Reason why a prompt does not extend the last turn of a conversation. */
 type BranchReason =
   | "another-conversation"
   | "history-edited"
@@ -43,15 +43,15 @@ type BranchReason =
 
 /** Counts of prompts by how they were built. */
 export type PromptCounters = {
-  /** Prompts that are the record and what is new. */
+  /** Prompts that extend the record. */
   extended: number;
   /** Branches by {@link BranchReason}. */
   readonly branched: Record<string, number>;
-  /** Extended prompts in which an action stands otherwise than it was sampled: 0. */
+  /** Extended prompts that contain an action in another form than sampled; always 0. */
   reencoded: number;
 };
 
-/** A rendered prompt and where it stands. */
+/** A rendered prompt and its place in the record. */
 export type Prompt = {
   readonly buffer: TokenBuffer;
   readonly basis: SampledTurn | null;
@@ -65,14 +65,17 @@ export type Prompt = {
   readonly facts: Pick<Turn, "spelledTokens" | "deviation" | "rewriteReason">;
 };
 
-/** A text is taken for the summary that an earlier turn wrote when it is at least this long, in characters. */
+/** Minimum length of a text that counts as the summary written by an earlier turn, in characters. */
 const shortestSummary = 80;
 /**
  * Maximum number of attempts to split merged answers of a request, because each one searches the
  * whole conversation.
  */
 const mostTries = 64;
-/** The latest turns, one of which may have written it: each is looked for in the whole request. */
+/**
+ * Number of latest turns that may have written the summary: each is searched for in the whole
+ * request.
+ */
 const summaryTurns = 64;
 
 export class SessionRecord implements SampledItems {
@@ -116,7 +119,7 @@ export class SessionRecord implements SampledItems {
     return this.#byTurn.get(turn) ?? null;
   }
 
-  /** Keeps the turns, and continues none of them: the program begins again. */
+  /** Keeps the turns, but continues none of them, because the program begins again. */
   forget(): void {
     this.#history = new History();
     this.#byCall.clear();
@@ -148,7 +151,10 @@ export class SessionRecord implements SampledItems {
     };
   }
 
-  /** A conversation where it stands: `messages` as its client has it, `rendered` with sampled answers as they were sampled. */
+  /**
+   * Finds the place of a conversation: `messages` as its client has it, `rendered` with the answers
+   * as they were sampled.
+   */
   *#find(
     sent: readonly Message[],
     tools: ToolSet,
@@ -176,7 +182,7 @@ export class SessionRecord implements SampledItems {
     return [messages, place];
   }
 
-  /** Tokens of the prompt that this request would have. */
+  /** Number of tokens of the prompt that this request would have. */
   *countTokens(request: GatewayRequest): Steps<number> {
     const tools = this.#history.toolSet(request.tools);
     const { basis, covered, rendered } = yield* this.#find(request.messages, tools);
@@ -188,8 +194,9 @@ export class SessionRecord implements SampledItems {
   }
 
   /**
-   * The prompt of a request, in steps that change nothing; what they give takes the prompt's place in the record. Throws a
-   * `GatewayError` for one that cannot be sampled. `renderer`: of this call. Default: the session's.
+   * Builds the prompt of a request, in steps that change nothing; calling the resulting function
+   * adds the prompt to the record. Throws a `GatewayError` for a request that cannot be sampled.
+   * `renderer`: the renderer of this call. Default: the session's.
    */
   *prompt(
     { messages: sent, tools: definitions, promptTokens }: Pick<GatewayRequest, "messages" | "tools" | "promptTokens">,
@@ -276,7 +283,10 @@ export class SessionRecord implements SampledItems {
     return known > 1 ? "history-edited" : "another-conversation";
   }
 
-  /** A prompt that a program rendered for itself: it continues the longest part of the record that it begins with. */
+  /**
+   * A prompt that a program rendered itself: it continues the longest part of the record with which
+   * it begins.
+   */
   #promptOf(tokens: Uint32Array, tools: ToolSet): () => Prompt {
     const { vocabularySize } = this.#renderer;
     if (tokens.some((id) => id >= vocabularySize)) {
@@ -301,7 +311,7 @@ export class SessionRecord implements SampledItems {
     };
   }
 
-  /** `null`: the template refuses. */
+  /** Bridges from a turn to new messages; `null` if the template refuses. */
   #bridge(basis: SampledTurn, tools: ToolSet, newMessages: readonly Message[]): Steps<BridgeResult | null> {
     const renderer = tools.renderer ?? this.#renderer;
     const { inSteps } = renderer;
@@ -316,7 +326,7 @@ export class SessionRecord implements SampledItems {
     return inSteps?.renderPrompt(messages, tools) ?? oneStep(() => renderer.renderPrompt(messages, tools));
   }
 
-  /** `why`: of a branch; `null`: the session begins. */
+  /** Renders a whole prompt. `why`: reason of the branch; `null` if the session begins. */
   *#renderWhole(
     added: Pick<Prompt, "basis" | "messages" | "tools" | "rendered">,
     why: { readonly reason: BranchReason; readonly sentence: string; readonly continues: number | null } | null,
@@ -358,10 +368,16 @@ export class SessionRecord implements SampledItems {
     }
   }
 
-  /** Where a rendered prompt begins as the record does, so that shared tokens are stored once. */
+  /**
+   * The turn up to which a rendered prompt equals the record, so that shared tokens are stored
+   * once.
+   */
   #sharedPrefix(tokens: Uint32Array): { readonly index: number; readonly length: number } | null {
     let longest: { readonly index: number; readonly length: number } | null = null;
-    /** Tokens up to the end of each turn that the prompt begins with. Parents stand before their children. */
+    /**
+     * Number of tokens up to the end of each turn with which the prompt begins. Parents precede
+     * their children.
+     */
     const lengths = new Map<number, number>();
     for (const { index, parent, observationTokens, sampledTokens } of this.turns) {
       const start = parent === null ? 0 : lengths.get(parent);
@@ -440,7 +456,7 @@ function lengthOf(turns: readonly Turn[], turn: Turn): number {
   return length;
 }
 
-/** Where a part ends that stands at a place of the whole; `null`: it does not stand there. */
+/** End of a part that is expected at a position of the whole; `null` if it is not there. */
 function endOfPart(whole: Uint32Array, part: Uint32Array, start: number): number | null {
   const end = start + part.length;
   return end <= whole.length && part.every((id, place) => whole[start + place] === id) ? end : null;
@@ -452,7 +468,7 @@ function* oneStep<T>(run: () => T): Steps<T> {
   return run();
 }
 
-/** `null` where the chat template refuses. */
+/** Result of the steps; `null` if the chat template refuses. */
 function* unlessRefused<T>(steps: Steps<T>): Steps<T | null> {
   try {
     return yield* steps;
@@ -486,8 +502,9 @@ function asActionProblem({ code, toolName, detail }: ParsedAction["problems"][nu
 // sampled may never be delivered.
 
 /**
- * Throws a `GatewayError` for rewards of turns that are not one for each turn so far, or do not add up. A turn that was sampled
- * and not read is none that the program knows.
+ * Aligns the rewards of turns with the turns so far. Throws a `GatewayError` if their number
+ * differs or they do not add up. Turns that were sampled but never read do not count, because the
+ * program does not know them.
  */
 export function gradeSoFar(grade: Grade, record: Pick<SessionRecord, "turns" | "ofTurn">): Grade {
   const given = grade.turnRewards ?? null;

@@ -27,8 +27,8 @@ export type CriterionDefinition = {
 /** Options that rubrics and rankings share. */
 export type JudgedDefinition = {
   /**
-   * Share of the reward, compared with the other graders. At least 0; 0 for a metric only. @default
-   * 1
+   * Share of the reward, compared with the other graders. At least 0; 0 for a metric only.
+   * @default 1
    */
   readonly weight?: number;
   /** Further text for the judge. @default none */
