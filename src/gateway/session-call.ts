@@ -1,4 +1,4 @@
-// A call of a session as data: what its client is answered, and what is sampled for it.
+// A call of a session as data: the answer for its client, and the request that is sampled.
 
 import type { Engine, SamplingParams } from "../core/engine.ts";
 import type { EpisodeEvent } from "../core/episode.ts";
@@ -12,7 +12,7 @@ import type { UnusedCounters } from "./unused-fields.ts";
 export type SessionParts = {
   readonly engine: Engine;
   readonly renderer: Renderer;
-  /** Resolves once the event has left the process. */
+  /** Records an event. Resolves once the event has left the process. */
   readonly record: (event: EpisodeEvent) => Promise<void>;
   readonly clock: Clock;
 };
@@ -21,7 +21,10 @@ export type SessionParts = {
 export type SessionCounters = Readonly<PromptCounters> &
   UnusedCounters & {
     readonly calls: number;
-    /** Calls that were answered from the record, because their client had not had the answer. */
+    /**
+     * Number of calls that were answered from the record, because their client had not received the
+     * answer.
+     */
     readonly replayed: number;
   };
 
@@ -33,9 +36,9 @@ export type SessionCall = {
   readonly deltas: Deltas;
   /** Resolves once the turn is recorded. Rejects with a `GatewayError`. */
   readonly answer: Promise<GatewayAnswer>;
-  /** To be called once the whole answer has left. */
+  /** Call it once the whole answer has been sent. */
   readonly delivered: () => void;
-  /** To be called when the client has gone before: the next equal request gets this answer. */
+  /** Call it if the client leaves before that: the next equal request gets this answer. */
   readonly left: () => void;
 };
 
@@ -49,9 +52,9 @@ export type RunningCall = {
   readonly digest: string;
   readonly prompt: Prompt;
   readonly sampling: SamplingParams;
-  /** Strings at which it ends. */
+  /** Strings at which the answer ends. */
   readonly stop: readonly string[];
-  /** Sampling parameters that are not used. */
+  /** Names of sampling parameters that are not used. */
   readonly unused: readonly string[];
   readonly deltas: Deltas;
 };

@@ -5,13 +5,16 @@
 
 import { hash } from "node:crypto";
 
-/** One case, at most fifteen letters, and digits only after them: random keys are not built like that. */
+/**
+ * Lower or upper case, or capitalized, at most fifteen letters, then optional digits: random keys
+ * do not have this form.
+ */
 const word = "(?:[a-z]{1,15}|[A-Z]{1,15}|[A-Z][a-z]{1,14})\\d{0,5}";
 /** Words and numbers, joined by single separators: "s1", "codex", "weather-17", "run_2026.11.25-a3". */
 const plainName = new RegExp(`^${word}(?:[-_.](?:${word}|\\d{1,8})){0,5}$`);
 const longestName = 40;
 
-/** First words of keys by which their providers tell them, for those that are short or made up. */
+/** Prefixes by which providers mark their keys, for keys that are short or invented. */
 const keyWord = /^(?:sk|pk|rk|ta|gsk|hf|xai|gh[opusr]|glpat|pplx|nvapi|xox[a-z]|csk|fw|tvly|dapi)[-_]/i;
 
 export function sessionName(key: string): string {

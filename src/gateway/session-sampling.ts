@@ -13,11 +13,11 @@ export type CallSampling = {
   readonly sampling: SamplingParams;
   /** Strings at which the call ends: the client's, and the session's own. */
   readonly stop: readonly string[];
-  /** Names of parameters that are not used, as the dialect spells them. */
+  /** Names of unused parameters in the dialect. */
   readonly unused: readonly string[];
 };
 
-/** `call`: its number in the session. Throws a `GatewayError` for what is refused. */
+/** `call`: number of the call in the session. Throws a `GatewayError` for a refused parameter. */
 export function samplingOfCall(
   { sampling: wished, samplingNames, maxTokens, stop }: GatewayRequest,
   session: { readonly sampling: SamplingParams; readonly clientSampling: ClientSampling; readonly seed: number },

@@ -9,7 +9,10 @@ import { GatewayError, type GatewayRequest } from "./request.ts";
 /** Handling of template variables that clients set; see `GatewayOptions`. */
 export type ClientTemplate = "ignore" | "obey" | "refuse";
 
-/** Renderers with other variables that a session keeps: clients use a few settings, but may make up more. */
+/**
+ * Maximum number of renderers with other variables per session: clients use a few settings, but may
+ * invent more.
+ */
 const maxRenderers = 8;
 
 /** The renderers of one session. */
@@ -24,8 +27,8 @@ export class ClientTemplates {
   }
 
   /**
-   * The renderer of a call, and the names of what has no effect, fields or variables. `null`: the session's own renderer. Throws a
-   * `GatewayError` where such fields are refused.
+   * Renderer of a call, and the names of fields or variables without effect. `null` for the
+   * session's own renderer. Throws a `GatewayError` if such fields are refused.
    */
   of({ template: { names, misshapen, kwargs } }: Pick<GatewayRequest, "template">): {
     readonly renderer: Renderer | null;

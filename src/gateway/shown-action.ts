@@ -16,20 +16,23 @@ export type ShowOptions = {
   readonly reading: ReadingOptions;
   /** Strings before which the text ends. */
   readonly stop: readonly string[];
-  /** Further ones are left out; `null`: all are shown. */
+  /** Maximum number of calls; further calls are not shown. `null` to show all. */
   readonly maxCalls: number | null;
 };
 
 type Reading = Pick<Renderer, "parseAction" | "decode" | "stopTokenIds">;
 
-/** The text of an action, as `parseAction` has it. */
+/** Text of an action, the same as in `parseAction`. */
 export function actionText(sampledTokens: Uint32Array, { decode, stopTokenIds }: Omit<Reading, "parseAction">): string {
   const last = sampledTokens.at(-1);
   const isEnded = last !== undefined && stopTokenIds.includes(last);
   return decode(isEnded ? sampledTokens.subarray(0, -1) : sampledTokens);
 }
 
-/** Why a call ended: a stop string in the text ends it, even where the engine knows of none and where it was the last token. */
+/**
+ * Finish of a call: a stop string in the text ends it, even if the engine does not know the string,
+ * and even if it was the last token.
+ */
 export function shownFinish(
   { sampledTokens, finish }: Pick<SampleResult, "sampledTokens" | "finish">,
   renderer: Reading,
@@ -39,7 +42,7 @@ export function shownFinish(
   return found === null ? finish : { ...finish, reason: "stop", matched: found.string };
 }
 
-/** Never throws on model output. */
+/** The action for the client. Never throws on model output. */
 export function shownAction(
   sampledTokens: Uint32Array,
   renderer: Reading,
@@ -61,7 +64,7 @@ export function shownAction(
   };
 }
 
-/** A call without arguments has an empty object of them. */
+/** Missing arguments of a call become an empty object. */
 function withArguments(call: ToolCall): ToolCall {
   return call.argumentsText.trim() === "" ? { ...call, argumentsText: "{}" } : call;
 }

@@ -13,7 +13,7 @@ export type Said =
 
 export type Heard = {
   readonly status: number;
-  /** The whole body, as it came. */
+  /** The whole body as received. */
   readonly raw: string;
   readonly text: string;
   readonly calls: readonly SaidCall[];

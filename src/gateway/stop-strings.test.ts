@@ -16,7 +16,7 @@ const someStrings = fc.array(
   },
 );
 
-/** Character by character, the first that any of them ends. */
+/** End of the first stop string, found character by character. */
 function firstEnd(whole: string, stop: readonly string[]): number {
   for (let end = 1; end <= whole.length; end++) {
     if (stop.some((one) => whole.slice(0, end).endsWith(one))) return end;
@@ -54,7 +54,7 @@ describe("a stop string", () => {
           const matched = ids.map((id) => completes(id));
           const at = matched.findIndex((one) => one !== null);
           if (end === -1) return expect(at).toBe(-1);
-          // The token that has the last character of it, and none before.
+          // The match is reported at the token with its last character, and not before.
           expect(findStop(reader.decode(ids.slice(0, at)), stop)).toBeNull();
           expect(findStop(reader.decode(ids.slice(0, at + 1)), stop)?.string).toBe(matched[at]);
         };
@@ -104,7 +104,7 @@ describe.each([true, false])("a request with stop strings, whose engine ends the
       dialect === "chat" ? ["stop", null] : ["stop_sequence", "\nObservation:"],
     );
     expect(heard.raw).not.toContain("sunny");
-    // The record is as it was sampled, and the echo of the answer continues it.
+    // The record is exactly as sampled, and the echo of the answer continues it.
     const whole = knowsStop ? said.slice(0, said.indexOf(":", said.indexOf("Obs")) + 1) : said;
     const again = [{ role: "user", text: "a" }, { role: "assistant", text: heard.text, calls: [] }, { role: "user", text: "again" }] as const; // prettier-ignore
     expect((await say(world, dialect, again, { stream, fields: stop[dialect] })).text).toBe("done");
@@ -129,7 +129,7 @@ test("a stop string never leaks from a stream, whatever the tokens", async () =>
     const result = await sample(request);
     for (const id of result.sampledTokens) {
       options?.onTokens?.(Uint32Array.of(id));
-      // Longer than the reader waits between two readings.
+      // Longer than the reader's interval between two parses.
       await new Promise((resolve) => setTimeout(resolve, 26));
     }
     return result;

@@ -59,7 +59,7 @@ describe.each(clients)("a conversation over %s", (name, client) => {
     expect(told.map((text) => (name === "chat" ? text.replaceAll(',"usage":null', "") : text))).toEqual(
       answers.map((text) => (name === "chat" ? text.replaceAll(',"usage":null', "") : text)),
     );
-    // The conversation continues at the API as if there were no gateway.
+    // The conversation continues at the API as if the gateway did not exist.
     const [session] = world.upstream.gateway.sessions;
     expect(session?.counters).toMatchObject({ calls: 3, extended: 2, branched: {} });
     expectConversation(await ended(world));
