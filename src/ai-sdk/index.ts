@@ -1,6 +1,6 @@
-// Public entry: the policy as a model of the AI SDK. Its calls go to a gateway in this process, without a socket, and are recorded
-// there like those of any program. The dialect is written by the provider's package, which is an optional peer, and by the gateway:
-// nothing of it is here.
+// Public entry: the policy as a model of the AI SDK. Its calls go to a gateway in this process,
+// without a socket, and are recorded there like those of any program. The provider's package, which
+// is an optional peer, and the gateway implement the dialect: none of it is here.
 
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import type { Gateway } from "../gateway/index.ts";
@@ -12,7 +12,7 @@ export type PolicyModelOptions = {
   readonly modelName?: string;
 };
 
-/** A model as `generateText`, `streamText` and agents of the AI SDK (6) take it. */
+/** A model in the form that `generateText`, `streamText` and agents of the AI SDK (6) accept. */
 export type PolicyModel = ReturnType<ReturnType<typeof createOpenAICompatible>["chatModel"]>;
 
 /**

@@ -1,6 +1,8 @@
-// Sessions of openenv 0.10.0 that HTTP and a WebSocket share: `POST /mcp` with `openenv/session/create` begins one, `/ws?session_id=`
-// attaches a socket to it, and `tools/list` and `tools/call` with its `session_id` act in its episode. Its client for MCP tools speaks this.
-// Not MCP: there is no `initialize`, and no client library of MCP sends a `session_id` among its parameters.
+// Sessions of openenv 0.10.0 that HTTP and a WebSocket share: `POST /mcp` with
+// `openenv/session/create` begins one, `/ws?session_id=` attaches a socket to it, and `tools/list`
+// and `tools/call` with its `session_id` act in its episode. Its client for MCP tools uses this. It
+// is not MCP: it has no `initialize`, and MCP client libraries never send a `session_id` among
+// their parameters.
 
 import { randomUUID } from "node:crypto";
 import { messageOf } from "../core/failure.ts";
@@ -11,7 +13,10 @@ import type { FaceAnswer } from "./mcp-face.ts";
 import { objectOf, OpenEnvError, type OpenEnvSession } from "./openenv-session.ts";
 
 const prefix = "openenv/session/";
-/** Sessions without an episode cost little, and clients that do not end them would fill the memory; the oldest go first. */
+/**
+ * Maximum number of sessions. Sessions without an episode cost little, but would fill the memory if
+ * clients do not end them; the oldest are removed first.
+ */
 const mostSessions = 1024;
 
 /**
@@ -30,7 +35,7 @@ export class OpenEnvRpc {
     this.#redact = redact;
   }
 
-  /** The session that a socket names; `null`: there is none. */
+  /** The session that a socket names; `null` if it does not exist. */
   attach(id: string, { isTrusted }: Trust): OpenEnvSession | null {
     const session = this.#sessions.get(id);
     return session?.isTrusted === isTrusted ? session : null;

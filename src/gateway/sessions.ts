@@ -2,8 +2,8 @@
 // and the groups of their episodes. The inside of a session is in `session.ts`.
 //
 //   opened ─► in use ─┬─ ended by request ─► "session_ended", graded by its last reward ─┐
-//                     ├─ idle too long ────► the same with a reward, "cancelled" without ─┼─► stored ─► group decided when full
-//                     └─ process stops ────► in the journal; the next process resumes it ─┘
+//                     ├─ idle too long ────► graded with a reward, "cancelled" without ──┼─► stored ─► group decided when full
+//                     └─ process stops ────► in the journal; the next process resumes it ┘
 
 import { hash, randomBytes } from "node:crypto";
 import type { Episode, EpisodeEvent, Grade, SamplingParams, StopReason, Task } from "../core/index.ts";

@@ -1,5 +1,6 @@
-// A finished conversation as graders read it: who said and did what, in order. No tokens and no bad actions: what the other
-// side never heard is not part of it. Made from an episode here, and from files of other programs in `recorded-runs.ts`.
+// A finished conversation for graders: utterances and actions of each side, in order. It has no
+// tokens and no invalid actions: content that the other side never received is not part of it.
+// Built here from an episode, and in `recorded-runs.ts` from files of other programs.
 
 import {
   type CallDecision,
@@ -66,7 +67,7 @@ export function conversationOf(episode: Pick<Episode, "events">): Conversation {
   return steps;
 }
 
-/** Something the user knows and the agent may ask for. */
+/** A fact that the user knows and the agent may ask for. */
 export type KnownFact = {
   /** Name that people use when they ask for it, in lower case: "user id". */
   readonly name: string;
@@ -79,17 +80,20 @@ export type TaskFacts = {
   readonly tools: readonly Tool[];
   /** Tools of the user; empty if it only talks. */
   readonly userTools: readonly Tool[];
-  /** Calls of the agent that lead to the expected end; `null`: not known. */
+  /** Calls of the agent that lead to the expected end; `null` if they are not known. */
   readonly expectedCalls: readonly EnvironmentCall[] | null;
-  /** Those of the user beside them. @default none */
+  /** Additional calls of the user. @default none */
   readonly expectedUserCalls?: readonly EnvironmentCall[];
   /** True if those calls earn the reward when they are executed; `null` if this was not tried. */
   readonly isReachable: boolean | null;
-  /** Beside those that can be read off the expected calls. */
+  /** Facts in addition to those that can be derived from the expected calls. */
   readonly knownFacts: readonly KnownFact[];
 };
 
-/** Every fact that the instruction holds: the named ones, and strings of expected calls that look like an identifier. */
+/**
+ * Every fact in the instruction: the named ones, and strings of expected calls that look like an
+ * identifier.
+ */
 export function instructionFacts({
   instruction,
   expectedCalls,
@@ -111,7 +115,7 @@ export function instructionFacts({
   return [...facts.values()];
 }
 
-/** Lower case, with single spaces for everything between words. */
+/** The text in lower case, with a single space for everything between words. */
 export function plain(text: string): string {
   return text
     .toLowerCase()
@@ -127,7 +131,7 @@ export type Finding = {
   readonly evidence: string;
 };
 
-/** A line as evidence, shortened. */
+/** A line as evidence, shortened if it is long. */
 export function quote(text: string): string {
   const line = text.trim().replaceAll(/\s+/g, " ");
   return `"${line.length > 160 ? `${line.slice(0, 160)}…` : line}"`;
@@ -149,7 +153,7 @@ export function isChange(tool: string): boolean {
   return !isRead(tool) && !tool.startsWith("transfer");
 }
 
-/** A value that somebody has to know: an address, or one word with a digit. */
+/** True for a value that is not guessable: an address, or one word with a digit. */
 function isFact(value: string): boolean {
   return value.includes("@") || (/\d/.test(value) && !/\s/.test(value));
 }

@@ -21,7 +21,10 @@ export type FailedEpisode = {
   readonly facts: TaskFacts;
 };
 
-/** Labels a failed episode. The caller decides what failed means; nothing here looks at a reward. */
+/**
+ * Labels a failed episode. The caller decides which episodes failed; this file never looks at a
+ * reward.
+ */
 export function attributeFault(episode: FailedEpisode): FaultAttribution {
   const broken = findBrokenInfrastructure(episode);
   if (broken !== null) return broken;
@@ -57,7 +60,7 @@ function findBrokenInfrastructure({ outcome, failure }: FailedEpisode): FaultAtt
   return { fault: "infrastructure", rule: "aborted", evidence, by: "rules" };
 }
 
-/** The expected calls themselves do not earn the reward, or call what is not there. */
+/** The expected calls do not earn the reward when executed, or call tools that do not exist. */
 function findEnvironmentFault({ expectedCalls, isReachable, tools }: TaskFacts): Finding | null {
   const unknown = (expectedCalls ?? []).find(({ name }) => tools.every((tool) => tool.name !== name));
   if (unknown !== undefined) {
@@ -88,12 +91,13 @@ function findUndeterminedEnd(conversation: Conversation, { instruction, expected
       );
       if (best === null || keys.length < best.keys.length) best = { keys, made: call.arguments };
     }
-    // An expected call that was never made is a difference of its own; a read that was never made changes nothing.
+    // A missing expected call is a difference that the instruction determines; a missing read
+    // changes nothing.
     if (best === null && !isRead(expected.name)) return null;
     if (best === null || best.keys.length === 0 || isRead(expected.name)) continue;
     for (const key of best.keys) {
       const words = wordsOf(textOf(expected.arguments.get(key)));
-      // A value without words is an identifier or a number, which may well follow from what can be looked up.
+      // A value without words is an identifier or a number, which the agent may be able to look up.
       if (words.length === 0) return null;
       const others = wordsOf(textOf(best.made.get(key)));
       if ([...wordsOf(key), ...words, ...others].some((word) => instructed.includes(` ${word}`))) return null;
@@ -111,7 +115,7 @@ function textOf(value: JsonValue | undefined): string {
   return value === undefined ? "" : dumpJson(value);
 }
 
-/** Words of some length, without the ending of a plural; numbers and short words match by accident. */
+/** Longer words of a text, without plural endings; numbers and short words match by accident. */
 function wordsOf(text: string): string[] {
   return plain(text)
     .split(" ")
@@ -120,8 +124,8 @@ function wordsOf(text: string): string[] {
 }
 
 /**
- * "keep": trained as it is. "mask": the rows stay in the group, with their rewards, and no token enters the loss. "drop": the
- * rows leave the group.
+ * "keep": the rows are trained unchanged. "mask": the rows stay in the group, with their rewards,
+ * but none of their tokens enters the loss. "drop": the rows are removed from the group.
  */
 export type FaultPolicy = "keep" | "mask" | "drop";
 
@@ -132,7 +136,10 @@ export function isForeignFault(fault: Fault): boolean {
   return fault !== "agent";
 }
 
-/** The rows of such an episode under a policy. Every token that was trained before is dropped with reason "filtered" after. */
+/**
+ * Rows of such an episode under a policy. Every token that would have been trained is dropped with
+ * reason "filtered".
+ */
 export function applyFaultPolicy(
   { samples, dropped }: EpisodeSamples,
   options: { readonly policy: FaultPolicy; readonly trajectory: Trajectory },

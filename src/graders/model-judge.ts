@@ -1,5 +1,5 @@
-// A second opinion on failures that no rule explains, from a model. Off unless a model is given; its answer is a
-// label with a reason, never a reward. The prompt is our own.
+// A second opinion of a model on failures that no rule explains. It is off unless a model is given;
+// its answer is a label with a reason, never a reward. The prompt is our own.
 
 import { attribute, type EnvironmentCall, type EnvironmentSource, type Task, useEnvironment } from "../core/index.ts";
 import { splitReasoning } from "../lib/reasoning.ts";
@@ -23,7 +23,10 @@ export type JudgeOptions = {
   readonly signal?: AbortSignal;
 };
 
-/** Asks the model, unless a rule has explained the failure already. Rejects with what the model rejects with. */
+/**
+ * Asks the model, unless a rule has already explained the failure. Rejects with the error of the
+ * model.
+ */
 export async function judgeFault(
   model: JudgeModel,
   episode: FailedEpisode,
@@ -82,7 +85,7 @@ function transcript(conversation: Conversation): string {
     .join("\n");
 }
 
-/** `null`: the answer names none, or two. */
+/** The label in an answer; `null` if it names none, or two. */
 function readFault(answer: string): Fault | null {
   const named = new Set(
     Array.from(answer.matchAll(/^\W{0,20}fault\W{0,20}:\W{0,20}(\w+)/gim), ([, name]) => name!.toLowerCase()),
@@ -93,7 +96,10 @@ function readFault(answer: string): Fault | null {
 /** Attributes a failed episode of a task. */
 export type FaultGrader = (task: Task, failed: Omit<FailedEpisode, "facts">) => Promise<FaultAttribution>;
 
-/** Rules with what is known of each task, and a model for what they leave open where one is given. */
+/**
+ * Combines the rules, with the known facts of each task, and a model, if given, for failures that
+ * no rule explains.
+ */
 export function createFaultGrader(options: {
   readonly environment: EnvironmentSource;
   readonly factsOf: (task: Task) => Promise<TaskFacts>;
