@@ -34,7 +34,7 @@ export class OpenEnvSession {
   #episode: HostedEpisode | null = null;
   #id: string | null = null;
   /**
-   * True if the client brings the user: it calls `hear` and `grade` itself, and receives exact
+   * True for a client of ours, which brings the user, requests the grade, and receives exact
    * results.
    */
   #isOwn = false;

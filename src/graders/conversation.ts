@@ -153,7 +153,7 @@ export function isChange(tool: string): boolean {
   return !isRead(tool) && !tool.startsWith("transfer");
 }
 
-/** True for a value that is not guessable: an address, or one word with a digit. */
+/** True for a value that cannot be guessed: an address, or one word with a digit. */
 function isFact(value: string): boolean {
   return value.includes("@") || (/\d/.test(value) && !/\s/.test(value));
 }

@@ -91,8 +91,7 @@ function findUndeterminedEnd(conversation: Conversation, { instruction, expected
       );
       if (best === null || keys.length < best.keys.length) best = { keys, made: call.arguments };
     }
-    // A missing expected call is a difference that the instruction determines; a missing read
-    // changes nothing.
+    // A missing expected call is another kind of difference; a missing read changes nothing.
     if (best === null && !isRead(expected.name)) return null;
     if (best === null || best.keys.length === 0 || isRead(expected.name)) continue;
     for (const key of best.keys) {

@@ -20,14 +20,14 @@ import type {
 import { WorkerTable } from "./worker-table.ts";
 
 export type MemoryQueueOptions = {
-  /** Default: 60,000. */
+  /** Duration of a lease, in milliseconds. Default: 60,000. */
   readonly leaseMs?: number;
-  /** Default: the real clock. */
+  /** Clock of the leases. Default: the real clock. */
   readonly clock?: Clock;
 };
 
 export interface MemoryQueue extends JobQueue {
-  /** A worker's side. */
+  /** Connects a worker. */
   connect(handlers: WorkerHandlers): WorkerQueue;
 }
 
@@ -35,7 +35,7 @@ export function createMemoryQueue(handlers: CoordinatorHandlers, options: Memory
   return new LocalQueue(handlers, options);
 }
 
-/** A job that has no receipt. */
+/** A job without a receipt. */
 type Entry = { readonly job: Job; deliveries: number };
 type Held = { readonly entry: Entry; expiresAt: number };
 
@@ -210,7 +210,7 @@ class Port implements WorkerQueue {
     for (const held of [...this.#held]) if (held.expiresAt <= now) this.#return(held);
   }
 
-  /** Ends leases of these episodes, whose jobs are forgotten; returns which there were. */
+  /** Ends leases of these episodes and forgets their jobs; returns the episodes that had one. */
   forget(runId: string, episodeIds: ReadonlySet<string>): string[] {
     const found = [...this.#held].filter(({ entry: { job } }) => job.runId === runId && episodeIds.has(job.episodeId));
     for (const held of found) this.#held.delete(held);
@@ -234,10 +234,11 @@ class Port implements WorkerQueue {
       },
       done: async (receipt: Receipt) => {
         this.#held.delete(held);
-        // Another delivery of what is done now.
+        // Another delivery of the finished job.
         const waiting = queue.waiting.get(keyOf(entry.job));
         if (waiting !== undefined && waiting.job.fence <= entry.job.fence) queue.waiting.delete(keyOf(entry.job));
-        // Last: the coordinator may submit it again. What happens with it then is not the worker's matter.
+        // Called last, because the coordinator may submit the job again, and the worker must not
+        // wait for that.
         void queue.handlers.onReceipt(receipt);
       },
       giveBack: async () => this.#return(held),

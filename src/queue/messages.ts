@@ -7,9 +7,9 @@ import { boundaries, type EventCounts, type Failure, messageOf, type ModelUsage 
 import type { Control, Job, Receipt, RunState, WorkerReport } from "./job-queue.ts";
 import { anyNames } from "../lib/any-names.ts";
 
-/** Longest message of a failure that a receipt carries. */
+/** Maximum length of a failure message in a receipt. */
 const longestFailure = 2000;
-/** Names in a table of counts. More are added up under "other". */
+/** Maximum number of names in a table of counts. Further ones are summed under "other". */
 const mostNames = 64;
 
 const id = z.string().min(1).max(1024);
@@ -87,7 +87,7 @@ const receipt: z.ZodType<Receipt> = z.object({
   fence: whole,
   episodeId: id,
   worker: workerName,
-  // Strings in it are bounded by the message; the store checks each field.
+  // The message limits the strings in it; the store checks each field.
   entry: z.record(z.string().max(64), z.unknown()),
   details,
   counts: eventCounts,
@@ -122,7 +122,10 @@ const report: z.ZodType<WorkerReport> = z.object({
   unfinished: z.object({ turns: whole, sampledTokens: whole }),
 });
 
-/** Each returns what was sent, without fields that it does not know, and throws a plain error that names the first misfit. */
+/**
+ * Parsers of messages: each returns the message without unknown fields, and throws a plain error
+ * that names the first invalid field.
+ */
 export const readJob = reader("job", job);
 export const readReceipt = reader("receipt", receipt);
 export const readControl = reader("control message", control);

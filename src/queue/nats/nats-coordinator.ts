@@ -32,24 +32,28 @@ import {
 import { jsonOf } from "../../lib/text.ts";
 
 export type NatsQueueOptions = NatsConnectOptions & {
-  /** Default: 60,000. */
+  /** Duration of a lease, in milliseconds. Default: 60,000. */
   readonly leaseMs?: number;
-  /** Leases at once, of all workers: the limit of the coordinator. Default: none. */
+  /**
+   * Maximum number of concurrent leases of all workers: the limit of the coordinator. Default:
+   * none.
+   */
   readonly maxLeases?: number | null;
 };
 
-/** Receipts that are read at once. */
+/** Maximum number of receipts that are processed concurrently. */
 const mostHandled = 1024;
-/** Between two sendings of a question to workers that have not answered. */
+/** Interval between repetitions of a question to workers that have not answered. */
 const askAgainMs = 2000;
-/** A coordinator that is alive answers in this time. */
+/** Time in which a live coordinator answers. */
 const presenceMs = 2000;
-/** Ids of a cancelled episode may have a kilobyte each. */
+/** Maximum number of ids in a cancellation: each id may have a kilobyte. */
 const mostCancelled = 500;
 
 /**
- * Opens a queue at a broker for the one coordinator that it may have. Jobs and states of an earlier one are forgotten, its receipts
- * are delivered. Rejects with a `ConfigurationError` when the broker is not there, or another coordinator uses the queue.
+ * Opens a queue on a broker for its only coordinator. Jobs and states of an earlier coordinator are
+ * forgotten, its receipts are delivered. Rejects with a `ConfigurationError` if the broker is not
+ * reachable, or another coordinator uses the queue.
  */
 export async function coordinateNats(handlers: CoordinatorHandlers, options: NatsQueueOptions): Promise<JobQueue> {
   const { leaseMs = 60_000, maxLeases = null } = options;
@@ -87,11 +91,14 @@ class NatsQueue implements JobQueue {
   readonly #handlers: CoordinatorHandlers;
   readonly #configuration: QueueConfiguration;
   readonly #table: WorkerTable;
-  /** Its consumer's name: a coordinator that takes over deletes it. */
+  /** Name of its consumer: a coordinator that takes over deletes it. */
   readonly #own = `coordinator-${randomUUID()}`;
   readonly #receipts: Puller;
   readonly #stop = new AbortController();
-  /** Jobs that the broker has, and that have neither a receipt nor been cancelled: subject to place in the stream. */
+  /**
+   * Jobs on the broker that have no receipt and were not cancelled: subject to sequence number in
+   * the stream.
+   */
   readonly #open = new Map<string, number>();
   readonly #sending = new Set<string>();
   /** Number of jobs removed from `#open`. */
@@ -99,7 +106,7 @@ class NatsQueue implements JobQueue {
   #handling = 0;
   #created = "";
   #repairing: Promise<void> | null = null;
-  /** True: the last look found fewer jobs and receipts than are open. */
+  /** True if the last check found fewer jobs and receipts than are open. */
   #isSuspicious = false;
   #timer: NodeJS.Timeout | null = null;
 
@@ -123,7 +130,7 @@ class NatsQueue implements JobQueue {
     const names = this.#names;
     await repeated(async () => {
       this.#created = String(await makeStreams(this.#link, names, this.#configuration));
-      // The plan is the truth: what is open is submitted again.
+      // The plan is authoritative: open jobs are submitted again.
       await Promise.all([jsm.streams.purge(names.jobs), jsm.streams.purge(names.states)]);
       await takeOverReceipts(this.#link, names, this.#own, this.leaseMs);
     }, waiting);
@@ -142,7 +149,7 @@ class NatsQueue implements JobQueue {
         if (question !== undefined && worker !== undefined) this.#table.acknowledge(question, worker);
       },
     });
-    // Without a connection they are made with the next one.
+    // Without a connection, the subscriptions are made with the next one.
     await nc.flush().catch(() => undefined);
     this.#link.onUp(() => void this.#repair());
     void this.#receive();
@@ -183,7 +190,8 @@ class NatsQueue implements JobQueue {
     const { timeoutMs, signal } = options;
     let again: NodeJS.Timeout | undefined;
     const gathering = this.#table.gather(async (question: string) => {
-      // Questions and answers may be lost with a connection. A worker obeys the same question once.
+      // Questions and answers may be lost with a connection. A worker obeys a repeated question
+      // only once.
       again = setInterval(() => void this.#tell(control, question).catch(() => undefined), askAgainMs);
       await Promise.race([this.#send(control, question), pause(timeoutMs, signal)]);
     }, options);
@@ -201,19 +209,20 @@ class NatsQueue implements JobQueue {
     this.#throwIfClosed();
     if (control.type !== "run") return this.#tell(control, question);
     const { runId, phase } = control.state;
-    // Workers that are there subscribe to what is kept.
+    // Connected workers also subscribe to the kept states.
     if (phase !== "ended") {
       await this.#link.persist(this.#names.state(runId), JSON.stringify({ question, control }));
       return;
     }
-    // A broker that is away is not waited for: what it keeps is forgotten by the next coordinator.
+    // Closing does not wait for an unreachable broker: the next coordinator forgets what it keeps.
     if (!(await this.#isThere())) return;
     const { jsm } = this.#link;
-    // Where that fails, the state that is kept is forgotten by the next coordinator.
+    // If this fails, the next coordinator forgets the kept state.
     await jsm.streams.purge(this.#names.states, { filter: this.#names.state(runId) }).catch(() => undefined);
     const isOfRun = (subject: string): boolean => subject.startsWith(this.#names.jobsOfRun(runId));
     await Promise.all([...this.#open.keys(), ...this.#sending].filter(isOfRun).map((one) => this.#withdraw(one)));
-    // A broker that was killed or wiped may hold jobs whose receipts came from workers that had them before.
+    // A broker that was killed or wiped may hold jobs whose receipts came from workers that already
+    // had them.
     if (this.#open.size === 0) await jsm.streams.purge(this.#names.jobs).catch(() => undefined);
     await this.#tell(control, question);
   }
@@ -231,7 +240,7 @@ class NatsQueue implements JobQueue {
       .finally(() => clearTimeout(timer));
   }
 
-  /** Not kept. */
+  /** Sends a control that is not kept. */
   async #tell(control: Control, question: string | null): Promise<void> {
     await this.#link.tell(this.#names.control, JSON.stringify({ question, control }));
   }
@@ -280,7 +289,7 @@ class NatsQueue implements JobQueue {
     return readOrNotice(read, parse(data), this.#handlers.onNotice);
   }
 
-  /** After anything that may have cost the broker what it knew. */
+  /** Repairs the queue after any event in which the broker may have lost data. */
   #repair(): Promise<void> {
     this.#repairing ??= this.#repairOnce()
       .catch((error: unknown) => {
@@ -311,8 +320,9 @@ class NatsQueue implements JobQueue {
   }
 
   /**
-   * A broker whose machine lost power has streams without their last messages. What is open is a job there, or a receipt: jobs are
-   * counted first, so that one which becomes a receipt meanwhile is counted twice and not missed.
+   * Checks for lost messages: after a power failure, streams of a broker may lack their last
+   * messages. An open episode is either a job there or a receipt. Jobs are counted first, so that a
+   * job which becomes a receipt in the meantime is counted twice and not missed.
    */
   async #look(): Promise<void> {
     if (!this.#link.isUp || this.#open.size === 0) return;
@@ -329,7 +339,10 @@ class NatsQueue implements JobQueue {
     }
   }
 
-  /** One that is not forgotten is run, and its receipt is not counted. Not by subject: 2.9 then skips other jobs, too. */
+  /**
+   * Removes a job. If that fails, the job is run, and its receipt is not counted. Not by subject,
+   * because NATS 2.9 would skip other jobs, too.
+   */
   async #withdraw(subject: string): Promise<void> {
     const seq = this.#open.get(subject);
     this.#settle(subject);
@@ -356,7 +369,7 @@ class NatsQueue implements JobQueue {
   }
 }
 
-/** JSON, or what no message is. */
+/** Parses JSON; invalid text becomes a value that no message has. */
 export function parse(data: Uint8Array): unknown {
   return jsonOf(Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("utf8"));
 }

@@ -15,7 +15,7 @@ export interface NatsMessage {
 }
 
 export interface NatsSubscription {
-  /** Ends it once what the server had sent has been called back. */
+  /** Ends the subscription once all messages that the server had sent are processed. */
   drain(): Promise<void>;
 }
 
@@ -29,25 +29,25 @@ export interface NatsConnection {
   request(subject: string, payload: string, options: { readonly timeout: number }): Promise<NatsMessage>;
   flush(): Promise<void>;
   close(): Promise<void>;
-  /** Resolves once it is closed for good, with the error that closed it. */
+  /** Resolves once the connection is closed for good, with the error that closed it. */
   closed(): Promise<void | Error>;
   status(): AsyncIterable<{ readonly type: string; readonly error?: Error }>;
 }
 
 export type StreamInfo = {
-  /** Another one: the stream was made again. */
+  /** Creation time: a different value means that the stream was created again. */
   readonly created: string;
   readonly state: { readonly messages: number; readonly subjects?: Readonly<Record<string, number>> };
 };
 
 export interface JetStreamManager {
   readonly streams: {
-    /** Also of a stream that there is, if it has this configuration. */
+    /** Creates a stream; also resolves for an existing stream with the same configuration. */
     add(configuration: object): Promise<StreamInfo>;
     update(name: string, configuration: object): Promise<StreamInfo>;
     info(name: string, options?: { readonly subjects_filter: string }): Promise<StreamInfo>;
     purge(name: string, options?: { readonly filter: string }): Promise<unknown>;
-    /** `erase`: its bytes are overwritten, too. */
+    /** Deletes a message. `erase`: true to overwrite its bytes, too. */
     deleteMessage(name: string, seq: number, erase: boolean): Promise<boolean>;
     getMessage(name: string, query: { readonly last_by_subj: string }): Promise<{ readonly data: Uint8Array } | null>;
   };
@@ -64,14 +64,14 @@ export interface JetStreamManager {
 }
 
 export interface JetStream {
-  /** Resolves when the stream has it, with its place there. */
+  /** Publishes a message. Resolves when the stream has it, with its sequence number. */
   publish(subject: string, payload: string, options: { readonly timeout: number }): Promise<{ readonly seq: number }>;
 }
 
-/** Says who a client is, for each connection anew. */
+/** Provides the identity of a client, for each connection again. */
 export type Authenticator = (nonce?: string) => object;
 
-/** The modules, as far as they are used. */
+/** The used part of the modules. */
 export interface NatsLibrary {
   connect(options: object): Promise<NatsConnection>;
   createInbox(): string;
@@ -89,7 +89,10 @@ const install = `run "npm install ${Object.keys(used)
   .map((name) => `${name}@3`)
   .join(" ")}"`;
 
-/** The packages beside ours. Rejects with a `ConfigurationError` that has the command to install them. */
+/**
+ * Loads the packages. Rejects with a `ConfigurationError` that contains the command to install
+ * them.
+ */
 export async function loadNatsLibrary(load: (name: string) => Promise<unknown> = importByName): Promise<NatsLibrary> {
   const library: Record<string, unknown> = {};
   for (const [name, parts] of Object.entries(used)) {

@@ -16,7 +16,7 @@ import { openLink, repeated } from "./nats-link.ts";
 import { Puller } from "./nats-pull.ts";
 import { makeStreams, namesOf, workersConsumer } from "./nats-streams.ts";
 
-/** Short, since it really passes. */
+/** Short, because it passes in real time. */
 const leaseMs = 2000;
 const common = { waitMs: 5000, pingMs: 500 };
 
@@ -57,7 +57,7 @@ describe.skipIf(natsServer === undefined)("a queue at a broker of NATS", () => {
       await broker.start();
       await Promise.all([done, submitted]);
       let [next] = await takeOne(side);
-      // A broker that was killed may not know any more that it had delivered the first.
+      // A killed broker may have lost the record that it had delivered the first job.
       if (next!.job.episodeId === "a#0") [next] = await takeOne(side);
       expect(next!.job.episodeId).toBe("a#1");
       await until(() => receipts.length === 1);
@@ -65,7 +65,8 @@ describe.skipIf(natsServer === undefined)("a queue at a broker of NATS", () => {
         "Notice: the connection to the broker at it is lost; it is tried again.",
         "Notice: the broker at it is back.",
       ]);
-      // The second is forgotten. The first may come again: its delivery may not have been on the disk of the broker.
+      // The second job is forgotten. The first may be delivered again, because the broker may not
+      // have saved its delivery.
       await next!.done(receiptOf(next!.job));
       const rest = await side.take(1, { signal: AbortSignal.timeout(2 * leaseMs) });
       expect(rest.map(({ job }) => job.episodeId)).not.toContain("a#1");

@@ -10,7 +10,10 @@ import { createHash } from "node:crypto";
 import type { NatsLink } from "./nats-link.ts";
 import type { StreamInfo } from "./nats-library.ts";
 
-/** Ids come from anywhere, and subjects have an alphabet: 22 letters, 132 bits, of their digest. */
+/**
+ * Ids may contain any characters, but subjects have a limited alphabet: 22 letters, 132 bits, of
+ * the digest.
+ */
 function tokenOf(id: string): string {
   return createHash("sha256").update(id).digest("base64url").slice(0, 22);
 }
@@ -40,19 +43,22 @@ export type QueueNames = ReturnType<typeof namesOf>;
 /** Consumer of the jobs; its acknowledgement timeout is the lease. */
 export const workersConsumer = "workers";
 
-/** Requests of workers that may wait; without it, 512. */
+/** Maximum number of waiting requests of workers; the default would be 512. */
 const mostWaiting = 65_536;
 
-/** Nanoseconds, as JetStream counts. */
+/** Converts to nanoseconds, the unit of JetStream. */
 const nanos = (ms: number): number => ms * 1_000_000;
 
 export type QueueConfiguration = {
   readonly leaseMs: number;
-  /** Leases at once, of all workers. */
+  /** Maximum number of concurrent leases of all workers. */
   readonly maxLeases: number | null;
 };
 
-/** Makes the streams and the workers' consumer unless they are there. Resolves with when each stream was made. */
+/**
+ * Creates the streams and the workers' consumer if they are missing. Resolves with the creation
+ * time of each stream.
+ */
 export async function makeStreams(
   { jsm }: NatsLink,
   names: QueueNames,
@@ -66,7 +72,7 @@ export async function makeStreams(
   ];
   const made: StreamInfo[] = [];
   for (const one of wanted) {
-    // One of an earlier coordinator may be configured otherwise.
+    // A stream of an earlier coordinator may have another configuration.
     made.push(await jsm.streams.add(one).catch(() => jsm.streams.update(one.name, one)));
   }
   const workers = {
@@ -81,7 +87,10 @@ export async function makeStreams(
   return made.map(({ created }) => created);
 }
 
-/** The consumer of one coordinator, after those of the coordinators before it are gone. What they had not acknowledged comes again. */
+/**
+ * Creates the consumer of one coordinator, after removing those of earlier coordinators. Messages
+ * that they had not acknowledged are delivered again.
+ */
 export async function takeOverReceipts(
   { jsm }: NatsLink,
   names: QueueNames,
@@ -112,7 +121,7 @@ export async function ownerOfReceipts(
   return found;
 }
 
-/** The kept states, as they were sent. */
+/** The kept states in the form in which they were sent. */
 export async function readStates({ jsm }: NatsLink, names: QueueNames): Promise<readonly Uint8Array[]> {
   const { state } = await jsm.streams.info(names.states, { subjects_filter: names.allStates });
   const states: Uint8Array[] = [];
