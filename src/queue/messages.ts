@@ -87,7 +87,7 @@ const receipt: z.ZodType<Receipt> = z.object({
   fence: whole,
   episodeId: id,
   worker: workerName,
-  // The message limits the strings in it; the store checks each field.
+  // The size of the message limits the strings in it; the store checks each field.
   entry: z.record(z.string().max(64), z.unknown()),
   details,
   counts: eventCounts,

@@ -84,7 +84,7 @@ const counts: EventCounts = {
   userUsage: { ...freeUsage, cost: null },
   judgeUsage: freeUsage,
 };
-/** The store checks `place` and the other fields of the entry. */
+/** The store defines `place` and the other fields of the entry. */
 export function receiptOf({ runId, fence, episodeId, groupId, sampleIndex }: Job, worker = "w-1"): Receipt {
   const place = { shard: worker, offset: 17, length: 400, crc32: "0123abcd" };
   const entry = { id: episodeId, groupId, sampleIndex, reward: 0.5, place };

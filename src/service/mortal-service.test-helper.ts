@@ -23,14 +23,17 @@ export type Write =
   | { readonly to: "groups"; readonly record: GroupRecord };
 
 export type Life = TestService & {
-  /** The process is gone: nothing that it does from now on reaches the disk, and no client hears of it. */
+  /** Kills the process: nothing that it does from now on reaches the disk or a client. */
   readonly die: () => void;
   readonly hasDied: () => boolean;
-  /** Resolves when it has died. */
+  /** Resolves when the process has died. */
   readonly dead: Promise<void>;
 };
 
-/** `diesAt`: called at every write, whether the process dies "before" or "after" it. Default: never. */
+/**
+ * `diesAt`: called at every write, and returns whether the process dies "before" or "after" it.
+ * Default: never.
+ */
 export async function live(
   disk: Disk,
   options: TestServiceOptions & { readonly diesAt?: (write: Write) => "before" | "after" | null } = {},
@@ -48,7 +51,8 @@ export async function live(
   const write = async (what: Write, commit: () => void): Promise<void> => {
     const when = isDead ? "before" : diesAt(what);
     if (when === "before") die();
-    // Files are written side by side, and the log is the slower one: what must be on disk first has to be waited for.
+    // Files are written concurrently, and the log is the slower one: code that needs it on disk
+    // first must wait for it.
     for (let tick = 0; tick < (what.to === "log" ? 3 : 1); tick++) {
       await new Promise((resolve) => setImmediate(resolve));
     }
@@ -79,7 +83,7 @@ export async function live(
       },
     },
   });
-  // It may die while it records what an earlier one handed over.
+  // The process may die while it records groups that an earlier one handed over.
   await Promise.race([tested.service.restore([...disk.log], { decided: new Map(disk.records) }), dead]);
   return { ...tested, die, hasDied: () => isDead, dead };
 }

@@ -27,15 +27,15 @@ import { ServiceError, throwClosing } from "./service-error.ts";
 
 export type Batch = {
   readonly groups: readonly TakenGroup[];
-  /** The producer had no more. */
+  /** True if the producer had no more groups. */
   readonly isLast: boolean;
 };
 
-/** "lapsed": paused, because no request of its trainer came during the lease, until the next one. */
+/** "lapsed": paused until the next request of its trainer, because none arrived during the lease. */
 type State = ProducerState | "lapsed";
 
 export type BatchRequest = {
-  /** `null`: as many as the trainer takes for one version. */
+  /** Number of groups; `null` for the number that the trainer takes per weight version. */
   readonly groups: number | null;
   readonly waitMs: number;
   /** Aborted when the client disconnects. */
@@ -62,9 +62,9 @@ export type ProducerJobOptions = {
 export class ProducerJob {
   readonly producerId: string;
   readonly request: ProducerRequest;
-  /** Resolves once its request is in the log. */
+  /** Resolves once its request is in the request log. */
   logged: Promise<void> = Promise.resolve();
-  /** Decisions of earlier processes on its groups, in their order. */
+  /** Decisions of earlier processes on its groups, in order. */
   readonly decided = new Map<string, GroupRecord>();
   readonly #options: ProducerJobOptions;
   readonly #shared: SharedParts;
@@ -74,15 +74,15 @@ export class ProducerJob {
   /** Groups that earlier processes began, as recorded in the request log. */
   readonly #begun: LoggedBegin[] = [];
   #earlierState: EarlierProduction["state"] = "running";
-  /** Reported before it was started. */
+  /** Weight versions reported before it was started. */
   readonly #early: string[] = [];
-  /** Reported since it lapsed, perhaps by another trainer. */
+  /** Weight versions reported since it lapsed, perhaps by another trainer. */
   readonly #missed: string[] = [];
   #hasLapsed = false;
   #weightVersion: string | null;
   #producer: RolloutProducer | null = null;
   #take: Take | null = null;
-  /** Set while it runs: when the lease ends, and how to stop its timer. */
+  /** The running lease: its end, and a function that stops its timer. */
   #lease: { readonly endsAt: number; readonly stop: () => void } | null = null;
 
   /** Throws a `ServiceError` for tasks that do not exist. */
@@ -106,7 +106,7 @@ export class ProducerJob {
     return this.#hasLapsed && status.state === "paused" ? { ...status, state: "lapsed" } : status;
   }
 
-  /** Until it lapses; `null`: it does not. */
+  /** Time until the lease runs out, in milliseconds; `null` if it does not run. */
   get leaseLeftMs(): number | null {
     if (this.#lease === null || this.#state !== "running") return null;
     return Math.max(0, this.#lease.endsAt - this.#shared.clock.now());
@@ -116,12 +116,12 @@ export class ProducerJob {
     return this.#weightVersion;
   }
 
-  /** Batches that were handed over. */
+  /** Number of batches that were handed over. */
   get batches(): number {
     return this.#batches.length;
   }
 
-  /** It may still hand over groups in this process. */
+  /** True if it may still hand over groups in this process. */
   get isLive(): boolean {
     return !this.#hasLapsed && ["running", "paused", "draining"].includes(this.#state);
   }
@@ -135,14 +135,17 @@ export class ProducerJob {
     return this.#producer;
   }
 
-  /** A line of an earlier process, before it is started. */
+  /** Replays a log entry of an earlier process, before the producer is started. */
   replay(line: LoggedRequest): void {
     if (line.type === "begin") this.#begun.push(line);
     if (line.type === "batch") this.#batches[line.number] = { groups: line.groups, isLast: line.isLast };
     if (line.type === "steer") this.#apply(line.action);
   }
 
-  /** Begins, or resumes what was replayed: groups that were handed over and not recorded are recorded first. */
+  /**
+   * Begins, or resumes the replayed state: groups that were handed over and not recorded are
+   * recorded first.
+   */
   async start(): Promise<void> {
     const { request, decided } = this;
     const handedOver = new Set(this.#batches.flatMap(({ groups }) => groups.map(({ groupId }) => groupId)));
@@ -167,13 +170,13 @@ export class ProducerJob {
         onBegin: begin,
       },
     );
-    // The library has its own now.
+    // The library now has its own copy.
     this.#begun.length = 0;
     this.#early.length = 0;
     this.#renewLease();
   }
 
-  /** Its trainer sent a request: the lease begins again, and a lapsed producer resumes. */
+  /** Renews the lease after a request of its trainer; a lapsed producer resumes. */
   async renew(): Promise<void> {
     if (this.status.state === "lapsed") await this.steer("continue");
     else this.#renewLease();
@@ -189,11 +192,12 @@ export class ProducerJob {
   }
 
   /**
-   * The trainer has new weights. With a training's name the report is from its own trainer and renews the lease; without one it may
-   * be from another, and a lapsed producer receives it only when its trainer is back.
+   * Reports new weights of the trainer. With the name of a training the report comes from its own
+   * trainer and renews the lease; without one it may come from another, and a lapsed producer
+   * receives it only when its trainer is back.
    */
   report(version: string): void {
-    // The next process reads it in the log.
+    // The next process reads the version from the log.
     if (this.#shared.pool.isClosing) return;
     if (this.request.training !== null) {
       if (this.#hasLapsed) this.#apply("continue");
@@ -203,7 +207,10 @@ export class ProducerJob {
     else this.#deliver(version);
   }
 
-  /** Throws a `ServiceError` for a number that is not next, and with the fault of a producer that failed. */
+  /**
+   * Hands over a batch. Throws a `ServiceError` for a number that is not next, and the failure of a
+   * producer that failed.
+   */
   async batch(number: number, wish: BatchRequest): Promise<BatchOutcome> {
     const { production, batchGroups } = this.request;
     const most = (production.maxStaleness + 1) * batchGroups;
@@ -234,7 +241,10 @@ export class ProducerJob {
     }
   }
 
-  /** The service closes now: waiting requests are rejected, and the lease does not run out. */
+  /**
+   * Freezes a producer when the service closes: waiting requests are rejected, and the lease does
+   * not run out.
+   */
   freeze(): void {
     this.#lease?.stop();
     this.#lease = null;
@@ -261,7 +271,7 @@ export class ProducerJob {
     else this.#producer.reportWeightVersion(version);
   }
 
-  /** No effect on a lapsed producer. */
+  /** Renews the lease. No effect on a lapsed producer. */
   #renewLease(): void {
     this.#lease?.stop();
     this.#lease = null;
@@ -271,7 +281,10 @@ export class ProducerJob {
     this.#lease = { endsAt: clock.now() + leaseMs, stop: clock.after(leaseMs, () => this.#lapse()) };
   }
 
-  /** When it cannot be written, the next process begins with a new lease. */
+  /**
+   * Pauses the producer after its lease ran out. If this cannot be logged, the next process begins
+   * with a new lease.
+   */
   #lapse(): void {
     // A waiting request for a batch renews the lease.
     if ((this.#take?.waiting ?? 0) > 0) return this.#renewLease();
@@ -310,12 +323,12 @@ export class ProducerJob {
         throw error;
       })
       .finally(() => (this.#take = null));
-    // Reported to the requests that wait; there may be none.
+    // Requests that wait report the error; there may be none.
     this.#shared.pool.track(settled).catch(() => undefined);
     return { abandon, waiting: 0, settled };
   }
 
-  /** "abandoned": the time of the request is up. */
+  /** Waits for a batch; "abandoned" if the time of the request is over. */
   async #wait(take: Take, { waitMs, signal }: BatchRequest): Promise<"taken" | "ended" | "abandoned"> {
     take.waiting++;
     try {
@@ -326,7 +339,7 @@ export class ProducerJob {
       take.waiting--;
     }
     if (take.waiting > 0) return "abandoned";
-    // A batch that is being handed over is awaited: only the disk is slow then.
+    // A batch that is being handed over is awaited: only the disk can delay it.
     take.abandon.abort(timeUp);
     return take.settled;
   }
@@ -356,7 +369,7 @@ function nextState<T extends State>(
   return action === "pause" ? "paused" : "running";
 }
 
-/** Throws a `ServiceError` for a split or tasks that do not exist. */
+/** Plan of a request. Throws a `ServiceError` for a split or tasks that do not exist. */
 function planOf(request: ProducerRequest, producerId: string, options: TaskOptions): ProducerPlan {
   const { split, tasks, passes, curriculum, groupSize, batchGroups } = request;
   const taskset = findTaskset(split, tasks ?? [], options);

@@ -1,4 +1,4 @@
-// The trainer of a producer, and how long it runs without it.
+// The trainer of a producer, and the time that the producer runs without it.
 
 import { describe, expect, test } from "vitest";
 import { createManualClock } from "../lib/clock.test-helper.ts";
@@ -159,7 +159,7 @@ describe("reports", () => {
     await after.service.restore([...log], { decided: disk.records });
     expect(await get(after, lapsed)).toMatchObject({ state: "lapsed", version: 0 });
     expect(await get(after, named)).toMatchObject({ state: "running", version: 1, lease_left_seconds: 60 });
-    // The service was away, so its trainer could not be heard.
+    // The lease is full again, because the trainer could not reach the service while it was away.
     expect(await get(after, kept)).toMatchObject({ state: "running", version: 1, lease_left_seconds: 100 });
     expect(await act(after, lapsed, "heartbeat")).toMatchObject({ state: "running", version: 1 });
     await after.service.close({ wait: true });

@@ -32,13 +32,13 @@ type Training = { readonly batches: (Batch & { readonly version: number })[]; re
 type Plan = {
   readonly body: unknown;
   readonly steps: number;
-  /** Groups of a batch; default: as the service has it. */
+  /** Number of groups in a batch; default: the service's. */
   readonly groupsOf?: (number: number) => number;
-  /** Versions that a batch makes; default: one. */
+  /** Number of weight versions that a batch produces; default: one. */
   readonly versionsOf?: (number: number) => number;
 };
 
-/** Trains until so many batches are there or the service has died. */
+/** Trains until it has this many batches or the service has died. */
 async function train(life: Life, training: Training, plan: Plan): Promise<void> {
   const { body, steps, groupsOf = () => null, versionsOf = () => 1 } = plan;
   const { sendJson, weights } = life;
@@ -56,7 +56,7 @@ async function train(life: Life, training: Training, plan: Plan): Promise<void> 
     const number = training.batches.length;
     const batch = await sendJson<Batch>(`/v1/producers/${id}/batches/${number}`, {
       groups: groupsOf(number),
-      // A client that polls begins again and again to wait.
+      // A client that polls starts to wait again and again.
       wait_seconds: number % 2 === 0 ? 60 : 0.001,
     });
     if (life.hasDied()) return;
@@ -66,7 +66,7 @@ async function train(life: Life, training: Training, plan: Plan): Promise<void> 
   }
 }
 
-/** Trains on services that die where the plan says, one after the other, on one disk. */
+/** Trains with a sequence of services on one disk that die as planned. */
 async function trainThrough(
   diesAt: (write: Write, life: number) => "before" | "after" | null,
   plan: Plan & { readonly lives: number },
@@ -92,13 +92,14 @@ async function trainThrough(
 function checkDisk(disk: Disk, training: Training, maxStaleness: number): void {
   const begun = disk.log.flatMap((entry) => (entry.type === "begin" ? [entry] : []));
   const logged = disk.log.flatMap((entry) => (entry.type === "batch" ? [entry] : []));
-  // Numbers are given once, and to one batch.
+  // Each number belongs to exactly one batch.
   expect(logged.map(({ number }) => number)).toEqual(logged.map((_, place) => place));
   const handedOver = logged.flatMap(({ groups }) => groups.map(({ groupId }) => groupId));
   expect(new Set(handedOver).size).toBe(handedOver.length);
   expect(new Set(begun.map(({ groupId }) => groupId)).size).toBe(begun.length);
   expect(new Set(begun.map(({ groupIndex }) => groupIndex)).size).toBe(begun.length);
-  // Handed over is kept, with rows; the others that are decided are dropped with a reason, without.
+  // Groups that were handed over are kept, with rows; all other decided groups are dropped with a
+  // reason, without rows.
   for (const [groupId, { decision, reason, episodeIds }] of disk.records) {
     expect(decision === "kept").toBe(handedOver.includes(groupId));
     expect(reason === null).toBe(decision === "kept");
@@ -112,7 +113,8 @@ function checkDisk(disk: Disk, training: Training, maxStaleness: number): void {
     for (const { staleness, episodes } of groups) {
       const versions = episodes.flatMap(({ weight_versions: all }) => all.map(Number));
       const age = version - Math.min(version, ...versions);
-      // Tokens of weights that the engine had before they were reported count as older than they are.
+      // Tokens of weights that the engine had before they were reported count as older than they
+      // are.
       expect(staleness).toBeGreaterThanOrEqual(age);
       expect(staleness).toBeLessThanOrEqual(maxStaleness);
     }
@@ -150,7 +152,7 @@ describe("a service that dies", () => {
         expect(tokensOf(disk, training)).toEqual(expected);
       }
     }
-    // The kinds have a test each below.
+    // Each kind has a test of its own below.
     if (isFull) expect(kinds).toEqual(new Set(["producer", "begin", "batch", "weights", "episodes", "groups"]));
   });
 
@@ -160,7 +162,7 @@ describe("a service that dies", () => {
       const alone = await trainThrough(() => null, { ...world, lives: 1 });
       for (const when of ["before", "after"] as const) {
         const isKind = (write: Write): boolean => (write.to === "log" ? write.entry.type : write.to) === kind;
-        // Every life dies at the first such write that it makes.
+        // Every process dies at its first write of this kind.
         const { training, disk, deaths } = await trainThrough((write) => (isKind(write) ? when : null), {
           ...world,
           lives: 3,
@@ -210,12 +212,12 @@ describe("a service that dies", () => {
             },
           );
           checkDisk(disk, training, maxStaleness);
-          // A task is run again for each time that a group of it grew too old, and no more.
+          // A task is run again at most once for each of its groups that became stale.
           const again = disk.log.filter((entry) => entry.type === "begin" && entry.isRequeued).length;
           const old = [...disk.records.values()].filter(({ reason }) => reason === "stale").length;
           expect(again).toBeLessThanOrEqual(stale === "requeue" ? old : 0);
           stales += old;
-          // Submission again, by the next process, every batch is the same.
+          // After a repeated submission, the next process returns the same batches.
           const { sendJson, service } = await live(disk);
           const { id } = await sendJson<{ id: string }>("/v1/producers", body, key);
           for (const [number, { groups }] of training.batches.entries()) {

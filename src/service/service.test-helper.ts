@@ -1,4 +1,5 @@
-// A service over the bookshop, run by its expert in this process: everything real but the model.
+// A service for the bookshop, run by its expert in this process: everything is real except the
+// model.
 
 import { createToolCalling } from "../agents/index.ts";
 import type { Engine, Episode, GroupRecord } from "../core/index.ts";
@@ -29,9 +30,9 @@ export type TestService = {
   readonly gate: TurnGate;
   /** Weight version that the engine reports. */
   readonly weights: { version: string };
-  /** Calls of the engine. */
+  /** Number of engine calls. */
   readonly calls: () => number;
-  /** Sends a request with a JSON body when there is one. */
+  /** Sends a request, with a JSON body if one is given. */
   readonly send: (path: string, body?: unknown, headers?: Readonly<Record<string, string>>) => Promise<Response>;
   readonly sendJson: <T = Record<string, unknown>>(
     path: string,

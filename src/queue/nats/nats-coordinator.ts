@@ -214,7 +214,8 @@ class NatsQueue implements JobQueue {
       await this.#link.persist(this.#names.state(runId), JSON.stringify({ question, control }));
       return;
     }
-    // Closing does not wait for an unreachable broker: the next coordinator forgets what it keeps.
+    // Ending a run does not wait for an unreachable broker: the next coordinator forgets what it
+    // keeps.
     if (!(await this.#isThere())) return;
     const { jsm } = this.#link;
     // If this fails, the next coordinator forgets the kept state.
