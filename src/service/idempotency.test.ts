@@ -83,7 +83,7 @@ test("an answer holds the rows that are asked for, once all has ended, and never
   expect(samples.length).toBeGreaterThanOrEqual(3);
   expect(await sendJson<Answer>(`/v1/groups/${done.id}`)).not.toHaveProperty("rows");
   expect((await sendJson<Answer>(`/v1/groups/${done.id}?rows=slime`)).rows).toEqual(samples);
-  // The episodes cannot end before the service dies.
+  // The episode cannot have ended yet, because this request does not wait.
   const started = await sendJson<Answer>("/v1/episodes", { task_index: 3, rows: "slime" });
   expect(started.rows).toBeNull();
   const episode = await sendJson<Answer>(`/v1/episodes/${started.id}?wait_seconds=60&rows=slime`);

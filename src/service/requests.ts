@@ -175,7 +175,10 @@ export function toGroupRequest(body: z.infer<typeof episodeBody>, groupSize: num
 
 type Sizes = { readonly group_size?: number | null | undefined; readonly samples?: number | null | undefined };
 
-/** Size of a group. Throws a `ServiceError` if there is no size, or two different ones. */
+/**
+ * Size of a group. Throws a `ServiceError` if the size is missing, or two different sizes are
+ * given.
+ */
 export function sizeOf({ group_size, samples }: Sizes): number {
   const size = group_size ?? samples ?? refuse("samples", "the size of a group is missing; give group_size");
   if ((samples ?? size) !== size) refuse("group_size", `it is ${size}, and its older name samples is ${samples}`);
