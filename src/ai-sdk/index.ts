@@ -29,7 +29,7 @@ export function policyModel(
   gateway: Pick<Gateway, "fetch">,
   { key, modelName = "policy" }: PolicyModelOptions,
 ): PolicyModel {
-  // The host is never looked up.
+  // The host is never resolved.
   const provider = { name: "trainable-agents", baseURL: "http://gateway/v1", apiKey: key, fetch: gateway.fetch };
   return createOpenAICompatible(provider).chatModel(modelName);
 }

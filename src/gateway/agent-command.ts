@@ -5,7 +5,7 @@
 import { Program } from "../programs/index.ts";
 
 export type AgentCommandOptions = {
-  /** A command line for the shell. */
+  /** Command line for the shell. */
   readonly command: string;
   readonly cwd: string;
   /** The whole environment of the program. */

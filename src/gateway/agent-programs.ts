@@ -37,7 +37,7 @@ import type { ClientTemplate } from "./session-template.ts";
 import type { SessionSettings } from "./session-settings.ts";
 
 export type AgentProgramsOptions = {
-  /** A command line for the shell. */
+  /** Command line for the shell. */
   readonly command: string;
   readonly cwd: string;
   /** Environment variables of this process; programs receive only those that locate things. */
@@ -76,7 +76,7 @@ export type AgentEpisodeOptions = {
 export interface AgentPrograms {
   /** URL at which programs reach the policy; it serves only sessions of running episodes. */
   readonly url: string;
-  /** Runs an episode as a run of the program. */
+  /** Creates a function that runs an episode with the program. */
   runner(answers: SessionModel, options: AgentEpisodeOptions): RunEpisode;
   /** Stops serving requests. Call it after all episodes have ended. */
   close(): Promise<void>;

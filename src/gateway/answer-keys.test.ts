@@ -16,7 +16,7 @@ const byPython = (text: string): string => dumpJson(parseJson(text), { ensureAsc
 const digits = (min: number, max: number) =>
   fc.array(fc.integer({ min: 0, max: 9 }), { minLength: min, maxLength: max }).map((list) => list.join(""));
 const integerText = digits(1, 24).map((text) => text.replace(/^0+(?=\d)/, ""));
-/** Every way to write a number. */
+/** Every valid notation of a number. */
 const numberText = fc
   .tuple(
     fc.constantFrom("", "-"),

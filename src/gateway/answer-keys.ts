@@ -1,7 +1,7 @@
 // Keys that recognize the echo of an answer. Clients parse the arguments of calls and write them
 // back, so arguments are compared as parsed JSON. Python's parser keeps integers exact and distinct
 // from floats, JavaScript's turns every number into a double; each formats numbers differently.
-// Some clients omit the text beside calls.
+// Some clients omit the text of an answer that has calls.
 
 import type { ParsedAction } from "../core/index.ts";
 import { JsonFloat, type JsonValue, parseJson } from "../python-semantics/json/index.ts";

@@ -142,7 +142,7 @@ export interface Gateway {
    * session are not trained.
    */
   reopen(id: string): Promise<string>;
-  /** Grades a session. The last grade before its end counts. */
+  /** Grades a session. The last grade before the session ends counts. */
   reward(id: string, grade: NonNullable<Episode["grade"]>): Promise<void>;
   /**
    * Ends a session; "cancelled" leaves it ungraded. The last session of a group triggers the

@@ -8,7 +8,7 @@ import type { SessionWorlds, WorldAnswer } from "./session-worlds.ts";
 
 export class ProgramWorlds {
   readonly #worlds: SessionWorlds | null;
-  /** Openings by the ids of their sessions. */
+  /** World openings by session id. */
   readonly #opened = new Map<string, Promise<string>>();
 
   /** `worlds`: `null` if there are none. */

@@ -462,7 +462,7 @@ function endOfPart(whole: Uint32Array, part: Uint32Array, start: number): number
   return end <= whole.length && part.every((id, place) => whole[start + place] === id) ? end : null;
 }
 
-// A renderer of others may do its work at once.
+// A third-party renderer may do all its work in one step.
 // oxlint-disable-next-line require-yield
 function* oneStep<T>(run: () => T): Steps<T> {
   return run();

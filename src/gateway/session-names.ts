@@ -10,7 +10,10 @@ import { hash } from "node:crypto";
  * do not have this form.
  */
 const word = "(?:[a-z]{1,15}|[A-Z]{1,15}|[A-Z][a-z]{1,14})\\d{0,5}";
-/** Words and numbers, joined by single separators: "s1", "codex", "weather-17", "run_2026.11.25-a3". */
+/**
+ * Names made of words and numbers with single separators: "s1", "codex", "weather-17",
+ * "run_2026.11.25-a3".
+ */
 const plainName = new RegExp(`^${word}(?:[-_.](?:${word}|\\d{1,8})){0,5}$`);
 const longestName = 40;
 

@@ -106,7 +106,7 @@ export class Session {
     return this.#record.turns.length;
   }
 
-  /** Calls in flight. */
+  /** Number of calls in flight. */
   get running(): number {
     return this.#running;
   }

@@ -89,7 +89,7 @@ type SessionFacts = {
   readonly group: string;
   /** Name as requested; `group` says which group of that name it is. */
   readonly group_name: string;
-  /** The session's place in its group. */
+  /** Index of the session in its group. */
   readonly sample_index: number;
   readonly group_size: number;
   readonly group_index: number;

@@ -43,7 +43,7 @@ describe("a stop string", () => {
 
   test("is watched for wherever tokens end, with a renderer that decodes as it goes and with one that does not", () => {
     const bytes = new TextDecoder();
-    // A token is a byte: a character may take four.
+    // A renderer with one token per byte: a character may take four tokens.
     const byBytes = { decode: (ids: ArrayLike<number>) => bytes.decode(Uint8Array.from(ids)) };
     const renderer = createQwenRenderer({ tokenizer: createReadableTokenizer(), family: "qwen2.5-instruct" });
     fc.assert(

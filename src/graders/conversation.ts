@@ -44,7 +44,7 @@ export function conversationOf(episode: Pick<Episode, "events">): Conversation {
     if (event.type === "user-line") {
       const { text, type } = event.line;
       userCalls = event.line.calls ?? [];
-      // Text beside calls is not delivered to the agent.
+      // The agent does not receive the text of a line that has calls.
       if (type !== "calls") steps.push({ type: "user", text, hangsUp: type === "hang-up" });
     } else if (event.type === "user-outcome") {
       for (const [index, { text, isError }] of event.outcome.results.entries()) {

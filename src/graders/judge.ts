@@ -38,7 +38,7 @@ export type JudgeModelOptions = ChatModelOptions &
      * model.
      */
     readonly cache?: JudgeCache;
-    /** A model of your own, instead of `model`, `url` and `provider`. */
+    /** A chat model of your own, instead of `model`, `url` and `provider`. */
     readonly chat?: ChatModel;
   };
 
@@ -161,7 +161,7 @@ function usableText(question: Question<unknown>, { text, isCutOff }: ChatReply):
 
 export type CachedAnswer = Pick<Judgement, "grader" | "model" | "digest" | "usage"> & { readonly answer: string };
 
-/** Answers of earlier calls. */
+/** Store of the answers of earlier calls. */
 export interface JudgeCache {
   /** A recorded answer; `null` if there is none. `model`: the model that answered; `null` for any. */
   find(digest: string, model: string | null): CachedAnswer | null;

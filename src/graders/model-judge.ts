@@ -93,7 +93,7 @@ function readFault(answer: string): Fault | null {
   return named.size === 1 ? (faults.find((fault) => named.has(fault)) ?? null) : null;
 }
 
-/** Attributes a failed episode of a task. */
+/** Function that attributes a failed episode of a task. */
 export type FaultGrader = (task: Task, failed: Omit<FailedEpisode, "facts">) => Promise<FaultAttribution>;
 
 /**

@@ -175,7 +175,7 @@ export function tauResult(episode: Episode, guidelines: string): JsonObject {
   ]);
 }
 
-/** The whole file. */
+/** Text of the whole file. */
 export function tauResultsText(results: readonly JsonObject[]): string {
   return dumpJson([...results], { indent: 2, ensureAscii: true });
 }

@@ -39,7 +39,7 @@ export function createMemoryQueue(handlers: CoordinatorHandlers, options: Memory
 type Entry = { readonly job: Job; deliveries: number };
 type Held = { readonly entry: Entry; expiresAt: number };
 
-/** Longest wait of `take`. */
+/** Maximum wait of `take`. */
 const longestTakeMs = 30_000;
 
 class LocalQueue implements MemoryQueue {

@@ -152,7 +152,7 @@ class Slot {
   }
 }
 
-/** This process's end of a child's channel. */
+/** The parent's end of a child's channel. */
 class ParentChannel {
   hasReported = false;
   readonly #child: ChildProcess;

@@ -53,7 +53,7 @@ export class WorkerTable {
 
   /**
    * Sends a question, and resolves when all workers present at that time have obeyed, left or been
-   * silent for a lease, or when the time is over.
+   * silent for a lease, or after the timeout.
    */
   async gather(
     send: (question: string) => Promise<void>,

@@ -81,7 +81,7 @@ function viewFailure(fault: Episode["failure"]): EpisodeSummary["failure"] {
   return { boundary, code, message, retryable };
 }
 
-/** A JSON object; `type` as in `EpisodeEvent`. */
+/** An event as a JSON object; `type` is the same as in `EpisodeEvent`. */
 export type EventView = Readonly<Record<string, unknown>> & { readonly type: string };
 
 function viewCall({ call, arguments: given, feedback, problems }: CallDecision) {

@@ -85,7 +85,7 @@ export class ProducerJob {
   /** The running lease: its end, and a function that stops its timer. */
   #lease: { readonly endsAt: number; readonly stop: () => void } | null = null;
 
-  /** Throws a `ServiceError` for tasks that do not exist. */
+  /** Creates a producer. Throws a `ServiceError` for tasks that do not exist. */
   constructor(options: ProducerJobOptions, shared: SharedParts) {
     const { producerId, request, runner, weightVersion } = options;
     this.producerId = producerId;
@@ -328,7 +328,7 @@ export class ProducerJob {
     return { abandon, waiting: 0, settled };
   }
 
-  /** Waits for a batch; "abandoned" if the time of the request is over. */
+  /** Waits for a batch; "abandoned" if the time limit of the request has passed. */
   async #wait(take: Take, { waitMs, signal }: BatchRequest): Promise<"taken" | "ended" | "abandoned"> {
     take.waiting++;
     try {

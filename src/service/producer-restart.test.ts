@@ -45,7 +45,7 @@ async function train(life: Life, training: Training, plan: Plan): Promise<void> 
   const { id } = await sendJson<{ id: string }>("/v1/producers", body, key);
   while (training.batches.length < steps) {
     const versions = training.batches.reduce((sum, _, number) => sum + versionsOf(number), 0);
-    // A report without a response is sent again.
+    // A report without a response is repeated.
     while (training.reported < versions) {
       weights.version = String(training.reported + 1);
       await sendJson("/v1/weights", { version: weights.version });

@@ -77,7 +77,7 @@ export class Producers {
       this.#jobs.delete(producerId);
       throw error;
     }
-    // The next process starts it.
+    // The next process starts the producer.
     if (pool.isClosing) throwClosing();
     await job.start();
     return { job, isNew: true };

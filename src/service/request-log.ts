@@ -23,7 +23,7 @@ const loggedRequest = z.discriminatedUnion("type", [
     /** Number of the group, which the rows of its episodes contain. */
     groupIndex: z.number(),
     idempotencyKey,
-    /** The body as it was accepted. */
+    /** The accepted body. */
     body: z.unknown(),
   }),
   z.object({ type: z.literal("cancel"), groupId: z.string(), episodeIds: z.array(z.string()).readonly() }),

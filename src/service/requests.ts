@@ -185,7 +185,7 @@ export function sizeOf({ group_size, samples }: Sizes): number {
   return size;
 }
 
-/** The defaults of its fields are in their descriptions. */
+/** Parsed request for a producer. The defaults of its fields are in their descriptions. */
 export type ProducerRequest = ReturnType<typeof readProducer>;
 
 /** Parses the request of a producer. Throws a `ServiceError`, also for contradictory fields. */

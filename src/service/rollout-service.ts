@@ -46,7 +46,7 @@ export type ServiceAddress = {
 export interface RolloutService {
   /** Number of episodes that run, and of those that wait for a permit. */
   readonly counts: { readonly running: number; readonly waiting: number };
-  /** Producers that run, pause or drain; `batches`: number of the next batch. */
+  /** Producers that run, pause or drain; `batches` is the number of the next batch. */
   readonly producers: readonly { readonly id: string; readonly state: string; readonly batches: number }[];
   /** Responds to a request without a socket. Never rejects. */
   handle(request: Request): Promise<Response>;

@@ -313,7 +313,10 @@ export function boundedWait(seconds: number, { limits }: ServiceContext): number
   return Math.ceil(Math.min(seconds * 1000, limits.maxWaitMs));
 }
 
-/** Waits until all jobs have ended, the time is over, the client disconnects or the service closes. */
+/**
+ * Waits until all jobs have ended, the time limit has passed, the client disconnects or the service
+ * closes.
+ */
 async function untilEnded(
   jobs: readonly EpisodeJob[],
   seconds: number,

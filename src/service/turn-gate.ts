@@ -36,7 +36,7 @@ export class TurnGate {
     while (this.#callsInFlight > 0) await this.#idle.wait();
   }
 
-  /** Counts a call that has passed. */
+  /** Runs a call that has passed, and counts it as in flight. */
   async count<T>(call: () => Promise<T>): Promise<T> {
     this.#callsInFlight++;
     try {

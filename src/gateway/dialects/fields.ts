@@ -164,7 +164,7 @@ export function readToolChoice(choice: unknown): ToolChoice {
   const type = fields?.["type"] ?? choice;
   if (type === undefined || type === null || type === "auto") return { mayCall: true, allowed: null };
   if (type === "none") return { mayCall: false, allowed: null };
-  // Chat has the list one level deeper than Responses.
+  // Chat nests the list one level deeper than Responses.
   const list = type === "allowed_tools" ? readBody(allowedSchema, fields?.["allowed_tools"] ?? fields) : null;
   if (list !== null && (list.mode ?? "auto") === "auto") {
     const names = list.tools.flatMap((tool) => tool.function?.name ?? tool.name ?? []);

@@ -22,11 +22,11 @@ import { type ForwardedBody, forwardedBody, shownRequest } from "./forwarded-req
 
 /** A request as received. */
 export type ProgramRequest = {
-  /** JSON. */
+  /** Body as JSON text. */
   readonly text: string;
   /** The parsed body. */
   readonly body: unknown;
-  /** The part of the path after that of the dialect: "/count_tokens", "?beta=true". */
+  /** Part of the path after the dialect's own: "/count_tokens", "?beta=true". */
   readonly suffix: string;
   /** Headers with names in lower case. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;

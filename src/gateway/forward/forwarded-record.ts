@@ -12,7 +12,7 @@ import type { NamedAnswers, ShownRequest } from "./forwarded-request.ts";
 
 /** An answered call and its place in its conversation. */
 export type ForwardedTurn = {
-  /** The call whose conversation this one's messages follow; `null`: they are the whole conversation. */
+  /** The call whose conversation these messages continue; `null` if they are the whole conversation. */
   readonly basis: ForwardedTurn | null;
   /** Messages that the program added to the basis. */
   readonly messages: readonly Message[];
@@ -51,7 +51,10 @@ export class ForwardedRecord implements NamedAnswers {
     return this.#history.toolSet(tools);
   }
 
-  /** A change of tools continues the conversation: nothing is rendered here. */
+  /**
+   * Finds the place of a request. A change of tools continues the conversation, because nothing is
+   * rendered here.
+   */
   place({ messages: sent, tools, response }: ShownRequest): PlacedRequest {
     const all = inCallOrder(sent);
     const set = this.toolSet(tools);

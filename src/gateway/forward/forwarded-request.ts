@@ -26,7 +26,7 @@ export type BodyChanges = {
 };
 
 export type ForwardedBody = {
-  /** JSON. */
+  /** Body as JSON text. */
   readonly text: string;
   readonly model: string;
   readonly isStreamed: boolean;

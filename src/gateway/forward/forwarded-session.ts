@@ -115,7 +115,7 @@ export class ForwardedSession implements ForwardingSession {
     return this.#record.turns.length;
   }
 
-  /** Calls in flight. */
+  /** Number of calls in flight. */
   get running(): number {
     return this.#running;
   }
@@ -365,7 +365,7 @@ export class ForwardedSession implements ForwardingSession {
     return this.#ended;
   }
 
-  /** Records an event. Resolves once it has left the process. */
+  /** Records an event. Resolves once the event has left the process. */
   async add(event: EpisodeEvent): Promise<void> {
     this.#events.push(event);
     await this.#parts.record(event);

@@ -7,7 +7,7 @@ import type { NatsLink } from "./nats-link.ts";
 import type { NatsMessage, NatsSubscription } from "./nats-library.ts";
 
 /**
- * "messages": all available messages. "none": the time is over, or the signal has aborted.
+ * "messages": all available messages. "none": the time has passed, or the signal has aborted.
  * "missing": the broker has no such consumer now.
  */
 export type Pulled = { readonly type: "messages" | "none" | "missing"; readonly messages: readonly NatsMessage[] };

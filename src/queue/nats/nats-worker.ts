@@ -60,7 +60,7 @@ class NatsWorker implements NatsWorkerQueue {
   readonly #held = new Set<NatsMessage>();
   /** Progress of each question. */
   readonly #questions = new Map<string, "asked" | "obeyed">();
-  /** Runs whose state was passed on. */
+  /** Runs whose state the worker has received. */
   readonly #known = new Set<string>();
   #worker: string | null = null;
   #isInformed = false;
