@@ -16,8 +16,9 @@ export type PolicyModelOptions = {
 export type PolicyModel = ReturnType<ReturnType<typeof createOpenAICompatible>["chatModel"]>;
 
 /**
- * The policy of a gateway, for one session. Sends nothing before the first call. Needs the packages `ai` and
- * `@ai-sdk/openai-compatible`; without the second one, importing this entry fails with Node's error that names it.
+ * The policy of a gateway, for one session. Sends nothing before the first call. Needs the packages
+ * `ai` and `@ai-sdk/openai-compatible`; without the second one, importing this entry fails with
+ * Node's error that names it.
  *
  * @example
  * const { id, key } = await gateway.open({ task: "first" });

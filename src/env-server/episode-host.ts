@@ -54,7 +54,9 @@ export class HostRequestError extends Error {}
 export type OpenRequest = {
   /** Id of a task, or its number in the split; `null` for the next one. */
   readonly task: string | null;
-  /** Seed of the environment itself, or, with a user, of the episode from which both derive theirs. */
+  /**
+   * Seed of the environment itself, or, with a user, of the episode from which both derive theirs.
+   */
   readonly seed: number;
   readonly hasUser: boolean;
 };
@@ -90,7 +92,9 @@ export class EpisodeHost {
     return { opened: this.#opened, closed: this.#closed, active: this.#episodes.size + this.#opening };
   }
 
-  /** Tasks of a split, starting at a number. Throws a {@link HostRequestError} for an unknown split. */
+  /**
+   * Tasks of a split, starting at a number. Throws a {@link HostRequestError} for an unknown split.
+   */
   tasks(split: string, from: number, count: number): readonly Task[] {
     const { source } = this.#options;
     if (!hasSplit(source, split)) throw new HostRequestError(`There is no split "${split}".`);

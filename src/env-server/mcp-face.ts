@@ -38,7 +38,9 @@ export type FaceAnswer = {
   readonly body: unknown;
 };
 
-/** Supported versions, the newest first; a client that requests another one is offered the newest. */
+/**
+ * Supported versions, the newest first; a client that requests another one is offered the newest.
+ */
 const versions = ["2025-11-25", "2025-06-18", "2025-03-26"];
 const own = "trainable-agents";
 const mostTasks = 500;
@@ -62,7 +64,9 @@ type Session = {
   readonly episode: HostedEpisode | null;
   /** Trust of the request that began the session. */
   readonly isTrusted: boolean;
-  /** True for a trusted client of ours: only it has the methods and fields named after this package. */
+  /**
+   * True for a trusted client of ours: only it has the methods and fields named after this package.
+   */
   readonly isOwn: boolean;
   /** True if the episode is not the session's own, so that the session does not close it. */
   readonly isShared: boolean;

@@ -12,7 +12,9 @@ export type AgentCommandOptions = {
   readonly env: Readonly<Record<string, string>>;
   /** Time limit in milliseconds; then the program is killed. */
   readonly timeoutMs: number;
-  /** Maximum size of standard output and of standard error, in bytes each; the excess is dropped. */
+  /**
+   * Maximum size of standard output and of standard error, in bytes each; the excess is dropped.
+   */
   readonly maxOutputBytes: number;
   readonly signal: AbortSignal;
 };

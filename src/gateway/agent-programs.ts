@@ -3,11 +3,11 @@
 // collects the reward that the program prints. Groups, filters and the store belong to the
 // scheduler.
 //
-//   open session ─► program ─┬─ exits with 0 and a reward ─────────► "session_ended", graded (by the world if it was used)
-//                            ├─ no reward, or another exit ────────► "fault", or the limit that the episode reached
-//                            ├─ its model did not answer ──────────► "fault" of the engine, regardless of the exit
-//                            ├─ times out: process tree killed ────► "fault"
-//                            └─ episode cancelled: tree killed ────► "cancelled"; resuming restarts it, its tokens are dropped
+//  session ► program ─┬─ exits with 0 and a reward ► "session_ended", graded (by its world if used)
+//                     ├─ no reward, or other exit ─► "fault", or the limit that was reached
+//                     ├─ its model did not answer ─► "fault" of the engine for any exit
+//                     ├─ times out: tree killed ───► "fault"
+//                     └─ cancelled: tree killed ───► "cancelled"; if resumed, it starts over
 
 import { createHash, randomBytes } from "node:crypto";
 import {

@@ -72,7 +72,9 @@ function exactly(value: number | bigint | JsonFloat): string {
   return decimal(String(value instanceof JsonFloat ? value.value : value));
 }
 
-/** Writes a number as a reader that has only doubles does; numbers beyond their range become `null`. */
+/**
+ * Writes a number as a reader that has only doubles does; numbers beyond their range become `null`.
+ */
 function asDouble(value: number | bigint | JsonFloat): string {
   const double = value instanceof JsonFloat ? value.value : Number(value);
   return Number.isFinite(double) ? decimal(String(double)) : "null";

@@ -96,7 +96,9 @@ class Round {
     return place;
   }
 
-  /** Index of the first waiting call with this id; calls that were answered by order are skipped. */
+  /**
+   * Index of the first waiting call with this id; calls that were answered by order are skipped.
+   */
   #waitingFor(id: string): number | null {
     const places = this.#waiting.get(id) ?? [];
     for (let place = places.pop(); place !== undefined; place = places.pop()) {

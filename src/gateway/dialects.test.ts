@@ -28,7 +28,9 @@ async function withWorld(policy: Policy, use: (world: World) => Promise<void>): 
   await world.close();
 }
 
-/** Runs rounds until the policy makes no more calls; `echo` rewrites a call the way the client does. */
+/**
+ * Runs rounds until the policy makes no more calls; `echo` rewrites a call the way the client does.
+ */
 async function play(
   world: World,
   dialect: keyof typeof speakers,

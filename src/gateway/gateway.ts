@@ -29,7 +29,9 @@ export type GatewayHttpRequest = {
   readonly method: string;
   /** Path and query. */
   readonly url: string;
-  /** Headers with names in lower case; a header that was sent twice is a list, or joined by commas. */
+  /**
+   * Headers with names in lower case; a header that was sent twice is a list, or joined by commas.
+   */
   readonly headers: RequestHeaders;
   readonly body: Buffer;
   /**
@@ -62,7 +64,9 @@ export type GatewayHandlerOptions = {
   readonly redact: (text: string) => string;
   /** Rows of an ended session in a format. Throws a `GatewayError` for an unknown format. */
   readonly rowsOf: (episode: Episode, format: string | null) => readonly unknown[];
-  /** Opens, grades and ends sessions on request; `null` if only this process opens and ends them. */
+  /**
+   * Opens, grades and ends sessions on request; `null` if only this process opens and ends them.
+   */
   readonly admin: Sessions | null;
   /**
    * Disk on which sessions are recorded: nothing is sampled while it refuses writes. `null` if

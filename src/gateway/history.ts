@@ -21,7 +21,9 @@ export type ToolSet = {
 
 /** The part of an answered call that a history needs, regardless of which model answered. */
 export type Answered<T> = {
-  /** The call whose conversation these messages continue; `null` if they are the whole conversation. */
+  /**
+   * The call whose conversation these messages continue; `null` if they are the whole conversation.
+   */
   readonly basis: T | null;
   /** Messages that the client added to the basis, as it sent them. */
   readonly messages: readonly Message[];
@@ -33,11 +35,15 @@ export type Answered<T> = {
 export type SampledTurn = {
   readonly turn: Turn;
   readonly call: number;
-  /** The turn whose conversation these messages continue; `null` if they are the whole conversation. */
+  /**
+   * The turn whose conversation these messages continue; `null` if they are the whole conversation.
+   */
   readonly basis: SampledTurn | null;
   /** Messages that the client added to the basis, as it sent them. */
   readonly messages: readonly Message[];
-  /** The same messages as rendered: answers that were sampled here are replaced by the sampled ones. */
+  /**
+   * The same messages as rendered: answers that were sampled here are replaced by the sampled ones.
+   */
   readonly rendered: readonly Message[];
   readonly tools: ToolSet;
   readonly action: ParsedAction;

@@ -3,9 +3,9 @@
 // agent that sends the same request several times at once expects as many samples. The difference
 // is whether the first client is still connected.
 //
-//   equal request ─┬─ equal Idempotency-Key ───────────────► the same answer, even after it was delivered
-//                  ├─ a call whose client has gone ────────► its answer, sampled once
-//                  └─ otherwise: every client is connected ► a turn of its own
+//   equal request ─┬─ equal Idempotency-Key ────► the same answer, even after it was delivered
+//                  ├─ its client has gone ──────► that call's answer, sampled once
+//                  └─ all clients are connected ► a turn of its own
 
 import { hash } from "node:crypto";
 import type { SampledTurn } from "./history.ts";
@@ -55,7 +55,9 @@ export class OpenCalls<Call> {
     return open;
   }
 
-  /** Records that a client has received the whole answer: from then on only an equal key returns it. */
+  /**
+   * Records that a client has received the whole answer: from then on only an equal key returns it.
+   */
   delivered(open: OpenCall<Call>): void {
     if (!open.digest.startsWith(keyedPrefix)) this.remove(open);
   }

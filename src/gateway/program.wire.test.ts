@@ -33,7 +33,9 @@ writeFileSync(process.argv[2], String(process.pid));
 setInterval(() => appendFileSync(process.argv[2] + ".beats", "."), 10);
 `;
 
-/** Shell commands that start a process without waiting for it. `BEAT`: the command of the process. */
+/**
+ * Shell commands that start a process without waiting for it. `BEAT`: the command of the process.
+ */
 const escapes: Readonly<Record<string, string>> = {
   "in the background": "BEAT &",
   "with setsid": "setsid BEAT &",

@@ -65,7 +65,9 @@ export type Prompt = {
   readonly facts: Pick<Turn, "spelledTokens" | "deviation" | "rewriteReason">;
 };
 
-/** Minimum length of a text that counts as the summary written by an earlier turn, in characters. */
+/**
+ * Minimum length of a text that counts as the summary written by an earlier turn, in characters.
+ */
 const shortestSummary = 80;
 /**
  * Maximum number of attempts to split merged answers of a request, because each one searches the

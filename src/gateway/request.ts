@@ -14,7 +14,10 @@ export type RequestHeaders = Readonly<Record<string, string | readonly string[] 
 export type GatewayRequest = {
   /** The prompt as token ids, instead of a conversation; `null` if the prompt is rendered. */
   readonly promptTokens: Uint32Array | null;
-  /** The conversation as the client has it. Assistant messages in it may or may not have been sampled here. */
+  /**
+   * The conversation as the client has it. Assistant messages in it may or may not have been
+   * sampled here.
+   */
   readonly messages: readonly Message[];
   readonly tools: readonly Tool[];
   /** False if the model sees the tools but any sampled text is content (`tool_choice: "none"`). */
@@ -156,7 +159,9 @@ export class GatewayError extends Error {
   }
 }
 
-/** Error for an ended session. The status is not a conflict (409), which clients retry for minutes. */
+/**
+ * Error for an ended session. The status is not a conflict (409), which clients retry for minutes.
+ */
 export function sessionEnded(id: string): GatewayError {
   return new GatewayError("session-ended", `Cannot serve the request: session "${id}" has ended.`);
 }
@@ -164,7 +169,10 @@ export function sessionEnded(id: string): GatewayError {
 // Contract of a wire format that agent programs speak. Pure: without sessions and sockets. Its
 // implementations are in `dialects/`.
 
-/** Writes one streamed answer, event by event. Single use; `start` first, then deltas, then `end` or `error`. */
+/**
+ * Writes one streamed answer, event by event. Single use; `start` first, then deltas, then `end` or
+ * `error`.
+ */
 export interface AnswerStream {
   /** `promptTokens`: number of tokens of the prompt. */
   start(promptTokens: number): string;

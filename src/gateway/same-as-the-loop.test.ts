@@ -24,7 +24,9 @@ type Message = { readonly content: string | null; readonly tool_calls?: readonly
 const environment = bookshopSource();
 const tasks = environment.taskset("train");
 const sampling = { temperature: 1, maxNewTokens: 256 };
-/** The program receives no format errors: output that is not parsed as a call is text for its user. */
+/**
+ * The program receives no format errors: output that is not parsed as a call is text for its user.
+ */
 const strategy = createToolCalling({ problemPolicy: { "not-json": "words", "unknown-tool": "words" } });
 const renderer = createQwenRenderer({ tokenizer, family: "qwen2.5-instruct" });
 

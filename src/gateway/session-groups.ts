@@ -85,7 +85,9 @@ export class SessionGroups {
     }
   }
 
-  /** Restores the group of a session that an earlier process opened; the session keeps its place. */
+  /**
+   * Restores the group of a session that an earlier process opened; the session keeps its place.
+   */
   restore(facts: GroupFacts, { sessionId, task }: { readonly sessionId: string; readonly task: string }): OpenGroup {
     const { group: id, group_name: name, group_index: groupIndex, group_size: size } = facts;
     const isOwn = name === sessionId;

@@ -21,7 +21,9 @@ export type SessionSettings = {
   readonly unknownTools: "environment" | "loop";
   /** Maximum number of calls in flight, at least 1. */
   readonly maxCalls: number;
-  /** Same as for an episode: limits, retries, deadlines, and the reaction when the server aborts. */
+  /**
+   * Same as for an episode: limits, retries, deadlines, and the reaction when the server aborts.
+   */
   readonly episode: Pick<
     EpisodeOptions,
     "limits" | "retry" | "turnTimeoutMs" | "engineAbort" | "requestTag" | "seedTurns"

@@ -3,7 +3,7 @@
 // in `dialects/`, and `sessions.ts` manages all sessions.
 //
 //   call ─┬─ an existing answer (see `open-calls.ts`) ─► the same answer
-//         └─ prompt built from the record ─► sampled ─► turn and exchange recorded ─► answered ─► delivered
+//         └─ prompt from the record ─► sampled ─► turn, exchange recorded ─► answered ─► delivered
 
 import {
   attribute,
@@ -58,7 +58,9 @@ export class Session {
   #usedAt: number;
   #isEnded = false;
   #ended: Promise<Episode> | null = null;
-  /** Number of times that the program began again: calls of an earlier generation are not recorded. */
+  /**
+   * Number of times that the program began again: calls of an earlier generation are not recorded.
+   */
   #generation = 0;
   #grade: Grade | null = null;
   readonly #faults = new OpenFaults();
@@ -123,7 +125,9 @@ export class Session {
     return this.#grade?.reward ?? null;
   }
 
-  /** The first call that failed because of the engine and from which the program has not recovered. */
+  /**
+   * The first call that failed because of the engine and from which the program has not recovered.
+   */
   get fault(): Failure | null {
     return this.#faults.first;
   }
@@ -433,7 +437,9 @@ export class Session {
     return this.#answerOf(sampled, cachedTokens);
   }
 
-  /** Options for parsing the answer to a call; if the client allows no calls, the answer has none. */
+  /**
+   * Options for parsing the answer to a call; if the client allows no calls, the answer has none.
+   */
   #readingOf({ number, request: { mayCall }, prompt: { tools } }: RunningCall): ReadingOptions {
     const { unknownTools } = this.settings;
     return { turn: number, ...(mayCall ? { tools: tools.tools, unknownTools } : { tools: [] }) };

@@ -1,9 +1,10 @@
 // All sessions: opened by a request or by first use, found by their keys, graded, ended, expired;
-// and the groups of their episodes. The inside of a session is in `session.ts`.
+// and the groups of their episodes. The inside of a session is in `session.ts`. A full group is
+// decided.
 //
-//   opened ─► in use ─┬─ ended by request ─► "session_ended", graded by its last reward ─┐
-//                     ├─ idle too long ────► graded with a reward, "cancelled" without ──┼─► stored ─► group decided when full
-//                     └─ process stops ────► in the journal; the next process resumes it ┘
+//   opened ─► in use ─┬─ ended by request ► "session_ended", graded by its last reward ─┐
+//                     ├─ idle too long ───► graded with a reward, "cancelled" without ──┼─► stored
+//                     └─ process stops ───► in the journal; the next process resumes it ┘
 
 import { hash, randomBytes } from "node:crypto";
 import type { Episode, EpisodeEvent, Grade, SamplingParams, StopReason, Task } from "../core/index.ts";
@@ -183,7 +184,9 @@ export class Sessions {
     return this.#byKey.has(keyHash) || this.#ended.find(keyHash) !== null;
   }
 
-  /** Id of the session, given its id or its key; a key that is not a plain name differs from the id. */
+  /**
+   * Id of the session, given its id or its key; a key that is not a plain name differs from the id.
+   */
   idOf(named: string): string {
     if (this.#open.has(named)) return named;
     const keyHash = hashOf(named);

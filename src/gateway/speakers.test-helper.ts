@@ -5,7 +5,9 @@ import { eventsOf, post, type World } from "./gateway-world.test-helper.ts";
 
 export type SaidCall = { readonly id: unknown; readonly name: string; readonly arguments: string };
 
-/** A message as a client has it. `id`: the client's id of the call; `undefined` if it sends none. */
+/**
+ * A message as a client has it. `id`: the client's id of the call; `undefined` if it sends none.
+ */
 export type Said =
   | { readonly role: "system" | "user"; readonly text: string }
   | { readonly role: "assistant"; readonly text: string | null; readonly calls: readonly SaidCall[] }

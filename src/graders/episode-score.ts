@@ -29,7 +29,9 @@ export type Durations = {
 };
 
 export type EpisodeScore = {
-  /** Identifies the recording: a copy of it, in another file or a merged run, has the same value. */
+  /**
+   * Identifies the recording: a copy of it, in another file or a merged run, has the same value.
+   */
   readonly recording: string;
   readonly taskId: string;
   readonly taskIndex: number;
@@ -55,7 +57,9 @@ export type EpisodeScore = {
   readonly toolErrors: Counts;
   /** Number of format errors in actions, by code. */
   readonly problems: Counts;
-  /** Cost of an agent that uses an API, in US dollars; 0 for an engine, `null` if it is not known. */
+  /**
+   * Cost of an agent that uses an API, in US dollars; 0 for an engine, `null` if it is not known.
+   */
   readonly agentCost: number | null;
   /** Cost of the user, in US dollars; `null` if it is not known. */
   readonly userCost: number | null;

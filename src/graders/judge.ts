@@ -163,7 +163,9 @@ export type CachedAnswer = Pick<Judgement, "grader" | "model" | "digest" | "usag
 
 /** Store of the answers of earlier calls. */
 export interface JudgeCache {
-  /** A recorded answer; `null` if there is none. `model`: the model that answered; `null` for any. */
+  /**
+   * A recorded answer; `null` if there is none. `model`: the model that answered; `null` for any.
+   */
   find(digest: string, model: string | null): CachedAnswer | null;
   /** Resolves once the answer is stored. A rejection fails the grading that requested it. */
   store(answer: CachedAnswer): Promise<void>;

@@ -151,7 +151,9 @@ function findOtherChoice(conversation: Conversation, facts: TaskFacts): Finding 
   return null;
 }
 
-/** Verbs that request a change, by the verbs in tool names. Nouns ("my booking") request nothing. */
+/**
+ * Verbs that request a change, by the verbs in tool names. Nouns ("my booking") request nothing.
+ */
 const kinds: readonly { readonly tool: RegExp; readonly instructed: RegExp; readonly requested: RegExp }[] = [
   {
     tool: /^(book|buy|purchase)/,
@@ -188,7 +190,9 @@ function findOtherChange(conversation: Conversation, facts: TaskFacts): Finding 
   return null;
 }
 
-/** True if one sentence offers such a change; a statement that it would be possible is not an offer. */
+/**
+ * True if one sentence offers such a change; a statement that it would be possible is not an offer.
+ */
 function offers(text: string, kind: RegExp): boolean {
   return text
     .split(/(?<=[.?!])\s/)

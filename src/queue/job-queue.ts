@@ -163,7 +163,9 @@ export type CoordinatorHandlers = {
    * states broadcast again.
    */
   readonly onForgotten: () => void;
-  /** Receives notices for people: an invalid message was dropped, a connection is lost or restored. */
+  /**
+   * Receives notices for people: an invalid message was dropped, a connection is lost or restored.
+   */
   readonly onNotice: (message: string) => void;
 };
 

@@ -28,7 +28,9 @@ export class EpisodeJob {
   summary: EpisodeSummary = notEnded;
   /** True if its episode is in the store; known once it has ended. */
   isStored = false;
-  /** True if the service closed before the job ended: nothing more happens to it in this process. */
+  /**
+   * True if the service closed before the job ended: nothing more happens to it in this process.
+   */
   isSuspended = false;
   /** Events so far; `null` once they are forgotten. */
   events: EventView[] | null = [];
@@ -98,7 +100,9 @@ export type GroupRequest = {
   /** Seed; `null` to derive it from the service's seed and the group's id. */
   readonly seed: number | null;
   readonly policy: PolicyRequest;
-  /** Number of times that its producer has run the task, including this one; 1 for requested groups. */
+  /**
+   * Number of times that its producer has run the task, including this one; 1 for requested groups.
+   */
   readonly visit: number;
   /** Number of further episodes that may replace those without a reward. */
   readonly replacements: number;

@@ -31,7 +31,9 @@ export type Batch = {
   readonly isLast: boolean;
 };
 
-/** "lapsed": paused until the next request of its trainer, because none arrived during the lease. */
+/**
+ * "lapsed": paused until the next request of its trainer, because none arrived during the lease.
+ */
 type State = ProducerState | "lapsed";
 
 export type BatchRequest = {

@@ -163,7 +163,8 @@ export class Producers {
       this.#latestVersion = this.#weightVersion;
       throw error;
     }
-    // Groups that begin with the new weights must not be dispatched as if the engine had the old ones.
+    // Groups that begin with the new weights must not be dispatched as if the engine had the old
+    // ones.
     const named = (await parts.onWeightVersion?.(version)) ?? [];
     for (const job of jobs) job.report(version);
     this.#weightVersion = version;

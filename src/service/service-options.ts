@@ -95,7 +95,9 @@ export type ServiceLimits = {
   readonly concurrency: number;
   /** Maximum number of waiting episodes; more are refused with 429. Default 4,096. */
   readonly maxWaiting: number;
-  /** Maximum size of a request's body, in bytes; larger ones are refused with 413. Default 1 MiB. */
+  /**
+   * Maximum size of a request's body, in bytes; larger ones are refused with 413. Default 1 MiB.
+   */
   readonly maxBodyBytes: number;
   /** Maximum wait of a request, in milliseconds. Default 300,000. */
   readonly maxWaitMs: number;

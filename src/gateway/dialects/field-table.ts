@@ -109,7 +109,9 @@ const bookkeeping: FieldTable = {
   user: counted(),
 };
 
-/** Fields that vLLM and SGLang accept in addition to OpenAI's in their Chat and Completions APIs. */
+/**
+ * Fields that vLLM and SGLang accept in addition to OpenAI's in their Chat and Completions APIs.
+ */
 const serverFields: FieldTable = {
   guided_json: guided(),
   guided_regex: guided(),

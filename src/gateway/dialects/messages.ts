@@ -224,7 +224,9 @@ function blocksOf({ action: { reasoning, content, toolCalls } }: GatewayAnswer):
   ];
 }
 
-/** Arguments are sent unchanged: JavaScript would change a large integer when it formats them again. */
+/**
+ * Arguments are sent unchanged: JavaScript would change a large integer when it formats them again.
+ */
 function blockText(block: Block): string {
   if (block.type !== "tool_use") return JSON.stringify(block);
   const { id, name, argumentsText } = block.call;

@@ -178,7 +178,9 @@ function referenced(id: string, items: SampledItems): Referenced {
   });
 }
 
-/** Numbers in an id that this gateway assigned: `resp_<prefix>_<call>`, `fc_<prefix>_<call>_<item>`. */
+/**
+ * Numbers in an id that this gateway assigned: `resp_<prefix>_<call>`, `fc_<prefix>_<call>_<item>`.
+ */
 function numberIn(id: string, kind: string, prefix: string): { readonly call: number; readonly item: number } | null {
   const start = `${kind}_${prefix}_`;
   const match = id.startsWith(start) ? /^(\d{1,9})(?:_(\d{1,4}))?$/.exec(id.slice(start.length)) : null;

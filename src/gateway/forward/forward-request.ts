@@ -66,7 +66,9 @@ export interface ForwardingSession {
   beginCall(dialect: DialectName, digest: string): BegunCall;
   /** Called once for each call that began, except for dropped calls. */
   endCall(): void;
-  /** Drops the call because the API does not speak the format: the call begins again in another way. */
+  /**
+   * Drops the call because the API does not speak the format: the call begins again in another way.
+   */
   dropCall(): void;
   /**
    * Resolves once the answer is recorded; an answer must not be sent before that. Rejects with a

@@ -12,7 +12,9 @@ import type { NamedAnswers, ShownRequest } from "./forwarded-request.ts";
 
 /** An answered call and its place in its conversation. */
 export type ForwardedTurn = {
-  /** The call whose conversation these messages continue; `null` if they are the whole conversation. */
+  /**
+   * The call whose conversation these messages continue; `null` if they are the whole conversation.
+   */
   readonly basis: ForwardedTurn | null;
   /** Messages that the program added to the basis. */
   readonly messages: readonly Message[];
@@ -118,7 +120,9 @@ export class ForwardedRecord implements NamedAnswers {
   }
 }
 
-/** The conversation up to and including an answer; answers of the model are split into their parts. */
+/**
+ * The conversation up to and including an answer; answers of the model are split into their parts.
+ */
 export function conversationTo(turn: ForwardedTurn): Message[] {
   const turns: ForwardedTurn[] = [];
   for (let at: ForwardedTurn | null = turn; at !== null; at = at.basis) turns.push(at);

@@ -3,8 +3,8 @@
 // tokens, like that of an agent that calls an API. Its counterpart is `session.ts`, where the
 // policy samples.
 //
-//   call ─┬─ the API speaks its format ─► forwarded unchanged ─► answer recorded ─► passed on unchanged
-//         └─ it does not ─► parsed by the dialect ─► a chat completion ─► answer recorded ─► written by the dialect
+//   call ─┬─ its format is the API's ─► forwarded ─► answer recorded ─► returned unchanged
+//         └─ otherwise ─► parsed ─► a chat completion ─► answer recorded ─► written by the dialect
 
 import type { ApiModel, ChatSampling } from "../../chat-models/index.ts";
 import {
@@ -76,7 +76,9 @@ export class ForwardedSession implements ForwardingSession {
   #usedAt: number;
   #isEnded = false;
   #ended: Promise<Episode> | null = null;
-  /** Number of times that the program began again: a call of an earlier generation is not recorded. */
+  /**
+   * Number of times that the program began again: a call of an earlier generation is not recorded.
+   */
   #generation = 0;
   #grade: Grade | null = null;
   /** Total duration of all calls of the model so far, in milliseconds. */
@@ -132,7 +134,9 @@ export class ForwardedSession implements ForwardingSession {
     return this.#grade?.reward ?? null;
   }
 
-  /** The first call that failed because of the model and from which the program has not recovered. */
+  /**
+   * The first call that failed because of the model and from which the program has not recovered.
+   */
   get fault(): Failure | null {
     return this.#faults.first;
   }

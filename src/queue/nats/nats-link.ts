@@ -24,9 +24,14 @@ export type NatsConnectOptions = {
    * again for every connection. Default: none.
    */
   readonly credentials?: string | null;
-  /** Paths of PEM files: the authority that signed the servers' certificates, and our own certificate with its key. Default: none. */
+  /**
+   * Paths of PEM files: the authority that signed the servers' certificates, and our own
+   * certificate with its key. Default: none.
+   */
   readonly tls?: { readonly ca: string | null; readonly cert: string | null; readonly key: string | null };
-  /** Maximum time to wait for a broker that is not reachable yet, in milliseconds. Default: 60,000. */
+  /**
+   * Maximum time to wait for a broker that is not reachable yet, in milliseconds. Default: 60,000.
+   */
   readonly waitMs?: number;
   /**
    * Interval between two pings of the broker, in milliseconds; after the second ping without an
@@ -53,7 +58,9 @@ export type NatsLink = {
   readonly isUp: boolean;
   /** Registers a callback for each reconnection. */
   onUp(callback: () => void): void;
-  /** Resolves when the broker is connected; rejects when the link is closed or the signal aborts. */
+  /**
+   * Resolves when the broker is connected; rejects when the link is closed or the signal aborts.
+   */
   up(signal?: AbortSignal): Promise<void>;
   /**
    * Publishes to a stream until the stream has the message. Rejects, attributed to boundary

@@ -1,10 +1,14 @@
 // The parts of a queue on the broker: three streams, two consumers and some plain subjects, all
 // named after the queue. Only coordinators create them; workers wait until they exist.
 //
-//   stream TA_<queue>_JOBS      ta.<queue>.job.<run>.<episode>   a work queue; the last job of an episode; consumer "workers"
-//   stream TA_<queue>_RECEIPTS  ta.<queue>.receipt               a work queue; the consumer of the coordinator, its own
-//   stream TA_<queue>_STATES    ta.<queue>.state.<run>           the last state of each run; workers also subscribe to it
-//   ta.<queue>.control, .report, .obeyed, .coordinator           not kept: only connected subscribers receive them
+//   stream TA_<queue>_JOBS      a work queue; the last job of an episode; consumer "workers"
+//     subject ta.<queue>.job.<run>.<episode>
+//   stream TA_<queue>_RECEIPTS  a work queue; the consumer of the coordinator, its own
+//     subject ta.<queue>.receipt
+//   stream TA_<queue>_STATES    the last state of each run; workers also subscribe to it
+//     subject ta.<queue>.state.<run>
+//   plain subjects              not kept: only connected subscribers receive them
+//     ta.<queue>.control, .report, .obeyed, .coordinator
 
 import { createHash } from "node:crypto";
 import type { NatsLink } from "./nats-link.ts";
