@@ -3,11 +3,11 @@
 // collects the reward that the program prints. Groups, filters and the store belong to the
 // scheduler.
 //
-//  session ► program ─┬─ exits with 0 and a reward ► "session_ended", graded (by its world if used)
-//                     ├─ no reward, or other exit ─► "fault", or the limit that was reached
-//                     ├─ its model did not answer ─► "fault" of the engine for any exit
-//                     ├─ times out: tree killed ───► "fault"
-//                     └─ cancelled: tree killed ───► "cancelled"; if resumed, it starts over
+//   session ► program ─┬─ exits 0 with a reward ────► "session_ended", graded (by a used world)
+//                      ├─ no reward, or other exit ─► "fault", or the limit that was reached
+//                      ├─ its model did not answer ─► "fault" of the engine for any exit
+//                      ├─ times out: tree killed ───► "fault"
+//                      └─ cancelled: tree killed ───► "cancelled"; if resumed, it starts over
 
 import { createHash, randomBytes } from "node:crypto";
 import {
