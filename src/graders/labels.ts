@@ -42,7 +42,7 @@ export async function readLabels(path: string, name: string): Promise<LabelFile>
 
 export type Agreement = {
   readonly label: Fault;
-  /** Number of failures with this label by hand. */
+  /** Number of failures that were given this label by hand. */
   readonly labelled: number;
   /** Number of those failures to which the grader gave this label. */
   readonly found: number;

@@ -94,8 +94,8 @@ export type RunState = {
   /** Weight version that the trainer reported last; `null` if it reported none. */
   readonly weightVersion: string | null;
   /**
-   * Number of workers that share the limits of the run equally (requests per minute of an API). At
-   * least 1.
+   * Number of workers that share the limits of the run (requests per minute of an API): each gets
+   * its part. At least 1.
    */
   readonly workers: number;
 };
