@@ -1,23 +1,24 @@
-// Public entry: the policy as a model of the AI SDK. Its calls go to a gateway in this process, without a socket, and are recorded
-// there like those of any program. The dialect is written by the provider's package, which is an optional peer, and by the gateway:
-// nothing of it is here.
+// Public entry: the policy as a model of the AI SDK. Its calls go to a gateway in this process,
+// without a socket, and are recorded there like those of any program. The provider's package, which
+// is an optional peer, and the gateway implement the dialect: none of it is here.
 
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import type { Gateway } from "../gateway/index.ts";
 
 export type PolicyModelOptions = {
-  /** Of the session whose calls these are, as `gateway.open()` gave it. */
+  /** Key of the session that the calls belong to, as returned by `gateway.open()`. */
   readonly key: string;
-  /** What the model is called; echoed, never used to route. @default "policy" */
+  /** Name of the model; echoed, never used to route. @default "policy" */
   readonly modelName?: string;
 };
 
-/** A model as `generateText`, `streamText` and agents of the AI SDK (6) take it. */
+/** A model in the form that `generateText`, `streamText` and agents of the AI SDK (6) accept. */
 export type PolicyModel = ReturnType<ReturnType<typeof createOpenAICompatible>["chatModel"]>;
 
 /**
- * The policy of a gateway, for one session. Sends nothing before the first call. Needs the packages `ai` and
- * `@ai-sdk/openai-compatible`; without the second one, importing this entry fails with Node's error that names it.
+ * The policy of a gateway, for one session. Sends nothing before the first call. Needs the packages
+ * `ai` and `@ai-sdk/openai-compatible`; without the second one, importing this entry fails with
+ * Node's error that names it.
  *
  * @example
  * const { id, key } = await gateway.open({ task: "first" });
@@ -29,7 +30,7 @@ export function policyModel(
   gateway: Pick<Gateway, "fetch">,
   { key, modelName = "policy" }: PolicyModelOptions,
 ): PolicyModel {
-  // The host is never looked up.
+  // The host is never resolved.
   const provider = { name: "trainable-agents", baseURL: "http://gateway/v1", apiKey: key, fetch: gateway.fetch };
   return createOpenAICompatible(provider).chatModel(modelName);
 }

@@ -1,5 +1,5 @@
-// The server of an environment: its socket, its token, and which protocol a path speaks. A protocol is a face: a request in, an
-// answer out, episodes from the one host.
+// The server of an environment: its socket, its tokens, and the protocol of each path. A protocol
+// is a face: it turns a request into an answer, with episodes of the one host.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { timingSafeEqual } from "node:crypto";
@@ -12,32 +12,37 @@ import { requestAddress } from "../lib/address.ts";
 
 export type EnvServerOptions = HostOptions & {
   readonly host: string;
-  /** 0 takes a free one. */
+  /** Port to listen on; 0 picks a free one. */
   readonly port: number;
-  /** Bearer token of clients that may do everything; `null`: no client needs it. */
+  /** Bearer token of clients with full access; `null` if no client needs one. */
   readonly token: string | null;
   /**
-   * Bearer token of agents, which get the tools of their episodes and a reward, and nothing of the private extension. With neither
-   * token only programs of this machine are served, and all of them may do everything. @default there is no such token
+   * Bearer token of agents, which receive the tools of their episodes and a reward, but nothing of
+   * the private extension. Without either token only programs on this machine are served, and all
+   * of them have full access.
+   * @default no such token
    */
   readonly agentToken?: string | null;
-  /** Of this package, as the server introduces itself. */
+  /** Version of this package, with which the server introduces itself. */
   readonly version: string;
-  /** Takes secrets out of what clients are told of faults. */
+  /** Removes secrets from errors for clients. */
   readonly redact: (text: string) => string;
 };
 
 export type EnvServer = {
-  /** Protocols are at paths below it: `/mcp`. */
+  /** Base URL; the paths of protocols are below it: `/mcp`. */
   readonly url: string;
   sessions(): HostCounts;
-  /** Open episodes are closed. */
+  /** Stops the server and closes open episodes. */
   close(): Promise<void>;
 };
 
 const mostBodyBytes = 4_000_000;
 
-/** Rejects with a `ConfigurationError` when the address is not available or the user cannot take the tasks. */
+/**
+ * Starts a server. Rejects with a `ConfigurationError` if the address is not available or the user
+ * cannot take the tasks.
+ */
 export async function createEnvServer(options: EnvServerOptions): Promise<EnvServer> {
   checkUser(options);
   const { host, port, token, agentToken = null, version, redact } = options;
@@ -70,7 +75,8 @@ export async function createEnvServer(options: EnvServerOptions): Promise<EnvSer
     upgrade: (incoming, socket, head) => {
       socket.on("error", () => socket.destroy());
       const trust = trustOf(incoming);
-      // Not parsed as an address: there are paths that are none ("//"), and nobody here would catch that.
+      // Not parsed as a URL: some paths are invalid URLs ("//"), and no code here would catch that
+      // error.
       const pathname = (incoming.url ?? "/").split("?", 1)[0];
       const sessionId = new URLSearchParams((incoming.url ?? "").split("?", 2)[1] ?? "").get("session_id");
       const status = trust === "none" ? "401 Unauthorized" : pathname === "/ws" ? null : "404 Not Found";
@@ -91,7 +97,7 @@ export async function createEnvServer(options: EnvServerOptions): Promise<EnvSer
   };
 }
 
-/** What the bearer token of a request opens. */
+/** Access that the bearer token of a request grants. */
 type Trust = "all" | "agent" | "none";
 
 async function serve(
@@ -107,7 +113,7 @@ async function serve(
 ): Promise<void> {
   try {
     const trust = trustOf(incoming);
-    // Before its body is read.
+    // Checked before the body is read.
     if (trust === "none") {
       const headers = { "www-authenticate": "Bearer", connection: "close" };
       return send(outgoing, { status: 401, headers, body: { error: "The bearer token is another." } });
@@ -130,7 +136,7 @@ async function serve(
       };
       return send(outgoing, { status: error.status, headers, body: { error: error.message } });
     }
-    // The client has gone, or a mistake of ours.
+    // Either the client has disconnected, or this is a bug.
     if (!outgoing.headersSent) send(outgoing, { status: 500, headers: {}, body: { error: messageOf(error) } });
   }
 }
@@ -142,7 +148,7 @@ function send(outgoing: ServerResponse, { status, headers, body }: FaceAnswer): 
   outgoing.end(text);
 }
 
-/** Compared in constant time. */
+/** Compares in constant time. */
 function isToken(header: string | undefined, token: string | null): boolean {
   if (token === null) return false;
   const [given, expected] = [Buffer.from(header ?? ""), Buffer.from(`Bearer ${token}`)];

@@ -1,6 +1,7 @@
-// Episodes of our environments for programs of others: a client opens one, calls its tools, talks to its user, has it graded and
-// closes it. Knows no protocol: each is a file beside this one and keeps its own ids. A client that goes away without closing
-// holds its episode until it has been idle too long.
+// Episodes of our environments for external programs: a client opens one, calls its tools, talks to
+// its user, has it graded and closes it. It knows no protocol: each protocol is a file of its own
+// and keeps its own ids. The episode of a client that disconnects without closing it stays open
+// until it has been idle too long.
 
 import { findViolation } from "../agents/index.ts";
 import type { Environment, EnvironmentSource, Grade, Task, ToolResult } from "../core/environment.ts";
@@ -15,22 +16,26 @@ import { checkedOpening } from "../rollout/index.ts";
 
 export type HostOptions = {
   readonly source: EnvironmentSource;
-  /** Of tasks that are named by a number. */
+  /** Split of tasks that are requested by number. */
   readonly split: string;
-  /** Whom agents talk to; `null`: clients bring the user. */
+  /** The user that agents talk to; `null` if clients bring the user. */
   readonly user: UserSource | null;
-  /** Episodes at a time. @default 1024 */
+  /** Maximum number of concurrent episodes. @default 1024 */
   readonly maxSessions?: number;
-  /** An episode without a call for so long is closed, in milliseconds. @default 900000 */
+  /** Time without a call after which an episode is closed, in milliseconds. @default 900000 */
   readonly idleMs?: number;
-  /** Of one call, in milliseconds. @default 60000 */
+  /** Time limit of one call, in milliseconds. @default 60000 */
   readonly callMs?: number;
-  /** Of opening one, and of its user's first line, in milliseconds. Not of a source that bounds its openings itself. @default 300000 */
+  /**
+   * Time limit for opening an episode, including its user's first line, in milliseconds. It does
+   * not apply to a source that limits its openings itself.
+   * @default 300000
+   */
   readonly openMs?: number;
   readonly clock?: Clock;
 };
 
-/** There is no room for another episode. */
+/** Error when the host has no room for another episode. */
 export class HostFullError extends Error {
   readonly active: number;
 
@@ -40,13 +45,18 @@ export class HostFullError extends Error {
   }
 }
 
-/** The client named what there is not, or did what cannot be done now. */
+/**
+ * Error of a client that named something that does not exist, or requested something that is not
+ * possible now.
+ */
 export class HostRequestError extends Error {}
 
 export type OpenRequest = {
-  /** Id of a task, or its number in the split; `null`: the next one. */
+  /** Id of a task, or its number in the split; `null` for the next one. */
   readonly task: string | null;
-  /** Of the environment itself, or, with a user, of the episode that both derive from. */
+  /**
+   * Seed of the environment itself, or, with a user, of the episode from which both derive theirs.
+   */
   readonly seed: number;
   readonly hasUser: boolean;
 };
@@ -82,7 +92,9 @@ export class EpisodeHost {
     return { opened: this.#opened, closed: this.#closed, active: this.#episodes.size + this.#opening };
   }
 
-  /** Tasks of a split, from a number on. Throws a {@link HostRequestError} for a split that is none. */
+  /**
+   * Tasks of a split, starting at a number. Throws a {@link HostRequestError} for an unknown split.
+   */
   tasks(split: string, from: number, count: number): readonly Task[] {
     const { source } = this.#options;
     if (!hasSplit(source, split)) throw new HostRequestError(`There is no split "${split}".`);
@@ -91,14 +103,17 @@ export class EpisodeHost {
     return Array.from({ length: Math.max(0, end - from) }, (_, index) => taskset.task(from + index));
   }
 
-  /** Number of tasks of a split. Throws a {@link HostRequestError} for a split that is none. */
+  /** Number of tasks of a split. Throws a {@link HostRequestError} for an unknown split. */
   size(split: string): number {
     const { source } = this.#options;
     if (!hasSplit(source, split)) throw new HostRequestError(`There is no split "${split}".`);
     return source.taskset(split).size;
   }
 
-  /** Rejects with a {@link HostFullError}, a {@link HostRequestError}, or a failure of the environment or the user. */
+  /**
+   * Opens an episode. Rejects with a {@link HostFullError}, a {@link HostRequestError}, or a
+   * failure of the environment or the user.
+   */
   async open({ task: named, seed, hasUser }: OpenRequest): Promise<HostedEpisode> {
     const { source, user: users, maxSessions, callMs, openMs, clock } = this.#options;
     const active = this.counts.active;
@@ -133,7 +148,7 @@ export class EpisodeHost {
       });
       this.#opened++;
       this.#episodes.add(episode);
-      // Its user may take long to begin, and it is one episode all the while.
+      // The user may take long to begin, and the episode must count only once during that time.
       settle();
       this.#sweepLater();
       try {
@@ -148,7 +163,7 @@ export class EpisodeHost {
     }
   }
 
-  /** One that comes too late is closed. */
+  /** Awaits an opening environment; one that opens too late is closed. */
   async #awaitOpening(opening: Promise<Environment>, ended: AbortController): Promise<Environment> {
     const { source, openMs, clock } = this.#options;
     const timeoutMs = source.boundsOpening === true ? Infinity : openMs;
@@ -164,7 +179,7 @@ export class EpisodeHost {
     }
   }
 
-  /** An episode that is being opened is closed when it is there. */
+  /** Closes all episodes; those that are being opened are closed once they are open. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancelSweep?.();
@@ -175,7 +190,7 @@ export class EpisodeHost {
     const { source, split } = this.#options;
     const taskset = source.taskset(split);
     if (named === null) return taskset.task(this.#next++ % taskset.size);
-    // An id ends in the number of its task; the others are looked through.
+    // Task ids usually end with the number of the task; other ids are searched for.
     const number = Number(/(?<!\d)(\d+)$/.exec(named)?.[1] ?? NaN);
     const isNumber = /^\d+$/.test(named);
     const splits = isNumber ? [split] : [...new Set([split, ...source.splits])];
@@ -188,7 +203,7 @@ export class EpisodeHost {
     if (!isNumber) {
       for (const one of splits) {
         const tasks = source.taskset(one);
-        // Ids of other forms belong to lists that people wrote.
+        // Ids of other forms belong to lists that people wrote, which are short.
         for (let index = 0; index < Math.min(tasks.size, 10_000); index++) {
           const task = tasks.task(index);
           if (task.id === named) return task;
@@ -198,7 +213,10 @@ export class EpisodeHost {
     throw new HostRequestError(`There is no task "${named.slice(0, 200)}".`);
   }
 
-  /** One timer for all, which does not keep the process alive beside the server's socket. */
+  /**
+   * Schedules one timer for all episodes; it does not keep the process alive without the server's
+   * socket.
+   */
   #sweepLater(): void {
     if (this.#cancelSweep !== null) return;
     const { clock, idleMs } = this.#options;
@@ -229,7 +247,7 @@ export class HostedEpisode {
   usedAt: number;
   /** The user's first line; empty without a user. */
   firstUtterance = "";
-  /** A tool, or the user, has ended it; what is left is to grade it. */
+  /** True once a tool or the user has ended the episode; then only grading is left. */
   isOver = false;
 
   constructor(environment: Environment, user: UserSimulator | null, parts: EpisodeParts) {
@@ -246,7 +264,10 @@ export class HostedEpisode {
     this.firstUtterance = line === undefined ? "" : (await this.#letAct(line, signal)).text;
   }
 
-  /** Lets a line of the user take effect in the world, and those that follow its calls; the one that speaks to the agent. */
+  /**
+   * Applies a user's line to the world, and the lines that follow its calls; resolves with the line
+   * that speaks to the agent.
+   */
   async #letAct(first: UserLine, signal: AbortSignal): Promise<UserLine> {
     const side = this.environment.userSide ?? null;
     for (let line = first; ;) {
@@ -268,13 +289,16 @@ export class HostedEpisode {
     return this.#grade !== null;
   }
 
-  /** True when the environment answers a call of a tool of this name: it has the tool, or answers unknown ones itself. */
+  /**
+   * True if the environment answers a call of a tool of this name: it has the tool, or answers
+   * unknown tools itself.
+   */
   answers(name: string): boolean {
     const { unknownTools = "loop" } = this.#parts.source;
     return unknownTools === "environment" || this.environment.tools.some((tool) => tool.name === name);
   }
 
-  /** `isChecked`: arguments have passed the schema of the tool. */
+  /** Calls a tool. `isChecked`: true if the arguments have passed the schema of the tool. */
   call(name: string, args: JsonObject, { isChecked }: { readonly isChecked: boolean }): Promise<ToolResult> {
     return this.#inOrder(async (signal) => {
       const tool = this.environment.tools.find((one) => one.name === name);
@@ -296,14 +320,14 @@ export class HostedEpisode {
     });
   }
 
-  /** What the user answers; with it the episode may be over ({@link isOver}). */
+  /** Resolves with the user's reply, which may end the episode ({@link isOver}). */
   respond(text: string): Promise<UserLine> {
     return this.#inOrder(async (signal) => {
       const heard = await this.environment.hear(text, { signal });
       const user = this.#user;
       if (user === null) throw new HostRequestError("This episode has no user.");
       if (heard?.endsEpisode === true) {
-        // As in the loop: nobody answers what ended the episode.
+        // A message that ends the episode gets no reply, as in the loop.
         this.isOver = true;
         return { type: "words", text: "", usage: freeUsage };
       }
@@ -311,7 +335,7 @@ export class HostedEpisode {
     });
   }
 
-  /** Graded once; the same grade from then on. */
+  /** Grades the episode once; later calls return the same grade. */
   grade(outcome: "completed" | "truncated"): Promise<Grade> {
     return this.#inOrder(async (signal) => {
       this.#grade ??= await this.environment.grade({ outcome }, { signal });
@@ -320,7 +344,7 @@ export class HostedEpisode {
     });
   }
 
-  /** Once, however often it is called; a call in flight is told. */
+  /** Closes the episode once, however often it is called; a call in flight is aborted. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
@@ -332,7 +356,7 @@ export class HostedEpisode {
     await this.environment.close?.();
   }
 
-  /** Calls arrive one at a time, whatever clients do. */
+  /** Runs calls one at a time, even if clients send them concurrently. */
   #inOrder<T>(action: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const { callMs, clock, ended } = this.#parts;
     const result = this.#last.then(() => {
@@ -340,7 +364,8 @@ export class HostedEpisode {
       return withDeadline(action, { timeoutMs: callMs, clock, signal: ended.signal });
     });
     this.#last = result.catch((error: unknown) => {
-      // As in the loop, a fault ends the episode: what the call did before it is not known, and it may still be running.
+      // A fault ends the episode, as in the loop: the effects of the call are unknown, and it may
+      // still be running.
       if (!(error instanceof HostRequestError)) void this.close().catch(() => undefined);
     });
     return result;
@@ -351,7 +376,7 @@ function refusal(detail: string): ToolResult {
   return { text: `Error: ${detail}.`, isError: true, endsEpisode: false, info: new Map() };
 }
 
-/** Throws a `ConfigurationError` when a user cannot take the tasks of the environment. */
+/** Throws a `ConfigurationError` if a user cannot take the tasks of the environment. */
 export function checkUser({ source, split, user }: HostOptions): void {
   if (user === null) return;
   const taskset = source.taskset(split);

@@ -1,4 +1,5 @@
-// Public entry: serves an environment to programs of others. A protocol is a file: MCP and OpenEnv.
+// Public entry: serves an environment to external programs. Each protocol has its own file: MCP and
+// OpenEnv.
 
 export { createEnvServer, type EnvServer, type EnvServerOptions } from "./env-server.ts";
 export {

@@ -1,26 +1,27 @@
-// MCP's revision 2026-07-28 over HTTP: no `initialize` and no session, each request says itself which revision it is of and what its
-// client can do, in `params._meta`, and repeats in headers what a proxy needs. Here a request is recognized and checked, and a result
-// gets the fields of that revision. What a request does is `mcp-face.ts`'s.
+// MCP's revision 2026-07-28 over HTTP: without `initialize` and without sessions, each request
+// states its revision and the capabilities of its client in `params._meta`, and repeats in headers
+// what a proxy needs. This file recognizes and checks such requests, and adds the fields of that
+// revision to results. `mcp-face.ts` carries out the requests.
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The newest first. */
+/** Supported versions, the newest first. */
 export const envelopeVersions: readonly string[] = ["2026-07-28"];
 
 const metaPrefix = "io.modelcontextprotocol/";
 const versionHeader = "mcp-protocol-version";
 
-/** Requests whose header `Mcp-Name` repeats this parameter. */
+/** Requests whose header `Mcp-Name` repeats the given parameter. */
 const namedBy: Readonly<Record<string, string>> = {
   "tools/call": "name",
   "prompts/get": "name",
   "resources/read": "uri",
 };
 
-/** Methods whose results say how long they may be kept. Ours may not: an episode goes on. */
+/** Methods whose results state how long they may be cached. Ours may not: an episode continues. */
 const cacheable: ReadonlySet<string> = new Set(["server/discover", "tools/list", "prompts/list"]);
 
-/** Why a request is refused, as a JSON-RPC error and an HTTP status. */
+/** Refusal of a request, as a JSON-RPC error and an HTTP status. */
 export type EnvelopeRefusal = {
   readonly status: number;
   readonly code: number;
@@ -29,7 +30,7 @@ export type EnvelopeRefusal = {
 };
 
 export type EnvelopeVerdict =
-  /** Of an older revision, which begins with `initialize`. */
+  /** A request of an older revision, which begins with `initialize`. */
   | { readonly type: "session" }
   | { readonly type: "refused"; readonly refusal: EnvelopeRefusal }
   | { readonly type: "envelope" };
@@ -38,7 +39,7 @@ const headerMismatch = -32020;
 const unsupportedVersion = -32022;
 const invalidParams = -32602;
 
-/** `headers`: names in lower case. */
+/** Classifies a request. `headers`: names in lower case. */
 export function readEnvelope(
   message: { readonly method: string; readonly params: Fields },
   headers: Readonly<Record<string, string | undefined>>,
@@ -75,13 +76,13 @@ function refused(status: number, code: number, message: string, data: Fields | n
   return { type: "refused", refusal: { status, code, message, data } };
 }
 
-/** Values that no header can carry are sent as base64 between marks. */
+/** Decodes a header: values that no header can carry are sent as base64 between marks. */
 function decodedHeader(value: string | undefined): string | null {
   const [, encoded] = /^=\?base64\?([A-Za-z0-9+/=]*)\?=$/.exec(value ?? "") ?? [];
   return encoded === undefined ? (value ?? null) : Buffer.from(encoded, "base64").toString("utf8");
 }
 
-/** The result as a client of that revision expects it. */
+/** Result in the form that a client of that revision expects. */
 export function envelopeResult(method: string, result: unknown, serverInfo: Fields): Fields {
   const fields = fieldsOf(result) ?? {};
   return {

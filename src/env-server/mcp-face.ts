@@ -1,9 +1,11 @@
-// The environment as an MCP server over streamable HTTP, of the revisions with sessions (a session is an episode) and of 2026-07-28
-// without (the address names the episode: `&episode=<name>` where several of one task go on). Its tools are the environment's. Written by hand:
-// of the protocol a server of tools needs a handful of methods, answered at once and as JSON; there is nothing to stream. Any MCP
-// client can use it: the task is named in the address (`?task=17&seed=3`), two tools stand for what the protocol has no place for
-// (`respond` talks to the user, `finish` ends the episode and says its reward). A client of ours says so when it begins, brings
-// its own user, and gets the rest exactly (`environments/remote/mcp/own-server.ts` is its side).
+// The environment as an MCP server over streamable HTTP, for the revisions with sessions (a session
+// is an episode) and for 2026-07-28 without (the URL names the episode: `&episode=<name>` if
+// several episodes of one task are in progress). Its tools are the environment's. It is written by
+// hand: a server of tools needs only a few methods of the protocol, answered at once and as JSON,
+// without streaming. Any MCP client can use it: the URL names the task (`?task=17&seed=3`), and two
+// tools replace what the protocol lacks (`respond` talks to the user, `finish` ends the episode and
+// reports its reward). A client of ours identifies itself when it begins, brings its own user, and
+// receives exact results (`environments/remote/mcp/own-server.ts` is its side).
 
 import { randomUUID } from "node:crypto";
 import { AttributedError, messageOf } from "../core/failure.ts";
@@ -15,15 +17,16 @@ import { type EpisodeHost, type HostedEpisode, HostFullError, HostRequestError }
 import { envelopeResult, envelopeVersions, readEnvelope } from "./mcp-envelope.ts";
 import { asRecord, rpcError, RpcError, stringOf, wholeOf } from "./rpc-values.ts";
 
-/** What of an HTTP request is read. Header names are lower case. */
+/** The parts of an HTTP request that are read. Header names are lower case. */
 export type FaceRequest = {
   readonly method: string;
   readonly url: URL;
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly body: string;
   /**
-   * True for a client that may use what this package adds to a protocol: tasks of every split, the user's side, the exact grade.
-   * False for an agent, which gets the tools of its episode and its reward, whatever it says of itself.
+   * True for a client that may use the extensions of this package to a protocol: tasks of every
+   * split, the user's side, the exact grade. False for an agent, which gets only the tools of its
+   * episode and its reward, regardless of how it introduces itself.
    */
   readonly isTrusted: boolean;
 };
@@ -31,18 +34,20 @@ export type FaceRequest = {
 export type FaceAnswer = {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** JSON; `null`: nothing. */
+  /** JSON body; `null` for none. */
   readonly body: unknown;
 };
 
-/** The newest first; a client that requests another is offered the newest. */
+/**
+ * Supported versions, the newest first; a client that requests another one is offered the newest.
+ */
 const versions = ["2025-11-25", "2025-06-18", "2025-03-26"];
 const own = "trainable-agents";
 const mostTasks = 500;
-/** Sessions without an episode of their own, which only describe or share one. */
+/** Maximum number of sessions without an episode of their own, which only describe or share one. */
 const mostIdle = 255;
 
-/** Requests that need no session. */
+/** Methods that need no session. */
 const aloneMethods: ReadonlySet<string> = new Set([
   ...["server/discover", "tools/list", "tools/call", "prompts/list", "prompts/get"],
 ]);
@@ -53,24 +58,26 @@ type Rpc = {
   readonly params: Readonly<Record<string, unknown>>;
 };
 
-/** A session without an episode only describes. */
+/** A session; without an episode it only describes the environment. */
 type Session = {
   readonly id: string;
   readonly episode: HostedEpisode | null;
-  /** As of the request that began it. */
+  /** Trust of the request that began the session. */
   readonly isTrusted: boolean;
-  /** A client of ours, which is trusted: only it has the methods and fields named after this package. */
+  /**
+   * True for a trusted client of ours: only it has the methods and fields named after this package.
+   */
   readonly isOwn: boolean;
-  /** The session's own, or somebody else's. */
+  /** True if the episode is not the session's own, so that the session does not close it. */
   readonly isShared: boolean;
 };
 
 export type McpFaceOptions = {
   readonly version: string;
-  /** Takes secrets out of what clients are told of faults. */
+  /** Removes secrets from errors for clients. */
   readonly redact: (text: string) => string;
   /**
-   * The episode that every session of this face is about, opened and closed by somebody else.
+   * The episode that all sessions of this face share; the caller opens and closes it.
    * @default each session opens its own
    */
   readonly episode?: HostedEpisode;
@@ -82,7 +89,7 @@ export class McpFace {
   readonly #redact: (text: string) => string;
   readonly #shared: HostedEpisode | null;
   readonly #sessions = new Map<string, Session>();
-  /** Episodes of clients without sessions, by what their address names. */
+  /** Episodes of clients without sessions, by the parameters of their URL. */
   readonly #addressed = new Map<string, Promise<HostedEpisode>>();
 
   constructor(host: EpisodeHost, { version, redact, episode }: McpFaceOptions) {
@@ -92,14 +99,15 @@ export class McpFace {
     this.#version = version;
   }
 
-  /** Never rejects. */
+  /** Answers a request. Never rejects. */
   async handle(request: FaceRequest): Promise<FaceAnswer> {
     const { method, headers } = request;
     const version = headers["mcp-protocol-version"];
     const spoken = [...envelopeVersions, ...versions];
     if (version !== undefined && !spoken.includes(version)) {
       const message = `Protocol version "${version.slice(0, 40)}" is not spoken here: ${spoken.join(", ")}.`;
-      // A client of a later revision chooses among those that are told; an older one reads the status.
+      // A client of a later revision picks one of the listed versions; an older client reads only
+      // the status.
       const isLater = version > envelopeVersions[0]!;
       const data = isLater ? { supported: spoken, requested: version.slice(0, 40) } : null;
       return { status: 400, headers: {}, body: rpcError(null, isLater ? -32022 : -32600, message, data) };
@@ -137,7 +145,7 @@ export class McpFace {
     ]);
   }
 
-  /** A session belongs to clients of the trust that began it. */
+  /** An open session. A session belongs to clients with the same trust as the one that began it. */
   #session(id: string, isTrusted: boolean): Session | null {
     const session = this.#sessions.get(id);
     return session?.isTrusted === isTrusted ? session : null;
@@ -186,7 +194,7 @@ export class McpFace {
     }
   }
 
-  /** A request that stands for itself. */
+  /** Answers a request that belongs to no session. */
   async #answerAlone(rpc: Rpc, request: FaceRequest): Promise<FaceAnswer> {
     const { id, method } = rpc;
     if (!aloneMethods.has(method)) {
@@ -213,15 +221,18 @@ export class McpFace {
     }
   }
 
-  /** `begins`: a client that begins gets another one where the last is graded; until then it joins the one that goes on. */
+  /**
+   * The episode that the URL names. `begins`: a client that begins gets a new episode if the last
+   * one is graded; otherwise it joins the open one.
+   */
   async #addressedEpisode({ url: { searchParams }, isTrusted }: FaceRequest, begins: boolean): Promise<HostedEpisode> {
-    // An episode belongs to clients of one trust.
+    // An episode belongs to clients with the same trust.
     const key = JSON.stringify([isTrusted, ...["task", "seed", "episode"].map((name) => searchParams.get(name))]);
     const known = this.#addressed.get(key);
     const episode = await known?.catch(() => undefined);
     const isOver = episode === undefined || episode.isClosed || (begins && episode.isGraded);
     if (!isOver) return episode;
-    // Another request may have opened the next one meanwhile.
+    // Another request may have opened the next episode in the meantime.
     const next = this.#addressed.get(key);
     if (next !== undefined && next !== known) return next;
     const opening = this.#open(null, searchParams);
@@ -234,7 +245,7 @@ export class McpFace {
     return opening;
   }
 
-  /** Episodes that the host has closed. */
+  /** Forgets episodes that the host has closed. */
   async #forgetAddressed(): Promise<void> {
     for (const [key, opening] of this.#addressed) {
       const episode = await opening.catch(() => null);
@@ -249,7 +260,8 @@ export class McpFace {
   async #initialize({ id, params }: Rpc, { url, isTrusted }: FaceRequest): Promise<FaceAnswer> {
     const offered = params["protocolVersion"];
     const protocolVersion = typeof offered === "string" && versions.includes(offered) ? offered : versions[0];
-    // Anybody can say so. From an agent it means nothing, as every capability that a server does not know.
+    // Any client can claim this. It has no effect for an agent, like any capability that a server
+    // does not know.
     const claimed = asRecord(asRecord(asRecord(params["capabilities"])?.["experimental"])?.[own]);
     const extension = isTrusted ? claimed : null;
     const isOwn = extension !== null;
@@ -283,13 +295,16 @@ export class McpFace {
     return { status: 200, headers: { "mcp-session-id": session.id }, body: { jsonrpc: "2.0", id, result } };
   }
 
-  /** `null` for a client of ours that names no task: it wants to know what there is. */
+  /**
+   * Opens the episode of a session; `null` for a client of ours that names no task, because it only
+   * queries the environment.
+   */
   async #openFor(extension: Readonly<Record<string, unknown>> | null, url: URL): Promise<HostedEpisode | null> {
     if (extension !== null && (extension["task"] ?? null) === null) return null;
     return this.#open(extension, url.searchParams);
   }
 
-  /** `extension`: of a client of ours, which brings the user. */
+  /** Opens an episode. `extension`: fields of a client of ours, which brings the user. */
   async #open(extension: Readonly<Record<string, unknown>> | null, query: URLSearchParams): Promise<HostedEpisode> {
     const task = extension === null ? query.get("task") : (extension["task"] ?? null);
     const seed = Number(extension === null ? (query.get("seed") ?? 0) : (extension["seed"] ?? 0));
@@ -305,11 +320,12 @@ export class McpFace {
     return rpcError(id, -32603, this.#redact(messageOf(error)), boundary === null ? null : { boundary, code });
   }
 
-  /** Episodes that failed or were idle too long are closed by the host. */
+  /** Forgets sessions whose episodes failed or were idle too long: the host has closed those. */
   #forgetClosed(): void {
     for (const [id, { episode }] of this.#sessions) if (episode?.isClosed === true) this.#sessions.delete(id);
     const idle = [...this.#sessions.values()].filter(({ episode, isShared }) => episode === null || isShared);
-    // They hold no episode of their own, and clients that do not end them would fill the memory; the oldest go first.
+    // Sessions without an episode of their own would fill the memory if clients do not end them;
+    // the oldest are removed first.
     for (const { id } of idle.slice(0, Math.max(0, idle.length - mostIdle))) this.#sessions.delete(id);
   }
 
@@ -336,7 +352,7 @@ export class McpFace {
     }
   }
 
-  /** The methods of a client of ours. */
+  /** Carries out the methods of a client of ours. */
   async #carryOutOwn(
     { method, params }: Pick<Rpc, "method" | "params">,
     episode: HostedEpisode | null,
@@ -408,7 +424,10 @@ async function respond(episode: HostedEpisode, given: Readonly<Record<string, un
   return { content: textContent(shown), isError: false, structuredContent: { text, isOver } };
 }
 
-/** Metrics and log often name what was expected, which an agent could tell the next attempt at the task. */
+/**
+ * Metrics and log often contain the expected result, which an agent could use in the next attempt
+ * at the task.
+ */
 async function finish(episode: HostedEpisode, isTrusted: boolean): Promise<object> {
   const { reward, metrics, log } = await episode.grade("completed");
   return {
@@ -417,7 +436,7 @@ async function finish(episode: HostedEpisode, isTrusted: boolean): Promise<objec
   };
 }
 
-/** Named otherwise where the environment has a tool of that name. */
+/** Names of the two extra tools, which differ if the environment has a tool of that name. */
 export function extraNames(tools: readonly Tool[]): { readonly respond: string; readonly finish: string } {
   const names = new Set(tools.map(({ name }) => name));
   const free = (name: string): string => (names.has(name) ? free(`episode_${name}`) : name);

@@ -1,7 +1,9 @@
-// The environment as an OpenEnv server, as openenv-core 0.3.0 and openenv 0.10.0 speak: a session is a WebSocket at `/ws`, and its tools are MCP tools in
-// OpenEnv's own form (`list_tools`, `call_tool`), so that its Python clients play it. `reset` takes `seed` and `task` (number or id), or `split` and `index` of the Task API; two
-// tools stand for what the protocol has no place for: `respond` talks to the user, `finish` ends the episode. The reward of an
-// episode arrives with the step that ends it. HTTP `/reset` and `/step` keep nothing between calls, as upstream's.
+// The environment as an OpenEnv server, in the protocol of openenv-core 0.3.0 and openenv 0.10.0: a
+// session is a WebSocket at `/ws`, and its tools are MCP tools in OpenEnv's own form (`list_tools`,
+// `call_tool`), so that its Python clients can use it. `reset` takes `seed` and `task` (number or
+// id), or `split` and `index` of the Task API; two tools replace what the protocol lacks: `respond`
+// talks to the user, `finish` ends the episode. The reward of an episode arrives with the step that
+// ends it. HTTP `/reset` and `/step` keep no state between calls, the same as upstream's.
 
 import type { WebSocket } from "ws";
 
@@ -15,14 +17,14 @@ import { errorFrame, frameBody, objectOf, OpenEnvError, OpenEnvSession, type Sho
 
 export type OpenEnvFaceOptions = {
   readonly version: string;
-  /** Takes secrets out of what clients are told of faults. */
+  /** Removes secrets from errors for clients. */
   readonly redact: (text: string) => string;
 };
 
 const mostTasks = 500;
-/** Messages of one socket that wait for their answer. */
+/** Maximum number of messages of one socket that wait for their answers. */
 const mostWaiting = 16;
-/** How long a client may take to answer that the server closes. */
+/** Time for a client to confirm that the server closes, in milliseconds. */
 const closingMs = 500;
 
 export class OpenEnvFace {
@@ -37,12 +39,15 @@ export class OpenEnvFace {
     this.#rpc = new OpenEnvRpc((trust) => new OpenEnvSession(host, trust), options.redact);
   }
 
-  /** A request to `POST /mcp` of a session that HTTP and a socket share; `null`: it is one of MCP. Never rejects. */
+  /**
+   * Answers a `POST /mcp` request of a session that HTTP and a socket share; `null` for a request
+   * of MCP itself. Never rejects.
+   */
   rpc({ method, body, isTrusted }: FaceRequest): Promise<FaceAnswer | null> {
     return method === "POST" ? this.#rpc.answer(body, { isTrusted }) : Promise.resolve(null);
   }
 
-  /** `null` for a path that is none of OpenEnv's. Never rejects. */
+  /** Answers an HTTP request; `null` for a path outside OpenEnv's protocol. Never rejects. */
   async handle({ method, url, body, isTrusted }: FaceRequest): Promise<FaceAnswer | null> {
     try {
       if (/^(?:\/[^/]+)?\/(?:tasks|task|task_range)$/.test(url.pathname) && !isTrusted) {
@@ -78,7 +83,10 @@ export class OpenEnvFace {
     }
   }
 
-  /** Answers a socket until it closes. `sessionId`: of a session that was begun over HTTP, and goes on without the socket. */
+  /**
+   * Answers a socket until it closes. `sessionId`: id of a session that was begun over HTTP, and
+   * that continues after the socket closes.
+   */
   serve(
     socket: WebSocket,
     { sessionId = null, isTrusted }: Pick<FaceRequest, "isTrusted"> & { readonly sessionId?: string | null },
@@ -119,7 +127,7 @@ export class OpenEnvFace {
     let waiting = 0;
     socket.on("message", (data, isBinary) => {
       if (isBinary) socket.close(1003);
-      // A client of this protocol waits for each answer: one that does not would fill the memory.
+      // A client of this protocol waits for each answer; one that does not would fill the memory.
       else if (waiting >= mostWaiting) socket.close(1008, "too many messages without an answer");
       else {
         waiting++;
@@ -133,7 +141,10 @@ export class OpenEnvFace {
     await this.#rpc.close();
   }
 
-  /** Without a split: what there is. Otherwise its tasks, from a number on, as a client of ours takes them. */
+  /**
+   * Splits and their sizes if no split is given; otherwise tasks of the split, starting at a
+   * number, for clients of ours.
+   */
   #tasks(query: URLSearchParams): object {
     const { source } = this.#host;
     const split = query.get("split");
@@ -151,8 +162,9 @@ export class OpenEnvFace {
   }
 
   /**
-   * The Task API: splits, and tasks by their place. What a task is stays here: its instruction is for the user, and its goal for the
-   * grade. `null` for a path that is none of it.
+   * The Task API: splits, and tasks by their index. The content of a task stays on the server: its
+   * instruction is for the user, and its goal for the grade. `null` for a path outside the Task
+   * API.
    */
   #taskApi(method: string, pathname: string, body: string): FaceAnswer | null {
     const [, encoded = "", what = ""] = /^\/([^/]+)\/(splits|tasks|num_tasks|task|task_range)$/.exec(pathname) ?? [];
@@ -187,14 +199,14 @@ export class OpenEnvFace {
         return ok({ task: rows(index, index + 1)[0] });
       }
       default: {
-        // As Python cuts a list.
+        // Bounds follow the rules of Python's list slices.
         const at = (value: number): number => Math.min(size, Math.max(0, value < 0 ? size + value : value));
         return ok({ tasks: rows(at(place("start", 0)), at(place("stop", size))) });
       }
     }
   }
 
-  /** A call of HTTP: a world of its own, which nobody meets again. */
+  /** Handles an HTTP call in a world of its own, which no later call reaches. */
   async #once(
     path: string,
     { body, isTrusted }: { readonly body: JsonObject; readonly isTrusted: boolean },
@@ -222,8 +234,8 @@ function decoded(text: string): string {
 
 const ok = (body: unknown): FaceAnswer => ({ status: 200, headers: {}, body });
 
-// What `GET /schema` says: JSON Schemas of the actions, the observations and the state, as a client of OpenEnv expects them of a world
-// with MCP tools.
+// Content of `GET /schema`: JSON Schemas of the actions, the observations and the state, as a
+// client of OpenEnv expects them of a world with MCP tools.
 
 const text = { type: "string" };
 const anything = { type: "object", additionalProperties: true };

@@ -1,4 +1,4 @@
-// What a client of OpenEnv gets of a server of ours, message by message.
+// Messages that a client of OpenEnv receives from our server, one by one.
 
 import { connect as connectTcp } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -36,7 +36,7 @@ const counter = defineEnvironment({
   grade: ({ state, said }) => (state.count === 3 ? 1 : 0) + said.length / 10,
 });
 
-/** The counter, whose worlds open after `begin`. */
+/** The counter environment, whose worlds open after `begin`. */
 function slowCounter() {
   let closes = 0;
   let begin = (): void => undefined;
@@ -185,7 +185,7 @@ describe("OpenEnvFace", () => {
     };
     expect(await post("/reset", { task: 0 })).toMatchObject([200, { observation: { message: "Please count." } }]);
     const count = { type: "call_tool", tool_name: "count", arguments: { by: 2 } };
-    // The first task, and then the second, which begins at 2.
+    // The first step runs in the first task, the second in the second task, which begins at 2.
     for (const text of ['{"count": 2}', '{"count": 4}']) {
       expect(await post("/step", { action: count })).toMatchObject([200, { observation: said("count", text) }]);
     }
@@ -272,7 +272,7 @@ describe("OpenEnvFace", () => {
       socket.send('{"type": "reset", "data": {}}');
       await expect.poll(() => late.sessions().active).toBe(1);
       socket.terminate();
-      // The server has noticed when a second socket is answered.
+      // Once a second socket is answered, the server has noticed that the first is closed.
       const { send } = await connect(late);
       await send("state", {});
       begin();

@@ -1,6 +1,8 @@
-// Sessions of openenv 0.10.0 that HTTP and a WebSocket share: `POST /mcp` with `openenv/session/create` begins one, `/ws?session_id=`
-// attaches a socket to it, and `tools/list` and `tools/call` with its `session_id` act in its episode. Its client for MCP tools speaks this.
-// Not MCP: there is no `initialize`, and no client library of MCP sends a `session_id` among its parameters.
+// Sessions of openenv 0.10.0 that HTTP and a WebSocket share: `POST /mcp` with
+// `openenv/session/create` begins one, `/ws?session_id=` attaches a socket to it, and `tools/list`
+// and `tools/call` with its `session_id` act in its episode. Its client for MCP tools uses this. It
+// is not MCP: it has no `initialize`, and MCP client libraries never send a `session_id` among
+// their parameters.
 
 import { randomUUID } from "node:crypto";
 import { messageOf } from "../core/failure.ts";
@@ -11,10 +13,16 @@ import type { FaceAnswer } from "./mcp-face.ts";
 import { objectOf, OpenEnvError, type OpenEnvSession } from "./openenv-session.ts";
 
 const prefix = "openenv/session/";
-/** Sessions without an episode cost little, and clients that do not end them would fill the memory; the oldest go first. */
+/**
+ * Maximum number of sessions. Sessions without an episode cost little, but would fill the memory if
+ * clients do not end them; the oldest are removed first.
+ */
 const mostSessions = 1024;
 
-/** Whether a client may do more than an agent. A session belongs to clients of the trust that began it. */
+/**
+ * True for a client that may do more than an agent. A session belongs to clients with the same
+ * trust as the one that began it.
+ */
 type Trust = { readonly isTrusted: boolean };
 
 export class OpenEnvRpc {
@@ -27,7 +35,7 @@ export class OpenEnvRpc {
     this.#redact = redact;
   }
 
-  /** The session that a socket names; `null`: there is none. */
+  /** The session that a socket names; `null` if it does not exist. */
   attach(id: string, { isTrusted }: Trust): OpenEnvSession | null {
     const session = this.#sessions.get(id);
     return session?.isTrusted === isTrusted ? session : null;
@@ -39,7 +47,7 @@ export class OpenEnvRpc {
     await Promise.all(sessions.map((session) => session.end()));
   }
 
-  /** `null` for a body that is no request of such a session. Never rejects. */
+  /** Answers a request; `null` if the body is not a request of such a session. Never rejects. */
   async answer(body: string, trust: Trust): Promise<FaceAnswer | null> {
     const request = requestOf(body);
     if (request === null) return null;
@@ -107,7 +115,7 @@ function requestOf(body: string): Request | null {
   return method.startsWith(prefix) || isOfSession ? { id: message.get("id") ?? null, method, params } : null;
 }
 
-/** As upstream, a refusal has status 200, too. */
+/** Refusals have status 200, too, the same as upstream. */
 function reply(id: JsonValue, outcome: object): FaceAnswer {
   const plain: unknown = JSON.parse(dumpJson(id));
   return { status: 200, headers: {}, body: { jsonrpc: "2.0", id: plain, ...outcome } };

@@ -1,5 +1,5 @@
-// The episode of one socket of OpenEnv, and the messages of openenv-core 0.3.0 and openenv 0.10.0: what is asked, what is shown, and what was wrong. Knows no
-// socket and no HTTP.
+// The episode of one OpenEnv socket, and the messages of openenv-core 0.3.0 and openenv 0.10.0:
+// requests, observations and errors. Independent of sockets and HTTP.
 
 import type { Grade, ToolResult } from "../core/environment.ts";
 import { messageOf } from "../core/failure.ts";
@@ -11,10 +11,10 @@ import type { JsonObject, JsonValue } from "../python-semantics/json/value.ts";
 import { type EpisodeHost, type HostedEpisode, HostFullError, HostRequestError } from "./episode-host.ts";
 import { extraNames } from "./mcp-face.ts";
 
-/** What a step shows. */
+/** Result of a step. */
 export type Shown = { readonly observation: JsonObject; readonly reward: number | null; readonly done: boolean };
 
-/** An answer of the protocol, with `code` and `message`. */
+/** Error answer of the protocol, with `code` and `message`. */
 export class OpenEnvError extends Error {
   readonly code: string;
   readonly more: JsonObject;
@@ -29,16 +29,19 @@ export class OpenEnvError extends Error {
 /** The episode of one socket; the next reset ends it and begins another. */
 export class OpenEnvSession {
   readonly #host: EpisodeHost;
-  /** As of a `FaceRequest`. */
+  /** Same as in `FaceRequest`. */
   readonly isTrusted: boolean;
   #episode: HostedEpisode | null = null;
   #id: string | null = null;
-  /** The client has the user: it hears, grades, and gets everything exactly. */
+  /**
+   * True for a client of ours, which brings the user, requests the grade, and receives exact
+   * results.
+   */
   #isOwn = false;
   #steps = 0;
-  /** The client has gone. */
+  /** True once the client has disconnected. */
   #isEnded = false;
-  /** Rewards that steps have had. */
+  /** Sum of the rewards that steps have returned. */
   #given = 0;
 
   constructor(host: EpisodeHost, { isTrusted }: { readonly isTrusted: boolean }) {
@@ -46,7 +49,7 @@ export class OpenEnvSession {
     this.isTrusted = isTrusted;
   }
 
-  /** `null`: the client is done. */
+  /** Answers a message; `null` if the client is done. */
   async answer(text: string): Promise<JsonObject | null> {
     const message = objectOf(text);
     const data = message.get("data") ?? new Map<string, JsonValue>();
@@ -95,7 +98,7 @@ export class OpenEnvSession {
     return { observation: new Map(observation), reward: done ? await this.#rest(episode) : null, done };
   }
 
-  /** The task that the client has chosen by the Task API; `null`: none. */
+  /** The task that the client selected with the Task API; `null` if it selected none. */
   #placed(data: JsonObject): string | null {
     const [split, index] = [data.get("split") ?? null, data.get("index") ?? null];
     if (index === null) return null;
@@ -123,7 +126,8 @@ export class OpenEnvSession {
     if (episode.isOver && !this.#isOwn) throw new OpenEnvError("EXECUTION_ERROR", "The episode is over: reset.");
     this.#steps++;
     const { respond, finish } = extraNames(episode.environment.tools);
-    // A client of ours says when a policy called a tool that has one of the two names and does not exist.
+    // A client of ours marks calls by a policy that used one of the two names although no such tool
+    // exists.
     const isCall = this.#isOwn && action.get("is_call") === true;
     if (name === respond && !isCall) return this.#respond(episode, name, args);
     if (name === finish && !isCall) return this.#finish(episode, name, args);
@@ -144,7 +148,7 @@ export class OpenEnvSession {
     return this.#isEnded;
   }
 
-  /** An episode that is being opened is closed when it is there. */
+  /** Ends the session; an episode that is being opened is closed once it is open. */
   async end(): Promise<void> {
     this.#isEnded = true;
     await this.close();
@@ -175,7 +179,7 @@ export class OpenEnvSession {
     return shown(name, { text, isError: false }, { reward: grade.reward - this.#given, done: true });
   }
 
-  /** What the steps have not had of the episode's reward. */
+  /** Part of the episode's reward that the steps have not returned. */
   async #rest(episode: HostedEpisode): Promise<number> {
     const { reward } = await episode.grade("completed");
     return reward - this.#given;
@@ -235,7 +239,7 @@ function shown(
   return { observation, reward, done };
 }
 
-/** As JSON text, which the observation carries unchanged. */
+/** Grade as JSON text, which the observation carries unchanged. */
 function exactGrade({ reward, metrics, log, info, turnRewards = null }: Grade): string {
   const plain = fromPlain({ reward, metrics, log, turn_rewards: turnRewards }) as JsonObject;
   return dumpJson(new Map<string, JsonValue>([...plain, ["info", info]]));
@@ -246,7 +250,7 @@ function frame({ observation, reward, done }: Shown): JsonObject {
   return plainFrame("observation", data);
 }
 
-/** For an answer of HTTP, whose body is plain. */
+/** Body of an HTTP answer, which is plain JSON. */
 export const frameBody = (value: Shown): unknown => JSON.parse(dumpJson(frame(value).get("data")!)) as unknown;
 
 const plainFrame = (type: string, data: JsonValue): JsonObject => new Map<string, JsonValue>([["type", type], ["data", data]]); // prettier-ignore

@@ -1,6 +1,6 @@
-// Requests of JSON-RPC as MCP writes them: their faults, and values of foreign parameters, checked.
+// JSON-RPC requests in MCP's form: their errors, and checked values of untrusted parameters.
 
-/** A fault that the client is told of. `code`: as JSON-RPC and MCP number it. */
+/** An error for the client. `code`: the number in JSON-RPC and MCP. */
 export class RpcError extends Error {
   readonly code: number;
   readonly data: unknown;

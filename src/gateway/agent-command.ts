@@ -1,36 +1,42 @@
-// Runs an outside agent program for one session: with the addresses and the key in its environment, within a time and an amount of
-// output, and ended with everything that it started. What it prints last is its reward, when it says so.
+// Runs an external agent program for one session: with URLs and the key in its environment, limited
+// in time and output, and terminated together with everything that it started. The last line that
+// it prints may be its reward.
 
 import { Program } from "../programs/index.ts";
 
 export type AgentCommandOptions = {
-  /** A command line for the shell. */
+  /** Command line for the shell. */
   readonly command: string;
   readonly cwd: string;
   /** The whole environment of the program. */
   readonly env: Readonly<Record<string, string>>;
-  /** Then it is killed. */
+  /** Time limit in milliseconds; then the program is killed. */
   readonly timeoutMs: number;
-  /** Of standard output and of standard error, in bytes; more is dropped. */
+  /**
+   * Maximum size of standard output and of standard error, in bytes each; the excess is dropped.
+   */
   readonly maxOutputBytes: number;
   readonly signal: AbortSignal;
 };
 
 export type AgentRun = {
-  /** `null`: it was killed. */
+  /** Exit code; `null` if the program was killed. */
   readonly exitCode: number | null;
   readonly isTimedOut: boolean;
-  /** Of the last line of standard output, `{"reward": 1}`; `null`: it has none. */
+  /** The reward in the last line of standard output, `{"reward": 1}`; `null` if there is none. */
   readonly reward: number | null;
-  /** The end of what it printed, for people. */
+  /** The end of its standard output, for people. */
   readonly stdout: string;
   readonly stderr: string;
 };
 
-/** Between the request to end and the kill. */
+/** Time between the request to terminate and the kill. */
 const graceMs = 2000;
 
-/** Never rejects for what the program does; rejects when it cannot be started. */
+/**
+ * Runs the program. Rejects only if the program cannot be started, never for what it does
+ * afterwards.
+ */
 export function runAgentCommand(options: AgentCommandOptions): Promise<AgentRun> {
   const { command, cwd, env, timeoutMs, maxOutputBytes, signal } = options;
   return new Promise((resolve, reject) => {
@@ -67,7 +73,8 @@ export function runAgentCommand(options: AgentCommandOptions): Promise<AgentRun>
         const stdout = outputs.stdout.text();
         resolve({ exitCode, isTimedOut, reward: rewardIn(stdout), stdout, stderr: outputs.stderr.text() });
       };
-      // What it has left running is killed, and may hold its output open for a moment.
+      // Processes that the command left running are killed, but may keep its output open for a
+      // moment.
       const patience = setTimeout(finish, graceMs);
       child.once("close", finish);
     });
@@ -77,15 +84,18 @@ export function runAgentCommand(options: AgentCommandOptions): Promise<AgentRun>
 export type SessionVariables = {
   readonly url: string;
   readonly key: string;
-  /** True where the session has a world with tools. */
+  /** True if the session has a world with tools. */
   readonly hasWorld: boolean;
-  /** What the program is told of its task. */
+  /** Description of the task for the program. */
   readonly line: string;
-  /** Of the session. */
+  /** Seed of the session. */
   readonly seed: number;
 };
 
-/** The names under which clients look for address and key, and nothing secret of ours. */
+/**
+ * Environment variables in which clients look for the URL and the key; they hold none of our
+ * secrets.
+ */
 export function sessionVariables(
   variables: Readonly<Record<string, string | undefined>>,
   { url, key, hasWorld, line, seed }: SessionVariables,

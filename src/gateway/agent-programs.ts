@@ -1,11 +1,13 @@
-// Episodes that an outside program runs, as schedulers run any others: each opens a session of a gateway of this process, starts
-// the program with its address and key, and collects the reward that it prints. Groups, filters and the store are the scheduler's.
+// Runs episodes with an external program; schedulers run them like any other episodes. Each episode
+// opens a session of a gateway in this process, starts the program with its URL and key, and
+// collects the reward that the program prints. Groups, filters and the store belong to the
+// scheduler.
 //
-//   open session ─► program ─┬─ ends with 0 and a reward ──────────► "session_ended", graded; by the world where it used it
-//                            ├─ without a reward, or otherwise ────► "fault"; a limit of the episode: that limit
-//                            ├─ its model did not answer ──────────► "fault" of the engine, whatever it says
-//                            ├─ takes too long: killed as a tree ──► "fault"
-//                            └─ episode cancelled: killed as a tree ► "cancelled"; resumed, it begins again, its tokens dropped
+//   session ► program ─┬─ exits 0 with a reward ────► "session_ended", graded (by a used world)
+//                      ├─ no reward, or other exit ─► "fault", or the limit that was reached
+//                      ├─ its model did not answer ─► "fault" of the engine for any exit
+//                      ├─ times out: tree killed ───► "fault"
+//                      └─ cancelled: tree killed ───► "cancelled"; if resumed, it starts over
 
 import { createHash, randomBytes } from "node:crypto";
 import {
@@ -35,30 +37,36 @@ import type { ClientTemplate } from "./session-template.ts";
 import type { SessionSettings } from "./session-settings.ts";
 
 export type AgentProgramsOptions = {
-  /** A command line for the shell. */
+  /** Command line for the shell. */
   readonly command: string;
   readonly cwd: string;
-  /** Variables of this process, of which programs get those that say where things are. */
+  /** Environment variables of this process; programs receive only those that locate things. */
   readonly variables: Readonly<Record<string, string | undefined>>;
-  /** Of one run; then its process group is killed. */
+  /** Time limit of one run, in milliseconds; then its process group is killed. */
   readonly timeoutMs: number;
-  /** What a program is told of its task. */
+  /** Builds the description of a task that a program receives. */
   readonly taskLine: (task: Task) => string;
-  /** Worlds whose tools programs may call, and which grade them. @default none: programs have worlds of their own */
+  /**
+   * Worlds whose tools programs may call, and which grade them.
+   * @default none: programs bring their own
+   */
   readonly worlds?: SessionWorlds | null;
-  /** Listed by `/v1/models`. @default "policy" */
+  /** Name of the model that `/v1/models` lists. @default "policy" */
   readonly modelName?: string;
-  /** Programs at once; further episodes wait. @default 64 */
+  /** Maximum number of concurrent programs; further episodes wait. @default 64 */
   readonly maxPrograms?: number;
-  /** Of each output stream of a program, in bytes; more is dropped. @default 1,000,000 */
+  /**
+   * Maximum size of each output stream of a program, in bytes; the excess is dropped.
+   * @default 1,000,000
+   */
   readonly maxOutputBytes?: number;
-  /** Takes secrets out of errors. @default nothing is taken out */
+  /** Removes secrets from errors. @default nothing is removed */
   readonly redact?: (text: string) => string;
 };
 
 export type AgentEpisodeOptions = {
   readonly sampling: SamplingParams;
-  /** As of a gateway. @default "ignore" */
+  /** Same as the option of a gateway. @default "ignore" */
   readonly clientSampling?: ClientSampling;
   /** @default "ignore" */
   readonly clientTemplate?: ClientTemplate;
@@ -66,19 +74,19 @@ export type AgentEpisodeOptions = {
 };
 
 export interface AgentPrograms {
-  /** Where programs find the policy; open to sessions of running episodes alone. */
+  /** URL at which programs reach the policy; it serves only sessions of running episodes. */
   readonly url: string;
-  /** Runs an episode as a run of the program. */
+  /** Creates a function that runs an episode with the program. */
   runner(answers: SessionModel, options: AgentEpisodeOptions): RunEpisode;
-  /** Takes no further requests. Call when no episode runs any more. */
+  /** Stops serving requests. Call it after all episodes have ended. */
   close(): Promise<void>;
 }
 
 const maxBodyBytes = 32 * 2 ** 20;
-/** The most characters of each output that an episode keeps, from its end. */
+/** Maximum number of characters of each output that an episode keeps, counted from its end. */
 const longestOutput = 4000;
 
-/** Opens a gateway on a free port of this machine, for programs that are started here. */
+/** Opens a gateway on a free port of this machine, for programs that run here. */
 export async function openAgentPrograms(options: AgentProgramsOptions): Promise<AgentPrograms> {
   const { modelName = "policy", worlds = null, redact = (text) => text } = options;
   const sessions = new Map<string, ProgramSession>();
@@ -106,7 +114,7 @@ export async function openAgentPrograms(options: AgentProgramsOptions): Promise<
       keepAliveMs: 10_000,
       rowsOf: () => [],
       admin: null,
-      // Episodes wait for their disk, and end with their run.
+      // Episodes wait for the disk themselves, and end with their run.
       disk: null,
       isDraining: () => false,
     },
@@ -130,7 +138,7 @@ export async function openAgentPrograms(options: AgentProgramsOptions): Promise<
         seed: session.settings.seed,
       });
       const run = await runAgentCommand({ command, cwd, env, timeoutMs, maxOutputBytes, signal });
-      // Clients of models say in errors which key was wrong.
+      // Errors of model clients may quote the key that was wrong.
       return { ...run, stdout: shown(run.stdout), stderr: shown(run.stderr) };
     } finally {
       sessions.delete(hashOf(key));
@@ -176,7 +184,10 @@ export async function openAgentPrograms(options: AgentProgramsOptions): Promise<
   };
 }
 
-/** A program of a process that died does not continue where it stood: another one begins, and the old one's tokens are dropped. */
+/**
+ * After its process died, a program cannot continue where it was: it is started again, and the
+ * tokens of the first run are dropped.
+ */
 async function beginSession(
   session: ProgramSession,
   facts: JsonObject,
@@ -187,7 +198,7 @@ async function beginSession(
   await session.reopen(facts);
 }
 
-/** Runs the program of a session, and ends the session as it ended. */
+/** Runs the program of a session, and ends the session with the program's result. */
 async function played(
   session: ProgramSession,
   run: () => Promise<AgentRun>,
@@ -219,7 +230,7 @@ async function playedIn(
   const { exitCode, isTimedOut, reward, stdout, stderr } = finished;
   const durationMs = Math.max(0, systemClock.now() - startedAt - session.modelMs);
   await session.add({ type: "program", exitCode, isTimedOut, reward, stdout, stderr, durationMs });
-  // The reward of a program that lacked an answer says nothing about the model.
+  // The reward of a program that did not get an answer says nothing about the model.
   if (session.fault !== null) return session.end("fault", session.fault);
   const isDone = exitCode === 0 && !isTimedOut;
   if (isDone && worlds.grades(session, reward)) {
@@ -234,7 +245,7 @@ async function playedIn(
     await session.grade({ reward, metrics: {}, log: "", info: new Map() });
     return session.end(session.limit ?? "session_ended");
   }
-  // A limit that the program did not survive is no fault of it.
+  // A program that stops because it reached a limit has not failed.
   if (session.limit !== null) return session.end(session.limit);
   const [code, state] = isTimedOut
     ? ["timeout", `it was killed after ${timeoutMs / 1000} s; raise --agent-timeout, or see why it takes so long`]

@@ -9,14 +9,14 @@ const isEchoOf = (given: string, echo: string): boolean => {
   return keys.some(({ text }) => text === echoed);
 };
 
-/** What a client writes that read the arguments with JavaScript, or with Python. */
+/** Arguments as written back by a client that parsed them with JavaScript, or with Python. */
 const byJavaScript = (text: string): string => JSON.stringify(JSON.parse(text));
 const byPython = (text: string): string => dumpJson(parseJson(text), { ensureAscii: true });
 
 const digits = (min: number, max: number) =>
   fc.array(fc.integer({ min: 0, max: 9 }), { minLength: min, maxLength: max }).map((list) => list.join(""));
 const integerText = digits(1, 24).map((text) => text.replace(/^0+(?=\d)/, ""));
-/** Every way to write a number. */
+/** Every valid notation of a number. */
 const numberText = fc
   .tuple(
     fc.constantFrom("", "-"),

@@ -1,21 +1,22 @@
-// Which echoes of an answer are that answer. Clients read the arguments of calls and write them anew: what counts is what a reader
-// of JSON makes of them. Python's keeps integers whole and floats apart, JavaScript's makes a double of every number; each writes
-// numbers in its own way. Some clients leave out the text beside calls.
+// Keys that recognize the echo of an answer. Clients parse the arguments of calls and write them
+// back, so arguments are compared as parsed JSON. Python's parser keeps integers exact and distinct
+// from floats, JavaScript's turns every number into a double; each formats numbers differently.
+// Some clients omit the text of an answer that has calls.
 
 import type { ParsedAction } from "../core/index.ts";
 import { JsonFloat, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
 
-/** What of a message counts when histories are compared. */
+/** The part of a message that counts when histories are compared. */
 export type MessageKey = { readonly kind: string; readonly text: string };
 
 type Calls = readonly { readonly name: string; readonly argumentsText: string }[];
 
-/** The key of an assistant message as its client has it: numbers as they are written there. */
+/** Key of an assistant message as its client has it: numbers keep their written value. */
 export function echoKey(content: string, calls: Calls): MessageKey {
   return keyOf(content.trim(), calls, exactly);
 }
 
-/** The keys of an answer: the first as it was given, then those of its other echoes. */
+/** Keys of an answer: first the key of the answer itself, then those of its possible echoes. */
 export function answerKeys({
   content,
   toolCalls,
@@ -37,7 +38,10 @@ function keyOf(said: string, calls: Calls, numberText: NumberText): MessageKey {
   return { kind: "assistant", text: said + called.join("") };
 }
 
-/** Equal for texts that are read alike; text that is no JSON stays as it is. No arguments are an empty object. */
+/**
+ * Key of the arguments, equal for texts that are parsed alike; text that is not JSON stays
+ * unchanged. Missing arguments count as an empty object.
+ */
 function argumentsKey(text: string, numberText: NumberText): string {
   if (text.trim() === "") return "{}";
   let value: JsonValue;
@@ -60,18 +64,23 @@ function valueKey(value: JsonValue, numberText: NumberText): string {
   return `{${entries.map(([key, one]) => `${JSON.stringify(key)}:${valueKey(one, numberText)}`).join()}}`;
 }
 
-/** The value, whatever its type: 1, 1.0 and 1e0 are one number, and integers count whole. */
+/**
+ * Writes a number by its exact value, regardless of its type: 1, 1.0 and 1e0 are equal, and
+ * integers keep all digits.
+ */
 function exactly(value: number | bigint | JsonFloat): string {
   return decimal(String(value instanceof JsonFloat ? value.value : value));
 }
 
-/** As a reader that has only doubles writes it again; it has no number beyond them. */
+/**
+ * Writes a number as a reader that has only doubles does; numbers beyond their range become `null`.
+ */
 function asDouble(value: number | bigint | JsonFloat): string {
   const double = value instanceof JsonFloat ? value.value : Number(value);
   return Number.isFinite(double) ? decimal(String(double)) : "null";
 }
 
-/** One text for each number: its digits without zeros around them, and the power of ten. */
+/** Canonical text of a number: its significant digits and the power of ten. */
 function decimal(text: string): string {
   const match = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]\d+))?$/.exec(text);
   if (match === null) return text;

@@ -1,5 +1,6 @@
-// Which call each tool result answers. Clients number calls as they like: the same ids in every round, ids that are empty, one id
-// for all. So ids say something only within the latest round of calls, and where they do not, the order does.
+// Matches tool results to calls. Clients number calls as they like: the same ids in every round,
+// empty ids, one id for all. So ids are meaningful only within the latest round of calls, and if
+// they are ambiguous, the order decides.
 
 import type { AssistantMessage, Message, ToolMessage } from "../core/index.ts";
 
@@ -7,8 +8,9 @@ type Calls = AssistantMessage["toolCalls"];
 type Call = Calls[number];
 
 /**
- * The conversation with its results resolved: within a round ids are unique, every result bears the id and the name of the call
- * that it answers, and results stand in the order of their calls, as templates that write no ids expect them.
+ * Conversation with its results resolved: within a round ids are unique, every result has the id
+ * and the name of the call that it answers, and results follow the order of their calls, which
+ * templates without ids require.
  */
 export function inCallOrder(messages: readonly Message[]): readonly Message[] {
   if (!messages.some(({ role }) => role === "tool")) return messages;
@@ -38,9 +40,11 @@ export function inCallOrder(messages: readonly Message[]): readonly Message[] {
 }
 
 /**
- * A client may show several steps of the assistant as one, as though their calls had been made at once (Mastra does for steps without a text).
- * The conversation with the message at `at` taken apart: its text with the first `count` calls and their results, and then the other calls.
- * `messages`: resolved. `null`: that message is no such one.
+ * Splits one assistant message into two steps. A client may merge several steps of the assistant
+ * into one message, as though their calls had been made together (Mastra does for steps without
+ * text). The message at `at` becomes its text with the first `count` calls, their results, and a
+ * second message with the other calls. `messages`: with their results resolved. Returns `null` if
+ * the message at `at` cannot be split like that.
  */
 export function takenApart(messages: readonly Message[], at: number, count: number): readonly Message[] | null {
   const message = messages[at];
@@ -57,13 +61,13 @@ export function takenApart(messages: readonly Message[], at: number, count: numb
   ];
 }
 
-/** The calls of one message, and which of them are answered. */
+/** The calls of one message, and the state of their answers. */
 class Round {
   readonly calls: Calls;
-  /** Places of calls that are not answered, by the ids that the client gave them. */
+  /** Indexes of unanswered calls, by the ids that the client gave them. */
   readonly #waiting = new Map<string, number[]>();
   readonly #isAnswered: boolean[];
-  /** No call before it is unanswered. */
+  /** Index of the first call that may be unanswered. */
   #next = 0;
 
   constructor(calls: Calls, asSent: Calls = calls) {
@@ -77,7 +81,7 @@ class Round {
     for (const places of this.#waiting.values()) places.reverse();
   }
 
-  /** In the order of the calls; results that answer none come last. */
+  /** Matches results to calls, in the order of the calls; results that answer no call come last. */
   answer(results: readonly ToolMessage[]): readonly { readonly result: ToolMessage; readonly call: Call | null }[] {
     const places = results.map(({ callId }) => this.#take(this.#waitingFor(callId ?? "")));
     const placed = results.map((result, at) => ({ result, place: places[at] ?? this.#take(this.#nextUnanswered()) }));
@@ -92,7 +96,9 @@ class Round {
     return place;
   }
 
-  /** The first of this id; one that was answered by its order is skipped. */
+  /**
+   * Index of the first waiting call with this id; calls that were answered by order are skipped.
+   */
   #waitingFor(id: string): number | null {
     const places = this.#waiting.get(id) ?? [];
     for (let place = places.pop(); place !== undefined; place = places.pop()) {
@@ -114,8 +120,9 @@ function withUniqueIds(calls: Calls): Calls {
 }
 
 /**
- * Gives calls that were sampled here the ids under which they were given out, and results after them the same, whatever the
- * client calls them. `sampled`: the calls of answers by the place of their message. `messages`: resolved.
+ * Gives calls that were sampled here the ids that they had in the answer, and their results the
+ * same ids, even if the client renamed them. `sampled`: the calls of each sampled answer, keyed by
+ * the index of its message. `messages`: with their results resolved.
  */
 export function withSampledIds(messages: readonly Message[], sampled: ReadonlyMap<number, Calls>): readonly Message[] {
   let ids: ReadonlyMap<string, string> = new Map();

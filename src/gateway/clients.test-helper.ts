@@ -1,5 +1,5 @@
-// Clients of the three dialects, as real ones behave: what they keep of an answer, what they drop and rewrite, and what they send
-// next.
+// Clients of the three dialects that behave like real ones: which parts of an answer they keep,
+// drop and rewrite, and what they send next.
 
 import { expect } from "vitest";
 import { eventsOf } from "./gateway-world.test-helper.ts";
@@ -13,9 +13,9 @@ export const weather = {
 /** A client of one dialect. */
 export type Client = {
   readonly path: string;
-  /** What it sends next. */
+  /** Body of the next request. */
   body(stream: boolean): unknown;
-  /** Adds the answer and the results of its calls. False: there were none. */
+  /** Adds the answer and the results of its calls. Returns false if it has no calls. */
   take(answer: { readonly json: unknown; readonly text: string }, stream: boolean): boolean;
 };
 
@@ -31,7 +31,7 @@ type ChatChunk = {
   }[];
 };
 
-/** The assistant's message of a Chat answer, put together where it was streamed. */
+/** The assistant's message in a Chat answer, assembled if it was streamed. */
 export function chatMessage(
   { json, text }: { readonly json: unknown; readonly text: string },
   stream: boolean,
@@ -62,7 +62,7 @@ export function chatClient(): Client {
     }),
     take: (answer, stream) => {
       const { content, tool_calls: calls = [] } = chatMessage(answer, stream);
-      // Reasoning is dropped, an empty content is null, arguments are written anew.
+      // Reasoning is dropped, empty content becomes null, arguments are formatted again.
       const rewritten = calls.map((call) => {
         const spaced = JSON.stringify(JSON.parse(call.function.arguments), null, 1);
         return { ...call, type: "function", function: { ...call.function, arguments: spaced } };
@@ -117,7 +117,7 @@ export function messagesClient(): Client {
     }),
     take: ({ json, text }, stream) => {
       const content = stream ? readBlocks(text) : (json as { readonly content: Block[] }).content;
-      // The mark of the cache moves on.
+      // The cache mark moves to the last block.
       for (const block of last) delete block.cache_control;
       messages.push({ role: "assistant", content });
       const calls = content.filter(({ type }) => type === "tool_use");
@@ -146,7 +146,10 @@ type ResponseEvent = {
   readonly response: ResponseBody;
 };
 
-/** `refers`: how earlier answers come back: whole, as references, or by the id of the last response. */
+/**
+ * `refers`: how the client refers to earlier answers: as whole items, as references, or by the id
+ * of the last response.
+ */
 export function responsesClient({ refers }: { readonly refers: "items" | "references" | "previous" }): Client {
   let input: unknown[] = [{ role: "user", content: [{ type: "input_text", text: "weather?" }] }];
   let previous: string | null = null;
@@ -170,7 +173,7 @@ export function responsesClient({ refers }: { readonly refers: "items" | "refere
         expect(done.map(({ item }) => item)).toEqual(response.output);
       }
       const { id, output } = response;
-      // A client that finds another one here takes the server for one that keeps nothing.
+      // A client that finds a different id here assumes that the server stores nothing.
       expect(response.previous_response_id).toBe(previous);
       const results = output
         .filter(({ type }) => type === "function_call")

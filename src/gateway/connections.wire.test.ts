@@ -1,4 +1,5 @@
-// What only a connection says: whether a client is still there when an equal request comes, and which headers were sent twice.
+// Behavior that only a real connection shows: whether a client is still connected when an equal
+// request arrives, and which headers were sent twice.
 
 import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
@@ -48,7 +49,7 @@ function send(stream: boolean, headers: Readonly<Record<string, string>> = {}): 
   return { text, hangUp: () => request.destroy() };
 }
 
-/** Of a whole answer, or of the parts of a streamed one. */
+/** Content of a whole answer, or of the joined parts of a streamed one. */
 const answerIn = (text: string): string => [...text.matchAll(/"content":"([^"]*)"/g)].map(([, part]) => part).join("");
 const counted = (calls: number, replayed: number): Promise<void> =>
   vi.waitFor(() => expect(world.gateway.sessions[0]?.counters).toMatchObject({ calls, replayed }), 5000);

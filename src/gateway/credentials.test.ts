@@ -93,7 +93,8 @@ test("a request with two credentials opens no session, of whichever dialect and 
     const equal = await post(url, { authorization: "Bearer same", "x-api-key": "same", "api-key": "" }, body);
     expect([url, equal.status]).toEqual([url, 200]);
   }
-  // A client that cannot do without an API key sends any beside a path with the key of its session, but not that of another.
+  // A client that requires an API key may send any key if the path has the key of its session, but
+  // not the key of another session.
   const chat = "/v1/chat/completions";
   const inPath = (headers: Readonly<Record<string, string>>) => post(`/s/second${chat}`, headers, bodies[chat]!);
   expect((await inPath({ authorization: "Bearer unused" })).status).toBe(200);

@@ -1,21 +1,23 @@
-// The credential of a request: the key of a session, or the token of the gateway. Clients carry it in one of three headers. Two of them
-// that differ are refused: whichever were taken, the request could land in a session that its sender did not mean.
+// Credential of a request: the key of a session, or the token of the gateway. Clients send it in
+// one of three headers. Two different credentials are refused: either choice could route the
+// request to a session that its sender did not mean.
 
 import { GatewayError, type RequestHeaders } from "./request.ts";
 
-/** As clients of OpenAI send it, of Anthropic, and of OpenAI in Azure. */
+/** Headers that carry the key: clients of OpenAI, of Anthropic, and of OpenAI in Azure. */
 const carriers = ["authorization", "x-api-key", "api-key"] as const;
 
 type Credential = {
   readonly carrier: (typeof carriers)[number];
   readonly text: string;
-  /** False for a scheme of authorization that carries no key: it is only compared. */
+  /** False for an authorization scheme that has no key: its value is only compared. */
   readonly isKey: boolean;
 };
 
 /**
- * `null`: there is none; an empty header counts as none. Throws a `GatewayError` ("unauthorized") for different ones, in two headers or
- * in one that was sent twice; equal ones are one.
+ * Credential in the headers; `null` if there is none, and an empty header counts as none. Throws a
+ * `GatewayError` ("unauthorized") for different credentials, in two headers or in one header that
+ * was sent twice; equal ones count once.
  */
 export function credentialIn(headers: RequestHeaders): string | null {
   const [first, ...others] = carriers.flatMap((carrier) => credentialsOf(carrier, headers[carrier]));

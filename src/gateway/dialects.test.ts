@@ -1,4 +1,5 @@
-// What clients of three dialects are answered, and that what they send back is the conversation that they had: whole and streamed.
+// Clients of three dialects get the right answers, whole and streamed, and the history that they
+// send back matches the recorded conversation.
 
 import { describe, expect, test } from "vitest";
 import { weather } from "./clients.test-helper.ts";
@@ -27,7 +28,9 @@ async function withWorld(policy: Policy, use: (world: World) => Promise<void>): 
   await world.close();
 }
 
-/** Plays rounds until the policy calls nothing more; `echo` is what the client makes of a call. */
+/**
+ * Runs rounds until the policy makes no more calls; `echo` rewrites a call the way the client does.
+ */
 async function play(
   world: World,
   dialect: keyof typeof speakers,
@@ -220,7 +223,7 @@ describe("a choice of tools", () => {
           expect(heard.calls.map(({ name }) => name)).toEqual(["get_weather"]);
           const shown = tokenizer.decode(world.sampled[0]!.prompt);
           expect([shown.includes("get_weather"), shown.includes("get_time")]).toEqual([true, false]);
-          // None that is a function: the model is shown no tools.
+          // No allowed tool is a function: the model sees no tools.
           const other = { tool_choice: { ...allowed[dialect]([]), ...(dialect === "responses" && { tools: [{ type: "web_search" }] }) } }; // prettier-ignore
           expect(await say(world, dialect, start, { tools: both, fields: other })).toMatchObject({
             status: 200,

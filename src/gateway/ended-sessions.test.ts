@@ -19,7 +19,8 @@ test("a session that ended is never begun again by its key, remembered or not", 
   const keys = ["plain", "ghp_0123456789abcdefghijABCDEFGHIJ012345", opened.key];
   for (const key of keys) expect((await post(world.gateway, "/v1/chat/completions", body, { key })).status).toBe(200);
   for (const { id } of world.gateway.sessions) await world.gateway.end(id);
-  // As after ten thousand others, or with the store of another process, of whose keys nothing is remembered.
+  // A gateway that remembers no keys: the same as after ten thousand further sessions, or with the
+  // store of another process.
   const { createGateway } = await import("./index.ts");
   const { createQwenRenderer } = await import("../renderers/index.ts");
   const { tokenizer } = await import("./gateway-world.test-helper.ts");
@@ -67,7 +68,7 @@ describe("SessionGroups", () => {
     const ended = new Set<string>();
     const groups = new SessionGroups(async (id) => ended.has(id));
     await groups.join("s1", of("s1", 1));
-    // While the session is open, and when it has ended.
+    // Both while the session is open and after it has ended.
     expect((await groups.join("s1", of("s2", 1))).group.id).toBe("s1@2");
     groups.close("s1");
     ended.add("s1");

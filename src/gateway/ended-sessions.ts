@@ -1,12 +1,13 @@
-// What a gateway remembers of sessions that have ended: whose key it was, so that clients that come late are told so. Only of the latest:
-// a gateway runs for weeks. The sessions themselves are in the store.
+// Keys of ended sessions, so that clients that call late learn that their session has ended. Only
+// the most recent ones are kept, because a gateway runs for weeks. The sessions themselves are in
+// the store.
 
-/** Two megabytes of hashes and ids. */
+/** Maximum number of remembered keys: two megabytes of hashes and ids. */
 const mostRemembered = 10_000;
 
 export class EndedSessions {
   readonly #most: number;
-  /** Ids by the hashes of their keys, the latest last. */
+  /** Session ids by the hashes of their keys, the latest last. */
   readonly #ids = new Map<string, string>();
 
   constructor(most = mostRemembered) {
@@ -22,7 +23,7 @@ export class EndedSessions {
     }
   }
 
-  /** `null`: it has not ended, or long ago. */
+  /** Id of the ended session of a key; `null` if it has not ended, or ended long ago. */
   find(keyHash: string): string | null {
     return this.#ids.get(keyHash) ?? null;
   }

@@ -1,5 +1,6 @@
-// Equal requests: an agent that asks the same at once wants as many samples, and a client that asks again because it lost its connection
-// wants the answer that it did not get.
+// Equal requests: an agent that sends the same request several times at once expects as many
+// samples, and a client that repeats a request because it lost its connection expects the answer
+// that it did not receive.
 
 import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
@@ -18,11 +19,11 @@ type Asked = {
   readonly more?: object;
   readonly idempotencyKey?: string | undefined;
   readonly signal?: AbortSignal;
-  /** Whether the client has all of the answer in the end. */
+  /** True if the client receives the whole answer in the end. */
   readonly delivers?: boolean;
 };
 
-/** What a client is told, and what says that it has all of it. */
+/** Content of the answer, and a function that reports it as delivered. */
 async function handle(world: World, asked: Asked): Promise<{ readonly text: string; readonly delivered: () => void }> {
   const { messages = question, more = {}, idempotencyKey, signal } = asked;
   const answer = await world.gateway.handle({
@@ -70,7 +71,7 @@ describe("equal requests at once", () => {
     expect(new Set([...first, ...second])).toHaveLength(7);
     await ask(world, { messages: [...next, assistant(second[1]!), user("c")] });
     const { counters } = world.gateway.sessions[0]!;
-    // Each conversation has one turn that continues it; the others say that they were requested again.
+    // One turn continues each conversation; the others record that they were requested again.
     expect(counters).toMatchObject({ calls: 8, replayed: 0, extended: 2, branched: { "sampled-again": 5 } });
     const episode = await ended(world);
     const { turns } = episode.trajectory;
@@ -102,7 +103,7 @@ describe("equal requests at once", () => {
     const answers = await at(world, keys.length, (index) => ({ idempotencyKey: keys[index] }));
     expect(answers.map((answer) => answers.indexOf(answer))).toEqual([0, 1, 0, 0, 4, 1]);
     expect(await ask(world, { idempotencyKey: "one" })).toBe(answers[0]);
-    // Of another request the same key says nothing, and an empty one is none.
+    // The key means nothing for a different request, and an empty key counts as no key.
     const other = await ask(world, { idempotencyKey: "one", messages: [user("b")] });
     const empty = await ask(world, { idempotencyKey: " " });
     expect(new Set([...answers, other, empty])).toHaveLength(5);
@@ -140,7 +141,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ type: fc.constant("answer" as const) }),
 );
 
-/** Which client has the answer of which call: by the rule, and nothing else. */
+/** Calls whose answers the clients should receive, computed only from the rule. */
 function expectedCalls(steps: readonly Step[]): number[] {
   const calls: { readonly of: string; readonly isKeyed: boolean; readonly readers: Set<number>; isRead: boolean }[] =
     [];

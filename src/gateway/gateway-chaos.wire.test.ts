@@ -1,5 +1,5 @@
-// Many programs at once, and a gateway that is killed again and again: every answer that a program had is one trained turn of its
-// episode, in order; nothing is lost and nothing is there twice.
+// Many programs at once, and a gateway that is killed repeatedly: every answer that a program
+// received is exactly one trained turn of its episode, in order; nothing is lost or duplicated.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -31,7 +31,7 @@ async function freePort(): Promise<number> {
 
 type Message = { readonly role: string; readonly content: string };
 
-/** As clients do: the same request again until it is answered. */
+/** Repeats the same request until it is answered, like clients do. */
 async function ask(url: string, key: string, messages: readonly Message[]): Promise<string> {
   const body = JSON.stringify({ model: "policy", messages });
   for (;;) {
@@ -106,14 +106,15 @@ test("gives every program each of its answers once, however often it is killed",
     episodes++;
     const index = Number(episode.id.slice(1));
     expect(heard[index]).toEqual(Array.from({ length: calls }, (_, at) => `Answer to question ${index * calls + at}.`));
-    // Throws when a token is lost or trained twice.
+    // Throws if a token is lost or trained twice.
     const { samples } = episodeSamples(episode);
     const trained = samples.flatMap(({ tokens, lossMask, weightRanges }) =>
       weightRanges.flatMap(({ start: from, end }) =>
         lossMask[from] === 1 ? [tokenizer.decode(tokens.subarray(from, end), { skipSpecialTokens: true })] : [],
       ),
     );
-    // A last answer that left right before a kill may not be known to have been read: it is dropped with its reason.
+    // If the last answer was sent right before a kill, its delivery may not be recorded: it is
+    // dropped with a reason.
     expect([heard[index], heard[index]!.slice(0, -1)]).toContainEqual(trained);
     if (trained.length === calls) complete++;
   }

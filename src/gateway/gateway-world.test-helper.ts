@@ -1,5 +1,5 @@
-// A gateway in front of a policy that plays texts, with all its prompts and actions at hand, and clients that echo what they were
-// answered as real ones do.
+// A gateway in front of a scripted policy, which exposes all prompts and actions, and clients that
+// echo answers like real ones.
 
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,7 +15,7 @@ import { createGateway, type Gateway, type GatewayOptions } from "./index.ts";
 
 export const tokenizer = createReadableTokenizer();
 
-/** What the policy says, by the text of its prompt. */
+/** Text that the policy samples for a prompt. */
 export type Policy = (prompt: string, call: number) => string | Promise<string>;
 
 export type World = {
@@ -23,9 +23,9 @@ export type World = {
   readonly store: FileRunStore;
   readonly folder: string;
   readonly engine: ScriptedEngine;
-  /** Prompts that the engine saw, and what it sampled. */
+  /** Prompts that the engine received, and the tokens that it sampled. */
   readonly sampled: { readonly prompt: Uint32Array; readonly tokens: Uint32Array; readonly seed: number | null }[];
-  /** Stops as a killed process does: nothing is closed. Then another takes up its folder. */
+  /** Stops like a killed process, closing nothing; then another gateway resumes its folder. */
   restart(): Promise<World>;
   close(): Promise<void>;
 };
@@ -72,7 +72,10 @@ export async function openWorld(policy: Policy, worldOptions: WorldOptions = {},
   };
 }
 
-/** What must hold of an ended session: every prompt and action stands in the record as the engine had it, once. */
+/**
+ * Violations of the invariant of ended sessions: every prompt and action is recorded exactly once,
+ * as the engine had it.
+ */
 export function recordViolations(episode: Episode, sampled: World["sampled"]): string[] {
   const { turns } = episode.trajectory;
   const violations: string[] = [];
@@ -82,7 +85,7 @@ export function recordViolations(episode: Episode, sampled: World["sampled"]): s
     const times = sampled.filter((one) => [...one.prompt].join(" ") === prompt && [...one.tokens].join(" ") === action);
     if (times.length === 0) violations.push(`Turn ${index}: the engine never saw this prompt and action.`);
   });
-  // Throws when a token would be lost or trained twice.
+  // Throws if a token would be lost or trained twice.
   const { samples, dropped } = episodeSamples(episode);
   const trained = samples.reduce((sum, { lossMask }) => sum + lossMask.reduce((ones, one) => ones + one, 0), 0);
   const left = dropped.reduce((sum, { count }) => sum + count, 0);
@@ -99,7 +102,7 @@ export type Answered = {
   readonly headers: Readonly<Record<string, string>>;
 };
 
-/** Sends a request, reads all of the answer, and says that it was delivered. */
+/** Sends a request, reads the whole answer, and reports that it was delivered. */
 export async function send(
   gateway: Gateway,
   request: {
@@ -126,7 +129,7 @@ export async function send(
   return { status: answer.status, headers: answer.headers, json, text };
 }
 
-/** The same for a program that speaks JSON. */
+/** Sends a request with a JSON body. */
 export function post(
   gateway: Gateway,
   path: string,
@@ -145,7 +148,7 @@ export function post(
   return send(gateway, { method, url: path, headers, body, delivers });
 }
 
-/** The data of server-sent events, without comments and the end mark. */
+/** Data of server-sent events, without comments and the end mark. */
 export function eventsOf(text: string): unknown[] {
   return text
     .split("\n")

@@ -17,7 +17,7 @@ import { eventsOf, openWorld, post, recordViolations, tokenizer, type World } fr
 const call = (city: string): string =>
   `<tool_call>\n{"name": "get_weather", "arguments": {"city": "${city}"}}\n</tool_call>`;
 
-/** Thinks, looks at two cities, and says what it saw. */
+/** Thinks, looks up two cities, then reports the results. */
 function policy(prompt: string): string {
   const results = prompt.split("<tool_response>").length - 1;
   const first = prompt.includes("<tools>") && results < 2;
@@ -74,7 +74,7 @@ describe("rewards of turns", () => {
       expect(refused.text).toContain(message);
     }
     expect((await reward({ reward: 1, turn_rewards: [0.25, null, 0.75] })).status).toBe(200);
-    // Rewards of turns without the reward that they add up to would be lost.
+    // Rewards of turns would be lost without the reward that they add up to.
     const lost = await post(gateway, `/v1/sessions/${id}/end`, { turn_rewards: [1] }, admin);
     expect([lost.status, lost.json]).toMatchObject([400, { error: { param: "reward" } }]);
     expect((await post(gateway, `/v1/sessions/${id}/end`, {}, admin)).status).toBe(200);
@@ -188,7 +188,7 @@ describe("a request", () => {
     const again = await post(world.gateway, "/v1/chat/completions", body);
     expect(again.json["choices"]).toEqual(lost.json["choices"]);
     expect(world.sampled).toHaveLength(1);
-    // A legitimate repetition, after the answer was delivered.
+    // A legitimate repetition, sent after the answer was delivered.
     await post(world.gateway, "/v1/chat/completions", body);
     expect(world.sampled).toHaveLength(2);
     await world.close();
@@ -291,13 +291,13 @@ describe("a streamed answer", () => {
   const tools = [{ type: "function", function: weather }];
   const text = `${"It takes a while to say all of this, word by word. ".repeat(4)}\n${call("Rome")}`;
 
-  /** Gives tokens out in pieces; fails after `failsAfter` of them. */
+  /** Emits tokens in pieces; fails after `failsAfter` of them. */
   async function slowWorld(failsAfter = Infinity): Promise<World> {
     const world = await openWorld(() => text);
     const sample = world.engine.sample.bind(world.engine);
     let calls = 0;
     world.engine.sample = async (request, options) => {
-      // Told slowly below, and not at once.
+      // The tokens are emitted slowly below instead of at once.
       const result = await sample(request);
       const isFirst = calls++ === 0;
       for (let at = 0; at < result.sampledTokens.length; at += 8) {
@@ -336,7 +336,7 @@ describe("a streamed answer", () => {
   test("that the engine breaks off ends with an error; asked for again, it is sampled anew and trained once", async () => {
     const world = await slowWorld(40);
     const broken = await post(world.gateway, "/v1/chat/completions", body);
-    // Not a fault of the request: clients try it again.
+    // The request is not at fault: clients retry it.
     expect(broken.text).toContain('"code":"overloaded"');
     expect(broken.text).not.toContain("[DONE]");
     const again = await post(world.gateway, "/v1/chat/completions", body);
@@ -381,7 +381,7 @@ test.each([false, true])(
       return chatMessage({ json: stream ? null : JSON.parse(text), text }, stream).content;
     };
     expect(await send()).toBe("answer 0");
-    // The first was delivered, so this is another turn.
+    // The first answer was delivered, so this is a new turn.
     expect(await send()).toBe("answer 1");
     await world.close();
   },
@@ -466,7 +466,7 @@ test("histories that only look alike are told apart", async () => {
   const changed = [...messages, { role: "assistant", content: null, tool_calls: edited }, result];
   await post(world.gateway, "/v1/chat/completions", { model: "m", messages: changed, tools });
   expect(world.gateway.sessions[0]!.counters.extended).toBe(0);
-  // A number that JavaScript would change does not go out as an object.
+  // A number that JavaScript would change is not sent as an object.
   const own = [{ name: "get_weather", input_schema: weather.parameters }];
   const answer = await post(
     world.gateway,
@@ -523,7 +523,7 @@ describe("sessions", () => {
     const groups = [];
     for await (const group of openRunFolder(world.folder).groups()) groups.push(group);
     expect(groups).toMatchObject([{ groupId: "t", decision: "kept", rewards: [0.25, 1] }]);
-    // A third session of the task begins the next group of it.
+    // A third session of the task begins its next group.
     expect((await post(gateway, "/v1/sessions", { task: "t" }, admin)).json["group"]).toBe("t@2");
     await world.close();
   });

@@ -1,5 +1,6 @@
-// The gateway: requests of agent programs in three dialects, and of whoever opens, rewards and ends their sessions. Pure of
-// sockets: a request is a value, an answer is a value or a stream of text. Sockets are in `serve-socket.ts`.
+// The gateway: serves requests of agent programs in three dialects, and requests that open, grade
+// and end sessions. Free of sockets: a request is a value, an answer is a value or a stream of
+// text. Sockets are in `serve-socket.ts`.
 
 import { hash, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
@@ -10,7 +11,8 @@ import { type Disk, DiskGuard } from "../store/index.ts";
 import { credentialIn } from "./credentials.ts";
 import { chatDialect, completionsDialect } from "./dialects/chat.ts";
 import { type Dialect, GatewayError, type GatewayRequest, type RequestHeaders } from "./request.ts";
-import { readBody, samplingShape } from "./dialects/request-fields.ts";
+import { readBody } from "./dialects/request-fields.ts";
+import { endSchema, newSessionSchema, rewardSchema } from "./session-bodies.ts";
 import { readLists } from "./dialects/fields.ts";
 import type { ProgramRequest } from "./forward/forward-request.ts";
 import { LeftWork } from "./left-work.ts";
@@ -22,18 +24,21 @@ import { parseJson } from "./read-body.ts";
 import { restOf } from "./stream-rest.ts";
 import type { SessionCall } from "./session-call.ts";
 import type { Sessions } from "./sessions.ts";
-import { anyNames } from "../lib/any-names.ts";
 
 export type GatewayHttpRequest = {
   readonly method: string;
   /** Path and query. */
   readonly url: string;
-  /** Names in lower case; a header that was sent twice as a list, or joined by commas. */
+  /**
+   * Headers with names in lower case; a header that was sent twice is a list, or joined by commas.
+   */
   readonly headers: RequestHeaders;
   readonly body: Buffer;
   /**
-   * Aborted when the client has gone before it had all of its answer: then an equal request gets that answer.
-   * @default a client that was not answered, or whose answer is not `delivered`, has gone once there is an answer
+   * Aborted if the client leaves before it has received the whole answer: then an equal request
+   * gets that answer.
+   * @default a client that was not answered, or whose answer is not `delivered`, counts as gone
+   * once there is an answer
    */
   readonly signal?: AbortSignal | undefined;
 };
@@ -42,32 +47,37 @@ export type GatewayHttpResponse = {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | AsyncIterable<string>;
-  /** To be called once the client has had all of it. */
+  /** Call it once the client has received the whole answer. */
   readonly delivered?: (() => void) | undefined;
 };
 
 export type GatewayHandlerOptions = {
-  /** Required for everything but the endpoints of models. `null`: nothing is required. */
+  /** Token required for everything except the endpoints of models; `null` if none is required. */
   readonly token: string | null;
-  /** What `/v1/models` lists. */
+  /** Name of the model that `/v1/models` lists. */
   readonly modelName: string;
-  /** Of a request, as it was sent and as it is decoded, in bytes. */
+  /** Maximum size of a request body, both as sent and decoded, in bytes. */
   readonly maxBodyBytes: number;
-  /** A stream without an event for so long gets a comment, in milliseconds. */
+  /** Time without an event after which a stream sends a comment, in milliseconds. */
   readonly keepAliveMs: number;
-  /** Takes secrets out of messages. */
+  /** Removes secrets from messages. */
   readonly redact: (text: string) => string;
-  /** The rows of an ended session in a format; throws a `GatewayError` for an unknown one. */
+  /** Rows of an ended session in a format. Throws a `GatewayError` for an unknown format. */
   readonly rowsOf: (episode: Episode, format: string | null) => readonly unknown[];
-  /** Opens, rewards and ends sessions on request; `null`: they are opened and ended by this process alone. */
+  /**
+   * Opens, grades and ends sessions on request; `null` if only this process opens and ends them.
+   */
   readonly admin: Sessions | null;
-  /** Where sessions are recorded: while it refuses writes, nothing is sampled. `null`: callers wait for it. */
+  /**
+   * Disk on which sessions are recorded: nothing is sampled while it refuses writes. `null` if
+   * callers wait for it.
+   */
   readonly disk: Disk | null;
-  /** Whether the server is about to end. */
+  /** True if the server is about to stop. */
   readonly isDraining: () => boolean;
 };
 
-/** When a client is to try again at a gateway whose disk is full, or that is about to end. */
+/** Retry delay for clients of a gateway whose disk is full, or that is about to stop. */
 const busyRetryMs = 5000;
 
 const dialects: Readonly<Record<string, Dialect>> = {
@@ -79,46 +89,12 @@ const dialects: Readonly<Record<string, Dialect>> = {
 
 const bodyErrorCodes = { 400: "invalid-request", 413: "too-large", 415: "unsupported-media-type" } as const;
 
-const newSessionSchema = z.strictObject({
-  id: z
-    .string()
-    .regex(/^[A-Za-z0-9][A-Za-z0-9._:#@/-]{0,127}$/, "letters, digits and . _ : # @ / - are allowed, at most 128")
-    .optional(),
-  task: z.string().min(1).max(200).optional(),
-  group: z.string().min(1).max(200).optional(),
-  group_size: z.int().min(1).max(100_000).optional(),
-  seed: z.int().min(0).max(0xffff_ffff).optional(),
-  sampling: z
-    .strictObject({
-      temperature: samplingShape.temperature,
-      top_p: samplingShape.top_p,
-      top_k: samplingShape.top_k,
-      min_p: samplingShape.min_p,
-      repetition_penalty: samplingShape.repetition_penalty,
-      seed: samplingShape.seed,
-      max_new_tokens: z.int().min(1).nullish(),
-    })
-    .optional(),
-  environment_task: z.string().min(1).max(200).optional(),
-  tags: anyNames(z.union([z.string().max(1000), z.number(), z.boolean(), z.null()])).optional(),
-});
-
-const rewardSchema = z.strictObject({
-  reward: z.number(),
-  metrics: anyNames(z.number()).default({}),
-  log: z.string().default(""),
-  /** One for each turn so far, in order; they add up to `reward`. */
-  turn_rewards: z.array(z.number().nullable()).optional(),
-});
-
-const endSchema = rewardSchema.extend({ reward: z.number().optional() });
-
 /** Answers requests. */
 export class GatewayHandler {
   readonly #sessions: Pick<Sessions, "counter" | "find" | "hasKey" | "open" | "world">;
   readonly #options: GatewayHandlerOptions;
   readonly #guard: DiskGuard;
-  /** Sessions whose keys nobody was told. */
+  /** Sessions whose clients left before they received the key. */
   readonly #left = new LeftWork<Awaited<ReturnType<Sessions["create"]>>>();
 
   constructor(
@@ -134,7 +110,7 @@ export class GatewayHandler {
     );
   }
 
-  /** Never rejects. */
+  /** Answers a request. Never rejects. */
   async handle(received: GatewayHttpRequest): Promise<GatewayHttpResponse> {
     const [whole = "", query = ""] = received.url.split("?", 2);
     const prefixed = /^\/s\/([^/]+)(\/.*)$/.exec(whole);
@@ -158,7 +134,7 @@ export class GatewayHandler {
       }
       if (request.method === "GET" && /^\/v1\/models(\/.+)?$/.test(path)) return json(200, this.#models(path));
       if (prefixed?.[1] === undefined) return await this.#other(request, path, new URLSearchParams(query));
-      // A session's key opens its model and its tools; everything else is at paths without a key.
+      // The key of a session gives access to its model and its tools; all other paths have no key.
       if (path === "/mcp") return await this.#world(request, this.#keyOf(request, prefixed[1]) ?? "");
       throw noSuchPath(request.method, path);
     } catch (error) {
@@ -166,7 +142,10 @@ export class GatewayHandler {
     }
   }
 
-  /** A key in the path comes first: clients that cannot do without an API key send any beside it, but not that of another session. */
+  /**
+   * The key in the path takes precedence: clients that require an API key may send any other key,
+   * except that of another session.
+   */
   #keyOf({ headers }: GatewayHttpRequest, inPath: string | undefined): string | null {
     const credential = credentialIn(headers);
     if (inPath === undefined) return credential;
@@ -214,7 +193,8 @@ export class GatewayHandler {
       if (signal === undefined) call.left();
       return { ...jsonText(200, dialect.whole(answer, request)), delivered: call.delivered };
     }
-    // A fault before the first token is an error with its status, which clients know how to try again.
+    // A failure before the first token is an error with its own status, which clients know how to
+    // retry.
     await this.#guard.recorded(Promise.race([call.answer, call.deltas.next(this.#options.keepAliveMs)]));
     return {
       status: 200,
@@ -224,7 +204,7 @@ export class GatewayHandler {
         connection: "keep-alive",
       },
       body: this.#stream(call, dialect, { request, hasSignal: signal !== undefined }),
-      // A stream that ended with an error was not an answer.
+      // A stream that ended with an error does not count as an answer.
       delivered: () => (call.deltas.isTold ? call.delivered() : call.left()),
     };
   }
@@ -259,7 +239,7 @@ export class GatewayHandler {
         yield stream.delta(delta);
       }
       if (call.deltas.isDone) break;
-      // A comment ends no event: clients that parse every event never see it.
+      // A comment does not end an event: clients that parse every event never see it.
       if ((await call.deltas.next(this.#options.keepAliveMs)) === "nothing") yield ": keepalive\n";
     }
     try {
@@ -302,7 +282,7 @@ export class GatewayHandler {
         throw new GatewayError("invalid-request", message, { param: "reward" });
       }
       await this.#guard.check();
-      // A request that comes again finds the session ended, and is answered as the first.
+      // A repeated request finds the session ended, and gets the same answer as the first.
       if (given.reward !== undefined && this.#managed.isOpen(id))
         await this.#guard.recorded(this.#managed.reward(id, gradeOf({ ...given, reward: given.reward })));
       return json(200, endedView(await this.#guard.recorded(this.#managed.end(id))));
@@ -344,7 +324,10 @@ export class GatewayHandler {
     });
   }
 
-  /** The tools of a session's environment; its key stands in the path, because clients of MCP know addresses alone. */
+  /**
+   * Serves the tools of a session's environment; the key of the session is in the path, because MCP
+   * clients are configured only with a URL.
+   */
   #world({ method, url, headers, body }: GatewayHttpRequest, key: string): Promise<GatewayHttpResponse> {
     const single = Object.entries(headers).map(([name, value]) => [
       name,
@@ -354,7 +337,10 @@ export class GatewayHandler {
     return this.#sessions.world(key, { ...given, body: body.toString("utf8") });
   }
 
-  /** Whether requests are served; a disk that refuses writes is told with its reason, and a server that is about to end. */
+  /**
+   * Health of the gateway: "ok", "draining" when the server is about to stop, or "degraded" with
+   * the reason when the disk refuses writes.
+   */
   async #health(): Promise<GatewayHttpResponse> {
     const sessions = this.#sessions.open.length;
     if (this.#options.isDraining()) return busy({ status: "draining", sessions });
@@ -407,7 +393,7 @@ export class GatewayHandler {
     );
   }
 
-  /** Compared in constant time. */
+  /** Compares in constant time. */
   #isToken(credential: string): boolean {
     const { token } = this.#options;
     const digest = (text: string): Buffer => hash("sha256", text, "buffer");
@@ -435,7 +421,7 @@ export class GatewayHandler {
     const { retryAfterMs } = error;
     const answer = json(error.status, dialect.error(error));
     const headers: Record<string, string> = { ...answer.headers };
-    // As the clients of OpenAI and Anthropic read it.
+    // Retry headers that the clients of OpenAI and Anthropic read.
     if (retryAfterMs === null) headers["x-should-retry"] = "false";
     else headers["retry-after"] = String(Math.ceil(retryAfterMs / 1000));
     if (error.status === 415) headers["accept-encoding"] = acceptedEncodings;
@@ -443,7 +429,7 @@ export class GatewayHandler {
   }
 }
 
-/** The path is shown without what may be a key in it. */
+/** The path is shown without any part that may be a key. */
 function noSuchPath(method: string, path: string): GatewayError {
   const shown = path.replace(/^\/s\/[^/]*/, "/s/<key>").slice(0, 200);
   return new GatewayError("not-found", `Cannot ${method} ${shown}: there is no such path.`);
@@ -478,7 +464,7 @@ function jsonText(status: number, body: string): GatewayHttpResponse {
   return { status, headers: { "content-type": "application/json" }, body };
 }
 
-/** An answer to whoever is to come again later. */
+/** Answer for a client that should retry later. */
 function busy(body: unknown): GatewayHttpResponse {
   const answer = json(503, body);
   return { ...answer, headers: { ...answer.headers, "retry-after": String(busyRetryMs / 1000) } };

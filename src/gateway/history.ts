@@ -1,7 +1,8 @@
-// What a session has seen and sampled, as a forest of conversations, and which of it a request continues. Histories are compared by
-// meaning, because clients drop and rewrite everything else: role, text, names of tools, and arguments as a reader of JSON has
-// them count; ids, white space around an answer, reasoning, null or empty contents do not. Not a record of tokens: see
-// `session.ts`.
+// History of a session: a forest of the conversations that it has seen and sampled, and the search
+// for the one that a request continues. Conversations are compared by meaning, because clients drop
+// and rewrite everything else. Role, text, tool names, and arguments as a JSON reader parses them
+// count; ids, white space around an answer, reasoning, and null or empty contents do not. Tokens
+// are not recorded here: see `session.ts`.
 
 import type { AssistantMessage, Message, ParsedAction, Renderer, Tool, Turn } from "../core/index.ts";
 import type { TokenBuffer } from "../core/token-buffer.ts";
@@ -10,83 +11,102 @@ import { dumpJson } from "../python-semantics/json/index.ts";
 import { answerKeys, echoKey, type MessageKey } from "./answer-keys.ts";
 import type { ResponseFacts } from "./request.ts";
 
-/** The tools of a request; equal ones are one object within a session. */
+/** Tools of a request; within a session, equal tool sets are the same object. */
 export type ToolSet = {
   readonly tools: readonly Tool[];
   readonly key: string;
-  /** Of calls whose client told the chat template something; `null`: the session's. */
+  /** Renderer of calls whose client set template variables; `null` for the session's renderer. */
   readonly renderer: Renderer | null;
 };
 
-/** What histories know of an answered call, wherever its answer came from. */
+/** The part of an answered call that a history needs, regardless of which model answered. */
 export type Answered<T> = {
-  /** The call whose conversation this one's messages follow; `null`: they are the whole conversation. */
+  /**
+   * The call whose conversation these messages continue; `null` if they are the whole conversation.
+   */
   readonly basis: T | null;
-  /** What the client added to the basis, as it sent it. */
+  /** Messages that the client added to the basis, as it sent them. */
   readonly messages: readonly Message[];
   readonly tools: ToolSet;
   readonly action: ParsedAction;
 };
 
-/** A sampled turn, where its conversation stands. */
+/** A sampled turn and its place in its conversation. */
 export type SampledTurn = {
   readonly turn: Turn;
   readonly call: number;
-  /** The turn whose conversation this one's messages follow; `null`: they are the whole conversation. */
+  /**
+   * The turn whose conversation these messages continue; `null` if they are the whole conversation.
+   */
   readonly basis: SampledTurn | null;
-  /** What the client added to the basis, as it sent it. */
+  /** Messages that the client added to the basis, as it sent them. */
   readonly messages: readonly Message[];
-  /** The same as it is rendered: answers in it that were sampled here are as they were sampled. */
+  /**
+   * The same messages as rendered: answers that were sampled here are replaced by the sampled ones.
+   */
   readonly rendered: readonly Message[];
   readonly tools: ToolSet;
   readonly action: ParsedAction;
-  /** As the history has it: raw, so that a template renders what was sampled. */
+  /** The raw answer, which keeps the sampled text when a template renders it. */
   readonly answer: AssistantMessage;
   readonly response: ResponseFacts | null;
-  /** Prompt and action; `null`: to be derived from the record. Of the first turn that continues it; others fork it. */
+  /**
+   * Prompt and action; `null` if they must be derived from the record. The first turn that
+   * continues this one takes the buffer; later ones fork it.
+   */
   buffer: TokenBuffer | null;
-  /** A prompt grows in the buffer; another one forks it. */
+  /** True if a prompt extends the buffer; further prompts fork it. */
   isClaimed: boolean;
-  /** A recorded turn follows it. */
+  /** True if a recorded turn follows it. */
   isContinued: boolean;
-  /** Its client has had the whole answer. */
+  /** True if its client has received the whole answer. */
   isDelivered: boolean;
-  /** Tokens of prompt and action. */
+  /** Number of tokens of prompt and action. */
   readonly length: number;
 };
 
-/** Where a request continues what is known. */
+/** The place in the known history that a request continues. */
 export type Continuation<T = SampledTurn> = {
-  /** `null`: nothing sampled is continued. */
+  /** The turn that is continued; `null` if no sampled turn is. */
   readonly basis: T | null;
-  /** Messages of the request that the basis covers. */
+  /** Number of messages of the request that the basis covers. */
   readonly covered: number;
-  /** Leading messages that were seen before, in this order; `covered` or more. */
+  /** Number of leading messages that were seen before, in this order; at least `covered`. */
   readonly known: number;
-  /** The conversation is known, with other tools. */
+  /** True if the conversation is known, but with other tools. */
   readonly hasOtherTools: boolean;
-  /** Answers among the known messages that were sampled here, by their place. */
+  /** Answers among the known messages that were sampled here, by their index. */
   readonly sampled: ReadonlyMap<number, T>;
 };
 
 type Place<T> = {
-  /** By kind and text: a long text that is joined to its kind would be copied for every comparison. */
+  /** Next places by kind, then text: one joined key would copy a long text for every comparison. */
   next: Map<string, Map<string, Place<T>>> | null;
-  /** Where answers lead whose clients may have them otherwise than they were given; the latest last. `null`: there are none. */
+  /**
+   * Places after answers that clients may echo in a different form, by echo, the latest last.
+   * `null` if there are none.
+   */
   echoes: Map<string, Place<T>[]> | null;
-  /** `null`: no answer ends here. */
+  /** Turns whose answers end here; `null` if there are none. */
   turns: T[] | null;
-  /** The step that was taken last: comparing a long text is many times cheaper than hashing it. The only one while `next` is `null`. */
+  /**
+   * The most recent step, because comparing a long text is many times cheaper than hashing it. It
+   * is the only step while `next` is `null`.
+   */
   recent: { readonly key: MessageKey; readonly place: Place<T> } | null;
 };
 
 export class History<T extends Answered<T> = SampledTurn> {
   readonly #root = emptyPlace<T>();
-  /** Behind the answer of each turn. */
+  /** The place after the answer of each turn. */
   readonly #places = new Map<T, Place<T>>();
   readonly #toolSets = new Map<string, ToolSet>();
 
-  /** `renderer`: of a call whose client told the template something; such calls show their tools otherwise. @default the session's */
+  /**
+   * The shared set of equal tools. `renderer`: the renderer of a call whose client set template
+   * variables, because such calls render their tools differently.
+   * @default the session's
+   */
   toolSet(tools: readonly Tool[], renderer: Renderer | null = null): ToolSet {
     const variables = renderer?.templateKwargs ?? null;
     const key = dumpJson(tools.map(({ definition }) => definition)) + (variables === null ? "" : dumpJson(variables));
@@ -97,7 +117,10 @@ export class History<T extends Answered<T> = SampledTurn> {
     return made;
   }
 
-  /** `messages`: with their results resolved (see `call-results.ts`). */
+  /**
+   * Finds the place that a request continues. `messages`: with their results resolved (see
+   * `call-results.ts`).
+   */
   *find(messages: readonly Message[], tools: ToolSet): Steps<Continuation<T>> {
     const keys = yield* messageKeys(messages);
     let place: Place<T> | undefined = this.#root;
@@ -123,7 +146,7 @@ export class History<T extends Answered<T> = SampledTurn> {
   add(turn: T): void {
     const { basis, messages, action } = turn;
     let place = (basis === null ? undefined : this.#places.get(basis)) ?? this.#root;
-    // Results are told apart by the calls that they answer.
+    // Results are distinguished by the calls that they answer.
     const seen = basis === null ? messages : [seenAnswer(basis), ...messages];
     const keys = finish(messageKeys(seen)).slice(seen.length - messages.length);
     for (const key of keys) place = step(place, key);
@@ -140,12 +163,15 @@ export class History<T extends Answered<T> = SampledTurn> {
   }
 }
 
-/** Light: a request may open a hundred thousand. */
+/** An empty place. Small, because one request may create a hundred thousand. */
 function emptyPlace<T>(): Place<T> {
   return { next: null, echoes: null, turns: null, recent: null };
 }
 
-/** Where a message of a client leads. Of answers that it may be, the one whose call ids it has, else the one that reads so. */
+/**
+ * The place after a client's message. If several answers match, the one with the message's call
+ * ids, otherwise one with the same text.
+ */
 function follow<T extends Answered<T>>(place: Place<T>, key: MessageKey, message: Message): Place<T> | undefined {
   const asGiven = next(place, key);
   const echoed = message.role === "assistant" ? place.echoes?.get(key.text) : undefined;
@@ -185,7 +211,10 @@ function mapOf<T>(
   return places;
 }
 
-/** Of turns whose answers look alike, the one whose call ids or reasoning the client echoes, else the latest. */
+/**
+ * Chooses among turns whose answers look alike: the one whose call ids or reasoning the client
+ * echoes, otherwise the latest.
+ */
 function choose<T extends Answered<T>>(turns: readonly T[], message: Message, tools: ToolSet): T | null {
   const fitting = turns.filter((turn) => turn.tools === tools);
   if (fitting.length <= 1 || message.role !== "assistant") return fitting.at(-1) ?? null;
@@ -196,12 +225,12 @@ function choose<T extends Answered<T>>(turns: readonly T[], message: Message, to
   );
 }
 
-/** Whether a client echoes the ids under which the calls of an answer were given out. */
+/** True if the client echoes the call ids of an answer. */
 function hasIds({ action: { toolCalls } }: Pick<SampledTurn, "action">, message: AssistantMessage): boolean {
   return toolCalls.length > 0 && toolCalls.every(({ id }, place) => id === message.toolCalls[place]?.id);
 }
 
-/** The conversation up to and including an answer, as it is rendered. */
+/** The conversation up to and including an answer, as rendered. */
 export function conversationOf(turn: SampledTurn): Message[] {
   const turns: SampledTurn[] = [];
   for (let at: SampledTurn | null = turn; at !== null; at = at.basis) turns.push(at);
@@ -213,7 +242,7 @@ export function conversationOf(turn: SampledTurn): Message[] {
   return messages;
 }
 
-/** The same up to the answer, as its client has it: answers by what it was told. */
+/** The conversation before the answer, as its client has it: with the answers that it received. */
 export function seenPrompt<T extends Answered<T>>(turn: T): Message[] {
   const parts: (readonly Message[])[] = [turn.messages];
   for (let at = turn.basis; at !== null; at = at.basis) parts.push([...at.messages, seenAnswer(at)]);
@@ -224,7 +253,7 @@ export function seenAnswer({ action }: Pick<Answered<never>, "action">): Assista
   return { role: "assistant", content: action.content, reasoning: null, toolCalls: action.toolCalls };
 }
 
-/** Of messages whose results are resolved: each bears the id of its call. */
+/** Keys of messages whose results are resolved: each result has the id of its call. */
 function messageKeys(messages: readonly Message[]): Steps<MessageKey[]> {
   let places: ReadonlyMap<string, number> = new Map();
   return mapInSteps(messages, (message) => {

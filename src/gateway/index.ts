@@ -1,4 +1,5 @@
-// Public entry: the gateway, through which agent programs of others sample from the policy, and are recorded.
+// Public entry: the gateway, through which external agent programs sample from the policy and are
+// recorded.
 
 import type { ApiModel } from "../chat-models/index.ts";
 import { defaultSampling, type Engine, type Episode, type Renderer, type SamplingParams } from "../core/index.ts";
@@ -24,66 +25,81 @@ export {
 export { GatewayError } from "./request.ts";
 export type { ClientSampling, GatewayHttpRequest, GatewayHttpResponse, SessionCounters, SessionWorlds, WorldAnswer };
 
-/** The policy, or what answers in its place. */
+/** The policy, or the model that answers in its place. */
 type AnsweringParts =
   | { readonly engine: Engine; readonly renderer: Renderer; readonly apiModel?: never }
-  /** An API model that is evaluated: a conversation is recorded, and nothing is trained. */
+  /** An API model that is evaluated: the conversation is recorded, and nothing is trained. */
   | {
-      /** `null`: programs call models of their own. */
+      /** The model; `null` if programs call models of their own. */
       readonly apiModel: ApiModel | null;
       readonly engine?: never;
       readonly renderer?: never;
     };
 
 export type GatewayParts = AnsweringParts & {
-  /** Begun by the caller, and closed by it after the gateway. */
+  /** Store of the run. The caller opens it, and closes it after the gateway. */
   readonly store: Pick<FileRunStore, "append" | "appendGroup" | "record" | "kept"> & {
-    /** While it refuses writes, requests get 503 and `/health` says why. @default calls wait for the store */
+    /**
+     * Disk of the store. While it refuses writes, requests get 503 and `/health` reports the
+     * reason.
+     * @default calls wait for the store
+     */
     readonly disk?: Disk;
   };
-  /** Rows that are stored beside a kept group. @default none */
+  /** Rows that are stored together with a kept group. @default none */
   readonly exportSamples?: ExportSamples;
-  /** The rows of an ended session in a format, for `GET /v1/sessions/<id>/samples`. @default none */
+  /** Rows of an ended session in a format, for `GET /v1/sessions/<id>/samples`. @default none */
   readonly rowsOf?: (episode: Episode, format: string | null) => readonly unknown[];
-  /** The environments that sessions may be opened with. @default sessions have none */
+  /** Environments with which sessions may be opened. @default sessions have none */
   readonly worlds?: SessionWorlds;
 };
 
 export type GatewayOptions = {
-  /** Of the run: seeds of sessions derive from it. @default 0 */
+  /** Seed of the run, from which the seeds of sessions derive. @default 0 */
   readonly seed?: number;
-  /** Over `defaultSampling`; a session may set its own. */
+  /** Sampling parameters that override `defaultSampling`; a session may set its own. */
   readonly sampling?: Partial<SamplingParams>;
   /**
-   * What is done about sampling parameters that clients set: rows that were sampled otherwise than the session says are not the
-   * policy's. "ignore" counts them, "obey" uses them, "refuse" answers with an error. @default "ignore"
+   * Handling of sampling parameters that clients set, because rows that were sampled with
+   * parameters other than the session's are off-policy. "ignore" counts them, "obey" uses them,
+   * "refuse" answers with an error.
+   * @default "ignore"
    */
   readonly clientSampling?: ClientSampling;
-  /** What is done about template variables that clients set. @default "ignore" */
+  /** Handling of template variables that clients set. @default "ignore" */
   readonly clientTemplate?: ClientTemplate;
-  /** Limits, retries, deadlines and seeds of calls, as of an episode: a session's calls are its turns. */
+  /**
+   * Limits, retries, deadlines and seeds of calls, the same as for an episode: the calls of a
+   * session are its turns.
+   */
   readonly episode?: Pick<EpisodeOptions, "limits" | "retry" | "turnTimeoutMs" | "engineAbort" | "seedTurns">;
-  /** Sessions of one task or group whose rewards are compared. @default 1 */
+  /** Number of sessions of one task or group whose rewards are compared. @default 1 */
   readonly groupSize?: number;
-  /** Which groups are kept. @default every group with a reward */
+  /** Rules for keeping groups. @default every group with a reward is kept */
   readonly groups?: Partial<GroupPolicy>;
-  /** A session without a call for so long is ended, in milliseconds. @default 3,600,000 */
+  /** Time without a call after which a session is ended, in milliseconds. @default 3,600,000 */
   readonly idleMs?: number;
-  /** Open at once; more are refused with 429. @default 4096 */
+  /** Maximum number of open sessions; more are refused with 429. @default 4096 */
   readonly maxSessions?: number;
-  /** Calls in flight of one session; more are refused with 429. @default 64 */
+  /** Maximum number of calls in flight in one session; more are refused with 429. @default 64 */
   readonly maxCalls?: number;
-  /** Opens, rewards and ends sessions; needed beyond this machine. @default none: all of this machine may */
+  /**
+   * Token for opening, grading and ending sessions; required to listen beyond this machine.
+   * @default none: any program on this machine may
+   */
   readonly token?: string | null;
-  /** Whether a key that was not given out opens a session of that name. @default without a token alone */
+  /** True if an unknown key opens a session of that name. @default true only without a token */
   readonly opensByUse?: boolean;
-  /** Listed by `/v1/models`. @default "policy" */
+  /** Name of the model that `/v1/models` lists. @default "policy" */
   readonly modelName?: string;
-  /** A streamed answer without an event for so long gets a comment, in milliseconds. @default 10,000 */
+  /**
+   * Time without an event after which a streamed answer sends a comment, in milliseconds.
+   * @default 10,000
+   */
   readonly keepAliveMs?: number;
-  /** Of a request, as it was sent and as it is decoded, in bytes. @default 32 MiB */
+  /** Maximum size of a request body, both as sent and decoded, in bytes. @default 32 MiB */
   readonly maxBodyBytes?: number;
-  /** Takes secrets out of errors. @default nothing is taken out */
+  /** Removes secrets from errors. @default nothing is removed */
   readonly redact?: (text: string) => string;
   /** Receives faults that no client waits for. @default they are ignored */
   readonly onFault?: (error: unknown) => void;
@@ -98,35 +114,47 @@ export interface Gateway {
     readonly running: number;
     readonly counters: SessionCounters;
   }[];
-  /** Takes up what earlier processes left in the run folder, which `resumeFileRunStore` opened. Call before the first request. */
+  /**
+   * Resumes the sessions that earlier processes left in the run folder, which `resumeFileRunStore`
+   * opened. Call it before the first request.
+   */
   restore(earlier: ResumedRun): Promise<void>;
   /** Answers a request without a socket. Never rejects. */
   handle(request: GatewayHttpRequest): Promise<GatewayHttpResponse>;
   /**
-   * The same for client libraries in this process, which take a `fetch` of one's own: nothing goes over a network. Any host will do.
+   * A `fetch` function for client libraries in this process that accept one: nothing goes over a
+   * network. The host of the URL is ignored.
    *
    * @example
    * new OpenAI({ baseURL: "http://gateway/v1", apiKey: key, fetch: gateway.fetch });
    */
   readonly fetch: typeof globalThis.fetch;
   /**
-   * Serves on a socket; port 0 takes a free one. While the socket drains, further requests get 503. Rejects with a
-   * `ConfigurationError` when the address is not available, or not safe without a token.
+   * Serves on a socket; port 0 picks a free one. While the socket drains, further requests get 503.
+   * Rejects with a `ConfigurationError` if the address is not available, or not safe without a
+   * token.
    */
   listen(address?: { readonly host?: string; readonly port?: number }): Promise<Listener>;
-  /** Opens a session, as `POST /v1/sessions` does. */
+  /** Opens a session, the same as `POST /v1/sessions`. */
   open(session?: Parameters<Sessions["create"]>[0]): Promise<{ readonly id: string; readonly key: string }>;
-  /** A new key for a program that begins its session again: nothing of what was sampled so far is trained. */
+  /**
+   * Restarts a session with a new key, for a program that begins again: earlier samples of the
+   * session are not trained.
+   */
   reopen(id: string): Promise<string>;
-  /** Grades a session. The last grade before its end counts. */
+  /** Grades a session. The last grade before the session ends counts. */
   reward(id: string, grade: NonNullable<Episode["grade"]>): Promise<void>;
-  /** Ends a session; "cancelled" leaves it ungraded. Its group is decided when it was the last of it. @default "session_ended" */
+  /**
+   * Ends a session; "cancelled" leaves it ungraded. The last session of a group triggers the
+   * group's decision.
+   * @default "session_ended"
+   */
   end(id: string, stopReason?: "session_ended" | "cancelled"): Promise<Episode>;
-  /** Stops its timers. Open sessions stay in the journal, and the next process takes them up. */
+  /** Stops the timers. Open sessions stay in the journal, and the next process resumes them. */
   close(): void;
 }
 
-/** Makes a gateway. Sends nothing to the engine before the first request. */
+/** Creates a gateway. It sends nothing to the engine before the first request. */
 export function createGateway(parts: GatewayParts, options: GatewayOptions = {}): Gateway {
   const { token = null, clock = systemClock, maxBodyBytes = 32 * 2 ** 20, redact = (text) => text } = options;
   const { exportSamples = () => [], rowsOf = () => [], worlds = null, store, apiModel, engine, renderer } = parts;
@@ -189,14 +217,15 @@ async function earlierSessions({ store, inFlight, decided }: ResumedRun): Promis
   const inGroups = new Set([...decided.values()].flatMap(({ episodeIds }) => episodeIds));
   const ended: { id: string; events: Episode["events"]; undecidedTask: string | null }[] = [];
   for await (const { id, task, events } of openRunFolder(store.location).episodes()) {
-    // Their keys and places: a folder may hold more episodes than memory.
+    // Only their keys and places are kept: a folder may hold more episodes than fit in memory.
     const opening = events.filter(({ type }) => type === "session");
     ended.push({ id, events: opening, undecidedTask: inGroups.has(id) ? null : task.id });
   }
   return { inFlight: await Promise.all([...inFlight].map((id) => store.recorded(id))), ended };
 }
 
-// The gateway as a `fetch`, for client libraries in the same process: requests and answers are values, and nothing is sent.
+// Implements `fetch` with the gateway, for client libraries in the same process: requests and
+// answers are values, and nothing is sent.
 
 async function fetchFrom(handler: GatewayHandler, request: Request): Promise<Response> {
   const { pathname, search } = new URL(request.url);
@@ -213,12 +242,15 @@ async function fetchFrom(handler: GatewayHandler, request: Request): Promise<Res
     const ends = { delivered: answer.delivered, left: () => unread.abort() };
     return new Response(streamOf(body, ends), { status, headers });
   }
-  // A value that is handed over has arrived.
+  // A value that was returned counts as delivered.
   answer.delivered?.();
   return new Response(body, { status, headers });
 }
 
-/** Delivered once its reader has had the end; its reader has left when it stops before. */
+/**
+ * Stream of an answer: delivered once its reader has reached the end; a reader that stops earlier
+ * counts as gone.
+ */
 function streamOf(
   body: AsyncIterable<string>,
   { delivered, left }: { readonly delivered: GatewayHttpResponse["delivered"]; readonly left: () => void },

@@ -1,10 +1,11 @@
-// Work whose client was told to come again, because the disk was full, kept for that client. It knows no session and no disk.
+// Work whose client was asked to retry because the disk was full, kept for that client. Independent
+// of sessions and the disk.
 
-/** Work that was left without a client, by its request: the next equal request gets it. */
+/** Finished work without a client, by its request: the next equal request gets it. */
 export class LeftWork<T> {
   readonly #left = new Map<string, Promise<T>[]>();
 
-  /** The oldest for an equal request; `null`: there is none. */
+  /** The oldest work of an equal request; `null` if there is none. */
   take(request: object): Promise<T> | null {
     const name = JSON.stringify(request);
     const [first = null, ...rest] = this.#left.get(name) ?? [];
@@ -15,7 +16,7 @@ export class LeftWork<T> {
   keep(request: object, work: Promise<T>): void {
     const name = JSON.stringify(request);
     this.#set(name, [...(this.#left.get(name) ?? []), work]);
-    // What has failed is begun again.
+    // Work that has failed is started again.
     work.catch(() =>
       this.#set(
         name,

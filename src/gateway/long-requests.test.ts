@@ -1,5 +1,6 @@
-// Requests that are far longer than usual: their work grows with their size and not with its square, whatever there is much of, and
-// other requests are served meanwhile. What it costs in figures: `npm run bench -- long-requests`.
+// Requests that are far longer than usual: the work is linear in their size, whichever part of them
+// is long, and other requests are served in the meantime. For the cost in figures: `npm run bench
+// -- long-requests`.
 
 import { setImmediate } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
@@ -17,7 +18,7 @@ const turns = (count: number): object[] => [
 ];
 const user = (content: unknown): object => ({ role: "user", content });
 
-/** Bodies with much of something, by dialect. */
+/** Bodies with one very long part, by dialect. */
 const bodies: Readonly<Record<string, readonly [path: string, size: number, body: (count: number) => Body]>> = {
   "messages over chat": ["/v1/chat/completions", 400, (count) => ({ messages: turns(count) })],
   "messages over messages": ["/v1/messages", 400, (count) => ({ max_tokens: 99, messages: turns(count) })],
@@ -123,7 +124,7 @@ describe("while a long request is worked on", () => {
 
   test("the same request at once is the same answer, and a shorter one of its session comes first", async () => {
     const world = await openWorld((_prompt, call) => `answer ${call}`);
-    // As clients do that lose their connection: the first answer is never delivered.
+    // Clients that lose their connection: the first answer is never delivered.
     const answering = [0, 1].map(() =>
       post(world.gateway, "/v1/chat/completions", long, { key: "long", delivers: false }),
     );

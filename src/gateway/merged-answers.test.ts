@@ -1,4 +1,4 @@
-// Clients that show several steps of the assistant as one.
+// Clients that merge several steps of the assistant into one message.
 
 import { expect, test } from "vitest";
 import { chatMessage, weather } from "./clients.test-helper.ts";
@@ -13,7 +13,7 @@ type Wire = Readonly<Record<string, unknown>>;
 const ask = (world: World, messages: readonly Wire[]) =>
   post(world.gateway, "/v1/chat/completions", { model: "m", messages, tools });
 
-/** Looks at each city in a turn of its own, `width` calls a turn, the first with a text. */
+/** Looks up each city, `width` calls per turn; the first turn also has a text. */
 function looksAround(width: number) {
   return (prompt: string): string => {
     const results = prompt.split("<tool_response>").length - 1;
@@ -23,7 +23,7 @@ function looksAround(width: number) {
   };
 }
 
-/** Plays one question to its end; the steps as they were. */
+/** Runs one question to its end, and returns its steps unmerged. */
 async function look(world: World, before: readonly Wire[]): Promise<readonly Wire[]> {
   const steps: Wire[] = [];
   for (;;) {
@@ -34,7 +34,7 @@ async function look(world: World, before: readonly Wire[]): Promise<readonly Wir
   }
 }
 
-/** The calls of all steps in one message, with their results behind it. */
+/** The calls of all steps in one message, followed by their results. */
 function merged(steps: readonly Wire[]): Wire[] {
   const calls = steps.flatMap((step) => (step["tool_calls"] as readonly unknown[] | undefined) ?? []);
   const results = steps.filter(({ role }) => role === "tool");
@@ -49,7 +49,7 @@ test.each([1, 2])("steps of %i calls that come back as one message continue the 
   const next = await ask(world, [...opening, ...merged(steps), { role: "user", content: "thanks" }]);
   expect(next.status, next.text).toBe(200);
   expect(world.gateway.sessions[0]!.counters).toMatchObject({ branched: {}, reencoded: 0 });
-  // And once more, with what followed it.
+  // The conversation continues once more, with its later messages.
   const answer = { role: "assistant", ...chatMessage(next, false) };
   const more = [
     ...opening,

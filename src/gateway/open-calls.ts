@@ -1,10 +1,11 @@
-// Which requests get an answer that there is already, sampled or being sampled, and which get their own. A client that lost its connection
-// asks again and must not have the policy sample twice; an agent that asks the same thing several times at once wants as many samples.
-// They differ in whether the first client is still there.
+// Decides which requests get an existing answer, sampled or in flight, and which get a new one. A
+// client that lost its connection repeats its request, and the policy must not sample twice; an
+// agent that sends the same request several times at once expects as many samples. The difference
+// is whether the first client is still connected.
 //
-//   equal request ─┬─ equal Idempotency-Key ───────────────► the same answer, even after it was delivered
-//                  ├─ a call whose client has gone ────────► its answer, sampled once
-//                  └─ otherwise: every client is there ────► a turn of its own
+//   equal request ─┬─ equal Idempotency-Key ────► the same answer, even after it was delivered
+//                  ├─ its client has gone ──────► that call's answer, sampled once
+//                  └─ all clients are connected ► a turn of its own
 
 import { hash } from "node:crypto";
 import type { SampledTurn } from "./history.ts";
@@ -12,15 +13,18 @@ import type { SampledTurn } from "./history.ts";
 export type OpenCall<Call> = {
   readonly digest: string;
   readonly call: Call;
-  /** `null`: it is not recorded yet. */
+  /** The sampled turn; `null` if it is not recorded yet. */
   turn: SampledTurn | null;
-  /** Clients that are there and have not had all of the answer. */
+  /** Number of connected clients that have not received the whole answer. */
   readers: number;
 };
 
 const keyedPrefix = "key-";
 
-/** Of a request: equal for those that a client sends again. `idempotencyKey`: of its header; `null`: there is none. */
+/**
+ * Digest of a request, equal if a client repeats the request. `idempotencyKey`: value of the
+ * header; `null` if there is none.
+ */
 export function digestOf(request: {
   readonly url: string;
   readonly body: Uint8Array;
@@ -35,7 +39,7 @@ export function digestOf(request: {
 export class OpenCalls<Call> {
   readonly #byDigest = new Map<string, OpenCall<Call>[]>();
 
-  /** The call whose answer an equal request gets; `null`: it gets its own. */
+  /** The call whose answer an equal request gets; `null` if the request gets a new one. */
   find(digest: string): OpenCall<Call> | null {
     const calls = this.#byDigest.get(digest) ?? [];
     return (
@@ -51,7 +55,9 @@ export class OpenCalls<Call> {
     return open;
   }
 
-  /** Its client has had all of the answer: only an equal key leads to it. */
+  /**
+   * Records that a client has received the whole answer: from then on only an equal key returns it.
+   */
   delivered(open: OpenCall<Call>): void {
     if (!open.digest.startsWith(keyedPrefix)) this.remove(open);
   }
@@ -67,7 +73,7 @@ export class OpenCalls<Call> {
   }
 }
 
-/** What is continued was delivered, whatever became of its connection. */
+/** An answer whose conversation was continued has been delivered, even if its connection broke. */
 function wasRead({ turn }: OpenCall<unknown>): boolean {
   return turn !== null && (turn.isDelivered || turn.isContinued);
 }

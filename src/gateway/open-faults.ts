@@ -1,15 +1,15 @@
-// Calls of a session that its model left without an answer, until the same conversation is answered. The reward that a program prints
-// after such a call (often 0) says nothing about the model.
+// Calls of a session that its model failed to answer, until the same conversation is answered. The
+// reward that a program prints after such a call (often 0) says nothing about the model.
 
 import type { Failure, Message } from "../core/index.ts";
 
-/** Further calls are not kept: an episode that has so many is not graded in any case. */
+/** Maximum number of stored calls; an episode with so many is not graded anyway. */
 const mostKept = 100;
 
 export class OpenFaults {
   readonly #open: { readonly failure: Failure; readonly messages: readonly string[] }[] = [];
 
-  /** The fault of the first such call; `null`: there is none. */
+  /** Failure of the first such call; `null` if there is none. */
   get first(): Failure | null {
     return this.#open[0]?.failure ?? null;
   }
@@ -19,7 +19,10 @@ export class OpenFaults {
     if (this.#open.length < mostKept) this.#open.push({ failure, messages: messages.map(keyOf) });
   }
 
-  /** A call was answered: earlier ones whose conversation it begins with are resolved. */
+  /**
+   * Records that a call was answered: it resolves earlier calls whose conversation its own begins
+   * with.
+   */
   answered(messages: readonly Message[]): void {
     if (this.#open.length === 0) return;
     const keys = messages.map(keyOf);

@@ -1,4 +1,5 @@
-// A call in another format behind the gateway: what was streamed stays as it was told, and in repair mode it is told as a call.
+// A call in another format through the gateway: streamed text stays as it was sent, and in repair
+// mode it is sent as a call.
 
 import { expect, test } from "vitest";
 
@@ -19,7 +20,7 @@ async function answered(said: string, { repair, stream }: { readonly repair: boo
     const result = await sample(request);
     for (const id of result.sampledTokens) {
       options?.onTokens?.(Uint32Array.of(id));
-      // Longer than the reader waits between two readings.
+      // Longer than the reader's interval between two parses.
       await new Promise((resolve) => setTimeout(resolve, 26));
     }
     return result;

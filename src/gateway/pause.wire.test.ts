@@ -1,5 +1,6 @@
-// A trainer pauses the server and loads weights while a client has read half of an answer: the answer continues from the ids that
-// were sampled, each token has the version that sampled it, and a pause without end is an error that says when to try again.
+// A trainer pauses the server and loads weights while a client has received half of an answer: the
+// answer continues from the sampled ids, each token has the version that sampled it, and an endless
+// pause is an error with a retry delay.
 
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -21,13 +22,16 @@ const answerIds = tokenizer.encode(`${answer}<|im_end|>`);
 
 type Server = {
   readonly engine: Engine & EngineControl;
-  /** A trainer's report of new weights, as its server takes it. */
+  /** Reports new weights to the server, as a trainer does. */
   readonly load: (version: string) => Promise<void>;
   /** Every id that the server sampled, in order. */
   readonly sampled: number[];
 };
 
-/** Says the answer, an id every few milliseconds, from wherever the prompt stands in it. Held in place while it is paused. */
+/**
+ * Samples the answer, one id every few milliseconds, from the position that the prompt has reached.
+ * Blocks while paused.
+ */
 function slowSampler(sampled: number[]): Sampler {
   let resume: (() => void) | null = null;
   let held = Promise.resolve();
@@ -117,7 +121,7 @@ const dialects = {
   responses: { path: "/v1/responses", own: {}, end: "response.completed" },
 } as const;
 
-/** A client in the middle of an answer. */
+/** A client that is reading an answer. */
 class Reading {
   text = "";
   readonly status: number;
@@ -130,7 +134,7 @@ class Reading {
     this.#parts = (response.body as AsyncIterable<Uint8Array> & ReadableStream)[Symbol.asyncIterator]();
   }
 
-  /** Reads on until the text fits, or to the end. */
+  /** Reads until the text matches, or to the end. */
   async until(fits: (text: string) => boolean): Promise<string> {
     while (!fits(this.text)) {
       const part = await this.#parts.next();
@@ -154,7 +158,7 @@ async function ask(url: string, dialect: keyof typeof dialects, isStreamed = tru
   return new Reading(await fetch(`${url}${path}`, { method: "POST", headers, body: JSON.stringify(body) }));
 }
 
-/** What a client makes of the events: the text of the answer. */
+/** Text of the answer, read from the events as a client does. */
 function contentIn(text: string): string {
   return text
     .split("\n")
@@ -194,7 +198,7 @@ describe.each(["sglang", "vllm"])("weights change while a client of %s has half 
     expect(turns).toHaveLength(1);
     expect([...turns[0]!.sampledTokens]).toEqual([...answerIds]);
     expect(turns[0]!.logprobs).toHaveLength(answerIds.length);
-    // Each token under the weights that sampled it.
+    // Each token has the weights that sampled it.
     expect(turns[0]!.weightSpans.map(({ tokenCount, reply }) => [tokenCount, reply])).toEqual([
       [before, "v1"],
       [answerIds.length - before, "v2"],

@@ -1,4 +1,5 @@
-// The session of a program, whoever answers its calls: the policy under training, an API model that is evaluated, or no model of ours.
+// The session of a program. Its calls are answered by the policy under training, or by an API model
+// that is evaluated.
 
 import { type ApiModel, chatSampling } from "../chat-models/index.ts";
 import type { Engine, EpisodeEvent, Renderer } from "../core/index.ts";
@@ -13,10 +14,13 @@ export type ProgramSession = Session | ForwardedSession;
 export type SessionModel =
   /** The policy: its tokens are recorded and trained. */
   | { readonly type: "policy"; readonly engine: Engine; readonly renderer: Renderer }
-  /** An API model; `null`: programs call models of their own. A conversation is recorded, and nothing is trained. */
+  /**
+   * An API model; `null` if programs call models of their own. The conversation is recorded, and
+   * nothing is trained.
+   */
   | { readonly type: "api"; readonly model: ApiModel | null };
 
-/** A session that is opened next. */
+/** Creates a session, which the caller opens next. */
 export function makeSession(settings: SessionSettings, answers: SessionModel, parts: SessionParts): ProgramSession {
   if (answers.type === "api") return forwarded(settings, answers, parts);
   const { engine, renderer } = answers;
@@ -25,7 +29,10 @@ export function makeSession(settings: SessionSettings, answers: SessionModel, pa
 
 type SessionParts = { readonly clock: Clock; readonly record: (event: EpisodeEvent) => Promise<void> };
 
-/** For requests that open none, such as those that count tokens: nothing of it is recorded. */
+/**
+ * Creates a session for requests that open none, such as those that count tokens: none of it is
+ * recorded.
+ */
 export function unopenedSession(
   answers: Extract<SessionModel, { readonly type: "api" }>,
   given: Pick<SessionSettings, "task" | "sampling" | "clientSampling" | "clientTemplate" | "maxCalls" | "episode"> &

@@ -1,5 +1,5 @@
-// The worlds of programs that are run for episodes: each opens when its program first asks for its tools, or when its episode is to be
-// graded, so that a program with a world of its own opens none.
+// Worlds of programs that are run for episodes: a world opens when its program first requests its
+// tools, or when its episode is graded, so that a program with a world of its own opens none.
 
 import type { Grade } from "../core/index.ts";
 import type { ProgramSession } from "./program-session.ts";
@@ -8,15 +8,15 @@ import type { SessionWorlds, WorldAnswer } from "./session-worlds.ts";
 
 export class ProgramWorlds {
   readonly #worlds: SessionWorlds | null;
-  /** Openings by the ids of their sessions. */
+  /** World openings by session id. */
   readonly #opened = new Map<string, Promise<string>>();
 
-  /** `null`: there are none. */
+  /** `worlds`: `null` if there are none. */
   constructor(worlds: SessionWorlds | null) {
     this.#worlds = worlds;
   }
 
-  /** Answers a client of the tools of a session's world. */
+  /** Answers a request for the tools of a session's world. */
   async handle(session: ProgramSession, request: Parameters<SessionWorlds["handle"]>[1]): Promise<WorldAnswer> {
     const worlds = this.#worlds;
     if (worlds !== null) {
@@ -30,12 +30,15 @@ export class ProgramWorlds {
     );
   }
 
-  /** A program that used its world is graded by it, whatever it prints; so is one that prints no reward. */
+  /**
+   * True if the world grades the session: the program used its world, or printed no reward. The
+   * world's grade replaces a printed reward.
+   */
   grades(session: ProgramSession, printed: number | null): boolean {
     return this.#worlds !== null && (printed === null || this.#opened.has(session.settings.id));
   }
 
-  /** Call it where {@link grades} says so. Rejects as the world fails. */
+  /** Grades a session; call it only if {@link grades} returned true. Rejects if the world fails. */
   async grade(session: ProgramSession): Promise<Grade> {
     const worlds = this.#worlds;
     if (worlds === null) throw new TypeError("Only a world grades.");
@@ -43,7 +46,10 @@ export class ProgramWorlds {
     return worlds.grade(session.settings.id);
   }
 
-  /** Never rejects: a world that cannot be closed is not a fault of its episode. */
+  /**
+   * Closes the world of a session. Never rejects: a world that cannot be closed is not a fault of
+   * its episode.
+   */
   async close({ settings: { id } }: ProgramSession): Promise<void> {
     const opening = this.#opened.get(id);
     this.#opened.delete(id);

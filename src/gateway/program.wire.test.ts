@@ -1,5 +1,6 @@
-// Everything that a program starts ends with it, however it has detached itself and however the program ends. Found in /proc, so on
-// Linux alone; elsewhere only the process group is known.
+// Every process that a program starts ends with it, however the process detached itself and however
+// the program ends. Processes are found in /proc, so these tests run only on Linux; on other
+// systems only the process group is known.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -23,7 +24,7 @@ afterEach(() => {
 });
 afterAll(() => rm(root, { recursive: true }));
 
-/** Writes its number, then a line now and then, for ever. */
+/** Writes its number, then a line from time to time, forever. */
 const beat = `
 const { appendFileSync, writeFileSync } = require("node:fs");
 process.on("SIGTERM", () => undefined);
@@ -32,7 +33,9 @@ writeFileSync(process.argv[2], String(process.pid));
 setInterval(() => appendFileSync(process.argv[2] + ".beats", "."), 10);
 `;
 
-/** How a shell starts what it does not wait for. `BEAT`: the command. */
+/**
+ * Shell commands that start a process without waiting for it. `BEAT`: the command of the process.
+ */
 const escapes: Readonly<Record<string, string>> = {
   "in the background": "BEAT &",
   "with setsid": "setsid BEAT &",
@@ -105,7 +108,10 @@ describe.skipIf(process.platform !== "linux")("what a program starts (Linux: fou
     expect(await isOver(other)).toBe(true);
   });
 
-  /** A process of ours that runs a program: its own file, since a program of a test's process is not orphaned by it. */
+  /**
+   * A process of ours that runs a program, from a file of its own, because the test's process does
+   * not orphan its programs.
+   */
   const owner = async (file: string, ending: string): Promise<ChildProcess> => {
     const source = `
       import { Program } from ${JSON.stringify(new URL("../../dist/programs/index.js", import.meta.url).href)};
@@ -146,7 +152,7 @@ describe.skipIf(process.platform !== "linux")("what a program starts (Linux: fou
     child.kill("SIGKILL");
     await once(child, "exit");
     expect(await isOver(theirs)).toBe(false);
-    // The shell, its sleep and what it had detached.
+    // The shell, its sleep and the detached process.
     expect(killOrphans()).toBeGreaterThanOrEqual(2);
     expect([await isOver(theirs), await isOver(mine)]).toEqual([true, false]);
     own.kill();

@@ -1,4 +1,4 @@
-// The body of a request as JSON, in steps: one that is long must not keep others waiting.
+// Parses the body of a request as JSON, in steps: a long body must not block other requests.
 
 import type { Steps } from "../lib/steps.ts";
 import { readJson } from "./read-json.ts";
@@ -6,10 +6,13 @@ import { GatewayError, type RequestHeaders } from "./request.ts";
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
-/** Deeper bodies are nobody's conversation. */
+/** Maximum nesting of a body; real conversations never nest deeper. */
 const deepest = 64;
 
-/** The JSON of a body. Throws a `GatewayError` for another type, for what is not JSON, and for what nests too deep. */
+/**
+ * Parses the JSON of a body. Throws a `GatewayError` for another content type, for invalid JSON,
+ * and for too much nesting.
+ */
 export function* parseJson(body: Buffer, contentType: RequestHeaders[string]): Steps<unknown> {
   const type = typeof contentType === "string" ? contentType.split(";", 1)[0]!.trim().toLowerCase() : "";
   if (type !== "application/json") {

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { finish } from "../lib/steps.ts";
 import { readJson } from "./read-json.ts";
 
-/** What a reader makes of a text: the value, written again with its order of names, or that it refuses. */
+/** Result of a reader: the value, serialized in its order of names, or an error. */
 function outcome(read: () => unknown): unknown {
   try {
     const value = read();
@@ -16,7 +16,7 @@ function outcome(read: () => unknown): unknown {
 
 const padding = "p".repeat(40_000);
 
-/** A document that is long enough to be cut, of parts that any document may have. */
+/** A document that is long enough to be split, with parts that any document may have. */
 const long = fc
   .tuple(fc.array(fc.json(), { minLength: 3, maxLength: 8 }), fc.constantFrom("array", "object", "nested"), fc.string())
   .map(([parts, shape, space]) => {
@@ -48,7 +48,7 @@ test("readJson() refuses what JSON.parse refuses", () => {
     fc.property(long, fc.array(edits, { minLength: 1, maxLength: 3 }), (text, changes) => {
       let changed = text;
       for (const [place, given] of changes) {
-        // Not within the padding, where nearly all of the text is.
+        // Positions outside the padding, which is nearly all of the text.
         const ends = [...changed.matchAll(/[,[\]{}:"](?!p{9})/g)].map(({ index }) => index);
         const at = ends[place % ends.length] ?? 0;
         changed = changed.slice(0, at) + given + changed.slice(at + (place % 2));

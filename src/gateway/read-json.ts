@@ -1,15 +1,16 @@
-// Reads a JSON body in steps: a client may send a hundred thousand messages at once, and `JSON.parse` of them is one long call. Long
-// arrays and objects are cut where a scan finds their commas, and the parts are given to `JSON.parse`: what it refuses is refused here,
-// and what it reads is read as it reads it.
+// Parses a JSON body in steps: a client may send a hundred thousand messages at once, and
+// `JSON.parse` would block for all of them. Long arrays and objects are split at the commas that a
+// scan finds, and `JSON.parse` parses the parts: the accepted texts and their values are the same
+// as with `JSON.parse`.
 
 import type { Steps } from "../lib/steps.ts";
 
-/** Characters that are parsed at once, in about a millisecond. */
+/** Number of characters that are parsed at once, in about a millisecond. */
 const shortText = 65_536;
-/** Deeper arrays and objects are parsed at once: each level is scanned again. */
+/** Depth from which arrays and objects are parsed at once, because each level is scanned again. */
 const deepest = 4;
 
-/** Throws a `SyntaxError` for text that is not JSON. */
+/** Parses JSON. Throws a `SyntaxError` for invalid text. */
 export function readJson(text: string): Steps<unknown> {
   return readValue(text, 0);
 }
@@ -29,7 +30,7 @@ function* readValue(text: string, level: number): Steps<unknown> {
   return opening === "{" ? yield* readMembers(inner, level) : yield* readItems(inner, level);
 }
 
-/** Short items go to the parser many at a time. */
+/** Short items are parsed many at a time. */
 function* readItems(inner: string, level: number): Steps<unknown[]> {
   const items: unknown[] = [];
   let batchStart = 0;
@@ -39,7 +40,7 @@ function* readItems(inner: string, level: number): Steps<unknown[]> {
   };
   for (const { start, end } of partsOf(inner)) {
     if (isBlank(inner, start, end)) {
-      // Only an array without any item has a blank one.
+      // Only an empty array has a blank item.
       if (start === 0 && end === inner.length) return [];
       throw new SyntaxError("An item is missing.");
     }
@@ -71,11 +72,12 @@ function* readMembers(inner: string, level: number): Steps<object> {
     const key = JSON.parse(inner.slice(keyStart, keyEnd)) as string;
     members.push([key, yield* readValue(inner.slice(colon + 1, end), level + 1)]);
   }
-  // An own property for every name, "__proto__" too, and the last of equal ones: as `JSON.parse` does.
+  // Every name becomes an own property, "__proto__" included, and the last of duplicates wins, the
+  // same as with `JSON.parse`.
   return Object.fromEntries(members);
 }
 
-/** What the commas on the top level cut the text into: at least one part. */
+/** The parts of a text between its top-level commas; there is at least one. */
 function* partsOf(inner: string): Generator<{ readonly start: number; readonly end: number }, void, void> {
   let start = 0;
   let depth = 0;
@@ -107,7 +109,10 @@ function* partsOf(inner: string): Generator<{ readonly start: number; readonly e
 const quote = 0x22;
 const backslash = 0x5c;
 
-/** After the quote that closes the string which begins here; the end of the text where none does. */
+/**
+ * Index after the closing quote of the string that begins here, or the end of the text if it is not
+ * closed.
+ */
 function endOfString(text: string, start: number): number {
   for (let at = text.indexOf('"', start + 1); at !== -1; at = text.indexOf('"', at + 1)) {
     let slashes = 0;
@@ -127,7 +132,7 @@ function isBlank(text: string, start: number, end: number): boolean {
   return skipSpace(text, start) >= end;
 }
 
-/** JSON's white space. */
+/** True for JSON white space. */
 function isSpace(unit: number): boolean {
   return unit === 0x20 || unit === 0x0a || unit === 0x0d || unit === 0x09;
 }

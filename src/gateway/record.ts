@@ -1,16 +1,13 @@
-// The record of a session: its turns, and the prompt of each request out of them. A prompt is the record with what the bridge
-// appends; where the client or the chat template rewrote history it is rendered, and the reason stands in the turn. It samples
-// nothing.
+// Record of a session: its turns, and the prompt of each request built from them. A prompt is the
+// record plus the tokens that the bridge appends; if the client or the chat template rewrote
+// history, the prompt is rendered, and the turn holds the reason. It samples nothing.
 
 import {
   type ActionProblem,
   attribute,
   AttributedError,
   type BridgeResult,
-  type Episode,
-  type Grade,
   type Message,
-  messageOf,
   type ParsedAction,
   type RenderedPrompt,
   type Renderer,
@@ -18,7 +15,7 @@ import {
   type Turn,
 } from "../core/index.ts";
 import { finish, type Steps } from "../lib/steps.ts";
-import { alignTurnRewards, completeTurnRewards, discardedTurns, turnSequence } from "../trajectories/index.ts";
+import { turnSequence } from "../trajectories/index.ts";
 import { inCallOrder, takenApart, withSampledIds } from "./call-results.ts";
 import {
   type Continuation,
@@ -32,7 +29,7 @@ import {
 import { GatewayError, type GatewayRequest, type SampledItems } from "./request.ts";
 import { actionText } from "./shown-action.ts";
 
-/** Why a prompt does not extend the last turn of a conversation. */
+/** Reason why a prompt does not extend the last turn of a conversation. */
 type BranchReason =
   | "another-conversation"
   | "history-edited"
@@ -41,23 +38,23 @@ type BranchReason =
   | "compaction"
   | "template-rewrites";
 
-/** How prompts came about. */
+/** Counts of prompts by how they were built. */
 export type PromptCounters = {
-  /** Prompts that are the record and what is new. */
+  /** Prompts that extend the record. */
   extended: number;
-  /** By {@link BranchReason}. */
+  /** Branches by {@link BranchReason}. */
   readonly branched: Record<string, number>;
-  /** Extended prompts in which an action stands otherwise than it was sampled: 0. */
+  /** Extended prompts that contain an action in another form than sampled; always 0. */
   reencoded: number;
 };
 
-/** A rendered prompt and where it stands. */
+/** A rendered prompt and its place in the record. */
 export type Prompt = {
   readonly buffer: TokenBuffer;
   readonly basis: SampledTurn | null;
   readonly parent: number | null;
   readonly observedFrom: number;
-  /** As in {@link SampledTurn}. */
+  /** Same as in {@link SampledTurn}. */
   readonly messages: readonly Message[];
   readonly tools: ToolSet;
   readonly rendered: readonly Message[];
@@ -65,11 +62,19 @@ export type Prompt = {
   readonly facts: Pick<Turn, "spelledTokens" | "deviation" | "rewriteReason">;
 };
 
-/** A text is taken for the summary that an earlier turn wrote when it is at least this long, in characters. */
+/**
+ * Minimum length of a text that counts as the summary written by an earlier turn, in characters.
+ */
 const shortestSummary = 80;
-/** Of taking answers of a request apart: each looks through the whole conversation. */
+/**
+ * Maximum number of attempts to split merged answers of a request, because each one searches the
+ * whole conversation.
+ */
 const mostTries = 64;
-/** The latest turns, one of which may have written it: each is looked for in the whole request. */
+/**
+ * Number of latest turns that may have written the summary: each is searched for in the whole
+ * request.
+ */
 const summaryTurns = 64;
 
 export class SessionRecord implements SampledItems {
@@ -87,12 +92,12 @@ export class SessionRecord implements SampledItems {
     this.idPrefix = idPrefix;
   }
 
-  /** In the order in which they ended. */
+  /** Sampled turns in the order in which they ended. */
   get sampled(): readonly SampledTurn[] {
     return [...this.#byTurn.values()];
   }
 
-  /** Of all actions, in order. */
+  /** Problems of all actions, in order. */
   get problems(): readonly ActionProblem[] {
     return this.sampled.flatMap(({ action }) => action.problems.map(asActionProblem));
   }
@@ -113,14 +118,17 @@ export class SessionRecord implements SampledItems {
     return this.#byTurn.get(turn) ?? null;
   }
 
-  /** Keeps the turns, and continues none of them: the program begins again. */
+  /** Keeps the turns, but continues none of them, because the program begins again. */
   forget(): void {
     this.#history = new History();
     this.#byCall.clear();
     this.#byTurn.clear();
   }
 
-  /** As the renderer is shown them: answers on the way that were sampled here are as they were sampled. */
+  /**
+   * Messages as the renderer receives them: answers that were sampled here are replaced by the
+   * sampled ones.
+   */
   rendered(basis: SampledTurn | null, messages: readonly Message[], tools: ToolSet): readonly Message[] {
     const before = basis === null ? [] : [...seenPrompt(basis), seenAnswer(basis)];
     const { sampled } = finish(this.#history.find([...before, ...messages], tools));
@@ -135,14 +143,17 @@ export class SessionRecord implements SampledItems {
   history(call: number): ReturnType<SampledItems["history"]> {
     const sampled = this.#byCall.get(call);
     if (sampled === undefined) return null;
-    // As its client has it, so that it is matched as any other history is.
+    // The client's version of the answers, so that they are matched like any other history.
     return {
       messages: [...seenPrompt(sampled), seenAnswer(sampled)],
       hasInstructions: sampled.response?.hasInstructions ?? false,
     };
   }
 
-  /** A conversation where it stands: `messages` as its client has it, `rendered` with sampled answers as they were sampled. */
+  /**
+   * Finds the place of a conversation: `messages` as its client has it, `rendered` with the answers
+   * as they were sampled.
+   */
   *#find(
     sent: readonly Message[],
     tools: ToolSet,
@@ -153,7 +164,10 @@ export class SessionRecord implements SampledItems {
     return { ...place, messages, rendered: messages.map((message, at) => sampled.get(at)?.answer ?? message) };
   }
 
-  /** What of a conversation is known, where steps that its client shows as one are taken apart as far as they are known so. */
+  /**
+   * Finds the known part of a conversation, splitting messages in which the client merged several
+   * steps as long as more of it becomes known.
+   */
   *#findApart(ordered: readonly Message[], tools: ToolSet): Steps<readonly [readonly Message[], Continuation]> {
     let messages = ordered;
     let place = yield* this.#history.find(messages, tools);
@@ -167,7 +181,7 @@ export class SessionRecord implements SampledItems {
     return [messages, place];
   }
 
-  /** Tokens of the prompt that this request would have. */
+  /** Number of tokens of the prompt that this request would have. */
   *countTokens(request: GatewayRequest): Steps<number> {
     const tools = this.#history.toolSet(request.tools);
     const { basis, covered, rendered } = yield* this.#find(request.messages, tools);
@@ -179,8 +193,9 @@ export class SessionRecord implements SampledItems {
   }
 
   /**
-   * The prompt of a request, in steps that change nothing; what they give takes the prompt's place in the record. Throws a
-   * `GatewayError` for one that cannot be sampled. `renderer`: of this call. Default: the session's.
+   * Builds the prompt of a request, in steps that change nothing; calling the resulting function
+   * adds the prompt to the record. Throws a `GatewayError` for a request that cannot be sampled.
+   * `renderer`: the renderer of this call. Default: the session's.
    */
   *prompt(
     { messages: sent, tools: definitions, promptTokens }: Pick<GatewayRequest, "messages" | "tools" | "promptTokens">,
@@ -238,8 +253,8 @@ export class SessionRecord implements SampledItems {
   }
 
   /**
-   * What a turn says of its prompt when it is recorded. Of calls that were in flight at once, the one that is recorded first continues the
-   * conversation; the others are branches, and say why.
+   * Facts about a turn's prompt when the turn is recorded. If several calls were in flight, the
+   * first one recorded continues the conversation; the others are branches and record the reason.
    */
   factsOf({ basis, parent, messages, tools, facts }: Prompt): Prompt["facts"] {
     const isFirst = basis === null ? this.#byTurn.size === 0 || parent !== null : !basis.isContinued;
@@ -253,7 +268,7 @@ export class SessionRecord implements SampledItems {
     return { ...facts, rewriteReason: sentenceOf(reason, place.known) };
   }
 
-  /** Of a conversation that continues nothing sampled, beside others of its session. */
+  /** Reason of a conversation that continues no sampled turn, in a session that has others. */
   #rootReason(
     { messages, tools }: Pick<Prompt, "messages" | "tools">,
     { known, hasOtherTools }: { readonly known: number; readonly hasOtherTools: boolean },
@@ -267,7 +282,10 @@ export class SessionRecord implements SampledItems {
     return known > 1 ? "history-edited" : "another-conversation";
   }
 
-  /** A prompt that a program rendered for itself: it continues the longest part of the record that it begins with. */
+  /**
+   * A prompt that a program rendered itself: it continues the longest part of the record with which
+   * it begins.
+   */
   #promptOf(tokens: Uint32Array, tools: ToolSet): () => Prompt {
     const { vocabularySize } = this.#renderer;
     if (tokens.some((id) => id >= vocabularySize)) {
@@ -292,7 +310,7 @@ export class SessionRecord implements SampledItems {
     };
   }
 
-  /** `null`: the template refuses. */
+  /** Bridges from a turn to new messages; `null` if the template refuses. */
   #bridge(basis: SampledTurn, tools: ToolSet, newMessages: readonly Message[]): Steps<BridgeResult | null> {
     const renderer = tools.renderer ?? this.#renderer;
     const { inSteps } = renderer;
@@ -307,7 +325,7 @@ export class SessionRecord implements SampledItems {
     return inSteps?.renderPrompt(messages, tools) ?? oneStep(() => renderer.renderPrompt(messages, tools));
   }
 
-  /** `why`: of a branch; `null`: the session begins. */
+  /** Renders a whole prompt. `why`: reason of the branch; `null` if the session begins. */
   *#renderWhole(
     added: Pick<Prompt, "basis" | "messages" | "tools" | "rendered">,
     why: { readonly reason: BranchReason; readonly sentence: string; readonly continues: number | null } | null,
@@ -329,7 +347,10 @@ export class SessionRecord implements SampledItems {
     };
   }
 
-  /** Templates that take system messages at the beginning alone are shown them there. Throws a `GatewayError`. */
+  /**
+   * Renders messages; for templates that accept a system message only at the beginning, all system
+   * messages are moved there. Throws a `GatewayError`.
+   */
   *#renderAll(messages: readonly Message[], tools: ToolSet): Steps<RenderedPrompt> {
     const rendered = yield* unlessRefused(this.#render(messages, tools));
     if (rendered !== null) return rendered;
@@ -346,10 +367,16 @@ export class SessionRecord implements SampledItems {
     }
   }
 
-  /** Where a rendered prompt begins as the record does, so that shared tokens are stored once. */
+  /**
+   * The turn up to which a rendered prompt equals the record, so that shared tokens are stored
+   * once.
+   */
   #sharedPrefix(tokens: Uint32Array): { readonly index: number; readonly length: number } | null {
     let longest: { readonly index: number; readonly length: number } | null = null;
-    /** Tokens up to the end of each turn that the prompt begins with. Parents stand before their children. */
+    /**
+     * Number of tokens up to the end of each turn with which the prompt begins. Parents precede
+     * their children.
+     */
     const lengths = new Map<number, number>();
     for (const { index, parent, observationTokens, sampledTokens } of this.turns) {
       const start = parent === null ? 0 : lengths.get(parent);
@@ -370,7 +397,7 @@ export class SessionRecord implements SampledItems {
     return basis.buffer;
   }
 
-  /** What a prompt begins with must be the record, token for token. */
+  /** Checks that a prompt begins with the record, token for token. */
   #checkExtends(buffer: TokenBuffer, { turn, length }: SampledTurn): void {
     const { sampledTokens } = turn;
     const action = buffer.view(buffer.length - sampledTokens.length);
@@ -401,7 +428,7 @@ export class SessionRecord implements SampledItems {
     fields: Pick<SampledTurn, "turn" | "call" | "basis" | "messages" | "rendered" | "tools" | "action" | "response">,
     buffer: TokenBuffer | null,
   ): SampledTurn {
-    // As sampled: what its client is shown may end before.
+    // The answer as sampled: the version that the client receives may end earlier.
     const content = actionText(fields.turn.sampledTokens, this.#renderer);
     const answer = { role: "assistant", content, reasoning: null, toolCalls: [] } as const;
     const flags = { isClaimed: false, isContinued: false, isDelivered: false };
@@ -428,24 +455,24 @@ function lengthOf(turns: readonly Turn[], turn: Turn): number {
   return length;
 }
 
-/** Where a part ends that stands at a place of the whole; `null`: it does not stand there. */
+/** End of a part that is expected at a position of the whole; `null` if it is not there. */
 function endOfPart(whole: Uint32Array, part: Uint32Array, start: number): number | null {
   const end = start + part.length;
   return end <= whole.length && part.every((id, place) => whole[start + place] === id) ? end : null;
 }
 
-// A renderer of others may do its work at once.
+// A third-party renderer may do all its work in one step.
 // oxlint-disable-next-line require-yield
 function* oneStep<T>(run: () => T): Steps<T> {
   return run();
 }
 
-/** `null` where the chat template refuses. */
+/** Result of the steps; `null` if the chat template refuses. */
 function* unlessRefused<T>(steps: Steps<T>): Steps<T | null> {
   try {
     return yield* steps;
   } catch (error) {
-    // A token beyond the vocabulary is nobody's chat template.
+    // A token beyond the vocabulary is a fault, not a refusal of the chat template.
     if (error instanceof AttributedError) throw error;
     return null;
   }
@@ -463,36 +490,8 @@ function sentenceOf(reason: BranchReason, known: number): string {
   return sentences[reason];
 }
 
-/** As in the problem taxonomy of actions; see `agents/decide-action.ts`. */
+/** Translates into the problem taxonomy of actions; see `agents/decide-action.ts`. */
 function asActionProblem({ code, toolName, detail }: ParsedAction["problems"][number]): ActionProblem {
   if (code === "not-an-object") return { code: "not-json", toolName, detail };
   return { code: code === "no-name" ? "unknown-tool" : code, toolName, detail };
-}
-
-// What a program says that the turns of its session earned, aligned with the record: when it says it, and once the session has
-// ended. A grade may come before the last call, and an answer that was sampled may never arrive.
-
-/**
- * Throws a `GatewayError` for rewards of turns that are not one for each turn so far, or do not add up. A turn that was sampled
- * and not read is none that the program knows.
- */
-export function gradeSoFar(grade: Grade, record: Pick<SessionRecord, "turns" | "ofTurn">): Grade {
-  const given = grade.turnRewards ?? null;
-  if (given === null) return grade;
-  const counts = record.turns.map(({ index }) => record.ofTurn(index) !== null);
-  try {
-    return { ...grade, turnRewards: alignTurnRewards(given, grade.reward, counts) };
-  } catch (cause) {
-    const message = `Cannot grade the session: ${messageOf(cause)}`;
-    throw new GatewayError("invalid-request", message, { param: "turn_rewards", cause });
-  }
-}
-
-/** What was known when the grade came, for the turns as they are now: those that nobody read are left out. */
-export function gradeAtEnd(grade: Grade | null, record: Pick<Episode, "trajectory" | "events">): Grade | null {
-  const given = grade?.turnRewards ?? null;
-  if (grade === null || given === null) return grade;
-  const discarded = discardedTurns(record);
-  const counts = record.trajectory.turns.map(({ index }) => !discarded.has(index));
-  return { ...grade, turnRewards: completeTurnRewards(given, grade.reward, counts) };
 }

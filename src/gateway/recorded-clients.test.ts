@@ -1,6 +1,7 @@
-// Requests of real client programs as they came over the wire, sent to the gateway: each is answered in the shape of its dialect, with
-// events in the order that the client reads, and what one client sent is one append-only trajectory. Recorded against another server,
-// whose ids are replaced by those that the gateway gave. Provenance: ../shared/gateway/README.md.
+// Requests of real client programs, recorded on the wire and sent to the gateway: each is answered
+// in the format of its dialect, with events in the order that the client reads, and the requests of
+// one client form one append-only trajectory. They were recorded against another server, whose ids
+// are replaced by those of the gateway. Provenance: ../shared/gateway/README.md.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -18,15 +19,15 @@ type Recorded = {
   readonly body: Json | string | null;
 };
 
-/** Requests of one client: one credential or path. */
+/** Requests of one client, identified by a credential or path. */
 type Conversation = { readonly name: string; readonly requests: readonly Recorded[] };
 
 const folder = sharedFolder("gateway");
 const template = sharedFolder("models", "qwen3", "chat_template.jinja");
 
 /**
- * Conversations that are not one trajectory of as many turns as requests, and why. A client that lost its connection repeats its
- * request, and is answered by the turn that was sampled.
+ * Conversations that are not one trajectory with one turn per request, with the reason. A client
+ * that lost its connection repeats its request, and is answered with the turn that was sampled.
  */
 const repeated: Readonly<Record<string, string>> = {
   "sdks-streamed-and-whole k-langgraph-stream": "the client lost its connection, and sent the same request again",
@@ -52,7 +53,10 @@ function credentialOf({ headers }: Recorded): string {
 
 const conversations = folder === null ? [] : readdirSync(folder).filter((file) => file.endsWith(".jsonl")).flatMap(conversationsOf); // prettier-ignore
 
-/** What a client says the policy answered: the part of its second request that the first did not have. */
+/**
+ * The policy's answer as a client echoes it: the part of its second request that the first did not
+ * have.
+ */
 type Echo = { reasoning: string | null; text: string; calls: { id: string; name: string; arguments: unknown }[] };
 
 function itemsOf(body: Recorded["body"]): readonly Json[] {
@@ -68,7 +72,7 @@ function echoOf(later: Recorded, count: number): Echo {
   };
   for (const item of itemsOf(later.body).slice(count)) {
     if (item["type"] === "function_call") call(item["call_id"], item["name"], item["arguments"]);
-    // A reference says that there was reasoning, and not what it was.
+    // A reference indicates that there was reasoning, but does not contain it.
     if (item["type"] === "item_reference") echo.reasoning = "as it was";
     if (item["type"] === "reasoning") echo.reasoning = String((item["summary"] as readonly Json[])[0]?.["text"]);
     if (item["role"] !== "assistant") continue;
@@ -85,7 +89,7 @@ function echoOf(later: Recorded, count: number): Echo {
   return echo;
 }
 
-/** As Qwen3 writes it. */
+/** Text of an answer in the format of Qwen3. */
 function sampledText({ reasoning, text, calls }: Echo): string {
   const called = calls.map(
     (call) => `\n<tool_call>\n${JSON.stringify({ name: call.name, arguments: call.arguments })}\n</tool_call>`,
@@ -93,14 +97,14 @@ function sampledText({ reasoning, text, calls }: Echo): string {
   return `<think>\n${reasoning ?? "hidden"}\n</think>\n\n${text}${called.join("")}`;
 }
 
-/** Ids of the recording server, by those that the gateway gave in their place. */
+/** Replaces ids of the recording server by those of the gateway. */
 function replaceIds(body: Recorded["body"], ids: ReadonlyMap<string, string>): unknown {
   return JSON.parse(JSON.stringify(body), (_name, value: unknown) =>
     typeof value === "string" ? (ids.get(value) ?? value) : value,
   );
 }
 
-/** Of the recorded echo, in order: calls, and the items of Responses. */
+/** Ids in the recorded echo, in order: calls, and the items of Responses. */
 function idsIn(items: readonly Json[]): { readonly calls: string[]; readonly items: string[] } {
   const found = { calls: [] as string[], items: [] as string[] };
   for (const item of items) {
@@ -118,7 +122,7 @@ function idsIn(items: readonly Json[]): { readonly calls: string[]; readonly ite
 const [aText, aNumber, aList]: unknown[] = [String, Number, Array].map((type): unknown => expect.any(type));
 const matching = (pattern: RegExp): unknown => expect.stringMatching(pattern);
 
-/** Dialects by the end of their paths: how a whole answer looks, and a stream. */
+/** Dialects by the end of their paths: the formats of a whole and of a streamed answer. */
 const dialects: Readonly<
   Record<string, { readonly whole: Json; readonly isOrdered: (text: string) => boolean; readonly error: Json }>
 > = {
@@ -185,7 +189,7 @@ const dialects: Readonly<
   },
 };
 
-/** Of events, whose line and data must agree. */
+/** Names of events; the `event` line and the type in the data must agree. */
 function namesIn(text: string): readonly string[] {
   const names = [...text.matchAll(/^event: (.+)$/gm)].map(([, name = ""]) => name);
   expect((eventsOf(text) as readonly Json[]).map(({ type }) => type)).toEqual(names);
@@ -198,7 +202,7 @@ function dialectOf(url: string): (typeof dialects)[string] {
   return dialects[path]!;
 }
 
-/** Ids that an answer gave, streamed or whole, in order. */
+/** Ids in an answer, streamed or whole, in order. */
 function givenIds({ text }: Answered): { readonly calls: string[]; readonly items: string[] } {
   const unique = (pattern: RegExp): string[] => [...new Set([...text.matchAll(pattern)].map(([, id = ""]) => id))];
   return {
@@ -237,7 +241,7 @@ describe.skipIf(folder === null || template === null)("recorded clients (skipped
       else expect(answer.json).toMatchObject(dialect.whole);
       const [had, given] = [idsIn(itemsOf(posts[at + 1]?.body ?? null)), givenIds(answer)];
       had.calls.forEach((id, place) => ids.set(id, given.calls[place] ?? id));
-      // A client may name its own items, and leave out some of ours.
+      // A client may name its own items, and omit some of ours.
       for (const id of had.items) ids.set(id, given.items.find((one) => one.startsWith(id.slice(0, 3))) ?? id);
     }
     for (const { url, headers } of requests.filter(({ method }) => method !== "POST")) {
@@ -256,7 +260,8 @@ describe.skipIf(folder === null || template === null)("recorded clients (skipped
     );
     expect(episodeSamples(episode).samples.length).toBe(1);
     expect(recordViolations(episode, world.sampled)).toEqual([]);
-    // An ended session is refused in the shape of the dialect, with a status that nobody tries again.
+    // A request to an ended session gets an error in the shape of its dialect, with a status that
+    // clients do not retry.
     const { url, headers, body } = posts[posts.length - 1]!;
     const refused = await send(world.gateway, { method: "POST", url, headers, body });
     expect(refused.status).toBe(400);

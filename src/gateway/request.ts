@@ -1,5 +1,5 @@
-// What a client of the gateway requests and what it is answered, in whatever dialect it speaks, and the errors between them.
-// A dialect (`dialects/`) reads its own wire format into these types and writes it back out of them.
+// Requests of gateway clients, their answers, and errors, independent of the dialect. A dialect
+// (`dialects/`) parses its own wire format into these types and writes them back in it.
 
 import type { z } from "zod";
 import type { Finish, Message, ParsedAction, SamplingParams, Tool } from "../core/index.ts";
@@ -7,66 +7,72 @@ import type { Finish, Message, ParsedAction, SamplingParams, Tool } from "../cor
 export const dialectNames = ["chat", "messages", "responses", "completions"] as const;
 export type DialectName = (typeof dialectNames)[number];
 
-/** Names in lower case. */
+/** Headers with names in lower case. */
 export type RequestHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** A request for one turn, read. */
+/** A parsed request for one turn. */
 export type GatewayRequest = {
-  /** The prompt as ids, in place of a conversation; `null`: it is rendered. */
+  /** The prompt as token ids, instead of a conversation; `null` if the prompt is rendered. */
   readonly promptTokens: Uint32Array | null;
-  /** The conversation as the client has it. Assistant messages in it may or may not have been sampled here. */
+  /**
+   * The conversation as the client has it. Assistant messages in it may or may not have been
+   * sampled here.
+   */
   readonly messages: readonly Message[];
   readonly tools: readonly Tool[];
-  /** False: tools are shown, and whatever is sampled is content (`tool_choice: "none"`). */
+  /** False if the model sees the tools but any sampled text is content (`tool_choice: "none"`). */
   readonly mayCall: boolean;
-  /** A cap; `null`: the session's own. */
+  /** Maximum number of sampled tokens; `null` for the session's own. */
   readonly maxTokens: number | null;
   readonly stop: readonly string[];
   readonly isStreamed: boolean;
-  /** Echoed in the answer, and routed nowhere. */
+  /** Name of the model, echoed in the answer; never used to route. */
   readonly model: string;
   /** Sampling parameters that the client set, for counting and for `clientSampling: "obey"`. */
   readonly sampling: Partial<SamplingParams>;
-  /** Names of those, as the dialect spells them. */
+  /** Names of those parameters in the dialect. */
   readonly samplingNames: readonly string[];
-  /** Variables of the chat template that the client set, the fields that held them, and those whose values are none; see `clientTemplate`. */
+  /**
+   * Variables of the chat template that the client set, the fields that held them, and the fields
+   * whose values are not valid variables; see `clientTemplate`.
+   */
   readonly template: {
     readonly names: readonly string[];
     readonly misshapen: readonly string[];
     readonly kwargs: Readonly<Record<string, unknown>>;
   };
-  /** Fields that have no effect here, by name. */
+  /** Names of fields that have no effect here. */
   readonly ignoredFields: readonly string[];
-  /** Calls that an answer may have; further ones are not shown. `null`: any number. */
+  /** Maximum number of calls in an answer; further calls are not shown. `null` for any number. */
   readonly maxCalls: number | null;
-  /** Tools of kinds that only their provider can carry out; they are not shown. */
+  /** Number of tools that only their provider can run; they are not shown. */
   readonly ignoredTools: number;
-  /** Chat alone: a chunk with the usage ends the stream. */
+  /** Chat only: the stream ends with a chunk that has the usage. */
   readonly includesUsage: boolean;
-  /** Responses alone; `null` elsewhere. */
+  /** Responses only; `null` for other dialects. */
   readonly response: ResponseFacts | null;
-  /** Responses alone: the one that this request continues, echoed in the answer. */
+  /** Responses only: id of the response that this request continues, echoed in the answer. */
   readonly previousResponseId: string | null;
 };
 
-/** What the Responses dialect must remember of a response. */
+/** Facts about a response that the Responses dialect must remember. */
 export type ResponseFacts = {
-  /** The first message is `instructions`, which later requests do not inherit. */
+  /** True if the first message is `instructions`, which later requests do not inherit. */
   readonly hasInstructions: boolean;
-  /** False: its id cannot be named later. */
+  /** False if later requests cannot refer to its id. */
   readonly isStored: boolean;
 };
 
-/** One sampled turn, as its client is told of it. */
+/** One sampled turn in the form for its client. */
 export type GatewayAnswer = {
   /** Number of the call in its session; ids of the dialects derive from it. */
   readonly call: number;
-  /** Starts ids; the same for all calls of a session. */
+  /** Prefix of ids; the same for all calls of a session. */
   readonly idPrefix: string;
   readonly action: ParsedAction;
-  /** As sampled. */
+  /** All sampled tokens, including those that are not shown. */
   readonly sampledTokens: Uint32Array;
-  /** One per sampled token; `null`: the engine reported none. */
+  /** Logprobs of the sampled tokens, one each; `null` if the engine reported none. */
   readonly logprobs: Float32Array | null;
   readonly finish: Finish;
   readonly usage: {
@@ -74,30 +80,36 @@ export type GatewayAnswer = {
     readonly cachedTokens: number | null;
     readonly sampledTokens: number;
   };
-  /** Seconds since 1970. */
+  /** Creation time in seconds since 1970. */
   readonly createdAt: number;
 };
 
-/** A part of an answer that is known before its end. Parts of one kind join to what the answer then holds. */
+/**
+ * A part of an answer that is known before its end. The parts of one type join to the whole text of
+ * that type.
+ */
 export type AnswerDelta = { readonly type: "reasoning" | "content"; readonly text: string };
 
-/** Why the turn ended, for dialects; an action that ended with calls says so. */
+/** Reason why the turn ended, for dialects; "calls" if the action ended with calls. */
 export function endingOf({ action, finish }: GatewayAnswer): "calls" | "length" | "stop" {
   if (finish.reason !== "stop") return "length";
   return action.toolCalls.length > 0 ? "calls" : "stop";
 }
 
-/** The fields of what an earlier response of the session said, by the ids that it was given. */
+/** Access to the content of earlier responses of the session by the ids that they were given. */
 export interface SampledItems {
-  /** `null`: no call of this session has this number, or its response is not stored. */
+  /**
+   * The answer of a call; `null` if no call of this session has this number, or its response is not
+   * stored.
+   */
   answer(call: number): { readonly action: ParsedAction; readonly isStored: boolean } | null;
   /** The conversation up to and including this call's answer. */
   history(call: number): { readonly messages: readonly Message[]; readonly hasInstructions: boolean } | null;
-  /** Of this session. */
+  /** Prefix of the ids of this session. */
   readonly idPrefix: string;
 }
 
-/** Status and meaning of each error; how it reads is up to the dialect. */
+/** Status of each error code; the dialect decides how the error is written. */
 const statuses = {
   "invalid-request": 400,
   unsupported: 400,
@@ -120,11 +132,11 @@ export type GatewayErrorStatus = (typeof statuses)[GatewayErrorCode];
 export class GatewayError extends Error {
   readonly code: GatewayErrorCode;
   readonly status: GatewayErrorStatus;
-  /** Of retryable errors. */
+  /** Delay before a retry, in milliseconds, for retryable errors. */
   readonly retryAfterMs: number | null;
-  /** The field of the request that is wrong; `null`: none is, or it is not known. */
+  /** Name of the invalid field; `null` if no field is at fault, or it is not known. */
   readonly param: string | null;
-  /** Of "context-length": prompt tokens and the most there may be, where known. */
+  /** Prompt tokens and their maximum, where known; only for "context-length". */
   readonly context: { readonly tokens: number; readonly most: number } | null;
 
   constructor(
@@ -147,39 +159,52 @@ export class GatewayError extends Error {
   }
 }
 
-/** Not a conflict (409), which clients repeat for minutes. */
+/**
+ * Error for an ended session. The status is not a conflict (409), which clients retry for minutes.
+ */
 export function sessionEnded(id: string): GatewayError {
   return new GatewayError("session-ended", `Cannot serve the request: session "${id}" has ended.`);
 }
 
-// The contract of a wire format that agent programs speak. Pure: no session, no socket. Implementations lie beside it.
+// Contract of a wire format that agent programs speak. Pure: without sessions and sockets. Its
+// implementations are in `dialects/`.
 
-/** Writes one streamed answer, event by event. Single use; `start` first, then deltas, then `end` or `error`. */
+/**
+ * Writes one streamed answer, event by event. Single use; `start` first, then deltas, then `end` or
+ * `error`.
+ */
 export interface AnswerStream {
-  /** `promptTokens`: of the request. */
+  /** `promptTokens`: number of tokens of the prompt. */
   start(promptTokens: number): string;
   delta(delta: AnswerDelta): string;
   /**
-   * What the deltas left out. `terminal` is what clients act on: it may leave only when the turn is recorded, so a caller sends
-   * both then, `rest` first.
+   * Remaining content that no delta had (`rest`), and the final event (`terminal`). Clients act on
+   * `terminal`: it may be sent only after the turn is recorded, so callers send both then, `rest`
+   * first.
    */
   end(answer: GatewayAnswer): { readonly rest: string; readonly terminal: string };
-  /** In place of `end`, after `start`. */
+  /** Error event that replaces `end`, after `start`. */
   error(error: GatewayError): string;
 }
 
 export interface Dialect {
   readonly name: DialectName;
-  /** Fields of the body that may be very long lists, and the schema of their items. */
+  /** Fields of the body that may be very long lists, with the schema of their items. */
   readonly lists: Readonly<Record<string, z.ZodType>>;
-  /** `body`: with its long lists read (`readLists`). Throws a `GatewayError` for a body that cannot be served. */
+  /**
+   * Parses a body. `body`: with its long lists already parsed (`readLists`). Throws a
+   * `GatewayError` for a body that cannot be served.
+   */
   read(body: unknown, items: SampledItems): GatewayRequest;
   /** The body of an answer that is not streamed, as JSON. */
   whole(answer: GatewayAnswer, request: GatewayRequest): string;
   stream(head: AnswerHead, request: GatewayRequest): AnswerStream;
-  /** The body of an error, with the codes that make this dialect's clients stop, shorten or try again. */
+  /**
+   * The body of an error, with the codes that make this dialect's clients stop, shorten the
+   * conversation or retry.
+   */
   error(error: GatewayError): unknown;
 }
 
-/** What is known of an answer before it is sampled. */
+/** The part of an answer that is known before sampling. */
 export type AnswerHead = Pick<GatewayAnswer, "call" | "idPrefix" | "createdAt">;

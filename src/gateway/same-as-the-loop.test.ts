@@ -1,5 +1,6 @@
-// An outside program that does what the built-in loop does gets the built-in loop's episode: the same prompts, the same seeds, the
-// same tokens. `npm run verify -- gateway-training` shows it with a model that learns, and a program of its own process.
+// An external program that works like the built-in loop gets the same episode as the built-in loop:
+// the same prompts, seeds and tokens. `npm run verify -- gateway-training` shows it with a model
+// that learns, and a program in its own process.
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -23,11 +24,13 @@ type Message = { readonly content: string | null; readonly tool_calls?: readonly
 const environment = bookshopSource();
 const tasks = environment.taskset("train");
 const sampling = { temperature: 1, maxNewTokens: 256 };
-/** The program is told of no format errors: what is not read as a call is text, and its user hears it. */
+/**
+ * The program receives no format errors: output that is not parsed as a call is text for its user.
+ */
 const strategy = createToolCalling({ problemPolicy: { "not-json": "words", "unknown-tool": "words" } });
 const renderer = createQwenRenderer({ tokenizer, family: "qwen2.5-instruct" });
 
-/** A program: one task, its tools and its user; one call a turn. */
+/** A program: one task with its tools and its user; one call per turn. */
 async function play(gateway: Gateway, { key, task, seed }: { key: string; task: Task; seed: number }): Promise<number> {
   const world = environment.open(task);
   const user = agendaUser().create(task, { seed });
@@ -72,7 +75,7 @@ const tokensOf = ({ trajectory }: Episode): unknown =>
   }));
 
 test("a session whose turns are seeded is the built-in loop's episode of this seed, token for token", async () => {
-  // Breaks rules and forgets, by the seed of each turn.
+  // Breaks rules and forgets, depending on the seed of each turn.
   const engine = createExpertEngine({ tokenizer, noise: 0.3 });
   const folder = await mkdtemp(join(tmpdir(), "trainable-agents-gateway-"));
   const manifest = new Map([["format", 2 as never]]);

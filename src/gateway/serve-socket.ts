@@ -1,5 +1,6 @@
-// The gateway's requests and answers on a socket. Node's own server and no framework: whether an answer has reached its client
-// whole decides whether a repeated request is answered from the record, and only the socket says so.
+// Serves the gateway's requests and answers on a socket. It uses Node's own server without a
+// framework: a repeated request is answered from the record only if the first answer did not reach
+// its client completely, and only the socket knows that.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { BodyError, type Listener, listen, readBytes } from "../http/index.ts";
@@ -8,12 +9,15 @@ import type { GatewayHandler, GatewayHttpResponse } from "./gateway.ts";
 export type SocketOptions = {
   readonly host: string;
   readonly port: number;
-  /** False: only programs of this machine are served. */
+  /** False if only programs on this machine are served. */
   readonly hasToken: boolean;
   readonly maxBodyBytes: number;
 };
 
-/** Rejects with a `ConfigurationError` when the address is not available, or not safe without a token. */
+/**
+ * Serves a handler. Rejects with a `ConfigurationError` if the address is not available, or not
+ * safe without a token.
+ */
 export function serveSocket(handler: GatewayHandler, { maxBodyBytes, ...address }: SocketOptions): Promise<Listener> {
   const serve = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
     const gone = new AbortController();
@@ -21,7 +25,7 @@ export function serveSocket(handler: GatewayHandler, { maxBodyBytes, ...address 
       if (!outgoing.writableFinished) gone.abort();
     });
     const { method = "GET", url = "/" } = incoming;
-    // Node would drop all but the first of several.
+    // Node would keep only the first of several values.
     const headers = { ...incoming.headers, authorization: incoming.headersDistinct["authorization"] };
     const body = await readBytes(incoming, maxBodyBytes).catch((error: unknown) => {
       if (error instanceof BodyError) return error;
@@ -54,13 +58,14 @@ async function send(
   });
   if (outgoing.destroyed) return;
   if (typeof body === "string") {
-    // With its length a body is not sent in chunks, but with the headers in one write.
+    // Content-length avoids chunked encoding: the body is sent together with the headers in one
+    // write.
     outgoing.writeHead(status, { ...headers, "content-length": Buffer.byteLength(body) }).end(body);
     return;
   }
   outgoing.writeHead(status, headers);
   for await (const text of body) {
-    // What the client does not read any more is still sampled and recorded.
+    // Sampling and recording continue even if the client no longer reads.
     if (outgoing.destroyed) return;
     if (text !== "" && !outgoing.write(text)) await drained(outgoing);
   }

@@ -1,4 +1,4 @@
-// A call of a session as data: what its client is answered, and what is sampled for it.
+// A call of a session as data: the answer for its client, and the request that is sampled.
 
 import type { Engine, SamplingParams } from "../core/engine.ts";
 import type { EpisodeEvent } from "../core/episode.ts";
@@ -12,16 +12,19 @@ import type { UnusedCounters } from "./unused-fields.ts";
 export type SessionParts = {
   readonly engine: Engine;
   readonly renderer: Renderer;
-  /** Resolves once the event has left the process. */
+  /** Records an event. Resolves once the event has left the process. */
   readonly record: (event: EpisodeEvent) => Promise<void>;
   readonly clock: Clock;
 };
 
-/** How prompts came about, and what was not done as a client said. */
+/** Counts of prompts by how they were built, and of client settings that were not followed. */
 export type SessionCounters = Readonly<PromptCounters> &
   UnusedCounters & {
     readonly calls: number;
-    /** Calls that were answered from the record, because their client had not had the answer. */
+    /**
+     * Number of calls that were answered from the record, because their client had not received the
+     * answer.
+     */
     readonly replayed: number;
   };
 
@@ -29,19 +32,19 @@ export type SessionCounters = Readonly<PromptCounters> &
 export type SessionCall = {
   readonly head: Pick<GatewayAnswer, "call" | "idPrefix" | "createdAt">;
   readonly promptTokens: number;
-  /** What is known of the answer before its end. */
+  /** Parts of the answer that are known before its end. */
   readonly deltas: Deltas;
   /** Resolves once the turn is recorded. Rejects with a `GatewayError`. */
   readonly answer: Promise<GatewayAnswer>;
-  /** To be called once the whole answer has left. */
+  /** Call it once the whole answer has been sent. */
   readonly delivered: () => void;
-  /** To be called when the client has gone before: the next equal request gets this answer. */
+  /** Call it if the client leaves before that: the next equal request gets this answer. */
   readonly left: () => void;
 };
 
 export type CallAnswer = Omit<SessionCall, "delivered" | "left">;
 
-/** What is sampled for a request. */
+/** A request whose answer is being sampled. */
 export type RunningCall = {
   readonly request: GatewayRequest;
   readonly number: number;
@@ -49,9 +52,9 @@ export type RunningCall = {
   readonly digest: string;
   readonly prompt: Prompt;
   readonly sampling: SamplingParams;
-  /** Strings at which it ends. */
+  /** Strings at which the answer ends. */
   readonly stop: readonly string[];
-  /** Sampling parameters that are not used. */
+  /** Names of sampling parameters that are not used. */
   readonly unused: readonly string[];
   readonly deltas: Deltas;
 };

@@ -1,10 +1,10 @@
-// The episode of a session that has ended, whichever model answered its calls.
+// Episode of an ended session, regardless of which model answered its calls.
 
 import { type Episode, type Failure, type Grade, outcomeOf, type StopReason } from "../core/index.ts";
-import { gradeAtEnd } from "./record.ts";
+import { gradeAtEnd } from "./session-grade.ts";
 import type { SessionSettings } from "./session-settings.ts";
 
-/** `grade`: the last that was given. An episode that did not come to its end is not graded. */
+/** `grade`: the last recorded grade. An episode that did not end normally is not graded. */
 export function endedEpisode(
   { id, groupId, sampleIndex, task, seed }: Pick<SessionSettings, "id" | "groupId" | "sampleIndex" | "task" | "seed">,
   ended: Pick<Episode, "messages" | "trajectory" | "historyPolicy" | "events" | "problems"> & {

@@ -1,9 +1,10 @@
-// Faults of a session's calls, as its clients are told of them: the engine failed, the record could not be written.
+// Errors of a session's calls, as their clients receive them: the engine failed, or the record
+// could not be written.
 
 import { attribute, AttributedError } from "../core/index.ts";
 import { GatewayError } from "./request.ts";
 
-/** `most`: tokens of a context, where that is known. */
+/** `most`: maximum number of tokens of a context, where it is known. */
 export function engineError(
   error: unknown,
   prompt: { readonly tokens: number; readonly most: number | null },

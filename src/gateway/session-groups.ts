@@ -1,5 +1,5 @@
-// The groups that sessions make: those of one name are compared, a given number at a time. Knows which groups are open and which ids are
-// taken; what becomes of a group when it is full is in `sessions.ts`.
+// Groups of sessions: sessions of one group name are compared, a given number at a time. This file
+// knows which groups are open and which ids are taken; `sessions.ts` decides about full groups.
 
 import { hash } from "node:crypto";
 import type { Task } from "../core/index.ts";
@@ -12,13 +12,13 @@ export type OpenGroup = {
   readonly groupIndex: number;
   readonly size: number;
   readonly task: Task;
-  /** Places that sessions have taken. */
+  /** Number of places that sessions have taken. */
   places: number;
-  /** Ids of those that have ended: whole, they wait in the store. */
+  /** Ids of ended sessions, whose episodes are in the store. */
   readonly ended: string[];
 };
 
-/** What a session's record says of its group. */
+/** Facts about the group in a session's record. */
 type GroupFacts = {
   readonly group: string;
   readonly group_name: string;
@@ -29,17 +29,20 @@ type GroupFacts = {
 
 export class SessionGroups {
   readonly #open = new Map<string, OpenGroup>();
-  /** How many groups of a name began. Those of a session alone are not counted: their ids are the session's, which the store has. */
+  /**
+   * Number of groups begun under each name. Groups of a single session are not counted: their ids
+   * are the session's, which the store has.
+   */
   readonly #begun = new Map<string, number>();
   readonly #hasSession: (id: string) => Promise<boolean>;
   #next = 0;
 
-  /** `hasSession`: whether a session of this id has ended. */
+  /** `hasSession`: resolves to true if a session of this id has ended. */
   constructor(hasSession: (id: string) => Promise<boolean>) {
     this.#hasSession = hasSession;
   }
 
-  /** In the order in which they began. */
+  /** Open groups in the order in which they began. */
   get open(): readonly OpenGroup[] {
     return [...this.#open.values()];
   }
@@ -53,8 +56,9 @@ export class SessionGroups {
   }
 
   /**
-   * Takes a free place in a group of this name, or in the next one. Rejects with a `GatewayError` for a group of another task.
-   * `sessionId`: whose place it is; a group named after it is its own.
+   * Takes a free place in a group of this name, or in the next one. Rejects with a `GatewayError`
+   * for a group of another task. `sessionId`: the session that takes the place; a group named after
+   * it is its own.
    */
   async join(
     name: string,
@@ -74,13 +78,16 @@ export class SessionGroups {
         const group = this.#begin({ id, name, groupIndex: this.#next, size, task }, { isOwn: name === sessionId });
         return { group, place: group.places++ };
       }
-      // A session of that id was a group of its own. Others may take places meanwhile, so all is looked at again.
+      // A session of that id was a group of its own. Other sessions may have taken places in the
+      // meantime, so the search starts again.
       else if (await this.#hasSession(id)) taken.add(id);
       else free.add(id);
     }
   }
 
-  /** The group of a session that an earlier process opened, which takes up the place that it had. */
+  /**
+   * Restores the group of a session that an earlier process opened; the session keeps its place.
+   */
   restore(facts: GroupFacts, { sessionId, task }: { readonly sessionId: string; readonly task: string }): OpenGroup {
     const { group: id, group_name: name, group_index: groupIndex, group_size: size } = facts;
     const isOwn = name === sessionId;
@@ -89,7 +96,7 @@ export class SessionGroups {
     return group;
   }
 
-  /** The group of a session of an earlier process, which is decided. */
+  /** Remembers the decided group of a session of an earlier process. */
   remember({ group, group_name: name, group_index: index }: GroupFacts, sessionId: string): void {
     this.#next = Math.max(this.#next, index + 1);
     if (name !== sessionId) this.#count(name, group);
@@ -112,7 +119,10 @@ export class SessionGroups {
     this.#begun.set(name, Math.max(visit, this.#begun.get(name) ?? 0));
   }
 
-  /** As the first of its name, or as a later one of another name. */
+  /**
+   * True if a group of this id began, either as the first of its name or as a later one of another
+   * name.
+   */
   #hasBegun(id: string): boolean {
     if (this.#begun.has(id)) return true;
     const [, name = "", visit = ""] = /^(.+)@(\d+)$/s.exec(id) ?? [];

@@ -11,7 +11,7 @@ const names = [
   ...["run-20261126-101500", "openai-agents-chat", "recommendations-4", "not-needed", "my.session", "worker3-s0042"],
 ];
 
-/** As they are built; none of them is anybody's. */
+/** Keys in the formats of providers; none of them is real. */
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 const random = (length: number, alphabet = letters): string =>
   Array.from(randomBytes(length), (byte) => alphabet[byte % alphabet.length]).join("");
@@ -73,7 +73,7 @@ test("the key of a provider stands nowhere: not in the run folder, not in what t
   const keys = Object.values(foreign).map((make) => make());
   const world = await openWorld(() => "fine");
   const body = { model: "m", messages: [{ role: "user", content: "a" }] };
-  // A key that a gateway gave out is that of a session, and opens no other.
+  // A key that a gateway issued belongs to a session, and opens no other.
   expect((await post(world.gateway, "/v1/chat/completions", body, { key: ours!() })).status).toBe(401);
   const said: string[] = [];
   const ask = async (path: string, given: object, options: Parameters<typeof post>[3]): Promise<number> => {
@@ -86,7 +86,7 @@ test("the key of a provider stands nowhere: not in the run folder, not in what t
     expect(await ask("/v1/nothing", {}, { key })).toBe(404);
     await ask(`/s/${encodeURIComponent(key)}`, {}, { key: null });
     if (at % 2 === 0) continue;
-    // Named by its key, as its client knows it.
+    // The session is named by its key, as its client knows it.
     expect(await ask(`/v1/sessions/${encodeURIComponent(key)}/end`, { reward: 1 }, { key: null })).toBe(200);
     expect(await ask("/v1/chat/completions", body, { key })).toBe(400);
   }

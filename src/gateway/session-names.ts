@@ -1,16 +1,23 @@
-// What a session is called that a key opens by first use. Its name stands in the journal, in exports, in the viewer and in messages, and
-// the key may be anybody's: a client that was not pointed elsewhere sends the key of its provider. So a key is a name only where it is
-// built as people build names; everything else is called by its hash.
+// The name of a session that a key opens by first use. The name appears in the journal, in exports,
+// in the viewer and in messages, and the key may be a real secret: a misconfigured client sends its
+// provider's key. So a key becomes the name only if it looks like a name that people would choose;
+// any other key is replaced by its hash.
 
 import { hash } from "node:crypto";
 
-/** One case, at most fifteen letters, and digits only after them: random keys are not built like that. */
+/**
+ * Lower or upper case, or capitalized, at most fifteen letters, then optional digits: random keys
+ * do not have this form.
+ */
 const word = "(?:[a-z]{1,15}|[A-Z]{1,15}|[A-Z][a-z]{1,14})\\d{0,5}";
-/** Words and numbers, joined by single separators: "s1", "codex", "weather-17", "run_2026.11.25-a3". */
+/**
+ * Names made of words and numbers with single separators: "s1", "codex", "weather-17",
+ * "run_2026.11.25-a3".
+ */
 const plainName = new RegExp(`^${word}(?:[-_.](?:${word}|\\d{1,8})){0,5}$`);
 const longestName = 40;
 
-/** First words of keys by which their providers tell them, for those that are short or made up. */
+/** Prefixes by which providers mark their keys, for keys that are short or invented. */
 const keyWord = /^(?:sk|pk|rk|ta|gsk|hf|xai|gh[opusr]|glpat|pplx|nvapi|xox[a-z]|csk|fw|tvly|dapi)[-_]/i;
 
 export function sessionName(key: string): string {

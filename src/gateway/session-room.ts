@@ -1,21 +1,21 @@
-// The limits of a session, whoever answers its calls.
+// The limits of a session, regardless of which model answers its calls.
 
 import type { EpisodeOptions } from "../rollout/index.ts";
 import { GatewayError } from "./request.ts";
 
 type Bounds = {
   readonly id: string;
-  /** Calls in flight at once. */
+  /** Maximum number of calls in flight. */
   readonly maxCalls: number;
   readonly episode: Pick<EpisodeOptions, "limits">;
 };
 
-/** Usage of a session against its limits. */
+/** Usage of a session, compared with its limits. */
 export type SessionUse = { readonly running: number; readonly answered: number; readonly sampledTokens: number };
 
 /**
- * The limit that leaves no room for another call; `null`: there is room. Throws a `GatewayError` where more calls are in flight than
- * may be.
+ * The limit that leaves no room for another call; `null` if there is room. Throws a `GatewayError`
+ * if too many calls are in flight.
  */
 export function spentLimit(
   { id, maxCalls, episode }: Bounds,

@@ -1,22 +1,23 @@
-// How a call of a session is sampled: as the session says. Rows that were sampled otherwise would not be the policy's, so what a
-// client sets is counted, used or refused, as the gateway was told; its cap and its stop strings are always kept.
+// Sampling parameters of a call: the session's, because rows sampled with other parameters would be
+// off-policy. Parameters that a client sets are counted, used or refused, as the gateway is
+// configured; its token cap and its stop strings always apply.
 
 import type { SamplingParams } from "../core/index.ts";
 import { deriveSeed } from "../lib/random.ts";
 import { GatewayError, type GatewayRequest } from "./request.ts";
 
-/** What is done about sampling parameters that clients set; see `GatewayOptions`. */
+/** Handling of sampling parameters that clients set; see `GatewayOptions`. */
 export type ClientSampling = "ignore" | "obey" | "refuse";
 
 export type CallSampling = {
   readonly sampling: SamplingParams;
   /** Strings at which the call ends: the client's, and the session's own. */
   readonly stop: readonly string[];
-  /** Names of parameters that are not used, as the dialect spells them. */
+  /** Names of unused parameters in the dialect. */
   readonly unused: readonly string[];
 };
 
-/** `call`: its number in the session. Throws a `GatewayError` for what is refused. */
+/** `call`: number of the call in the session. Throws a `GatewayError` for a refused parameter. */
 export function samplingOfCall(
   { sampling: wished, samplingNames, maxTokens, stop }: GatewayRequest,
   session: { readonly sampling: SamplingParams; readonly clientSampling: ClientSampling; readonly seed: number },

@@ -1,4 +1,4 @@
-// Settings of a session, whichever model answers its calls.
+// Settings of a session, regardless of which model answers its calls.
 
 import type { SamplingParams, Task } from "../core/index.ts";
 import type { EpisodeOptions } from "../rollout/index.ts";
@@ -14,11 +14,16 @@ export type SessionSettings = {
   readonly sampling: SamplingParams;
   readonly clientSampling: ClientSampling;
   readonly clientTemplate: ClientTemplate;
-  /** "environment": the session's world answers calls of tools that do not exist, so they are calls like every other. */
+  /**
+   * "environment": the session's world answers calls of tools that do not exist, so they count as
+   * normal calls.
+   */
   readonly unknownTools: "environment" | "loop";
-  /** Calls in flight at once, at least 1. */
+  /** Maximum number of calls in flight, at least 1. */
   readonly maxCalls: number;
-  /** As of an episode: limits, retries, deadlines, what to do when the server aborts. */
+  /**
+   * Same as for an episode: limits, retries, deadlines, and the reaction when the server aborts.
+   */
   readonly episode: Pick<
     EpisodeOptions,
     "limits" | "retry" | "turnTimeoutMs" | "engineAbort" | "requestTag" | "seedTurns"

@@ -1,4 +1,4 @@
-// Template variables that clients set, in each of the three ways.
+// Template variables that clients set, with each of the three settings.
 
 import { expect, test } from "vitest";
 
@@ -34,7 +34,7 @@ test("reach the template where they are obeyed; what it does not read is counted
   const longer = [...question, { role: "assistant", content: "fine" }, { role: "user", content: "b" }];
   await ask({ reasoning_effort: "low" }, longer);
   const [first, second] = world.sampled;
-  // The same variables continue the record; others are another prompt.
+  // The same variables continue the record; other variables make a different prompt.
   expect([...second!.prompt].slice(0, first!.prompt.length)).toEqual([...first!.prompt]);
   await ask({ reasoning_effort: "high" }, longer);
   expect(tokenizer.decode(world.sampled[2]!.prompt)).toMatch(/^Effort: high\n/);

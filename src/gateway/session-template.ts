@@ -1,14 +1,18 @@
-// What clients tell the chat template (`chat_template_kwargs`, `reasoning_effort`): as the gateway was told, it is counted, given to the
-// template, or refused. Rows hold the prompt that was sampled from, so all three are exact.
+// Variables that clients set for the chat template (`chat_template_kwargs`, `reasoning_effort`):
+// they are counted, passed to the template, or refused, as the gateway is configured. Rows hold the
+// prompt that was sampled from, so all three are exact.
 
 import type { Renderer } from "../core/index.ts";
 import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
 import { GatewayError, type GatewayRequest } from "./request.ts";
 
-/** What is done about template variables that clients set; see `GatewayOptions`. */
+/** Handling of template variables that clients set; see `GatewayOptions`. */
 export type ClientTemplate = "ignore" | "obey" | "refuse";
 
-/** Renderers with other variables that a session keeps: clients use a few settings, but may make up more. */
+/**
+ * Maximum number of renderers with other variables per session: clients use a few settings, but may
+ * invent more.
+ */
 const maxRenderers = 8;
 
 /** The renderers of one session. */
@@ -23,8 +27,8 @@ export class ClientTemplates {
   }
 
   /**
-   * The renderer of a call, and the names of what has no effect, fields or variables. `null`: the session's own renderer. Throws a
-   * `GatewayError` where such fields are refused.
+   * Renderer of a call, and the names of fields or variables without effect. `null` for the
+   * session's own renderer. Throws a `GatewayError` if such fields are refused.
    */
   of({ template: { names, misshapen, kwargs } }: Pick<GatewayRequest, "template">): {
     readonly renderer: Renderer | null;

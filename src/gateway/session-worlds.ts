@@ -1,12 +1,12 @@
-// The environments that sessions may bring along, as a contract: the gateway knows no environment and no protocol of tools. And what
-// it does with them: a world opens before its session, and grades it when it ends.
+// Contract for the environments of sessions, and their use: a world opens before its session, and
+// grades it at the end. The gateway knows no specific environment and no tool protocol.
 
 import { attribute, type Episode, type Failure, type Grade, type StopReason } from "../core/index.ts";
 import { deriveSeed } from "../lib/random.ts";
 import { GatewayError } from "./request.ts";
 import type { ProgramSession } from "./program-session.ts";
 
-/** An answer of a session's world to a client of its tools. */
+/** Answer of a session's world to a request for its tools. */
 export type WorldAnswer = {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -14,15 +14,21 @@ export type WorldAnswer = {
 };
 
 /**
- * The environments that sessions may bring along: each has tools that its program calls, and grades the session at its end. They
- * live in this process: a session that another process left has none any more.
+ * Environments of sessions: each has tools for its program, and grades the session at its end. They
+ * live in this process: a session resumed from another process has lost its world.
  */
 export interface SessionWorlds {
-  /** The answerer of calls of tools that do not exist: the same field of an environment's source. */
+  /**
+   * The side that answers calls of tools that do not exist: the same field as in an environment's
+   * source.
+   */
   readonly unknownTools: "environment" | "loop";
-  /** Resolves with the id of its task. Rejects with a `GatewayError` for a task that is none. */
+  /**
+   * Opens a world. Resolves with the id of its task. Rejects with a `GatewayError` for an unknown
+   * task.
+   */
   open(sessionId: string, world: { readonly task: string; readonly seed: number }): Promise<string>;
-  /** Answers a request of MCP; `null`: the session has no world. */
+  /** Answers an MCP request; `null` if the session has no world. */
   handle(
     sessionId: string,
     request: {
@@ -33,11 +39,14 @@ export interface SessionWorlds {
     },
   ): Promise<WorldAnswer | null>;
   grade(sessionId: string): Promise<Grade>;
-  /** Once for each that was opened. */
+  /** Closes a world; called once for each opened world. */
   close(sessionId: string): Promise<void>;
 }
 
-/** The id of the world's task; `null`: the session has none. Throws a `GatewayError` where there are no worlds, or no such task. */
+/**
+ * Id of the world's task; `null` if the session has no world. Throws a `GatewayError` if there are
+ * no worlds, or no such task.
+ */
 export async function openWorld(
   worlds: SessionWorlds | null,
   session: {
@@ -58,14 +67,17 @@ export async function openWorld(
   );
 }
 
-/** The answerer of calls of tools that do not exist in a session. `worlds`: `null` for a session without a world. */
+/**
+ * The side that answers calls of tools that do not exist in a session. `worlds`: `null` for a
+ * session without a world.
+ */
 export function answererIn(worlds: SessionWorlds | null): "environment" | "loop" {
   return worlds === null ? "loop" : worlds.unknownTools;
 }
 
 /**
- * Ends a session. The reward of one with a world is the world's; one that cannot be graded has none, and `onFault` is told.
- * `worlds`: `null` for a session without a world.
+ * Ends a session. A world's reward is the reward of its session; if the world cannot grade, the
+ * session has none, and `onFault` is called. `worlds`: `null` for a session without a world.
  */
 export async function endWithWorld(
   session: ProgramSession,
@@ -79,7 +91,7 @@ export async function endWithWorld(
   try {
     if (reason === "session_ended") await session.grade(await worlds.grade(id));
   } catch (error) {
-    // Without its world a session just ends; a world that cannot grade has failed.
+    // A session that lost its world ends ungraded; a world that cannot grade is a fault.
     if (error instanceof GatewayError) reason = "cancelled";
     else [reason, failure] = ["fault", attribute(error, "grader").failure];
     onFault(error);

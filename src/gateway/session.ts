@@ -1,8 +1,9 @@
-// One session: the calls of one outside program, as turns of one episode. Each is sampled, recorded, and then answered from the
-// record. Prompts come from `record.ts`, wire formats are in `dialects/`, and which sessions there are is in `sessions.ts`.
+// One session: the calls of one external program, as turns of one episode. Each call is sampled,
+// recorded, and then answered from the record. Prompts are built in `record.ts`, wire formats are
+// in `dialects/`, and `sessions.ts` manages all sessions.
 //
-//   call ─┬─ an answer that there is already (see `open-calls.ts`) ─► the same answer
-//         └─ prompt out of the record ─► sampled ─► turn and exchange recorded ─► answered ─► delivered
+//   call ─┬─ an existing answer (see `open-calls.ts`) ─► the same answer
+//         └─ prompt from the record ─► sampled ─► turn, exchange recorded ─► answered ─► delivered
 
 import {
   attribute,
@@ -34,7 +35,8 @@ import { stopStringsOf } from "./stop-strings.ts";
 import { Deltas, answerReader } from "./streaming.ts";
 import { UnusedFields, unusedNames } from "./unused-fields.ts";
 import { type OpenCall, OpenCalls } from "./open-calls.ts";
-import { gradeSoFar, SessionRecord } from "./record.ts";
+import { SessionRecord } from "./record.ts";
+import { gradeSoFar } from "./session-grade.ts";
 import { conversationOf, type SampledTurn } from "./history.ts";
 import { type GatewayAnswer, GatewayError, type GatewayRequest, type SampledItems, sessionEnded } from "./request.ts";
 
@@ -48,7 +50,7 @@ export class Session {
   /** Calls whose prompts are being rendered, by the digests of their requests. */
   readonly #beginning = new Map<string, Promise<SessionCall>>();
   readonly #controller = new AbortController();
-  /** Of every call, but for its sampling. */
+  /** Options of every call, except its sampling. */
   readonly #options: ReturnType<typeof resolveOptions>;
   readonly #unused = new UnusedFields();
   #calls = 0;
@@ -57,13 +59,18 @@ export class Session {
   #usedAt: number;
   #isEnded = false;
   #ended: Promise<Episode> | null = null;
-  /** How often the program began again: a call of an earlier time is not recorded. */
+  /**
+   * Number of times that the program began again: calls of an earlier generation are not recorded.
+   */
   #generation = 0;
   #grade: Grade | null = null;
   readonly #faults = new OpenFaults();
-  /** Durations of all calls of the engine so far, added up, in milliseconds. */
+  /** Total duration of all calls of the engine so far, in milliseconds. */
   modelMs = 0;
-  /** The limit at which its last call was refused, for readers alone; `null`: none was, or another was served since. */
+  /**
+   * The limit that refused the most recent call, only for readers; `null` if none did, or if a
+   * later call was served.
+   */
   limit: "max_turns" | "max_tokens" | "context_length" | null = null;
 
   constructor(settings: SessionSettings, parts: SessionParts) {
@@ -84,7 +91,7 @@ export class Session {
     });
   }
 
-  /** What earlier answers said, for dialects that refer to them. */
+  /** Items of earlier answers, for dialects that refer to them. */
   get items(): SampledItems {
     return this.#record;
   }
@@ -102,12 +109,15 @@ export class Session {
     return this.#record.turns.length;
   }
 
-  /** Calls in flight. */
+  /** Number of calls in flight. */
   get running(): number {
     return this.#running;
   }
 
-  /** When a call ended last, in milliseconds of the clock; now, while one is in flight. */
+  /**
+   * Time when the last call ended, in milliseconds of the clock; the current time while a call is
+   * in flight.
+   */
   get usedAt(): number {
     return this.#running > 0 ? this.#parts.clock.now() : this.#usedAt;
   }
@@ -116,17 +126,19 @@ export class Session {
     return this.#grade?.reward ?? null;
   }
 
-  /** The first call that was not answered for a fault of the engine, and that the program has not made up for. */
+  /**
+   * The first call that failed because of the engine and from which the program has not recovered.
+   */
   get fault(): Failure | null {
     return this.#faults.first;
   }
 
-  /** Records an event beside the calls. */
+  /** Records an event in addition to the calls. */
   add(event: Extract<EpisodeEvent, { readonly type: "program" }>): Promise<void> {
     return this.#emit(event);
   }
 
-  /** Records how the session was opened. */
+  /** Records the settings with which the session was opened. */
   async open(session: JsonObject): Promise<void> {
     const { id: episodeId, task, seed } = this.settings;
     await Promise.all([
@@ -135,7 +147,10 @@ export class Session {
     ]);
   }
 
-  /** Takes up what an earlier process recorded, before the first call. A turn without its exchange was never answered. */
+  /**
+   * Restores the events of an earlier process, before the first call. A turn without its exchange
+   * was never answered.
+   */
   restore(events: readonly EpisodeEvent[]): void {
     const cached = new Map<number, number | null>();
     let isOpened = false;
@@ -147,7 +162,7 @@ export class Session {
       }
       this.#events.push(event);
       if (event.type === "grade") this.#grade = event.grade;
-      // A session that is opened again begins again.
+      // A second opening means that the program began again.
       if (event.type === "session" && isOpened) this.#forget();
       isOpened ||= event.type === "session";
       if (event.type === "turn") {
@@ -173,15 +188,21 @@ export class Session {
     }
   }
 
-  /** Tokens of the prompt that this request would have. Throws a `GatewayError` for one that cannot be rendered. */
+  /**
+   * Number of tokens of the prompt that this request would have. Throws a `GatewayError` for a
+   * request that cannot be rendered.
+   */
   countTokens(request: GatewayRequest): Steps<number> {
     return this.#record.countTokens(request);
   }
 
-  /** Renders the prompt of a request, and begins to sample. Throws a `GatewayError` for what cannot be sampled. */
+  /**
+   * Renders the prompt of a request, and starts to sample. Throws a `GatewayError` for a request
+   * that cannot be sampled.
+   */
   async begin(request: GatewayRequest, call: Pick<RunningCall, "dialect" | "digest">): Promise<SessionCall> {
     const { digest } = call;
-    // The same request is rendered once.
+    // An equal request is rendered only once.
     await this.#beginning.get(digest)?.catch(() => undefined);
     const beginning = this.#begin(request, call).finally(() => this.#beginning.delete(digest));
     this.#beginning.set(digest, beginning);
@@ -201,7 +222,7 @@ export class Session {
         throw this.#isEnded ? sessionEnded(this.settings.id) : error;
       },
     );
-    // Other calls of the session were served meanwhile.
+    // Other calls of the session were served in the meantime.
     if (generation !== this.#generation) throw sessionEnded(this.settings.id);
     const known = this.#admit(digest);
     if (known !== null) return known;
@@ -231,7 +252,10 @@ export class Session {
     return this.#readBy(open);
   }
 
-  /** The answer to this very request, where it is known; `null`: it is to be sampled. Throws a `GatewayError` where it cannot be. */
+  /**
+   * An existing answer to this exact request; `null` if it must be sampled. Throws a `GatewayError`
+   * if it cannot be.
+   */
   #admit(digest: string): SessionCall | null {
     if (this.#isEnded) throw sessionEnded(this.settings.id);
     const known = this.#open.find(digest);
@@ -243,14 +267,20 @@ export class Session {
     return this.#readBy(known);
   }
 
-  /** The program begins again: nothing of what was sampled so far is trained. `session`: how it is opened now. */
+  /**
+   * Restarts the session, because the program begins again: earlier samples are not trained.
+   * `session`: the new settings.
+   */
   async reopen(session: JsonObject): Promise<void> {
     const turns = this.#record.turns.map(({ index }) => index);
     this.#forget();
     await Promise.all([this.#emit({ type: "undelivered", turns }), this.#emit({ type: "session", session })]);
   }
 
-  /** Records a grade; the last one counts. Throws a `GatewayError` once the session has ended, and as `gradeSoFar` does. */
+  /**
+   * Records a grade; the last one counts. Throws a `GatewayError` once the session has ended, and
+   * like `gradeSoFar`.
+   */
   async grade(given: Grade): Promise<void> {
     if (this.#isEnded) throw sessionEnded(this.settings.id);
     const grade = gradeSoFar(given, this.#record);
@@ -258,7 +288,10 @@ export class Session {
     await this.#emit({ type: "grade", grade, durationMs: 0 });
   }
 
-  /** Ends the session: calls in flight are cancelled, and nothing more is sampled. A second call gets the same episode. */
+  /**
+   * Ends the session: calls in flight are cancelled, and nothing more is sampled. A second call
+   * returns the same episode.
+   */
   end(stopReason: StopReason, failure: Failure | null = null): Promise<Episode> {
     return (this.#ended ??= this.#end(stopReason, failure));
   }
@@ -307,7 +340,7 @@ export class Session {
     const { clock } = this.#parts;
     const renderer = prompt.tools.renderer ?? this.#parts.renderer;
     const generation = this.#generation;
-    // A seed that somebody states is used.
+    // An explicit seed takes precedence.
     const seedTurns = this.#options.seedTurns && sampling.seed === null;
     const options = { ...this.#options, sampling, seedTurns };
     const { maxSampledTokens } = options.limits;
@@ -318,7 +351,7 @@ export class Session {
       const { result, next } = await sampleTurn(
         this.#parts.engine,
         {
-          // Calls are the turns of the built-in loop, and seeded as they are.
+          // Calls correspond to turns of the built-in loop, and have the same seeds.
           prompt: prompt.buffer,
           stopTokenIds: renderer.stopTokenIds,
           turn: number,
@@ -352,14 +385,18 @@ export class Session {
       const recording = this.#emit({ type: "turn", turn, attempts, usage, durationMs });
       if (next.type === "read") return this.#read(call, { turn, recording, cachedTokens: usage.cachedTokens });
       await recorded(recording);
-      // What was told of the discarded tokens cannot be taken back: the client requests the turn again.
+      // Deltas of discarded tokens that were already sent cannot be retracted: the client requests
+      // the turn again.
       if (next.type === "again" && deltas.list.length === 0) continue;
       const message = "Cannot finish the turn: the engine aborted it; try again.";
       throw new GatewayError("overloaded", message, { retryAfterMs: 1000 });
     }
   }
 
-  /** Reads a sampled turn. Resolves once all of it is recorded: an answer that is not must not leave. */
+  /**
+   * Parses a sampled turn. Resolves once all of it is recorded; an answer must not be sent before
+   * that.
+   */
   async #read(
     running: RunningCall,
     acted: {
@@ -377,7 +414,7 @@ export class Session {
       stop,
       maxCalls,
     });
-    // At a stop string the server stops without a stop token.
+    // The server stops at a stop string without a stop token.
     const action: ParsedAction = turn.finish.reason === "stop" ? { ...parsed, isTerminated: true } : parsed;
     prompt.buffer.append(turn.sampledTokens);
     const sampled = this.#record.addSampled({ ...prompt, turn, call, action, response }, prompt.buffer);
@@ -401,7 +438,9 @@ export class Session {
     return this.#answerOf(sampled, cachedTokens);
   }
 
-  /** Options for reading the answer to a call; where the client allows no calls, it holds none. */
+  /**
+   * Options for parsing the answer to a call; if the client allows no calls, the answer has none.
+   */
   #readingOf({ number, request: { mayCall }, prompt: { tools } }: RunningCall): ReadingOptions {
     const { unknownTools } = this.settings;
     return { turn: number, ...(mayCall ? { tools: tools.tools, unknownTools } : { tools: [] }) };
@@ -422,7 +461,7 @@ export class Session {
     };
   }
 
-  /** The call for one more client. */
+  /** The same call for one more client. */
   #readBy(open: OpenCall<CallAnswer>): SessionCall {
     open.readers++;
     let isThere = true;
@@ -435,7 +474,8 @@ export class Session {
       this.#open.delivered(open);
       if (open.turn === null || open.turn.isDelivered) return;
       open.turn.isDelivered = true;
-      // In the journal alone; a gateway that dies before it is there delivers once more.
+      // Recorded only in the journal; a gateway that stops before the record is written delivers
+      // the answer once more.
       if (!this.#isEnded) this.#parts.record({ type: "delivered", turn: open.turn.turn.index }).catch(() => undefined);
     };
     return { ...open.call, delivered, left };

@@ -1,9 +1,10 @@
-// Which sessions there are: opened by a request or by first use, found by their keys, rewarded, ended, expired; and the groups that
-// their episodes make. What happens inside of one is in `session.ts`.
+// All sessions: opened by a request or by first use, found by their keys, graded, ended, expired;
+// and the groups of their episodes. The inside of a session is in `session.ts`. A full group is
+// decided.
 //
-//   opened ─► in use ─┬─ ended by request ─► "session_ended", graded by its last reward ─┐
-//                     ├─ idle too long ────► the same with a reward, "cancelled" without ─┼─► stored ─► group decided when full
-//                     └─ process stops ────► in the journal; the next process takes it up ┘
+//   opened ─► in use ─┬─ ended by request ► "session_ended", graded by its last reward ─┐
+//                     ├─ idle too long ───► graded with a reward, "cancelled" without ──┼─► stored
+//                     └─ process stops ───► in the journal; the next process resumes it ┘
 
 import { hash, randomBytes } from "node:crypto";
 import type { Episode, EpisodeEvent, Grade, SamplingParams, StopReason, Task } from "../core/index.ts";
@@ -36,9 +37,9 @@ import { answererIn, endWithWorld, openWorld, type SessionWorlds, type WorldAnsw
 export type SessionsParts = {
   readonly answers: SessionModel;
   readonly store: Pick<RunStore, "append" | "appendGroup"> & Pick<EpisodeJournal, "record" | "kept">;
-  /** Rows that are stored beside a kept group. */
+  /** Rows that are stored together with a kept group. */
   readonly exportSamples: ExportSamples;
-  /** `null`: sessions have no worlds. */
+  /** Worlds of sessions; `null` if they have none. */
   readonly worlds: SessionWorlds | null;
   readonly clock: Clock;
 };
@@ -49,21 +50,21 @@ export type SessionsOptions = {
   readonly clientSampling: ClientSampling;
   readonly clientTemplate: ClientTemplate;
   readonly episode: Pick<EpisodeOptions, "limits" | "retry" | "turnTimeoutMs" | "engineAbort" | "seedTurns">;
-  /** Sessions of a group, unless its first session says otherwise. */
+  /** Number of sessions in a group, unless its first session sets another. */
   readonly groupSize: number;
   readonly policy: GroupPolicy;
-  /** A session without a call for so long is ended, in milliseconds. */
+  /** Time without a call after which a session is ended, in milliseconds. */
   readonly idleMs: number;
   readonly maxSessions: number;
-  /** Calls in flight of one session. */
+  /** Maximum number of calls in flight in one session. */
   readonly maxCalls: number;
-  /** Whether a key that nobody was given opens a session. */
+  /** True if an unknown key opens a session. */
   readonly opensByUse: boolean;
-  /** What happened that nobody waits for. */
+  /** Receives faults that no caller waits for. */
   readonly onFault: (error: unknown) => void;
 };
 
-/** What a session is opened with. */
+/** Settings of a new session. */
 export type NewSession = {
   readonly id?: string | undefined;
   readonly task?: string | undefined;
@@ -72,30 +73,30 @@ export type NewSession = {
   readonly sampling?: Partial<SamplingParams> | undefined;
   readonly tags?: Readonly<Record<string, unknown>> | undefined;
   readonly seed?: number | undefined;
-  /** Number or id of a task of the gateway's environment, which then is the session's world. */
+  /** Number or id of a task of the gateway's environment, which becomes the session's world. */
   readonly environmentTask?: string | undefined;
 };
 
 type OpenSession = {
   readonly session: ProgramSession;
   readonly facts: SessionFacts;
-  /** Hash of the key that is good now. */
+  /** Hash of the valid key. */
   keyHash: string;
 };
 
-/** As the journal has them. */
+/** Facts about a session in the format of the journal. */
 type SessionFacts = {
   readonly key_sha256: string;
   readonly group: string;
-  /** As it was requested; `group` says which of that name. */
+  /** Name as requested; `group` says which group of that name it is. */
   readonly group_name: string;
-  /** The session's place in its group. */
+  /** Index of the session in its group. */
   readonly sample_index: number;
   readonly group_size: number;
   readonly group_index: number;
   readonly sampling: Readonly<Record<string, unknown>>;
   readonly tags: Readonly<Record<string, unknown>>;
-  /** The task of its world; left out: it has none. */
+  /** Task of its world; omitted if it has none. */
   readonly environment_task?: string;
 };
 
@@ -106,11 +107,11 @@ export class Sessions {
   readonly #byKey = new Map<string, string>();
   readonly #ended = new EndedSessions();
   readonly #groups: SessionGroups;
-  /** By the hashes of their keys. */
+  /** Sessions that are being opened, by the hashes of their keys. */
   readonly #opening = new Map<string, Promise<{ readonly session: ProgramSession }>>();
   /** Ids that are being opened. */
   readonly #openingIds = new Set<string>();
-  /** In flight: the end of a session. */
+  /** Sessions that are being ended. */
   readonly #ending = new Map<string, Promise<Episode>>();
   readonly #requestTag = randomBytes(4).toString("hex");
   #cancelSweep: (() => void) | null = null;
@@ -126,12 +127,12 @@ export class Sessions {
     return [...this.#open.values()].map(({ session }) => session);
   }
 
-  /** The session of a key. Opens one where first use does; throws a `GatewayError` otherwise. */
+  /** The session of a key. Opens a session if first use does; otherwise throws a `GatewayError`. */
   async find(key: string): Promise<ProgramSession> {
     const keyHash = hashOf(key);
     const known = this.#known(key, keyHash);
     if (known !== null) return known;
-    // The first requests of a program may come at once.
+    // The first requests of a program may arrive concurrently.
     const opening = this.#opening.get(keyHash) ?? this.#openByUse(key).finally(() => this.#opening.delete(keyHash));
     this.#opening.set(keyHash, opening);
     return (await opening).session;
@@ -143,7 +144,10 @@ export class Sessions {
     return this.create({ id }, key);
   }
 
-  /** What counts the tokens of a session's prompts, or of one that its first turn would open: counting opens none. */
+  /**
+   * Counts tokens of prompts for a session, or for the session that the key's first turn would
+   * open: counting opens none.
+   */
   counter(key: string): Pick<Session, "items" | "countTokens"> | ForwardedSession {
     const known = this.#known(key, hashOf(key));
     if (known !== null) return known;
@@ -153,14 +157,18 @@ export class Sessions {
     return { items: record, countTokens: (request) => record.countTokens(request) };
   }
 
-  /** `null`: first use opens it. Throws a `GatewayError` where it does not. */
+  /**
+   * The session of a key; `null` if first use opens it. Throws a `GatewayError` if first use does
+   * not.
+   */
   #known(key: string, keyHash: string): ProgramSession | null {
     const id = this.#byKey.get(keyHash);
     const known = id === undefined ? undefined : this.#open.get(id);
     if (known !== undefined) return known.session;
     const ended = this.#ended.find(keyHash);
     if (ended !== null) throw sessionEnded(ended);
-    // A key that a gateway gave out belongs to a session that was opened on request, here or elsewhere.
+    // A key that a gateway issued belongs to a session that was opened on request, here or in
+    // another gateway.
     if (!this.#options.opensByUse || isGivenKey(key)) {
       throw new GatewayError(
         "unauthorized",
@@ -170,20 +178,22 @@ export class Sessions {
     return null;
   }
 
-  /** Whether a session has this key, or had it. */
+  /** True if a session has or had this key. */
   hasKey(key: string): boolean {
     const keyHash = hashOf(key);
     return this.#byKey.has(keyHash) || this.#ended.find(keyHash) !== null;
   }
 
-  /** The id of the session that is named by its id or its key: a key that is no plain name is not the id. */
+  /**
+   * Id of the session, given its id or its key; a key that is not a plain name differs from the id.
+   */
   idOf(named: string): string {
     if (this.#open.has(named)) return named;
     const keyHash = hashOf(named);
     return this.#byKey.get(keyHash) ?? this.#ended.find(keyHash) ?? named;
   }
 
-  /** Throws a `GatewayError` where there is none. */
+  /** An open session. Throws a `GatewayError` if there is none of this id. */
   get(id: string): ProgramSession {
     const open = this.#open.get(id);
     if (open === undefined)
@@ -199,7 +209,7 @@ export class Sessions {
     return this.#open.get(id)?.facts.tags ?? {};
   }
 
-  /** Throws a `GatewayError` for a session that has not ended. */
+  /** The episode of an ended session. Throws a `GatewayError` if the session has not ended. */
   async ended(id: string): Promise<Episode> {
     const episode = await this.#parts.store.kept(id);
     if (episode !== null) return episode;
@@ -209,7 +219,7 @@ export class Sessions {
     );
   }
 
-  /** The key is shown once, and stored nowhere. */
+  /** Opens a session. Its key is returned once, and stored nowhere. */
   async create(
     request: NewSession,
     key = newKey(),
@@ -236,7 +246,7 @@ export class Sessions {
 
   async #create(given: NewSession, id: string, keyHash: string): Promise<ProgramSession> {
     const world = await openWorld(this.#parts.worlds, { ...given, id, runSeed: this.#options.seed });
-    // A session with a world is about the world's task, unless it says otherwise.
+    // The task of a session with a world is the world's, unless the request sets another.
     const request = world === null ? given : { ...given, task: given.task ?? world };
     try {
       return await this.#createIn(request, { id, keyHash, world });
@@ -252,7 +262,7 @@ export class Sessions {
   ): Promise<ProgramSession> {
     const { groupSize: defaultSize, seed } = this.#options;
     const { task = request.group ?? id, group: groupName = request.task ?? id } = request;
-    // A session that names neither is compared with no other.
+    // A session without a task and a group is not compared with others.
     const size = request.groupSize ?? (groupName === id ? 1 : defaultSize);
     const { group, place: sampleIndex } = await this.#groups.join(groupName, { sessionId: id, task, size });
     const facts: SessionFacts = {
@@ -271,12 +281,15 @@ export class Sessions {
     return session;
   }
 
-  /** For a program that begins again: a new key, and nothing of what was sampled so far is trained. */
+  /**
+   * Restarts a session with a new key, for a program that begins again: earlier samples are not
+   * trained.
+   */
   async reopen(id: string): Promise<string> {
     const session = this.get(id);
     const open = this.#open.get(id)!;
     const key = newKey();
-    // Whoever still has the old key, such as the program of a killed process, samples nothing more.
+    // Holders of the old key, such as the program of a killed process, can sample nothing more.
     this.#byKey.delete(open.keyHash);
     this.#ended.add(open.keyHash, id);
     open.keyHash = hashOf(key);
@@ -285,7 +298,7 @@ export class Sessions {
     return key;
   }
 
-  /** Ends a session; a second call gets the same episode. */
+  /** Ends a session; a second call returns the same episode. */
   end(id: string, stopReason: StopReason = "session_ended"): Promise<Episode> {
     const known = this.#ending.get(id);
     if (known !== undefined) return known;
@@ -307,7 +320,7 @@ export class Sessions {
     await session.grade(grade);
   }
 
-  /** Answers a client of the tools of a session's world. Opens no session. */
+  /** Answers a request for the tools of a session's world. Opens no session. */
   async world(key: string, request: Parameters<SessionWorlds["handle"]>[1]): Promise<WorldAnswer> {
     const id = this.#byKey.get(hashOf(key));
     const answer = id === undefined ? null : await this.#parts.worlds?.handle(id, request);
@@ -323,12 +336,12 @@ export class Sessions {
   }
 
   /**
-   * Takes up what earlier processes left, before the first call: `inFlight` with the recorded events of each, `ended` episodes
-   * whose groups are not decided.
+   * Resumes the state of earlier processes, before the first call: `inFlight` with the recorded
+   * events of each session, `ended` with the episodes whose groups may be undecided.
    */
   async restore(earlier: {
     readonly inFlight: readonly (readonly EpisodeEvent[])[];
-    /** In the order in which they ended. */
+    /** Ended episodes in the order in which they ended. */
     readonly ended: Iterable<Pick<Episode, "id" | "events"> & { readonly undecidedTask: string | null }>;
   }): Promise<void> {
     for (const { id, events, undecidedTask } of earlier.ended) {
@@ -339,7 +352,7 @@ export class Sessions {
     }
     for (const events of earlier.inFlight) {
       const start = events.find((event) => event.type === "episode-start");
-      // A session whose opening was not recorded was never told of.
+      // A session whose opening was not recorded was never announced to a client.
       if (start === undefined || !events.some(({ type }) => type === "session")) continue;
       const facts = factsIn(events);
       const { task } = this.#groups.restore(facts, { sessionId: start.episodeId, task: start.taskId });
@@ -348,7 +361,7 @@ export class Sessions {
         if (keyHash !== facts.key_sha256) this.#ended.add(keyHash, start.episodeId);
       }
     }
-    // The process ended between the last session of a group and its decision.
+    // The process stopped after the last session of a group and before the group's decision.
     for (const group of this.#groups.open) if (group.ended.length >= group.size) await this.#decide(group, null);
   }
 
@@ -371,7 +384,8 @@ export class Sessions {
         groupId: facts.group,
         sampleIndex: facts.sample_index,
         sampling: { ...sampling, ...(facts.sampling as Partial<SamplingParams>) },
-        // A server may still execute the last calls of a process that died, and refuses second ones of the same ids.
+        // A server may still run the last calls of a process that died, and refuses further calls
+        // with the same ids.
         episode: { ...episode, requestTag: this.#requestTag },
       },
       answers,

@@ -1,31 +1,38 @@
-// What a client is shown of an action: the text before a stop string, calls whose arguments every reader of JSON takes for an object,
-// and no more of them than it requested. Its echo is compared with this; the record keeps what was sampled.
+// The part of an action that a client receives: the text before a stop string, and only calls whose
+// arguments every JSON reader parses as an object, at most as many as requested. The client's echo
+// is compared with this; the record keeps all sampled tokens.
 
 import type { Finish, ParsedAction, ParseProblem, Renderer, SampleResult, ToolCall } from "../core/index.ts";
 import { findStop } from "./stop-strings.ts";
 
-/** How an action is read, whole or while it is sampled: the tools that may be called, and what answers calls of others. */
+/**
+ * Options for parsing an action, whole or partly sampled: the tools that may be called, and the
+ * reply to calls of other tools.
+ */
 export type ReadingOptions = Omit<Parameters<Renderer["parseAction"]>[1], "textEnd">;
 
-/** How a client wants to be shown an action. */
+/** Options for the part of an action that a client receives. */
 export type ShowOptions = {
   readonly reading: ReadingOptions;
   /** Strings before which the text ends. */
   readonly stop: readonly string[];
-  /** Further ones are left out; `null`: all are shown. */
+  /** Maximum number of calls; further calls are not shown. `null` to show all. */
   readonly maxCalls: number | null;
 };
 
 type Reading = Pick<Renderer, "parseAction" | "decode" | "stopTokenIds">;
 
-/** The text of an action, as `parseAction` has it. */
+/** Text of an action, the same as in `parseAction`. */
 export function actionText(sampledTokens: Uint32Array, { decode, stopTokenIds }: Omit<Reading, "parseAction">): string {
   const last = sampledTokens.at(-1);
   const isEnded = last !== undefined && stopTokenIds.includes(last);
   return decode(isEnded ? sampledTokens.subarray(0, -1) : sampledTokens);
 }
 
-/** Why a call ended: a stop string in the text ends it, even where the engine knows of none and where it was the last token. */
+/**
+ * Finish of a call: a stop string in the text ends it, even if the engine does not know the string,
+ * and even if it was the last token.
+ */
 export function shownFinish(
   { sampledTokens, finish }: Pick<SampleResult, "sampledTokens" | "finish">,
   renderer: Reading,
@@ -35,7 +42,7 @@ export function shownFinish(
   return found === null ? finish : { ...finish, reason: "stop", matched: found.string };
 }
 
-/** Never throws on model output. */
+/** The action for the client. Never throws on model output. */
 export function shownAction(
   sampledTokens: Uint32Array,
   renderer: Reading,
@@ -47,7 +54,7 @@ export function shownAction(
   const toolCalls = action.toolCalls.map(withArguments);
   const unreadable = toolCalls.flatMap(problemsOf);
   if (unreadable.length === 0) return { ...action, toolCalls: toolCalls.slice(0, maxCalls ?? undefined) };
-  // There is no call to show, and all that was said is text.
+  // No call can be shown, so the whole output is text.
   const { toolCalls: still, content } = renderer.parseAction(sampledTokens, { tools: [], turn: reading.turn, ...end });
   return {
     ...action,
@@ -57,7 +64,7 @@ export function shownAction(
   };
 }
 
-/** A call without arguments has an empty object of them. */
+/** Missing arguments of a call become an empty object. */
 function withArguments(call: ToolCall): ToolCall {
   return call.argumentsText.trim() === "" ? { ...call, argumentsText: "{}" } : call;
 }
@@ -68,7 +75,7 @@ function problemsOf({ name, argumentsText }: ToolCall): readonly ParseProblem[] 
   return [{ code: "not-an-object", text: argumentsText, toolName: name, detail }];
 }
 
-/** Of the standard: Python's NaN is no JSON, and clients throw at it. */
+/** True for an object in standard JSON: Python's NaN is not valid JSON, and clients throw on it. */
 function isObjectText(text: string): boolean {
   try {
     const value: unknown = JSON.parse(text);

@@ -1,11 +1,13 @@
-// Three dialects behind one face, for tests that say the same in each: a history is written as a client of the dialect would, and
-// an answer, whole or streamed, is read as one would.
+// One interface for three dialects, for tests that are the same in each: it writes a history as a
+// client of the dialect would, and reads an answer, whole or streamed, as such a client would.
 
 import { eventsOf, post, type World } from "./gateway-world.test-helper.ts";
 
 export type SaidCall = { readonly id: unknown; readonly name: string; readonly arguments: string };
 
-/** A message as a client has it. `id`: whatever it calls the call; `undefined` leaves it out. */
+/**
+ * A message as a client has it. `id`: the client's id of the call; `undefined` if it sends none.
+ */
 export type Said =
   | { readonly role: "system" | "user"; readonly text: string }
   | { readonly role: "assistant"; readonly text: string | null; readonly calls: readonly SaidCall[] }
@@ -13,7 +15,7 @@ export type Said =
 
 export type Heard = {
   readonly status: number;
-  /** The whole body, as it came. */
+  /** The whole body as received. */
   readonly raw: string;
   readonly text: string;
   readonly calls: readonly SaidCall[];

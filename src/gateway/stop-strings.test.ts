@@ -16,7 +16,7 @@ const someStrings = fc.array(
   },
 );
 
-/** Character by character, the first that any of them ends. */
+/** End of the first stop string, found character by character. */
 function firstEnd(whole: string, stop: readonly string[]): number {
   for (let end = 1; end <= whole.length; end++) {
     if (stop.some((one) => whole.slice(0, end).endsWith(one))) return end;
@@ -33,7 +33,7 @@ describe("a stop string", () => {
         expect(found === null ? -1 : found.start + found.string.length).toBe(end);
         const shown = found?.start ?? whole.length;
         for (let length = 0; length <= whole.length; length++) {
-          // What was told while it was sampled is a beginning of what is told in the end.
+          // Text that was sent during sampling is a prefix of the final text.
           expect(sureEnd(whole.slice(0, length), stop)).toBeLessThanOrEqual(shown);
         }
         if (end !== -1) expect(findStop(whole.slice(0, shown), stop)).toBeNull();
@@ -43,7 +43,7 @@ describe("a stop string", () => {
 
   test("is watched for wherever tokens end, with a renderer that decodes as it goes and with one that does not", () => {
     const bytes = new TextDecoder();
-    // A token is a byte: a character may take four.
+    // A renderer with one token per byte: a character may take four tokens.
     const byBytes = { decode: (ids: ArrayLike<number>) => bytes.decode(Uint8Array.from(ids)) };
     const renderer = createQwenRenderer({ tokenizer: createReadableTokenizer(), family: "qwen2.5-instruct" });
     fc.assert(
@@ -54,7 +54,7 @@ describe("a stop string", () => {
           const matched = ids.map((id) => completes(id));
           const at = matched.findIndex((one) => one !== null);
           if (end === -1) return expect(at).toBe(-1);
-          // The token that has the last character of it, and none before.
+          // The match is reported at the token with its last character, and not before.
           expect(findStop(reader.decode(ids.slice(0, at)), stop)).toBeNull();
           expect(findStop(reader.decode(ids.slice(0, at + 1)), stop)?.string).toBe(matched[at]);
         };
@@ -76,7 +76,10 @@ const said = "Thought: look.\nAction: go\nObservation: it is sunny. Then more.";
 const shown = "Thought: look.\nAction: go";
 const stop = { chat: { stop: ["\nObservation:"] }, messages: { stop_sequences: ["\nObservation:"] } };
 
-/** Whether its engine ends at the string, or knows none and samples further, as a server without a tokenizer may. */
+/**
+ * `knowsStop`: true if the engine ends at the string; false if it ignores stop strings and samples
+ * on, as a server without a tokenizer may.
+ */
 async function openStopWorld(knowsStop: boolean): Promise<World> {
   const world = await openWorld((prompt) => (prompt.includes("again") ? "done" : said));
   const sample = world.engine.sample.bind(world.engine);
@@ -101,7 +104,7 @@ describe.each([true, false])("a request with stop strings, whose engine ends the
       dialect === "chat" ? ["stop", null] : ["stop_sequence", "\nObservation:"],
     );
     expect(heard.raw).not.toContain("sunny");
-    // The record is as it was sampled, and the echo of the answer continues it.
+    // The record is exactly as sampled, and the echo of the answer continues it.
     const whole = knowsStop ? said.slice(0, said.indexOf(":", said.indexOf("Obs")) + 1) : said;
     const again = [{ role: "user", text: "a" }, { role: "assistant", text: heard.text, calls: [] }, { role: "user", text: "again" }] as const; // prettier-ignore
     expect((await say(world, dialect, again, { stream, fields: stop[dialect] })).text).toBe("done");
@@ -126,7 +129,7 @@ test("a stop string never leaks from a stream, whatever the tokens", async () =>
     const result = await sample(request);
     for (const id of result.sampledTokens) {
       options?.onTokens?.(Uint32Array.of(id));
-      // Longer than the reader waits between two readings.
+      // Longer than the reader's interval between two parses.
       await new Promise((resolve) => setTimeout(resolve, 26));
     }
     return result;

@@ -1,11 +1,11 @@
-// Stop strings of a request: found in the text of what is sampled, wherever tokens and characters begin and end. A client is
-// shown what stands before the first of them; the record keeps what was sampled.
+// Stop strings of a request, found in the sampled text regardless of the boundaries of tokens and
+// characters. A client receives the text before the first one; the record keeps all sampled tokens.
 
 import type { IncrementalDecoder, Renderer, StopStrings } from "../core/index.ts";
 
 type Decoding = Pick<Renderer, "decode" | "startDecoding">;
 
-/** `null` where there are none. */
+/** Stop strings for an engine; `null` if there are none. */
 export function stopStringsOf(strings: readonly string[], renderer: Decoding): StopStrings | null {
   const all = [...new Set(strings.filter((one) => one !== ""))];
   if (all.length === 0) return null;
@@ -14,7 +14,7 @@ export function stopStringsOf(strings: readonly string[], renderer: Decoding): S
     strings: all,
     watch: () => {
       const decoder = renderer.startDecoding?.() ?? decodingAgain(renderer);
-      /** The end of the text so far, as much as a string may still begin in. */
+      /** The end of the text so far, long enough for an incomplete stop string. */
       let end = "";
       return (id) => {
         const piece = decoder.push(id);
@@ -27,7 +27,7 @@ export function stopStringsOf(strings: readonly string[], renderer: Decoding): S
   };
 }
 
-/** Decodes all ids again with each. */
+/** Decodes all ids again for each new one. */
 function decodingAgain({ decode }: Pick<Decoding, "decode">): Pick<IncrementalDecoder, "push"> {
   const ids: number[] = [];
   let told = 0;
@@ -42,7 +42,10 @@ function decodingAgain({ decode }: Pick<Decoding, "decode">): Pick<IncrementalDe
   };
 }
 
-/** The string that is complete first, and where it begins; of those that end in one place, the longest. */
+/**
+ * The stop string that is completed first, and its start; if several end at the same place, the
+ * longest.
+ */
 export function findStop(
   text: string,
   strings: readonly string[],
@@ -58,7 +61,10 @@ export function findStop(
   return found;
 }
 
-/** Where the part of a text ends that is sure to be shown while more is sampled: before a string, or what may become one. */
+/**
+ * End of the part of a text that is certain to be shown while sampling continues: before a stop
+ * string, or a possible beginning of one.
+ */
 export function sureEnd(text: string, strings: readonly string[]): number {
   const found = findStop(text, strings);
   if (found !== null) return found.start;

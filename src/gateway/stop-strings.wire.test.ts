@@ -1,4 +1,4 @@
-// Stop strings with servers that find them: what a client is answered, and what the record has.
+// Stop strings with servers that detect them: the answer of the client, and the record.
 
 import { afterEach, expect, test } from "vitest";
 import type { Engine } from "../core/index.ts";
@@ -11,7 +11,7 @@ import { say } from "./speakers.test-helper.ts";
 const said = "Thought: look.\nAction: go\nObservation: it is sunny.";
 const ids = tokenizer.encode(`${said}<|im_end|>`);
 
-/** Knows no stop string: its server ends it. */
+/** The sampler knows no stop string: its server ends it. */
 const sampler: Sampler = {
   sample: async (_request, { onTokens }) => {
     for (const [at, id] of ids.entries()) if (onTokens([id], [plainLogprob(at)]) === "stop") break;

@@ -1,8 +1,12 @@
-// The end of a streamed answer: what its deltas have not told, once the whole answer is known.
+// The end of a streamed answer: content that its deltas did not have, once the whole answer is
+// known.
 
 import { type AnswerDelta, type AnswerStream, type GatewayAnswer, GatewayError } from "./request.ts";
 
-/** Remaining deltas, then the final event. Throws a `GatewayError` where the answer was read otherwise than it was told. */
+/**
+ * Remaining deltas, then the final event. Throws a `GatewayError` if the parsed answer contradicts
+ * the sent deltas.
+ */
 export function* restOf(
   answer: GatewayAnswer,
   stream: AnswerStream,
@@ -12,12 +16,12 @@ export function* restOf(
   const parts = { reasoning: reasoning ?? "", content };
   for (const type of ["reasoning", "content"] as const) {
     const text = parts[type];
-    // The client asks again, and is answered from the record.
+    // The client repeats its request, and is answered from the record.
     if (!text.startsWith(sent[type])) {
       retold();
       throw new GatewayError("overloaded", `Cannot finish the stream: its ${type} was read otherwise; try again.`);
     }
-    // Reasoning that was not streamed before the content cannot be put before it any more.
+    // Reasoning that was not streamed before the content can no longer precede it.
     if (type === "reasoning" && sent.content !== "") continue;
     if (text.length > sent[type].length) yield stream.delta({ type, text: text.slice(sent[type].length) });
   }

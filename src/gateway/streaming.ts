@@ -1,25 +1,32 @@
-// A streamed answer while it is sampled: which parts of what was sampled so far a client may be told. Text that may still become a
-// call, or the end of a thought, is held back; what was told once is never taken back.
+// A streamed answer during sampling: the parts of the sampled text that can be sent to a client.
+// Text that may still become a call, or the end of a thought, is held back; emitted text is never
+// retracted.
 
 import type { ParsedAction, Renderer } from "../core/index.ts";
 import type { AnswerDelta } from "./request.ts";
 import { actionText, type ReadingOptions } from "./shown-action.ts";
 import { sureEnd } from "./stop-strings.ts";
 
-/** Parsed again when so many milliseconds have passed: a stream of a thousand tokens is not parsed a thousand times. */
+/**
+ * Minimum time between two parses, in milliseconds: a stream of a thousand tokens is not parsed a
+ * thousand times.
+ */
 const betweenMs = 25;
-/** For renderers that do not say: longer than any marker that a parser looks for in text, in characters. */
+/**
+ * Length for renderers that do not state one, in characters: longer than any marker that a parser
+ * looks for in text.
+ */
 const longestMarker = 32;
 
 export type AnswerReaderOptions = {
   readonly renderer: Renderer;
-  /** How the answer is read once it is whole. */
+  /** Options for parsing the whole answer. */
   readonly reading: ReadingOptions;
   /** Strings before which the text ends. */
   readonly stop: readonly string[];
 };
 
-/** Reads tokens as they come, into deltas. */
+/** Converts tokens into deltas as they arrive. */
 export function answerReader(
   { renderer, reading, stop }: AnswerReaderOptions,
   deltas: Deltas,
@@ -42,7 +49,7 @@ export function answerReader(
     const tokens = Uint32Array.from(sampled);
     const end = stop.length === 0 ? {} : { textEnd: sureEnd(actionText(tokens, renderer), stop) };
     const action = renderer.parseAction(tokens, { ...reading, ...end });
-    // What follows a call, or may become one, is told with the whole answer.
+    // Text that follows a call, or may become one, is sent only with the whole answer.
     if (action.toolCalls.length > 0 || action.problems.length > 0) return;
     const { reasoning, content } = partsOf(action);
     if (content === "") return tell("reasoning", withoutBrokenEnd(sure(reasoning)));
@@ -51,28 +58,31 @@ export function answerReader(
   };
 }
 
-/** Thinking that has not ended is content to a parser; a tag that opens the text says that it is not. */
+/**
+ * A parser treats unfinished thinking as content; an opening tag at the start of the text reveals
+ * it.
+ */
 function partsOf({ reasoning, content }: ParsedAction): { readonly reasoning: string; readonly content: string } {
   const isThinking = reasoning === null && /^\s*<[^>\s]*(think|reason|thought)[^>]*>/i.test(content);
   return { reasoning: reasoning ?? "", content: isThinking ? "" : content };
 }
 
-/** Half a character, which the next token completes. */
+/** Removes half a character, which the next token completes. */
 function withoutBrokenEnd(text: string): string {
   return text.replace(/\uFFFD+$/, "");
 }
 
-// The parts of an answer as they become known, for however many clients read it: a client that lost its connection and asks
-// again reads from the first part.
+// Parts of an answer as they become known, for any number of clients: a client that lost its
+// connection and repeats its request reads from the first part.
 
 export class Deltas {
   readonly list: AnswerDelta[] = [];
-  /** The whole answer was written to a client, its end included. */
+  /** True if the whole answer was sent to a client, including its end. */
   isTold = false;
   #isDone = false;
   #waiting = new Set<() => void>();
 
-  /** Nothing more comes. */
+  /** True if no more parts follow. */
   get isDone(): boolean {
     return this.#isDone;
   }
@@ -87,7 +97,7 @@ export class Deltas {
     this.#wake();
   }
 
-  /** Resolves when there is more, or all; "nothing" after `withinMs`. */
+  /** Resolves when there are more parts or the answer is complete; "nothing" after `withinMs`. */
   async next(withinMs: number): Promise<"more" | "nothing"> {
     if (this.#isDone) return "more";
     return new Promise((resolve) => {

@@ -1,22 +1,26 @@
-// What clients requested and nothing was done about: counted by name, so that somebody sees it.
+// Settings that clients requested and the gateway ignored, counted by name so that the user
+// notices.
 
 import type { GatewayRequest } from "./request.ts";
 
 export type UnusedCounters = {
-  /** Sampling parameters that were not used, by name. */
+  /** Number of uses of each ignored sampling parameter, by name. */
   readonly ignoredSampling: Readonly<Record<string, number>>;
-  /** Other fields that have no effect here, by name. */
+  /** Number of uses of each other field without effect, by name. */
   readonly ignoredFields: Readonly<Record<string, number>>;
-  /** Tools that only their provider can run. */
+  /** Number of tools that only their provider can run. */
   readonly ignoredTools: number;
 };
 
-/** Names are the client's: one that makes them up must not fill the memory, nor the record. */
+/**
+ * Maximum number of different names: a client that invents names must not fill the memory, nor the
+ * record.
+ */
 const maxNames = 256;
 const maxRecorded = 64;
 const longestName = 80;
 
-/** The names of one request, as they are recorded. */
+/** Names of one request in the form for the record. */
 export function unusedNames(names: readonly string[]): readonly string[] {
   return names.slice(0, maxRecorded).map((name) => name.slice(0, longestName));
 }

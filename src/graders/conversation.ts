@@ -1,5 +1,6 @@
-// A finished conversation as graders read it: who said and did what, in order. No tokens and no bad actions: what the other
-// side never heard is not part of it. Made from an episode here, and from files of other programs in `recorded-runs.ts`.
+// A finished conversation for graders: utterances and actions of each side, in order. It has no
+// tokens and no invalid actions: content that the other side never received is not part of it.
+// Built here from an episode, and in `recorded-runs.ts` from files of other programs.
 
 import {
   type CallDecision,
@@ -18,16 +19,16 @@ export type ConversationStep =
       readonly type: "call";
       readonly name: string;
       readonly arguments: JsonObject;
-      /** What the agent read. */
+      /** Result that the agent read. */
       readonly result: string;
       readonly isError: boolean;
     }
   | {
-      /** Of the user, in a world in which users act, too; the agent sees nothing of it. */
+      /** A call by the user, in a world in which users act, too; the agent does not see it. */
       readonly type: "user-call";
       readonly name: string;
       readonly arguments: JsonObject;
-      /** What the user read. */
+      /** Result that the user read. */
       readonly result: string;
       readonly isError: boolean;
     };
@@ -43,7 +44,7 @@ export function conversationOf(episode: Pick<Episode, "events">): Conversation {
     if (event.type === "user-line") {
       const { text, type } = event.line;
       userCalls = event.line.calls ?? [];
-      // Beside calls nobody reads it.
+      // The agent does not receive the text of a line that has calls.
       if (type !== "calls") steps.push({ type: "user", text, hangsUp: type === "hang-up" });
     } else if (event.type === "user-outcome") {
       for (const [index, { text, isError }] of event.outcome.results.entries()) {
@@ -66,30 +67,33 @@ export function conversationOf(episode: Pick<Episode, "events">): Conversation {
   return steps;
 }
 
-/** Something the user knows and the agent may ask for. */
+/** A fact that the user knows and the agent may ask for. */
 export type KnownFact = {
-  /** As people ask for it, in lower case: "user id". */
+  /** Name that people use when they ask for it, in lower case: "user id". */
   readonly name: string;
   readonly value: string;
 };
 
 export type TaskFacts = {
-  /** What the simulated user was instructed with; `null`: not in text. */
+  /** Instruction of the simulated user; `null` if it is not a text. */
   readonly instruction: string | null;
   readonly tools: readonly Tool[];
-  /** Of the user; none where it only talks. */
+  /** Tools of the user; empty if it only talks. */
   readonly userTools: readonly Tool[];
-  /** Calls of the agent that lead to the expected end; `null`: not known. */
+  /** Calls of the agent that lead to the expected end; `null` if they are not known. */
   readonly expectedCalls: readonly EnvironmentCall[] | null;
-  /** Those of the user beside them. @default none */
+  /** Additional calls of the user. @default none */
   readonly expectedUserCalls?: readonly EnvironmentCall[];
-  /** Whether those calls earn the reward when they are made; `null`: not tried. */
+  /** True if those calls earn the reward when they are executed; `null` if this was not tried. */
   readonly isReachable: boolean | null;
-  /** Beside those that can be read off the expected calls. */
+  /** Facts in addition to those that can be derived from the expected calls. */
   readonly knownFacts: readonly KnownFact[];
 };
 
-/** Every fact that the instruction holds: the named ones, and strings of expected calls that look like an identifier. */
+/**
+ * Every fact in the instruction: the named ones, and strings of expected calls that look like an
+ * identifier.
+ */
 export function instructionFacts({
   instruction,
   expectedCalls,
@@ -111,7 +115,7 @@ export function instructionFacts({
   return [...facts.values()];
 }
 
-/** Lower case, with single spaces for everything between words. */
+/** The text in lower case, with a single space for everything between words. */
 export function plain(text: string): string {
   return text
     .toLowerCase()
@@ -119,31 +123,37 @@ export function plain(text: string): string {
     .trim();
 }
 
-/** What a rule saw. */
+/** Finding of a rule. */
 export type Finding = {
   /** Stable name of the rule. */
   readonly rule: string;
-  /** What was seen, for people; quotes the conversation. */
+  /** Evidence for people; quotes the conversation. */
   readonly evidence: string;
 };
 
-/** A line as evidence, shortened. */
+/** A line as evidence, shortened if it is long. */
 export function quote(text: string): string {
   const line = text.trim().replaceAll(/\s+/g, " ");
   return `"${line.length > 160 ? `${line.slice(0, 160)}…` : line}"`;
 }
 
-/** Whether a tool only looks, by the first word of its name; a wrong guess only keeps a rule silent. */
+/**
+ * True if a tool only reads, judged by the first word of its name; a wrong guess only makes a rule
+ * report nothing.
+ */
 export function isRead(tool: string): boolean {
   return /^(get|find|search|list|look|read|check|calculate|think|run|can)(_|$)/.test(tool);
 }
 
-/** Whether a tool changes something for the user, as far as its name tells. Handing over to another agent changes nothing. */
+/**
+ * True if a tool changes something for the user, as far as its name tells. Transferring to another
+ * agent changes nothing.
+ */
 export function isChange(tool: string): boolean {
   return !isRead(tool) && !tool.startsWith("transfer");
 }
 
-/** A value that somebody has to know: an address, or one word with a digit. */
+/** True for a value that cannot be guessed: an address, or one word with a digit. */
 function isFact(value: string): boolean {
   return value.includes("@") || (/\d/.test(value) && !/\s/.test(value));
 }

@@ -1,5 +1,5 @@
-// The score of an episode: numbers and a few strings, so that thousands fit in memory. Made from an episode of
-// a run folder, or from a recorded run of another program.
+// Score of an episode: numbers and a few strings, so that thousands fit in memory. Built from an
+// episode of a run folder, or from a recorded run of another program.
 
 import { createHash } from "node:crypto";
 import {
@@ -21,7 +21,7 @@ import type { RecordedRun } from "./recorded-runs.ts";
 
 export type Counts = Readonly<Record<string, number>>;
 
-/** Durations of an episode by who took the time, in milliseconds. */
+/** Durations of an episode, split by the part that took the time, in milliseconds. */
 export type Durations = {
   readonly policy: number;
   readonly user: number;
@@ -29,37 +29,47 @@ export type Durations = {
 };
 
 export type EpisodeScore = {
-  /** Names the recording: a copy of it, in another file or a merged run, has the same. */
+  /**
+   * Identifies the recording: a copy of it, in another file or a merged run, has the same value.
+   */
   readonly recording: string;
   readonly taskId: string;
   readonly taskIndex: number;
-  /** SHA-256 of what defines the task; `null`: not recorded. */
+  /** SHA-256 of the task's definition; `null` if it was not recorded. */
   readonly contentHash: string | null;
   readonly trial: number;
-  /** `null`: not graded. */
+  /** Reward; `null` if the episode was not graded. */
   readonly reward: number | null;
   readonly outcome: Outcome;
-  /** Why it ended, as the environment calls it where it has a name for it; of an episode that failed, `boundary/code`. */
+  /**
+   * Reason why it ended, in the environment's own name if it has one; `boundary/code` for an
+   * episode that failed.
+   */
   readonly ending: string;
-  /** Calls of the engine or of the agent's model; of a recorded conversation, the agent's calls and utterances. `null`: not recorded. */
+  /**
+   * Number of calls of the engine or of the agent's model; for a recorded conversation, number of
+   * the agent's calls and utterances. `null` if it was not recorded.
+   */
   readonly turns: number | null;
-  /** `null`: not recorded. */
+  /** Number of tool calls; `null` if it was not recorded. */
   readonly toolCalls: number | null;
-  /** Calls that were refused or raised, by `tool: kind of error`. */
+  /** Number of calls that were refused or threw an error, by `tool: kind of error`. */
   readonly toolErrors: Counts;
-  /** Problems of actions, by code. */
+  /** Number of format errors in actions, by code. */
   readonly problems: Counts;
-  /** US dollars that an agent behind an API cost; 0 for an engine, `null`: not known. */
+  /**
+   * Cost of an agent that uses an API, in US dollars; 0 for an engine, `null` if it is not known.
+   */
   readonly agentCost: number | null;
-  /** US dollars that the user cost; `null`: not known. */
+  /** Cost of the user, in US dollars; `null` if it is not known. */
   readonly userCost: number | null;
-  /** `null`: not known. */
+  /** Durations; `null` if they are not known. */
   readonly durations: Durations | null;
-  /** `null` for a success. */
+  /** Attribution of the failure; `null` for a success. */
   readonly fault: FaultAttribution | null;
 };
 
-/** The score of an episode. */
+/** Scores an episode. */
 export async function scoreEpisode(episode: Episode, gradeFault: FaultGrader): Promise<EpisodeScore> {
   const conversation = conversationOf(episode);
   const { task, sampleIndex, reward, failure, stopReason, events } = episode;
@@ -93,7 +103,10 @@ export async function scoreEpisode(episode: Episode, gradeFault: FaultGrader): P
   };
 }
 
-/** Runs alike have episodes of the same ids, but no two take the same time in every step. */
+/**
+ * Runs with equal settings have episodes with the same ids, but no two take the same time in every
+ * step.
+ */
 function recordingOf({ id, seed, task, events }: Episode): string {
   const steps = events.map((event) => ("durationMs" in event ? [event.type, event.durationMs] : event.type));
   return createHash("sha256")
@@ -101,7 +114,10 @@ function recordingOf({ id, seed, task, events }: Episode): string {
     .digest("hex");
 }
 
-/** Leaves out scores of recordings that are among earlier ones. `seen`: those of earlier sources, which grows. */
+/**
+ * Removes scores of recordings that earlier sources already had. `seen`: recordings of earlier
+ * sources; new ones are added.
+ */
 export function onceEach(
   scores: readonly EpisodeScore[],
   seen: Set<string> = new Set(),
@@ -114,14 +130,17 @@ export function onceEach(
   return { scores: kept, repeated: scores.length - kept.length };
 }
 
-/** Calls of tools that an outside program was answered, which it carries out itself; nothing of any other episode. */
+/**
+ * Number of tool calls in the answers to an external program, which runs them itself; empty for any
+ * other episode.
+ */
 function programCalls(events: Episode["events"]): { readonly toolCalls?: number } {
   const actions = events.flatMap((event) => (event.type === "exchange" ? [event.action] : []));
   const isProgram = events.some(({ type }) => type === "session");
   return isProgram ? { toolCalls: actions.reduce((sum, { toolCalls }) => sum + toolCalls.length, 0) } : {};
 }
 
-/** What the agent did in a conversation. */
+/** Counts of the agent's actions in a conversation. */
 export function countActions(conversation: Conversation): Pick<EpisodeScore, "turns" | "toolCalls" | "toolErrors"> {
   const calls = conversation.filter((step) => step.type === "call");
   return {
@@ -135,9 +154,9 @@ export function countActions(conversation: Conversation): Pick<EpisodeScore, "tu
   };
 }
 
-/** An error without what is particular about it, so that errors of one kind are counted together. */
+/** An error without its specific values, so that errors of one kind are counted together. */
 export function errorKind(result: string): string {
-  // What a tool answers may be as long as what a model wrote.
+  // The result of a tool may be as long as the output of a model.
   const kind = result
     .slice(0, 400)
     .replace(/^Error:\s*/, "")
@@ -157,15 +176,15 @@ export function count(names: readonly string[]): Counts {
 
 export type RescoredRun = {
   readonly score: EpisodeScore;
-  /** `null`: it was not scored. */
+  /** Recorded reward; `null` if the run was not scored. */
   readonly recordedReward: number | null;
-  /** `null`: the run crashed, or left no trajectory, and there is nothing to play. */
+  /** Reward after the replay; `null` if the run crashed, or left no trajectory to replay. */
   readonly replayedReward: number | null;
-  /** Observations of tools that are not as they were recorded. */
+  /** Number of tool results that differ from the recording. */
   readonly changedObservations: number;
 };
 
-/** True where the environment does not give the recorded reward. */
+/** True if the environment does not reproduce the recorded reward. */
 export function isUnconfirmed({ recordedReward, replayedReward }: RescoredRun): boolean {
   return recordedReward !== null && replayedReward !== null && Math.abs(recordedReward - replayedReward) > 1e-6;
 }
@@ -202,7 +221,7 @@ export async function rescore(
       taskIndex: task.index,
       contentHash: task.contentHash,
       trial: run.trial,
-      // As upstream counts: a crash is a failure.
+      // A crash counts as a failure, the same as upstream.
       reward,
       outcome: outcomeOf(stop),
       ending: replayed === null ? "engine/recorded-crash" : stop,

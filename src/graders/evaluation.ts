@@ -1,5 +1,5 @@
-// The scores of many episodes as one result: pass^k, pass@k, mean reward with an interval, tasks, errors, faults, cost and
-// time. Pure numbers; how they are shown is elsewhere.
+// Aggregated scores of many episodes: pass^k, pass@k, mean reward with an interval, tasks, errors,
+// faults, cost and time. Only numbers; they are displayed elsewhere.
 
 import type { Counts, Durations, EpisodeScore } from "./episode-score.ts";
 import { type Fault, faults } from "./fault-attribution.ts";
@@ -17,22 +17,22 @@ import {
 export type TaskResult = {
   readonly taskId: string;
   readonly taskIndex: number;
-  /** Episodes, graded or not. */
+  /** Number of episodes, graded or not. */
   readonly episodes: number;
-  /** Graded ones. */
+  /** Number of graded episodes. */
   readonly trials: number;
   readonly successes: number;
   readonly meanReward: number | null;
-  /** Of its failures. */
+  /** Faults of its failures. */
   readonly faults: Counts;
 };
 
 export type PassRate = {
   readonly k: number;
-  /** `null`: some task has fewer than k graded trials. */
+  /** pass^k; `null` if some task has fewer than k graded trials. */
   readonly passHatK: number | null;
   readonly passAtK: number | null;
-  /** Of pass^k, over tasks. */
+  /** Confidence interval of pass^k, over tasks. */
   readonly interval: Interval | null;
 };
 
@@ -41,39 +41,39 @@ export type Evaluation = {
   readonly graded: number;
   readonly successes: number;
   readonly meanReward: number | null;
-  /** Of the mean reward, over tasks, at a level of 95 %. */
+  /** Confidence interval of the mean reward, over tasks, at a level of 95 %. */
   readonly rewardInterval: Interval | null;
   readonly passRates: readonly PassRate[];
-  /** By index. */
+  /** Results in the order of task indexes. */
   readonly tasks: readonly TaskResult[];
   readonly endings: Counts;
-  /** `null`: not recorded of every episode. */
+  /** Number of tool calls; `null` if it was not recorded for every episode. */
   readonly toolCalls: number | null;
   readonly toolErrors: Counts;
   readonly problems: Counts;
   readonly faults: Readonly<Record<Fault, number>>;
   readonly faultRules: Counts;
-  /** US dollars; `null`: not known for every episode. */
+  /** Cost of the agent, in US dollars; `null` if it is not known for every episode. */
   readonly agentCost: number | null;
-  /** US dollars; `null`: not known for every episode. */
+  /** Cost of the user, in US dollars; `null` if it is not known for every episode. */
   readonly userCost: number | null;
-  /** Of an episode, in milliseconds; `null`: not known. */
+  /** Durations of episodes, in milliseconds; `null` if they are not known. */
   readonly durations: {
     readonly mean: number;
     readonly median: number;
     readonly p95: number;
     readonly byPart: Durations;
   } | null;
-  /** `null`: not recorded of every episode. */
+  /** Mean number of turns; `null` if it was not recorded for every episode. */
   readonly meanTurns: number | null;
 };
 
 export type EvaluationOptions = {
-  /** Which k are computed. Default: 1 to the number of trials that every task has. */
+  /** Values of k to compute. Default: 1 to the number of trials that every task has. */
   readonly ks?: readonly number[];
 };
 
-/** Sums up scores. Episodes without a reward count for no rate, and are counted. */
+/** Aggregates scores. Episodes without a reward are counted, but do not enter any rate. */
 export function evaluationOf(scores: readonly EpisodeScore[], options: EvaluationOptions = {}): Evaluation {
   const tasks = [...groupByTask(scores).values()].map(taskResult).toSorted((a, b) => a.taskIndex - b.taskIndex);
   const tallies: TaskTally[] = tasks.map(({ taskId, trials, successes }) => ({ taskId, trials, successes }));
@@ -162,7 +162,7 @@ function addUp(all: readonly Counts[]): Counts {
   return Object.fromEntries([...counts].toSorted(([, a], [, b]) => b - a));
 }
 
-/** One unknown makes the sum unknown. */
+/** Sum of values; `null` if any of them is unknown. */
 function sumOrNull(values: readonly (number | null)[]): number | null {
   return values.reduce((total, value) => (total === null || value === null ? null : total + value), 0);
 }

@@ -1,11 +1,14 @@
-// A judge that answers by what it is shown, and counts what it was asked.
+// A judge whose answers depend on the content it receives, and which counts its questions.
 
 import { freeUsage, type Judge, type Judgement } from "../core/index.ts";
 import { digestOf } from "../rollout/index.ts";
 
 export type FakeJudge = Judge & { readonly asked: string[] };
 
-/** `score`: of a criterion in the whole text, or of one conversation of a ranking in its lines. `null`: no answer, a fault. */
+/**
+ * `score`: the score of a criterion for the whole text, or of one conversation of a ranking for its
+ * lines. `null`: no answer, which is a fault.
+ */
 export function fakeJudge(score: (name: string, shown: string) => number | null): FakeJudge {
   const asked: string[] = [];
   return {

@@ -1,6 +1,7 @@
-// Who caused a failure: a label with the evidence as prose. Rules first; a rule speaks only where it can show
-// what it saw, and what no rule explains is the agent's. A diagnosis for people and for the choice of training data; it is
-// never part of a reward.
+// Attribution of failures: a label for the cause, with the evidence as prose. Rules come first; a
+// rule applies only if it has evidence, and a failure that no rule explains is attributed to the
+// agent. It is a diagnosis for people and for the choice of training data; it is never part of a
+// reward.
 
 import type { Failure, Outcome, DroppedTokens, EpisodeSamples, Trajectory } from "../core/index.ts";
 import { dumpJson, type JsonObject, type JsonValue } from "../python-semantics/json/index.ts";
@@ -20,7 +21,10 @@ export type FailedEpisode = {
   readonly facts: TaskFacts;
 };
 
-/** Labels a failed episode. The caller decides what failed means; nothing here looks at a reward. */
+/**
+ * Labels a failed episode. The caller decides which episodes failed; this file never looks at a
+ * reward.
+ */
 export function attributeFault(episode: FailedEpisode): FaultAttribution {
   const broken = findBrokenInfrastructure(episode);
   if (broken !== null) return broken;
@@ -44,7 +48,8 @@ export function attributeFault(episode: FailedEpisode): FaultAttribution {
 function findBrokenInfrastructure({ outcome, failure }: FailedEpisode): FaultAttribution | null {
   if (failure !== null) {
     const isWorld = failure.boundary === "environment" || failure.boundary === "tool" || failure.boundary === "grader";
-    // A user model that answers, and answers without text, is a bad user; one that cannot be reached is no user at all.
+    // A user model that replies without text is a faulty user; one that cannot be reached is an
+    // infrastructure fault.
     const isBadUser = failure.boundary === "user" && /^(empty|malformed)-reply$/.test(failure.code);
     const fault = isWorld ? "environment" : isBadUser ? "user" : "infrastructure";
     const evidence = `Fault at boundary "${failure.boundary}" (${failure.code}): ${failure.message}`;
@@ -55,7 +60,7 @@ function findBrokenInfrastructure({ outcome, failure }: FailedEpisode): FaultAtt
   return { fault: "infrastructure", rule: "aborted", evidence, by: "rules" };
 }
 
-/** The expected calls themselves do not earn the reward, or call what is not there. */
+/** The expected calls do not earn the reward when executed, or call tools that do not exist. */
 function findEnvironmentFault({ expectedCalls, isReachable, tools }: TaskFacts): Finding | null {
   const unknown = (expectedCalls ?? []).find(({ name }) => tools.every((tool) => tool.name !== name));
   if (unknown !== undefined) {
@@ -69,8 +74,8 @@ function findEnvironmentFault({ expectedCalls, isReachable, tools }: TaskFacts):
 }
 
 /**
- * The agent made the expected call, and it differs in an argument alone about which the instruction says nothing: neither the
- * argument's name nor a word of the expected or the given value stands in it.
+ * The agent made the expected call, except for one argument that the instruction does not
+ * determine: it contains neither the argument's name nor a word of the expected or the given value.
  */
 function findUndeterminedEnd(conversation: Conversation, { instruction, expectedCalls }: TaskFacts): Finding | null {
   if (instruction === null || expectedCalls === null) return null;
@@ -86,12 +91,12 @@ function findUndeterminedEnd(conversation: Conversation, { instruction, expected
       );
       if (best === null || keys.length < best.keys.length) best = { keys, made: call.arguments };
     }
-    // An expected call that was never made is a difference of its own; a read that was never made changes nothing.
+    // A missing expected call is another kind of difference; a missing read changes nothing.
     if (best === null && !isRead(expected.name)) return null;
     if (best === null || best.keys.length === 0 || isRead(expected.name)) continue;
     for (const key of best.keys) {
       const words = wordsOf(textOf(expected.arguments.get(key)));
-      // A value without words is an identifier or a number, which may well follow from what can be looked up.
+      // A value without words is an identifier or a number, which the agent may be able to look up.
       if (words.length === 0) return null;
       const others = wordsOf(textOf(best.made.get(key)));
       if ([...wordsOf(key), ...words, ...others].some((word) => instructed.includes(` ${word}`))) return null;
@@ -109,7 +114,7 @@ function textOf(value: JsonValue | undefined): string {
   return value === undefined ? "" : dumpJson(value);
 }
 
-/** Words of some length, without the ending of a plural; numbers and short words match by accident. */
+/** Longer words of a text, without plural endings; numbers and short words match by accident. */
 function wordsOf(text: string): string[] {
   return plain(text)
     .split(" ")
@@ -118,19 +123,22 @@ function wordsOf(text: string): string[] {
 }
 
 /**
- * "keep": trained as it is. "mask": the rows stay in the group, with their rewards, and no token enters the loss. "drop": the
- * rows leave the group.
+ * "keep": the rows are trained unchanged. "mask": the rows stay in the group, with their rewards,
+ * but none of their tokens enters the loss. "drop": the rows are removed from the group.
  */
 export type FaultPolicy = "keep" | "mask" | "drop";
 
 export const faultPolicies: readonly FaultPolicy[] = ["keep", "mask", "drop"];
 
-/** Whether a failure says nothing about the policy that was trained. */
+/** True if a failure says nothing about the trained policy. */
 export function isForeignFault(fault: Fault): boolean {
   return fault !== "agent";
 }
 
-/** The rows of such an episode under a policy. Every token that was trained before is dropped with reason "filtered" after. */
+/**
+ * Rows of such an episode under a policy. Every token that would have been trained is dropped with
+ * reason "filtered".
+ */
 export function applyFaultPolicy(
   { samples, dropped }: EpisodeSamples,
   options: { readonly policy: FaultPolicy; readonly trajectory: Trajectory },

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { conservationViolations, toSamples, TrajectoryRecorder } from "../trajectories/index.ts";
 import { applyFaultPolicy, faultPolicies, isForeignFault } from "./fault-attribution.ts";
 
-/** Two branches of three turns; the middle turn was discarded before. */
+/** Two branches of three turns; the middle turn was already discarded. */
 function played() {
   const recorder = new TrajectoryRecorder();
   recorder.extend([1, 2]);

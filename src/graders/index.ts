@@ -1,5 +1,6 @@
-// Public entry of the graders: models that grade, and what results mean: statistics over trials, scores of episodes and of
-// recorded runs, and who caused a failure. The reward of an environment is its own.
+// Public entry of the graders: models that grade, and the analysis of results: statistics over
+// trials, scores of episodes and of recorded runs, and attribution of failures. Environments
+// compute their own rewards.
 
 export {
   type Conversation,

@@ -1,6 +1,7 @@
-// A judge: a chat model that is asked in the course of grading, and answers in a form that is checked. Structured output where the
-// server has it; the answer is checked in any case, and asked for again when it cannot be used. Answers may come from a file of
-// earlier ones, by the digest of the question: then nothing is paid twice, and without a model a run is played again.
+// A judge: a chat model that answers questions during grading, in a checked format. Structured
+// output is used if the server has it; the answer is checked in any case, and requested again if it
+// is unusable. Answers may come from a file of earlier ones, by the digest of the question: then no
+// question is paid for twice, and a run can be replayed without a model.
 
 import { appendFile, truncate } from "node:fs/promises";
 
@@ -32,18 +33,21 @@ import { readRegular } from "../system/regular-file.ts";
 
 export type JudgeModelOptions = ChatModelOptions &
   CallLimits & {
-    /** Answers of earlier calls; new ones are added. Default: every question is asked. */
+    /**
+     * Recorded answers of earlier calls; new ones are added. Default: every question is sent to the
+     * model.
+     */
     readonly cache?: JudgeCache;
-    /** A model of your own, instead of `model`, `url` and `provider`. */
+    /** A chat model of your own, instead of `model`, `url` and `provider`. */
     readonly chat?: ChatModel;
   };
 
 const longestExcerpt = 500;
 
 /**
- * A judge by its model. Samples at temperature 0 unless `sampling` is given. An answer that cannot be used is asked for once
- * more (`maxReasks`), and then is a failure with code "malformed-reply". Throws a `ConfigurationError` for settings that cannot
- * work, before any call.
+ * Creates a judge from a model. It samples at temperature 0 unless `sampling` is given. An unusable
+ * answer is requested once more (`maxReasks`), and then is a failure with code "malformed-reply".
+ * Throws a `ConfigurationError` for settings that cannot work, before any call.
  *
  * @example
  * const judge = createJudge({ url: "http://127.0.0.1:8000/v1", model: "Qwen/Qwen3-32B" });
@@ -97,7 +101,10 @@ export function createJudge({ cache, ...options }: JudgeModelOptions): Judge {
   };
 }
 
-/** Answers from earlier calls alone, with what they cost then: a run with it is the run that made them. Another question fails. */
+/**
+ * A judge that only returns recorded answers, with their recorded cost: a run with it reproduces
+ * the run that recorded them. A question without a recorded answer fails.
+ */
 export function replayingJudge(cache: JudgeCache): Judge {
   return {
     model: "replay",
@@ -133,7 +140,7 @@ function isBadRequest(error: unknown): boolean {
   return error instanceof AttributedError && error.failure.code === "bad-request";
 }
 
-/** The text, when the question can be answered by it. */
+/** The text of a reply if it answers the question. */
 function usableText(question: Question<unknown>, { text, isCutOff }: ChatReply): string {
   const refuse = (code: "empty-reply" | "malformed-reply", problem: string) =>
     modelFailure("judge", code, {
@@ -149,16 +156,18 @@ function usableText(question: Question<unknown>, { text, isCutOff }: ChatReply):
   }
 }
 
-// Answers of judges in a file, by the digest of their question, one a line. Read whole at the start and appended to: an answer is
-// on its way to the file before it counts.
+// Answers of judges in a file, by the digest of their question, one per line. The file is read
+// completely at the start and then appended to: an answer is written to the file before it is used.
 
 export type CachedAnswer = Pick<Judgement, "grader" | "model" | "digest" | "usage"> & { readonly answer: string };
 
-/** Answers of earlier calls. */
+/** Store of the answers of earlier calls. */
 export interface JudgeCache {
-  /** `null`: there is none. `model`: whose answer; `null`: anybody's. */
+  /**
+   * A recorded answer; `null` if there is none. `model`: the model that answered; `null` for any.
+   */
   find(digest: string, model: string | null): CachedAnswer | null;
-  /** Resolves once it is kept. A rejection fails the grading that asked. */
+  /** Resolves once the answer is stored. A rejection fails the grading that requested it. */
   store(answer: CachedAnswer): Promise<void>;
 }
 
@@ -172,8 +181,9 @@ const usage = z.strictObject({
 const line = z.strictObject({ grader: z.string(), model: z.string(), digest: z.string(), answer: z.string(), usage });
 
 /**
- * The answers in a file, which need not exist. A last line that is torn is left out; throws a `ConfigurationError` that names any
- * other line that is no answer. `redact`: takes secrets out of what is written.
+ * Cache of the answers in a file, which need not exist. An incomplete last line is ignored; any
+ * other invalid line throws a `ConfigurationError` that names it. `redact`: removes secrets from
+ * written lines.
  */
 export async function openJudgeCache(
   path: string,
@@ -204,7 +214,7 @@ export async function openJudgeCache(
     }
     keep(data);
   }
-  // What a killed process left of a line must not run into the next one.
+  // An incomplete line of a killed process must not run into the next one.
   let written: Promise<void> = whole === bytes.length ? Promise.resolve() : truncate(path, whole);
   return {
     find: (digest, model) => answers.get(model === null ? digest : keyOf(digest, model)) ?? null,

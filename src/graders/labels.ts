@@ -1,4 +1,5 @@
-// How well the attribution of failures agrees with labels given by hand: precision and recall for each label.
+// Agreement of the attribution of failures with labels given by hand: precision and recall for each
+// label.
 
 import { z } from "zod";
 import { ConfigurationError } from "../core/index.ts";
@@ -15,7 +16,10 @@ export type Label = z.infer<typeof labelList>[number];
 /** Lists of labels by their name in the file. */
 export type LabelFile = ReadonlyMap<string, readonly Label[]>;
 
-/** Reads a label file: an object whose lists hold {task, trial, label}. Throws a `ConfigurationError` when it is none. */
+/**
+ * Reads a label file: an object whose lists hold {task, trial, label}. Throws a
+ * `ConfigurationError` for any other content.
+ */
 export async function readLabels(path: string, name: string): Promise<LabelFile> {
   let parsed: unknown;
   try {
@@ -38,14 +42,17 @@ export async function readLabels(path: string, name: string): Promise<LabelFile>
 
 export type Agreement = {
   readonly label: Fault;
-  /** Failures that were given this label by hand. */
+  /** Number of failures that were given this label by hand. */
   readonly labelled: number;
-  /** Labelled failures that the grader gave this label. */
+  /** Number of those failures to which the grader gave this label. */
   readonly found: number;
   readonly right: number;
 };
 
-/** Compares each label with the grader's. Labels of episodes that are not there, or passed, are left out. */
+/**
+ * Compares each label with the grader's. Labels of episodes that are missing, or passed, are
+ * ignored.
+ */
 export function agreementOf(labels: readonly Label[], scores: readonly EpisodeScore[]): readonly Agreement[] {
   const graded = new Map(scores.map(({ taskIndex, trial, fault }) => [`${taskIndex}/${trial}`, fault?.fault ?? null]));
   const pairs = labels.flatMap(({ task, trial, label }) => {

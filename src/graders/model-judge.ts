@@ -1,5 +1,5 @@
-// A second opinion on failures that no rule explains, from a model. Off unless a model is given; its answer is a
-// label with a reason, never a reward. The prompt is our own.
+// A second opinion of a model on failures that no rule explains. It is off unless a model is given;
+// its answer is a label with a reason, never a reward. The prompt is our own.
 
 import { attribute, type EnvironmentCall, type EnvironmentSource, type Task, useEnvironment } from "../core/index.ts";
 import { splitReasoning } from "../lib/reasoning.ts";
@@ -7,7 +7,7 @@ import { dumpJson } from "../python-semantics/json/index.ts";
 import type { Conversation, TaskFacts } from "./conversation.ts";
 import { type FailedEpisode, type Fault, type FaultAttribution, faults, attributeFault } from "./fault-attribution.ts";
 
-/** Whatever completes a chat; the chat models of simulated users fit. */
+/** A model that completes a chat; the chat models of simulated users fit. */
 export interface JudgeModel {
   complete(
     messages: readonly { readonly role: "system" | "user"; readonly content: string }[],
@@ -16,14 +16,17 @@ export interface JudgeModel {
 }
 
 export type JudgeOptions = {
-  /** What the rules said; it stands where the answer of the model cannot be read. */
+  /** Attribution by the rules, which is used if the answer of the model cannot be parsed. */
   readonly byRules: FaultAttribution;
-  /** What the agent had to follow. */
+  /** Guidelines that the agent had to follow. */
   readonly guidelines: string;
   readonly signal?: AbortSignal;
 };
 
-/** Asks the model, unless a rule has explained the failure already. Rejects with what the model rejects with. */
+/**
+ * Asks the model, unless a rule has already explained the failure. Rejects with the error of the
+ * model.
+ */
 export async function judgeFault(
   model: JudgeModel,
   episode: FailedEpisode,
@@ -82,7 +85,7 @@ function transcript(conversation: Conversation): string {
     .join("\n");
 }
 
-/** `null`: the answer names none, or two. */
+/** The label in an answer; `null` if it names none, or two. */
 function readFault(answer: string): Fault | null {
   const named = new Set(
     Array.from(answer.matchAll(/^\W{0,20}fault\W{0,20}:\W{0,20}(\w+)/gim), ([, name]) => name!.toLowerCase()),
@@ -90,16 +93,19 @@ function readFault(answer: string): Fault | null {
   return named.size === 1 ? (faults.find((fault) => named.has(fault)) ?? null) : null;
 }
 
-/** Attributes a failed episode of a task. */
+/** Function that attributes a failed episode of a task. */
 export type FaultGrader = (task: Task, failed: Omit<FailedEpisode, "facts">) => Promise<FaultAttribution>;
 
-/** Rules with what is known of each task, and a model for what they leave open where one is given. */
+/**
+ * Combines the rules, with the known facts of each task, and a model, if given, for failures that
+ * no rule explains.
+ */
 export function createFaultGrader(options: {
   readonly environment: EnvironmentSource;
   readonly factsOf: (task: Task) => Promise<TaskFacts>;
-  /** `null`: rules alone. */
+  /** `null` for rules only. */
   readonly judge: JudgeModel | null;
-  /** Receives the reason whenever the judge cannot be reached; the rules alone then decide. */
+  /** Receives the reason whenever the judge cannot be reached; then only the rules decide. */
   readonly onJudgeFault: (reason: string) => void;
   readonly signal?: AbortSignal;
 }): FaultGrader {

@@ -1,5 +1,6 @@
-// Upstream's result format, read: each entry as a recorded run with the actions that the agent took. Trajectories of all of
-// upstream's agents are understood: tool calls as fields of messages, or written as text (act and react).
+// Reads upstream's result format: each entry becomes a recorded run with the actions of the agent.
+// Trajectories of all of upstream's agents are supported: tool calls as fields of messages, or
+// written as text (act and react).
 
 import { createHash } from "node:crypto";
 import { ConfigurationError, type Episode } from "../core/index.ts";
@@ -16,20 +17,23 @@ import { episodeUsage } from "../rollout/index.ts";
 import { type Conversation, type ConversationStep, conversationOf } from "./conversation.ts";
 
 export type RecordedRun = {
-  /** SHA-256 of its record. */
+  /** SHA-256 of the record. */
   readonly recording: string;
   readonly taskIndex: number;
   readonly trial: number;
-  /** `null`: not a number, Python's sign for what was not scored. */
+  /** Reward; `null` for NaN, which Python writes for runs that were not scored. */
   readonly reward: number | null;
-  /** The runner's text when the run crashed; `null`: it did not. */
+  /** Message of the runner if the run crashed, otherwise `null`. */
   readonly error: string | null;
-  /** Empty for a run that crashed. */
+  /** The conversation; empty if the run crashed. */
   readonly conversation: Conversation;
   readonly userCost: number | null;
 };
 
-/** Reads a result file; `name` is for messages. Throws a `ConfigurationError` that names the entry that is none. */
+/**
+ * Reads a result file; `name` is for messages. Throws a `ConfigurationError` that names the first
+ * invalid entry.
+ */
 export function readTauResults(text: string, name: string): RecordedRun[] {
   const entries = parse(text, (error) => {
     throw new ConfigurationError(`Cannot read "${name}": it is not JSON (${error.pythonMessage}); correct --from.`);
@@ -46,7 +50,7 @@ export function readTauResults(text: string, name: string): RecordedRun[] {
   });
 }
 
-/** A string says what is wrong. */
+/** The run of an entry, or a string that describes the error. */
 function readRun(entry: JsonObject): RecordedRun | string {
   const taskIndex = entry.get("task_id");
   const trial = entry.get("trial");
@@ -114,7 +118,7 @@ function actionOf(name: JsonValue | undefined, values: JsonValue | undefined): A
   return typeof name === "string" && values instanceof Map ? { name, arguments: values } : null;
 }
 
-/** The first tool call of a message: upstream's agents make one at a time. */
+/** The first tool call of a message: upstream's agents make one call at a time. */
 function readCall(message: JsonObject): Action | null {
   const calls = message.get("tool_calls");
   const first = Array.isArray(calls) ? calls[0] : null;
@@ -124,7 +128,10 @@ function readCall(message: JsonObject): Action | null {
   return actionOf(fn.get("name"), typeof written === "string" ? parse(written) : null);
 }
 
-/** An action as act and react agents write it: JSON behind the last "Action:"; what is no JSON is text. */
+/**
+ * An action in the format of act and react agents: JSON after the last "Action:"; anything else is
+ * text.
+ */
 function readWritten(text: string): Action {
   const written = pythonStrip(text.split("Action:").at(-1) ?? "");
   const action = parse(written);
@@ -132,7 +139,7 @@ function readWritten(text: string): Action {
   return read ?? { name: "respond", arguments: new Map([["content", written]]) };
 }
 
-/** Whether actions are written as text: such a prompt lists the tools in its first message. */
+/** True if actions are written as text: such a prompt lists the tools in its first message. */
 function writesActions(messages: readonly JsonObject[]): boolean {
   if (messages.some((message) => message.get("role") === "tool")) return false;
   const prompt = messages[0]?.get("content");
@@ -148,10 +155,13 @@ function parse(text: string, refuse: (error: JsonSyntaxError) => null = () => nu
   }
 }
 
-/** What upstream's customer writes to hang up. */
+/** Text with which upstream's customer hangs up. */
 const stopMark = "###STOP###";
 
-/** One entry. An episode without a reward is written as upstream writes a crash: reward 0.0, the fault in `info`. */
+/**
+ * One entry. An episode without a reward is written like a crash in upstream's files: reward 0.0,
+ * the fault in `info`.
+ */
 export function tauResult(episode: Episode, guidelines: string): JsonObject {
   const { failure, reward, stopReason } = episode;
   const isLost = reward === null;
@@ -165,12 +175,15 @@ export function tauResult(episode: Episode, guidelines: string): JsonObject {
   ]);
 }
 
-/** The whole file. */
+/** Text of the whole file. */
 export function tauResultsText(results: readonly JsonObject[]): string {
   return dumpJson([...results], { indent: 2, ensureAscii: true });
 }
 
-/** Keys in upstream's order. The cost is that of the whole episode; upstream's own is that of the last line. */
+/**
+ * Keys in upstream's order. The cost is that of the whole episode; upstream's own cost covers only
+ * the last line.
+ */
 function infoOf({ info, events }: Episode): JsonObject {
   const last = events.findLast(({ type }) => type === "user-line" || type === "tool-result");
   const { cost } = episodeUsage({ events }).user;
@@ -181,7 +194,7 @@ function infoOf({ info, events }: Episode): JsonObject {
     ["user_cost", isDone && cost !== null ? new JsonFloat(cost) : null],
     ["reward_info", info.get("reward_info") ?? null],
   ]);
-  // Ours, and in no file of upstream's.
+  // Keys of ours that upstream's files do not have.
   return new Map([...own, ...[...info].filter(([key]) => !own.has(key) && key !== "state_difference")]);
 }
 

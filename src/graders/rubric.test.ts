@@ -34,7 +34,7 @@ const episode: EpisodeToGrade = {
 const verdict = (solved: unknown, polite: unknown) =>
   JSON.stringify({ solved: { reason: "so", score: solved }, polite: { reason: "thus", score: polite } });
 
-/** An answer with "solved" as often as there are values. */
+/** An answer in which "solved" appears once for each value. */
 const twice = (...solved: readonly object[]): string =>
   `{${solved.map((value) => `"solved":${JSON.stringify(value)},`).join("")}"polite":{"reason":"thus","score":5}}`;
 
@@ -231,7 +231,7 @@ describe("createJudge()", () => {
     const other = rubricGrader({ ...rubric, instructions: "Other." }, never).question(episode);
     const missing = await replayingJudge(await openJudgeCache(path)).ask(other, { signal });
     expect(missing.failure).toMatchObject({ boundary: "grader", code: "replay-mismatch" });
-    // Another model's answers are its own.
+    // Answers of another model are not shared.
     const elsewhere = judgeAt(answering(says(verdict(1, 0))), { model: "n", cache: await openJudgeCache(path) });
     expect(await elsewhere.ask(questionOf(), { signal })).toMatchObject({ model: "n", isCached: false });
   });

@@ -1,5 +1,6 @@
-// A rubric: criteria by which a model scores one conversation, and the score as their weighted mean. Data, so that it stands in a
-// module, in a JSON file or in the definition of an environment; the judge is chosen by the run.
+// A rubric: criteria by which a model scores one conversation, and the score as their weighted
+// mean. It is data, so that it can be part of a module, of a JSON file or of the definition of an
+// environment; the run chooses the judge.
 
 import { z } from "zod";
 import {
@@ -14,9 +15,9 @@ import {
 import { answerSchema, formText, messagesOf, readScores, transcriptOf } from "./judge-prompt.ts";
 
 export type CriterionDefinition = {
-  /** Letters, digits, "-" and "_", a letter first; its metric is `<rubric>.<name>`. */
+  /** Name of letters, digits, "-" and "_", a letter first; the metric is `<rubric>.<name>`. */
   readonly name: string;
-  /** What earns which score, as the judge reads it. */
+  /** Description of what earns each score, for the judge. */
   readonly description: string;
   /** Share of the score, compared with the other criteria. Above 0. @default 1 */
   readonly weight?: number;
@@ -24,20 +25,26 @@ export type CriterionDefinition = {
   readonly scale?: readonly [worst: number, best: number];
 };
 
-/** What rubrics and rankings have in common. */
+/** Options that rubrics and rankings share. */
 export type JudgedDefinition = {
-  /** Share of the reward, compared with the other graders. At least 0; 0: a metric alone. @default 1 */
+  /**
+   * Share of the reward, compared with the other graders. At least 0; 0 for a metric only.
+   * @default 1
+   */
   readonly weight?: number;
   /** Further text for the judge. @default none */
   readonly instructions?: string;
-  /** Characters that the judge is shown of one tool result. @default 2000 */
+  /** Maximum number of characters of one tool result that the judge sees. @default 2000 */
   readonly maxResultCharacters?: number;
-  /** Characters of a question; a longer one is a failure at boundary "grader". @default 400000 */
+  /**
+   * Maximum number of characters of a question; a longer one is a failure at boundary "grader".
+   * @default 400000
+   */
   readonly maxCharacters?: number;
 };
 
 export type RubricDefinition = JudgedDefinition & {
-  /** Of its metric; as the name of a criterion. @default "rubric" */
+  /** Name of its metric; follows the rules for names of criteria. @default "rubric" */
   readonly name?: string;
   readonly criteria: readonly CriterionDefinition[];
 };
@@ -73,7 +80,8 @@ const rubricSchema = z.strictObject({
 const rankingSchema = z.strictObject(judged);
 
 /**
- * A rubric. Throws a `ConfigurationError` that names the field for a definition that is none, whatever it is.
+ * Defines a rubric. Throws a `ConfigurationError` that names the invalid field, for a definition of
+ * any type.
  *
  * @example
  * const rubric = defineRubric({
@@ -87,7 +95,7 @@ export function defineRubric(definition: RubricDefinition): Rubric {
   return Object.freeze({ type: "rubric", ...checked(rubricSchema, definition, "a rubric") });
 }
 
-/** How the episodes of a group are compared. Throws as {@link defineRubric}. */
+/** Defines the comparison of the episodes of a group. Throws like {@link defineRubric}. */
 export function defineRanking(definition: JudgedDefinition = {}): Ranking {
   return Object.freeze({ type: "ranking", name: "ranking", ...checked(rankingSchema, definition, "a ranking") });
 }
@@ -103,7 +111,7 @@ function checked<T>(schema: z.ZodType<T>, definition: unknown, what: string): T 
 
 const task = `You judge a conversation between a user and an agent that works with tools. Score it by each of the criteria below, by nothing else, and each by itself. Be strict: the best score is for what cannot be done better.`;
 
-/** A rubric with the judge that is asked. */
+/** Grader for a rubric, which asks the judge. */
 export function rubricGrader(rubric: Rubric, judge: Judge): EpisodeGrader {
   const { name, weight, criteria, instructions } = rubric;
   const items = new Map(criteria.map((one) => [one.name, one.scale]));
@@ -149,9 +157,10 @@ export function rubricGrader(rubric: Rubric, judge: Judge): EpisodeGrader {
   };
 }
 
-// A ranking: one judge sees all conversations of a group and gives each a score from 0 to 1, so that it compares instead of
-// measuring. What they have in common is shown once. Where one stands among the others is drawn from a seed by the caller: a
-// judge's preference for a place then follows no place in the group.
+// A ranking: one judge sees all conversations of a group and gives each a score from 0 to 1, so
+// that it compares instead of measuring. Their common part is shown once. The caller draws the
+// order of the conversations from a seed, so that a judge's preference for a position does not
+// favor a position in the group.
 
 const rankingTask = `You are shown several conversations between users and an agent that works with tools. All began with the same task; the agent went its own way in each. Compare them by how well the agent reached what the user wanted within its guidelines, and score each from 0 to 1:
 - The scores are relative: the distances between them say how much better one is than another.
@@ -161,7 +170,7 @@ const rankingTask = `You are shown several conversations between users and an ag
 
 const form = `Answer with one JSON object and nothing else: for each conversation its number as a string, with "reason" (one or two sentences) and "score" (a number from 0 to 1).`;
 
-/** A ranking with the judge that is asked. */
+/** Ranker for a group, which asks the judge. */
 export function groupRanker(ranking: Ranking, judge: Judge): GroupRanker {
   const { name, weight, instructions } = ranking;
   return {
@@ -209,7 +218,7 @@ function systemText({ messages }: Episode): string {
   return messages.find(({ role }) => role === "system")?.content ?? "";
 }
 
-/** Lines at the beginning that all have. The last line of each stays its own. */
+/** Number of leading lines that all transcripts share. The last line of each is never shared. */
 function commonLength(transcripts: readonly (readonly string[])[]): number {
   const first = transcripts[0]!;
   const most = Math.min(...transcripts.map(({ length }) => length)) - 1;

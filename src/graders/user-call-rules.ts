@@ -1,5 +1,5 @@
-// Rules that attribute a failure to a simulated user who holds tools: what it did with them, and what it said of it. Like the other
-// rules each is silent unless it can quote what it speaks of.
+// Rules that attribute a failure to a simulated user with tools: its calls, and its statements
+// about them. Like the other rules, each reports a finding only if it can quote its evidence.
 
 import { dumpJson } from "../python-semantics/json/index.ts";
 import { isSameValue } from "../python-semantics/json/value.ts";
@@ -15,7 +15,7 @@ import {
 
 type UserCall = Extract<ConversationStep, { readonly type: "user-call" }>;
 
-/** The first rule that speaks; `null`: none does. */
+/** Finding of the first rule that applies; `null` if none does. */
 export function findUserCallFault(conversation: Conversation, facts: TaskFacts): Finding | null {
   if (facts.userTools.length === 0) return null;
   return (
@@ -28,7 +28,10 @@ export function findUserCallFault(conversation: Conversation, facts: TaskFacts):
 
 const isUserCall = (step: ConversationStep): step is UserCall => step.type === "user-call";
 
-/** The agent named the expected value, and the user called the expected tool with another one, and never with it. */
+/**
+ * The agent named the expected value, but the user called the expected tool only with another
+ * value.
+ */
 function findOtherArguments(conversation: Conversation, { expectedUserCalls = [] }: TaskFacts): Finding | null {
   for (const { name, arguments: expected } of expectedUserCalls) {
     const made = conversation.filter(isUserCall).filter((call) => call.name === name);
@@ -49,13 +52,16 @@ function findOtherArguments(conversation: Conversation, { expectedUserCalls = []
   return null;
 }
 
-/** Words of a tool's name that say what it is about. */
+/** Words in a tool's name that describe its topic. */
 function topicOf(name: string): readonly string[] {
   const [, ...words] = name.split("_");
   return words.filter((word) => !["status", "settings", "card", "mode", "preference", "app"].includes(word));
 }
 
-/** A sentence that asks for something to be done with what the tool is about: by its name, or in an imperative. */
+/**
+ * True for a sentence that requests an action on the tool's topic: by the tool's name, or in an
+ * imperative.
+ */
 function asksForCall(text: string, name: string): boolean {
   const topic = topicOf(name);
   return text.split(/(?<=[.?!\n])\s*/).some((sentence) => {
@@ -67,7 +73,10 @@ function asksForCall(text: string, name: string): boolean {
   });
 }
 
-/** The user said that it had done what the agent asked for, and had not called the tool that the solution needs. */
+/**
+ * The user claimed to have done what the agent requested, but had not called the tool that the
+ * solution needs.
+ */
 function findClaimedCall(conversation: Conversation, { expectedUserCalls = [] }: TaskFacts): Finding | null {
   for (const { name } of expectedUserCalls) {
     if (!isChange(name) || conversation.some((step) => isUserCall(step) && step.name === name)) continue;
@@ -86,7 +95,10 @@ function findClaimedCall(conversation: Conversation, { expectedUserCalls = [] }:
   return null;
 }
 
-/** The user changed something of its own accord that the solution does not change, and the agent never spoke of. */
+/**
+ * The user changed something of its own accord that the solution does not change and that the agent
+ * never mentioned.
+ */
 function findUnrequestedCall(conversation: Conversation, { expectedUserCalls = [] }: TaskFacts): Finding | null {
   const expected = new Set(expectedUserCalls.map(({ name }) => name));
   let said = " ";
@@ -103,11 +115,14 @@ function findUnrequestedCall(conversation: Conversation, { expectedUserCalls = [
   return null;
 }
 
-/** What a result says is on or off. */
+/** Things that a result reports as on or off. */
 const states =
   /\b([A-Z][\w-]{0,30}(?: [A-Za-z][\w-]{0,30}){0,3}?)(?: is(?: now| currently)?(?: turned)? |: )(ON|OFF)\b/g;
 
-/** The user said that something is on which the last result of its own calls shows off, or the other way round. */
+/**
+ * The user reported that something is on although the last result of its own calls shows off, or
+ * vice versa.
+ */
 function findMisreport(conversation: Conversation): Finding | null {
   const shown = new Map<string, "on" | "off">();
   for (const step of conversation) {
@@ -118,7 +133,7 @@ function findMisreport(conversation: Conversation): Finding | null {
     if (step.type !== "user") continue;
     for (const clause of step.text.split(/[.,;:!?\n]|\b(?:and|but)\b/)) {
       const said = ` ${plain(clause)} `;
-      // What was, should be or is not so is no report.
+      // A clause about the past, a wish, a condition or a negation is not a report.
       if (/ (was|were|before|not|isn|if|should|want|would|when|turn|toggle|switch) /.test(said)) continue;
       const claimed = [...said.matchAll(/ (on|off) /g)].map(([, state]) => state);
       if (claimed.length !== 1 || !/ (is|it s|shows|says|now) /.test(said)) continue;

@@ -1,5 +1,6 @@
-// Rules that attribute a failure to the simulated user. Each is silent unless it can quote the line it speaks of: a wrong "user"
-// takes a fair failure out of training, a missed one costs little. Their order is that of certainty.
+// Rules that attribute a failure to the simulated user. Each reports a finding only if it can quote
+// the line: a wrong "user" label removes a valid failure from training, a missed one costs little.
+// The most certain rules come first.
 
 import { type Tool, toolParameters } from "../core/index.ts";
 import type { JsonValue } from "../python-semantics/json/value.ts";
@@ -28,7 +29,7 @@ const rules: readonly Rule[] = [
   findUserCallFault,
 ];
 
-/** The first rule that speaks; `null`: none does. */
+/** Finding of the first rule that applies; `null` if none does. */
 export function findUserFault(conversation: Conversation, facts: TaskFacts): Finding | null {
   for (const rule of rules) {
     const finding = rule(conversation, facts);
@@ -37,7 +38,10 @@ export function findUserFault(conversation: Conversation, facts: TaskFacts): Fin
   return null;
 }
 
-/** A line that no customer writes: empty, a blank left to be filled in, or the agent's own part. */
+/**
+ * A line that no customer writes: empty, with a placeholder that was not filled in, or a line of
+ * the agent's role.
+ */
 function findMalformedLine(conversation: Conversation): Finding | null {
   for (const step of conversation) {
     if (step.type !== "user") continue;
@@ -54,7 +58,10 @@ function findMalformedLine(conversation: Conversation): Finding | null {
   return null;
 }
 
-/** Asked for something it was told, the user never said it, no call could use it, and nothing was changed without it. */
+/**
+ * The agent asked for a fact that the user knows, the user never mentioned it, no call used it, and
+ * nothing was changed without it.
+ */
 function findWithheldFact(conversation: Conversation, facts: TaskFacts): Finding | null {
   const made = conversation.some((step) => step.type === "call" && !step.isError && isChange(step.name));
   if (made) return null;
@@ -80,10 +87,16 @@ function asksFor(text: string, fact: string): boolean {
   return ` ${plain(text)} `.includes(` ${fact} `) && /\?|please|need|provide|share|require/i.test(text);
 }
 
-/** `ana_lee_1234`, `#W1042358`, `HXDUB7`: what names a record, and is no word and no amount. */
+/**
+ * Identifiers of records, such as `ana_lee_1234`, `#W1042358`, `HXDUB7`, as opposed to words and
+ * amounts.
+ */
 const identifier = /#?\b(?:[a-z]+(?:_[a-z]+)*_\d{3,}|(?=[A-Z0-9]*\d)[A-Z][A-Z0-9]{5,})\b/g;
 
-/** The user named a record that stands neither in its instruction nor in anything said or shown before. */
+/**
+ * The user named a record that is neither in its instruction nor in any earlier utterance or
+ * result.
+ */
 function findInventedIdentifier(conversation: Conversation, facts: TaskFacts): Finding | null {
   if (facts.instruction === null) return null;
   const instructed = instructionFacts(facts).map(({ value }) => value);
@@ -110,7 +123,10 @@ function findOtherWish(conversation: Conversation, facts: TaskFacts): Finding | 
   return findOtherChoice(conversation, facts) ?? findOtherChange(conversation, facts);
 }
 
-/** The user's last word on a choice names a value that is neither expected nor in the instruction, and a call was made with it. */
+/**
+ * The user's last statement on a choice names a value that is neither expected nor in the
+ * instruction, and a call was made with it.
+ */
 function findOtherChoice(conversation: Conversation, facts: TaskFacts): Finding | null {
   for (const { parameter, values } of choicesOf(facts.tools)) {
     const expected = new Set(facts.expectedCalls?.map((call) => call.arguments.get(parameter)));
@@ -135,7 +151,9 @@ function findOtherChoice(conversation: Conversation, facts: TaskFacts): Finding 
   return null;
 }
 
-/** Ways of asking for a change, by the verbs that tools are named with. Nouns ("my booking") ask for nothing. */
+/**
+ * Verbs that request a change, by the verbs in tool names. Nouns ("my booking") request nothing.
+ */
 const kinds: readonly { readonly tool: RegExp; readonly instructed: RegExp; readonly requested: RegExp }[] = [
   {
     tool: /^(book|buy|purchase)/,
@@ -148,8 +166,8 @@ const kinds: readonly { readonly tool: RegExp; readonly instructed: RegExp; read
 ];
 
 /**
- * A call of a kind that is not expected succeeded after the user asked for it, and neither the instruction nor an offer of the
- * agent knows such a wish.
+ * An unexpected call of such a kind succeeded after the user requested it, although neither the
+ * instruction nor an offer of the agent mentions it.
  */
 function findOtherChange(conversation: Conversation, facts: TaskFacts): Finding | null {
   const instructed = ` ${plain(facts.instruction ?? "")} `;
@@ -172,7 +190,9 @@ function findOtherChange(conversation: Conversation, facts: TaskFacts): Finding 
   return null;
 }
 
-/** An offer in one sentence; that something would be possible is none. */
+/**
+ * True if one sentence offers such a change; a statement that it would be possible is not an offer.
+ */
 function offers(text: string, kind: RegExp): boolean {
   return text
     .split(/(?<=[.?!])\s/)
@@ -183,7 +203,10 @@ function offers(text: string, kind: RegExp): boolean {
 
 type Choice = { readonly parameter: string; readonly values: readonly string[] };
 
-/** Parameters whose schema lists their values. Short values ("yes") mean too much to be recognised in prose. */
+/**
+ * Parameters whose schema lists their values. Short values ("yes") are too ambiguous to be
+ * recognized in prose.
+ */
 function choicesOf(tools: readonly Tool[]): Choice[] {
   const choices = new Map<string, Choice>();
   for (const tool of tools) {
@@ -203,9 +226,12 @@ function field(value: JsonValue, name: string): JsonValue {
   return value instanceof Map ? (value.get(name) ?? null) : null;
 }
 
-/** The values named in a text, longest first so that "basic economy" is not "economy"; those that are turned down are not. */
+/**
+ * Values named in a text, longest first so that "basic economy" is not "economy"; declined values
+ * are excluded.
+ */
 function namedValues(text: string, values: readonly string[]): string[] {
-  // A refusal reaches no further than its clause: "No, basic" is no refusal of basic.
+  // A refusal extends only to the end of its clause: "No, basic" does not refuse basic.
   let rest = text
     .split(/[.,:;!?]/)
     .map(plain)
@@ -228,7 +254,10 @@ const goAhead =
   /\b(go ahead|please proceed|(?:yes|sure),? (?:please|proceed)|please (?:issue|book|cancel|change|update|make|send|process|add|complete))\b/i;
 const dropped = /\b(never ?mind|forget (?:it|about it))\b/i;
 
-/** The user hung up while the agent still had something to do: in the line that asks for it, or on an open question. */
+/**
+ * The user hung up while the agent still had something to do: in the line that requests it, or
+ * after an open question.
+ */
 function findUnfinishedHangUp(conversation: Conversation, facts: TaskFacts): Finding | null {
   const last = conversation.at(-1);
   if (last?.type !== "user" || !last.hangsUp) return null;
@@ -250,10 +279,13 @@ function findUnfinishedHangUp(conversation: Conversation, facts: TaskFacts): Fin
   };
 }
 
-/** The agent named a tool that the user has at least twice, and the user answered with words and never called it. */
+/**
+ * The agent named one of the user's tools at least twice, and the user replied with text and never
+ * called it.
+ */
 function findIgnoredRequest(conversation: Conversation, { userTools }: TaskFacts): Finding | null {
   for (const { name } of userTools) {
-    // A name of one word may be a word.
+    // A tool name of one word may be an ordinary word.
     if (!name.includes("_") || conversation.some((step) => step.type === "user-call" && step.name === name)) continue;
     const named = new RegExp(`\\b${name.replaceAll(/\W/g, "\\$&")}\\b`);
     const answers = conversation.filter((step, at) => {

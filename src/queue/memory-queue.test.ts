@@ -24,7 +24,7 @@ describe("the queue in memory", () => {
       return {
         coordinate: async (handlers: CoordinatorHandlers) => {
           queue = createMemoryQueue(handlers, { leaseMs, clock });
-          // Deadlines pass as they do for queues in real time.
+          // Advances the clock, so that deadlines pass as for queues in real time.
           stop.real = setInterval(() => void clock.advance(20), 20);
           return queue;
         },

@@ -1,5 +1,6 @@
-// A queue in this process: the obvious implementation of the contract, and what stands behind queues whose workers are processes
-// that this one has started (`process-pool.ts`). Lives and dies with its coordinator.
+// A queue in this process: the simplest implementation of the contract, and the backend of queues
+// whose workers are processes started by this one (`process-pool.ts`). Exists only as long as its
+// coordinator.
 
 import type { Clock } from "../lib/clock.ts";
 import { systemClock } from "../lib/clock.ts";
@@ -19,14 +20,14 @@ import type {
 import { WorkerTable } from "./worker-table.ts";
 
 export type MemoryQueueOptions = {
-  /** Default: 60,000. */
+  /** Duration of a lease, in milliseconds. Default: 60,000. */
   readonly leaseMs?: number;
-  /** Default: the real clock. */
+  /** Clock of the leases. Default: the real clock. */
   readonly clock?: Clock;
 };
 
 export interface MemoryQueue extends JobQueue {
-  /** A worker's side. */
+  /** Connects a worker. */
   connect(handlers: WorkerHandlers): WorkerQueue;
 }
 
@@ -34,11 +35,11 @@ export function createMemoryQueue(handlers: CoordinatorHandlers, options: Memory
   return new LocalQueue(handlers, options);
 }
 
-/** A job that has no receipt. */
+/** A job without a receipt. */
 type Entry = { readonly job: Job; deliveries: number };
 type Held = { readonly entry: Entry; expiresAt: number };
 
-/** Longest wait of `take`. */
+/** Maximum wait of `take`. */
 const longestTakeMs = 30_000;
 
 class LocalQueue implements MemoryQueue {
@@ -46,11 +47,11 @@ class LocalQueue implements MemoryQueue {
   readonly clock: Clock;
   readonly handlers: CoordinatorHandlers;
   readonly table: WorkerTable;
-  /** By episode, the first first. */
+  /** Waiting jobs by episode, oldest first. */
   readonly waiting = new Map<string, Entry>();
   readonly states = new Map<string, RunState>();
   readonly ports = new Set<Port>();
-  /** Of takers. */
+  /** Wakes workers that wait for jobs. */
   readonly added = new Waiters();
   readonly closing = new AbortController();
   #cancelSweep = (): void => undefined;
@@ -119,7 +120,7 @@ class LocalQueue implements MemoryQueue {
 
   put(entry: Entry): void {
     if (this.closing.signal.aborted) return;
-    // What was submitted meanwhile counts.
+    // A job that was submitted in the meantime takes precedence.
     const key = keyOf(entry.job);
     if (!this.waiting.has(key)) this.waiting.set(key, entry);
     this.added.wake();
@@ -147,7 +148,7 @@ function keyOf({ runId, episodeId }: Pick<Job, "runId" | "episodeId">): string {
 /** One worker's connection. */
 class Port implements WorkerQueue {
   readonly handlers: WorkerHandlers;
-  /** As it reports itself. */
+  /** Name of the worker as it reports it. */
   worker: string | null = null;
   readonly #queue: LocalQueue;
   readonly #held = new Set<Held>();
@@ -209,7 +210,7 @@ class Port implements WorkerQueue {
     for (const held of [...this.#held]) if (held.expiresAt <= now) this.#return(held);
   }
 
-  /** Ends leases of these episodes, whose jobs are forgotten; returns which there were. */
+  /** Ends leases of these episodes and forgets their jobs; returns the episodes that had one. */
   forget(runId: string, episodeIds: ReadonlySet<string>): string[] {
     const found = [...this.#held].filter(({ entry: { job } }) => job.runId === runId && episodeIds.has(job.episodeId));
     for (const held of found) this.#held.delete(held);
@@ -233,10 +234,11 @@ class Port implements WorkerQueue {
       },
       done: async (receipt: Receipt) => {
         this.#held.delete(held);
-        // Another delivery of what is done now.
+        // Another delivery of the finished job.
         const waiting = queue.waiting.get(keyOf(entry.job));
         if (waiting !== undefined && waiting.job.fence <= entry.job.fence) queue.waiting.delete(keyOf(entry.job));
-        // Last: the coordinator may submit it again. What happens with it then is not the worker's matter.
+        // Called last, because the coordinator may submit the job again, and the worker must not
+        // wait for that.
         void queue.handlers.onReceipt(receipt);
       },
       giveBack: async () => this.#return(held),

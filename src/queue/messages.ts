@@ -1,14 +1,15 @@
-// What comes out of a queue, checked: messages of workers and coordinators cross processes and machines, so each is read as though a
-// stranger had written it. Bounds are those that an honest sender keeps; what is longer was cut before it was sent.
+// Checks of the messages that leave a queue: they cross processes and machines, so each is parsed
+// as untrusted input. The limits are those that honest senders observe; longer values were cut
+// before sending.
 
 import { z } from "zod";
 import { boundaries, type EventCounts, type Failure, messageOf, type ModelUsage } from "../core/index.ts";
 import type { Control, Job, Receipt, RunState, WorkerReport } from "./job-queue.ts";
 import { anyNames } from "../lib/any-names.ts";
 
-/** Longest message of a failure that a receipt carries. */
+/** Maximum length of a failure message in a receipt. */
 const longestFailure = 2000;
-/** Names in a table of counts. More are added up under "other". */
+/** Maximum number of names in a table of counts. Further ones are summed under "other". */
 const mostNames = 64;
 
 const id = z.string().min(1).max(1024);
@@ -17,7 +18,7 @@ const version = z.string().max(1024).nullable();
 const counts = anyNames(whole)
   .refine((given) => Object.keys(given).every((name) => name.length <= 256), "a name is too long")
   .refine((given) => Object.keys(given).length <= mostNames + 1, "too many names");
-/** Also the name of a folder, so it is no path. */
+/** Name of a worker, which also names a folder, so it cannot be a path. */
 const workerName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/);
 
 const failure: z.ZodType<Failure> = z.object({
@@ -86,7 +87,7 @@ const receipt: z.ZodType<Receipt> = z.object({
   fence: whole,
   episodeId: id,
   worker: workerName,
-  // Strings in it are bounded by the message; the store checks each field.
+  // The size of the message limits the strings in it; the store checks each field.
   entry: anyNames(z.unknown(), { name: z.string().max(64) }),
   details,
   counts: eventCounts,
@@ -121,7 +122,10 @@ const report: z.ZodType<WorkerReport> = z.object({
   unfinished: z.object({ turns: whole, sampledTokens: whole }),
 });
 
-/** Each returns what was sent, without fields that it does not know, and throws a plain error that names the first misfit. */
+/**
+ * Parsers of messages: each returns the message without unknown fields, and throws a plain error
+ * that names the first invalid field.
+ */
 export const readJob = reader("job", job);
 export const readReceipt = reader("receipt", receipt);
 export const readControl = reader("control message", control);
@@ -136,7 +140,7 @@ function reader<T>(what: string, schema: z.ZodType<T>): (value: unknown) => T {
   };
 }
 
-/** What `read` returns; `null`, with a notice, for a message that is none. */
+/** Result of `read`, or `null` and a notice for an invalid message. */
 export function readOrNotice<T>(
   read: (value: unknown) => T,
   value: unknown,

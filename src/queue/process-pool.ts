@@ -1,5 +1,6 @@
-// Workers as child processes, over the channel that Node gives them: the queue in memory, with a port for each child. A child that dies
-// gives back what it held and is started again; one that cannot start ends the run. Both sides of the channel are here.
+// Workers as child processes, over the channel that Node gives them: the queue in memory, with a
+// port for each child. If a child dies, its jobs are released and it is started again; a child that
+// cannot start ends the run. Both sides of the channel are in this file.
 
 import type { ChildProcess } from "node:child_process";
 import { type Clock, systemClock } from "../lib/clock.ts";
@@ -35,24 +36,33 @@ type SentLease = { readonly lease: number; readonly delivery: number; readonly j
 
 export type ProcessPoolOptions = MemoryQueueOptions & {
   readonly processes: number;
-  /** Of the workers' names: another one for each process that coordinates a run, whose workers may outlive it by a moment. */
+  /**
+   * Number in the workers' names: it differs for each process that coordinates a run, because its
+   * workers may outlive it briefly.
+   */
   readonly generation: number;
-  /** Starts the program of one worker, whose name is the same in each of its lives, with a channel. */
+  /**
+   * Starts the program of one worker, with a channel; the name is the same each time that the
+   * worker is started.
+   */
   readonly start: (name: string) => ChildProcess;
-  /** Ends the run: a worker cannot be started, or code of the user's has blocked it. */
+  /** Ends the run: a worker cannot be started, or user code has blocked it. */
   readonly onFault: (reason: string) => void;
 };
 
-/** A child that ends before it has said anything is started again so often. */
+/** Maximum number of consecutive restarts of a child that ends before it has sent a message. */
 const mostFailedStarts = 3;
 const firstRestartMs = 200;
 const longestRestartMs = 30_000;
-/** Of a process that code of a user's module has blocked or ended: the next one would be, too. */
+/**
+ * Exit code of a process that code of a user's module has blocked or ended: another process would
+ * fail the same way.
+ */
 const stuckExitCode = 70;
-/** What a child needs to close its files. */
+/** Time for a child to close its files, in milliseconds. */
 const closeMs = 10_000;
 
-/** Starts the children at once. */
+/** Creates the queue and starts the children at once. */
 export function createProcessPool(handlers: CoordinatorHandlers, options: ProcessPoolOptions): JobQueue {
   const queue = createMemoryQueue(handlers, options);
   const slots = Array.from({ length: options.processes }, (_, index) => {
@@ -77,17 +87,17 @@ export function createProcessPool(handlers: CoordinatorHandlers, options: Proces
 
 type SlotOptions = ProcessPoolOptions & { readonly queue: MemoryQueue; readonly handlers: CoordinatorHandlers };
 
-/** A worker's name, and the process that has it now. */
+/** A worker's name, and its current process. */
 class Slot {
   readonly #name: string;
   readonly #options: SlotOptions;
   readonly #clock: Clock;
   #child: ChildProcess | null = null;
   #exited: Promise<void> = Promise.resolve();
-  /** Whether the process that runs now has said anything: until then it has nothing to close. */
+  /** True if the current process has sent a message: until then it has nothing to close. */
   #hasBegun = (): boolean => false;
   #isClosing = false;
-  /** In a row. */
+  /** Number of consecutive failed starts. */
   #failedStarts = 0;
   #cancelRestart = (): void => undefined;
 
@@ -104,7 +114,7 @@ class Slot {
     const child = this.#child;
     if (child?.connected === true) child.disconnect();
     if (!this.#hasBegun()) child?.kill("SIGKILL");
-    // One that hangs, or that was stopped, has nothing left to say.
+    // A process that hangs or was stopped sends nothing more.
     const cancel = this.#clock.after(closeMs, () => child?.kill("SIGKILL"));
     await this.#exited;
     cancel();
@@ -142,7 +152,7 @@ class Slot {
   }
 }
 
-/** This process's end of a child's channel. */
+/** The parent's end of a child's channel. */
 class ParentChannel {
   hasReported = false;
   readonly #child: ChildProcess;
@@ -173,7 +183,7 @@ class ParentChannel {
   }
 
   #send(message: ToChild): void {
-    // A channel that breaks is followed by the child's end.
+    // The end of the child follows a broken channel.
     if (this.#child.connected) this.#child.send(message, () => undefined);
   }
 
@@ -214,7 +224,7 @@ class ParentChannel {
       case "notice":
         return this.#onNotice(message.message);
       default:
-        // Of a program that is not ours.
+        // A message of a program that is not ours.
         return message satisfies never;
     }
   }
@@ -235,7 +245,7 @@ class ParentChannel {
   }
 }
 
-/** The worker's side, in a child process. `leaseMs`: as the parent has it. */
+/** The worker's side, in a child process. `leaseMs`: the same as in the parent. */
 export function connectToParent(handlers: WorkerHandlers, leaseMs: number): WorkerQueue {
   return new ChildChannel(handlers, leaseMs);
 }
@@ -246,7 +256,7 @@ class ChildChannel implements WorkerQueue {
   readonly closed = this.#closed.signal;
   readonly #handlers: WorkerHandlers;
   #taken: ((leases: readonly SentLease[]) => void) | null = null;
-  /** Leases to be extended with the next message. */
+  /** Leases to extend with the next message. */
   #batch: { readonly leases: Set<number>; readonly lost: Promise<ReadonlySet<number>> } | null = null;
   readonly #batches = new Map<number, (lost: ReadonlySet<number>) => void>();
   #next = 0;
@@ -256,7 +266,7 @@ class ChildChannel implements WorkerQueue {
     this.leaseMs = leaseMs;
     process.on("message", this.#receive);
     process.once("disconnect", this.#end);
-    // The parent died while this process started.
+    // The parent may die while this process starts.
     if (!process.connected) this.#end();
   }
 
@@ -296,7 +306,7 @@ class ChildChannel implements WorkerQueue {
     const received = message as ToChild;
     if (received.type === "leases") {
       if (this.#taken !== null) this.#taken(received.leases);
-      // Nobody waits any more.
+      // The caller no longer waits.
       else for (const { lease } of received.leases) void this.#send({ type: "give-back", lease, reason: "not taken" });
     } else if (received.type === "extended") {
       this.#batches.get(received.batch)?.(new Set(received.lost));
@@ -319,7 +329,7 @@ class ChildChannel implements WorkerQueue {
     };
   }
 
-  /** All leases that are extended in one go share a message. */
+  /** Leases that are extended together share a message. */
   #extend(lease: number): Promise<ReadonlySet<number>> {
     if (this.#batch === null) {
       const batch = this.#next++;
@@ -335,7 +345,7 @@ class ChildChannel implements WorkerQueue {
     return this.#batch.lost;
   }
 
-  /** A channel that is gone ends the worker; nothing more is to be said about it. */
+  /** A broken channel ends the worker, so errors of sending are ignored. */
   #send(message: ToParent): Promise<void> {
     return new Promise((resolve) => {
       if (!process.connected || process.send === undefined) return resolve();

@@ -1,5 +1,6 @@
-// The contract of queues, as checks that every implementation is run against. Each rejects with an `AssertionError` when the contract
-// is broken. Time is the harness's: a clock that is moved, or a short lease that really passes.
+// The contract of queues, as checks that every implementation must pass. Each rejects with an
+// `AssertionError` if the contract is broken. The harness controls time: a clock that is advanced,
+// or a short lease that passes in real time.
 
 import assert from "node:assert/strict";
 import { type EventCounts, freeUsage } from "../core/index.ts";
@@ -16,21 +17,24 @@ import type {
   WorkerReport,
 } from "./job-queue.ts";
 
-/** A queue that nobody else uses. */
+/** A queue for one test only. */
 export type OpenQueue = {
-  /** Called again, another coordinator of the same queue. */
+  /** Connects a coordinator; a second call connects another coordinator of the same queue. */
   coordinate(handlers: CoordinatorHandlers): Promise<JobQueue>;
   connect(handlers: WorkerHandlers): Promise<WorkerQueue>;
-  /** Lets a lease's time pass this many times. */
+  /** Lets the duration of a lease pass this many times. */
   passLeases(leases: number): Promise<void>;
-  /** Makes the queue forget everything, as a broker whose disk was wiped; `null`: it lives in the coordinator. */
+  /**
+   * Makes the queue forget everything, like a broker whose disk was wiped; `null` if it lives in
+   * the coordinator.
+   */
   readonly forget: (() => Promise<void>) | null;
   close(): Promise<void>;
 };
 
 export interface QueueHarness {
   open(): Promise<OpenQueue>;
-  /** Why a queue does not survive its coordinator; `null` when it does. */
+  /** Reason why a queue does not survive its coordinator; `null` if it does. */
   readonly mortal: string | null;
 }
 
@@ -80,7 +84,7 @@ const counts: EventCounts = {
   userUsage: { ...freeUsage, cost: null },
   judgeUsage: freeUsage,
 };
-/** `place` and the other fields of the entry are the store's. */
+/** The store defines `place` and the other fields of the entry. */
 export function receiptOf({ runId, fence, episodeId, groupId, sampleIndex }: Job, worker = "w-1"): Receipt {
   const place = { shard: worker, offset: 17, length: 400, crc32: "0123abcd" };
   const entry = { id: episodeId, groupId, sampleIndex, reward: 0.5, place };
@@ -125,7 +129,7 @@ type Coordinator = {
 
 type Worker = { readonly queue: WorkerQueue; readonly controls: Control[] };
 
-/** Waits for what messages bring about. */
+/** Waits for an effect of messages. */
 async function until(what: string, holds: () => boolean, timeoutMs = 10_000): Promise<void> {
   const end = performance.now() + timeoutMs;
   while (!holds()) {
@@ -134,7 +138,7 @@ async function until(what: string, holds: () => boolean, timeoutMs = 10_000): Pr
   }
 }
 
-/** Takes until so many leases are there. */
+/** Takes until it has this many leases. */
 async function take(queue: WorkerQueue, count: number): Promise<Lease[]> {
   const leases: Lease[] = [];
   while (leases.length < count) leases.push(...(await queue.take(count - leases.length)));
@@ -277,7 +281,7 @@ export function queueConformance(harness: QueueHarness): readonly QueueCheck[] {
     for (;;) {
       const leases = await side.take(4, { signal: AbortSignal.timeout(500) });
       if (leases.length === 0) break;
-      // A queue that has begun to deliver may tell the worker instead.
+      // A queue that has begun to deliver may notify the worker instead.
       rest.push(...idsOf(leases).filter((id) => !cancelled().includes(id)));
     }
     assert.deepEqual(rest, ["c#0"]);
@@ -393,7 +397,7 @@ export function queueConformance(harness: QueueHarness): readonly QueueCheck[] {
       await one.queue.broadcast({ type: "run", state: stateOf() });
       await one.queue.submit(jobOf("a#0", { fence: 2 }));
       let [lease] = await take(side, 1);
-      // What was on its way may still arrive.
+      // A job that was already in flight may still arrive.
       if (lease!.job.fence === 1) [lease] = await take(side, 1);
       await lease!.done(receiptOf(lease!.job));
       await until("the receipt arrives", () => one.receipts.some(({ fence }) => fence === 2), 60_000);
@@ -414,7 +418,7 @@ const silent: CoordinatorHandlers = {
 type World = {
   readonly open: OpenQueue;
   readonly coordinator: () => Promise<Coordinator>;
-  /** Has reported itself. */
+  /** Connects a worker that has reported itself. */
   readonly worker: (name?: string, obey?: () => Promise<void>) => Promise<Worker>;
 };
 

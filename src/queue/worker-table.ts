@@ -1,4 +1,5 @@
-// Which workers there are, from what they report, and which of them have obeyed a control. Shared by all queues.
+// Table of the workers, from their reports, and of the controls that they have obeyed. All queues
+// share it.
 
 import { randomUUID } from "node:crypto";
 import type { Clock } from "../lib/clock.ts";
@@ -19,7 +20,7 @@ export class WorkerTable {
     this.#clock = clock;
   }
 
-  /** The last report of each worker that was heard of within a lease. */
+  /** The last report of each worker that has reported within a lease. */
   get present(): readonly WorkerReport[] {
     const now = this.#clock.now();
     for (const [worker, { at }] of this.#heard) if (now - at > this.#leaseMs) this.#heard.delete(worker);
@@ -32,7 +33,10 @@ export class WorkerTable {
     this.#changed.wake();
   }
 
-  /** The last report of a worker whose death was seen; `null`: it is not known, or has left. */
+  /**
+   * Removes a worker whose death was detected, and returns its last report; `null` if it is not
+   * known, or has left.
+   */
   remove(worker: string): WorkerReport | null {
     const { report } = this.#heard.get(worker) ?? {};
     if (report === undefined) return null;
@@ -41,13 +45,16 @@ export class WorkerTable {
     return left;
   }
 
-  /** The worker has obeyed the control that was sent as this question. */
+  /** Records that the worker has obeyed the control that was sent as this question. */
   acknowledge(question: string, worker: string): void {
     this.#obeyed.get(question)?.add(worker);
     this.#changed.wake();
   }
 
-  /** Sends a question, and resolves when all who were present have obeyed, left or been silent for a lease, or time is up. */
+  /**
+   * Sends a question, and resolves when all workers present at that time have obeyed, left or been
+   * silent for a lease, or after the timeout.
+   */
   async gather(
     send: (question: string) => Promise<void>,
     { timeoutMs, signal }: Parameters<JobQueue["gather"]>[1],
@@ -67,7 +74,7 @@ export class WorkerTable {
         signal?.throwIfAborted();
         const now = this.#clock.now();
         if (now >= deadline) return { acknowledged: [...acknowledged], missing: left };
-        // Silence is no event: somebody has to look.
+        // Silence causes no event, so the table is checked periodically.
         const lookMs = Math.min(deadline - now, this.#leaseMs / 4);
         const cancel = this.#clock.after(lookMs, () => this.#changed.wake());
         await this.#changed.wait(signal).finally(cancel);

@@ -1,5 +1,6 @@
-// Runs episodes of all requests and producers, at most `concurrency` at once, first come, first served, and keeps recently finished
-// ones in memory. Which episodes run and what their ends mean is decided by the schedulers of groups that call it.
+// Runs episodes of all requests and producers, at most `concurrency` concurrently, in the order of
+// arrival, and keeps recently finished ones in memory. The group schedulers that call it decide
+// which episodes run and how their results are used.
 
 import { ConfigurationError, type EpisodeEvent, type GroupRecord } from "../core/index.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -12,29 +13,38 @@ import type { EpisodeJob, GroupJob } from "./jobs.ts";
 import { ServiceError } from "./service-error.ts";
 import type { ExportedEpisode, PolicyRequest, ServiceLimits, ServiceParts } from "./service-options.ts";
 
-/** What requests and producers share. */
+/** Parts that requests and producers share. */
 export type SharedParts = {
   readonly parts: ServiceParts;
   readonly limits: ServiceLimits;
-  /** Measures leases. */
+  /** Clock that measures leases. */
   readonly clock: Clock;
   readonly jobs: JobStore;
   readonly pool: EpisodePool;
   readonly guard: DiskGuard;
 };
 
-/** Finished episodes in memory: trainers fetch samples soon after the end. */
+/** Maximum number of finished episodes in memory: trainers fetch samples soon after the end. */
 const mostRecent = 256;
 
 export type PoolOptions = {
-  /** Of a producer: it does not count among the requested episodes that wait. Default: false. */
+  /**
+   * True for an episode of a producer: it does not count among the requested episodes that wait.
+   * Default: false.
+   */
   readonly isProduced?: boolean;
-  /** It is not stored, and has not ended, until its group was compared: see `settle`. Default: false. */
+  /**
+   * True if the episode is not stored, and does not count as ended, until its group has been
+   * compared: see `settle`. Default: false.
+   */
   readonly isHeld?: boolean;
-  /** Called when the job was cancelled before it began: whether it is run all the same, and ends at once. Default: it is not. */
+  /**
+   * Called if the job was cancelled before it began: returns true to run it anyway, so that it ends
+   * at once. Default: it is not run.
+   */
   readonly runsCancelled?: () => boolean;
   readonly onEvent?: (event: EpisodeEvent) => void | Promise<void>;
-  /** Receives what an earlier process recorded of it. */
+  /** Receives the events that an earlier process recorded of the episode. */
   readonly onRecorded?: ((event: EpisodeEvent) => void) | undefined;
 };
 
@@ -44,10 +54,10 @@ export class EpisodePool {
   readonly #permits: Semaphore;
   readonly #recent = new Map<string, ExportedEpisode>();
   readonly #tracked = new Set<Promise<unknown>>();
-  /** Ends comparisons of groups when the service closes without waiting. */
+  /** Aborts comparisons of groups when the service closes without waiting. */
   readonly #cut = new AbortController();
   #waitingOfProducers = 0;
-  /** The service accepts, begins and decides nothing more. Set by `close`. */
+  /** True once the service accepts, begins and decides nothing more. Set by `close`. */
   isClosing = false;
 
   constructor(parts: ServiceParts, jobs: JobStore, { concurrency }: { readonly concurrency: number }) {
@@ -56,24 +66,24 @@ export class EpisodePool {
     this.#permits = createSemaphore(concurrency);
   }
 
-  /** Episodes that have a permit. */
+  /** Number of episodes that have a permit. */
   get running(): number {
     return this.#permits.running;
   }
 
-  /** Episodes that wait for a permit. */
+  /** Number of episodes that wait for a permit. */
   get waiting(): number {
     return this.#permits.waiting;
   }
 
-  /** Waiting episodes that no producer began. */
+  /** Number of waiting episodes that no producer began. */
   get waitingRequests(): number {
     return this.#permits.waiting - this.#waitingOfProducers;
   }
 
   /**
-   * Nothing begins from now on. What waits is suspended; and what runs, unless `wait` lets it finish. Resolves when nothing runs
-   * and nothing tracked is in flight.
+   * Begins nothing more. Waiting episodes are suspended, and running ones, too, unless `wait` lets
+   * them finish. Resolves when no episode runs and no tracked work is in flight.
    */
   async close({ wait }: { readonly wait: boolean }): Promise<void> {
     this.isClosing = true;
@@ -83,7 +93,7 @@ export class EpisodePool {
     while (this.#tracked.size > 0) await Promise.allSettled(this.#tracked);
   }
 
-  /** Work that a closing service waits for. Returns it. */
+  /** Tracks work that a closing service waits for, and returns it. */
   track<T>(work: Promise<T>): Promise<T> {
     const tracked = work.finally(() => this.#tracked.delete(tracked));
     this.#tracked.add(tracked);
@@ -91,14 +101,15 @@ export class EpisodePool {
   }
 
   /**
-   * Runs it once it has a permit, and stores it. Resolves with `null` when it was suspended, or cancelled before it began and so
-   * has ended; then nothing is stored. Rejects with the error of the runner or the store.
+   * Runs a job once it has a permit, and stores its episode. Resolves with `null` if the job was
+   * suspended, or was cancelled before it began and so has ended; then nothing is stored. Rejects
+   * with the error of the runner or the store.
    */
   run(job: EpisodeJob, runner: DispatchEpisode, options: PoolOptions = {}): Promise<EndedEpisode | null> {
     return this.track(this.#run(job, runner, options));
   }
 
-  /** Aborts when the service closes without waiting for what runs. */
+  /** Signal that aborts when the service closes without waiting for running episodes. */
   get cut(): AbortSignal {
     return this.#cut.signal;
   }
@@ -106,13 +117,13 @@ export class EpisodePool {
   /** Stores an episode that was held, or has just finished, and ends its job. */
   async settle(job: EpisodeJob, { summary, store, counts, open }: EndedEpisode): Promise<void> {
     await store?.(this.#parts.store);
-    // What ran in another process stays on its disk until it is requested.
+    // An episode that ran in another process is read from its disk only when it is requested.
     if (counts === null) this.#remember(await open());
     job.end(viewSummary(summary), { isStored: true });
     this.#jobs.trim();
   }
 
-  /** A finished episode with its training rows; `null` while it runs, and when there is none. */
+  /** A finished episode with its training rows; `null` while it runs, or if there is none. */
   async ended(episodeId: string): Promise<ExportedEpisode | null> {
     const recent = this.#recent.get(episodeId);
     if (recent !== undefined) return recent;
@@ -122,7 +133,7 @@ export class EpisodePool {
     return episode === null ? null : { episode, result: episodeSamples(episode) };
   }
 
-  /** Records the decision on a group, with its rows when it is kept and they are to be written. */
+  /** Records the decision on a group, with its rows if it is kept and rows are to be written. */
   async record(group: GroupRecord): Promise<void> {
     const [format] = this.#parts.formats.values();
     let sampleLines: readonly string[] = [];
@@ -175,7 +186,7 @@ export class EpisodePool {
       }
       const ended = endedOf(finished);
       if (job.isSuspended && ended.summary.stopReason === "cancelled") return null;
-      // The disk failed, and not the episode: the next process resumes it.
+      // The disk failed, not the episode: the next process resumes it.
       if (ended.summary.failure?.boundary === "store") {
         job.suspend();
         return null;
@@ -187,7 +198,7 @@ export class EpisodePool {
     }
   }
 
-  /** Episodes leave memory long before their summaries do, the oldest first. */
+  /** Keeps an episode in memory, removing the oldest. Summaries stay much longer than episodes. */
   #remember(ended: ExportedEpisode): void {
     this.#recent.set(ended.episode.id, ended);
     for (const episodeId of this.#recent.keys()) {
@@ -198,7 +209,7 @@ export class EpisodePool {
   }
 }
 
-/** The decision to keep a group with all its stored episodes. */
+/** Decision to keep a group with all its stored episodes. */
 export function keptGroup({ groupId, groupIndex, task, jobs }: GroupJob): GroupRecord {
   const stored = jobs.filter(({ isStored }) => isStored);
   return {
@@ -212,7 +223,7 @@ export function keptGroup({ groupId, groupIndex, task, jobs }: GroupJob): GroupR
   };
 }
 
-/** The runner of a policy. Throws a `ServiceError` when there is none. */
+/** Runner of a policy. Throws a `ServiceError` if the policy is not available. */
 export function runnerFor(policy: PolicyRequest, { runner }: ServiceParts): DispatchEpisode {
   try {
     return runner(policy);
@@ -222,7 +233,10 @@ export function runnerFor(policy: PolicyRequest, { runner }: ServiceParts): Disp
   }
 }
 
-/** Of a request that an earlier process accepted: what is wrong with it now becomes the failure of its episodes. */
+/**
+ * Runner for a request that an earlier process accepted: if the request is no longer valid, its
+ * episodes fail with that reason.
+ */
 export function runnerAgain(policy: PolicyRequest, parts: ServiceParts): DispatchEpisode {
   try {
     return runnerFor(policy, parts);

@@ -1,5 +1,6 @@
-// An episode as clients see it: its events while it runs, and a summary once it has ended, which is also all that stays in memory
-// of it. Names are those of the wire, in snake_case; the record with every token is in the samples.
+// An episode in the form for clients: its events while it runs, and a summary once it has ended,
+// which is then the only part that stays in memory. Names are in snake_case, as on the wire; the
+// record with every token is in the samples.
 
 import { z } from "zod";
 import type * as core from "../core/index.ts";
@@ -10,7 +11,7 @@ export const count = z.int().min(0);
 
 const failure = z.object({ boundary: z.string(), code: z.string(), message: z.string(), retryable: z.boolean() });
 
-/** Null or empty until the episode has ended. */
+/** Summary of an episode; fields are null or empty until the episode has ended. */
 export const episodeSummary = z.object({
   outcome: z.enum(["completed", "truncated", "aborted", "failed"]).nullable(),
   stop_reason: z.string().nullable(),
@@ -19,7 +20,7 @@ export const episodeSummary = z.object({
   metrics: z.record(z.string(), z.number()),
   turns: count.nullable(),
   sampled_tokens: count.nullable(),
-  /** In the order they first sampled; `null` stands for an engine that names none. */
+  /** Versions in the order in which they first sampled; `null` for an engine that reports none. */
   weight_versions: z.array(z.string().nullable()),
   /** Counts of format errors, by code. */
   problems: z.record(z.string(), count),
@@ -27,7 +28,7 @@ export const episodeSummary = z.object({
 
 export type EpisodeSummary = z.infer<typeof episodeSummary>;
 
-/** Of an episode that has not ended. */
+/** Summary of an episode that has not ended. */
 export const notEnded: EpisodeSummary = Object.freeze({
   outcome: null,
   stop_reason: null,
@@ -40,7 +41,7 @@ export const notEnded: EpisodeSummary = Object.freeze({
   problems: {},
 });
 
-/** Of an episode that was cancelled before it began. */
+/** Summary of an episode that was cancelled before it began. */
 export const notStarted: EpisodeSummary = Object.freeze({
   ...notEnded,
   outcome: "aborted",
@@ -64,20 +65,23 @@ export function viewSummary(ended: core.EpisodeSummary): EpisodeSummary {
   };
 }
 
-/** The error of a runner or a store: a mistake of configuration, broken accounting, a full disk. Reported to the client; nothing is trained. */
+/**
+ * Summary for an error of a runner or a store: a configuration mistake, broken accounting, a full
+ * disk. It is reported to the client; nothing is trained.
+ */
 export function notRun(error: unknown): EpisodeSummary {
   const { failure: fault } = attribute(error, "environment", "not-played");
   return { ...notStarted, outcome: "failed", stop_reason: "fault", failure: viewFailure(fault) };
 }
 
-/** Without its cause. */
+/** The failure without its cause. */
 function viewFailure(fault: Episode["failure"]): EpisodeSummary["failure"] {
   if (fault === null) return null;
   const { boundary, code, message, retryable } = fault;
   return { boundary, code, message, retryable };
 }
 
-/** A JSON object; `type` as in `EpisodeEvent`. */
+/** An event as a JSON object; `type` is the same as in `EpisodeEvent`. */
 export type EventView = Readonly<Record<string, unknown>> & { readonly type: string };
 
 function viewCall({ call, arguments: given, feedback, problems }: CallDecision) {

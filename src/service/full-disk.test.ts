@@ -1,5 +1,6 @@
-// A service whose disk is full: clients are told so and when to come again, nothing that was accepted is lost or fails by it, and
-// everything goes on once there is room. The store is a real one, below a disk that can be filled.
+// A service whose disk is full: clients get an error and a retry delay, no accepted request is lost
+// or fails because of it, and everything resumes once there is space. The store is a real one, on a
+// simulated disk that can be filled.
 
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -54,7 +55,7 @@ async function open() {
   return { ...service, folder, store, path, close };
 }
 
-/** Fills the disk, and waits until somebody has found out. */
+/** Fills the disk, and waits until the store has detected it. */
 async function fill(store: FileRunStore): Promise<void> {
   disk.room = 0;
   while (store.disk.fault === null) await later(1);
@@ -100,7 +101,7 @@ test("episodes in flight wait, their requests are told so, and end as if nothing
 
   const { send, sendJson, store, gate, folder, close, service } = await open();
   gate.close();
-  // The same key is the same group in every process.
+  // The same key identifies the same group in every process.
   const { id } = expected;
   const waiting = send(...wanted);
   while (service.counts.running === 0) await later(1);
@@ -145,7 +146,7 @@ test("a service that is closed while its disk is full suspends what waits, and t
   await service.close({ wait: false });
   await expect(store.close(new Map())).rejects.toThrow("make room on the disk");
   expect(await sendJson("/v1/info").catch(() => null)).toMatchObject({ status: "draining" });
-  // Nothing that failed by the disk was stored.
+  // No episode that failed because of the disk was stored.
   disk.room = Infinity;
   for await (const { outcome } of openRunFolder(folder).episodes()) expect(outcome).toBe("completed");
 });
@@ -180,7 +181,7 @@ test("a log that could not be written is whole, whatever was refused in the midd
   );
 }, 60_000);
 
-/** Whether it was kept. What waits is always kept. */
+/** Resolves to true if the entry was kept. Appends that wait are always kept. */
 async function append(log: RequestLog, groupId: string, waits: boolean): Promise<boolean> {
   const appending = log.append({ type: "cancel", groupId, episodeIds: [] }, { waits });
   if (waits) return appending.then(() => true);

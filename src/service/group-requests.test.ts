@@ -1,4 +1,5 @@
-// What requested groups promise when disks fail, clients repeat themselves and the process ends at a bad moment.
+// Guarantees of requested groups when disks fail, clients repeat requests, and the process stops at
+// a bad moment.
 
 import { expect, test } from "vitest";
 import type { Episode, GroupRecord } from "../core/index.ts";
@@ -14,7 +15,7 @@ type GroupAnswer = {
 const waiting = { wait_seconds: 60 };
 const key = (name: string) => ({ "idempotency-key": name });
 
-/** A log whose writes end when the test says so. */
+/** A log whose writes end when the test decides. */
 function heldLog() {
   const entries: LoggedRequest[] = [];
   const writes: { resolve(): void; reject(error: Error): void }[] = [];
@@ -105,7 +106,7 @@ test("a restart reads no ended group before somebody asks for it, and numbers of
   const ended = await one.sendJson<GroupAnswer>("/v1/groups", { task_index: 0, samples: 2, ...waiting }, key("a"));
   expect((await one.send("/v1/groups", { task_index: 10 ** 6, samples: 2 })).status).toBe(400);
   await one.sendJson("/v1/groups", { task_index: 1, samples: 2, ...waiting }, key("b"));
-  // The record of a group may come after the answer with its episodes.
+  // The record of a group may be written after the answer with its episodes.
   await one.service.close({ wait: true });
   expect(one.records.size).toBe(2);
   const finds: string[] = [];

@@ -1,5 +1,6 @@
-// Requested groups: accepts, restores and cancels them. Here: identity (a key that comes twice is one request), and how many
-// episodes may wait. Each group is run by a scheduler of its own over the shared pool of episodes.
+// Requested groups: accepts, restores and cancels them. This file decides about identity (a
+// repeated key is the same request), and about the number of episodes that may wait. Each group has
+// a scheduler of its own over the shared pool of episodes.
 
 import { createHash, randomUUID } from "node:crypto";
 import { AttributedError } from "../core/index.ts";
@@ -18,14 +19,17 @@ import { type EpisodeJob, type GroupJob, type GroupRequest, openGroup } from "./
 import type { LoggedRequest } from "./request-log.ts";
 import { ServiceError, throwClosing } from "./service-error.ts";
 
-/** A request as it arrived. The same key is the same request in every process, so one repeated after a restart finds its own. */
+/**
+ * A request as received. The same key identifies the same request in every process, so a request
+ * that is repeated after a restart finds the first one.
+ */
 export type Submission = {
-  /** `null`: the client gave none. */
+  /** Idempotency key; `null` if the client sent none. */
   readonly key: string | null;
   readonly body: unknown;
 };
 
-/** The id of what a submission requests: the same for the same key. */
+/** Id of the group or episode for a submission: the same for the same key. */
 export function idOf({ key }: Submission, prefixes: { readonly keyed: string; readonly unkeyed: string }): string {
   if (key === null) return prefixes.unkeyed + randomUUID().replaceAll("-", "");
   return prefixes.keyed + createHash("sha256").update(key).digest("hex").slice(0, 32);
@@ -34,8 +38,9 @@ export function idOf({ key }: Submission, prefixes: { readonly keyed: string; re
 type Split = { readonly split: string | null };
 
 /**
- * Throws a `ServiceError` for a key that came before with another request. Requests are compared by what they ask to be done: the order
- * of fields, older names, defaults that are spelled out, and fields of the answer (wait_seconds, rows) make no difference.
+ * Throws a `ServiceError` for a key that was already used for a different request. Requests are
+ * compared by the work that they request: the order of fields, older names, explicit defaults, and
+ * fields about the answer (wait_seconds, rows) make no difference.
  */
 export function checkSameRequest(
   known: Split,
@@ -50,7 +55,7 @@ export function checkSameRequest(
   );
 }
 
-/** JSON with the keys of objects in their order. */
+/** JSON with sorted object keys. */
 function sortedJson(value: unknown): string {
   return JSON.stringify(value, (_, part: unknown) =>
     typeof part === "object" && part !== null && !Array.isArray(part)
@@ -61,7 +66,10 @@ function sortedJson(value: unknown): string {
 
 export class GroupRequests {
   readonly #shared: SharedParts;
-  /** Episodes of requests that are not on disk yet; they neither have a permit nor wait for one. */
+  /**
+   * Number of episodes of requests that are not on disk yet; they neither have a permit nor wait
+   * for one.
+   */
   #logging = 0;
 
   constructor(shared: SharedParts) {
@@ -69,8 +77,8 @@ export class GroupRequests {
   }
 
   /**
-   * Accepts a request, or finds the one that came with the same key. Resolves once it is on disk; its episodes then run on their
-   * own. Throws a `ServiceError`.
+   * Accepts a request, or finds the request with the same key. Resolves once it is on disk; its
+   * episodes then run in the background. Throws a `ServiceError`.
    */
   async submit(
     request: GroupRequest,
@@ -109,8 +117,9 @@ export class GroupRequests {
   }
 
   /**
-   * Resumes the requests of an earlier process: ended episodes are found in the archive, the others run. Call before
-   * anything is submitted. `read` makes a request of a body that was accepted before; `decided`: groups that the store has.
+   * Resumes the requests of an earlier process: ended episodes are found in the archive, the others
+   * run. Call it before anything is submitted. `read` parses a body that was already accepted;
+   * `decided`: groups that the store has.
    */
   async restore(
     earlier: readonly LoggedRequest[],
@@ -139,7 +148,10 @@ export class GroupRequests {
     }
   }
 
-  /** Cancels those of these that have not ended. Throws a `ServiceError` for a group of a producer. */
+  /**
+   * Cancels those of the jobs that have not ended. Throws a `ServiceError` for a group of a
+   * producer.
+   */
   async cancel({ groupId, producerId }: GroupJob, jobs: readonly EpisodeJob[]): Promise<void> {
     if (producerId !== null) {
       throw new ServiceError(
@@ -184,14 +196,14 @@ export class GroupRequests {
   }
 
   /**
-   * Returns `null` where groups are not compared: the group is recorded from its jobs, and its episodes need not stay in memory
-   * until then.
+   * Runs a job. Resolves with `null` if groups are not compared: the group is recorded from its
+   * jobs, and its episodes need not stay in memory until then.
    */
   async #run(job: EpisodeJob, runner: DispatchEpisode): Promise<EndedEpisode | null> {
     const { parts, pool } = this.#shared;
     const isHeld = (parts.rank ?? null) !== null;
     try {
-      // An earlier process ended it.
+      // The episode ended in an earlier process.
       if (job.status === "ended") {
         const stored = isHeld && job.isStored ? await pool.ended(job.place.episodeId) : null;
         return stored === null ? null : endedOf({ ...stored, origin: "stored" });
@@ -199,14 +211,17 @@ export class GroupRequests {
       const finished = await pool.run(job, runner, { isHeld });
       return isHeld ? finished : null;
     } catch (error) {
-      // The disk failed, and not the episode: the next process resumes it.
+      // The disk failed, not the episode: the next process resumes it.
       if (error instanceof AttributedError && error.failure.boundary === "store") job.suspend();
       if (!job.isSuspended) job.end(job.signal.aborted ? notStarted : notRun(error));
     }
     return null;
   }
 
-  /** Compares and stores the episodes of a group that were held; those of a service that closes are left to the next process. */
+  /**
+   * Compares and stores the held episodes of a group; if the service closes, the next process does
+   * this.
+   */
   async #compare(rank: RankGroup, { jobs }: GroupJob, finished: FinishedGroup): Promise<void> {
     const { parts, pool } = this.#shared;
     const { seed } = parts;
@@ -221,8 +236,9 @@ export class GroupRequests {
   }
 
   /**
-   * Records a group whose episodes have all ended, with its rows. Not recorded: groups that the service suspended, and those with
-   * episodes that could not be run; the next process resumes both.
+   * Records a group whose episodes have all ended, with its rows. Groups that the service
+   * suspended, and groups with episodes that could not be run, are not recorded; the next process
+   * resumes both.
    */
   async #finish(group: GroupJob, finished: FinishedGroup | undefined): Promise<void> {
     const { rank = null } = this.#shared.parts;

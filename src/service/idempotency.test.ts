@@ -4,7 +4,7 @@ import { createTestService } from "./service.test-helper.ts";
 
 type Answer = { readonly id: string; readonly rows: readonly unknown[] | null; readonly status: string };
 
-/** Fields that say how the answer comes, and other spellings of one request for a group. */
+/** Fields about the form of the answer, and different spellings of one request for a group. */
 const same = fc.record(
   {
     wait_seconds: fc.constantFrom(0, 0.001, null),
@@ -83,7 +83,7 @@ test("an answer holds the rows that are asked for, once all has ended, and never
   expect(samples.length).toBeGreaterThanOrEqual(3);
   expect(await sendJson<Answer>(`/v1/groups/${done.id}`)).not.toHaveProperty("rows");
   expect((await sendJson<Answer>(`/v1/groups/${done.id}?rows=slime`)).rows).toEqual(samples);
-  // The episodes have no time to end.
+  // The episode cannot have ended yet, because this request does not wait.
   const started = await sendJson<Answer>("/v1/episodes", { task_index: 3, rows: "slime" });
   expect(started.rows).toBeNull();
   const episode = await sendJson<Answer>(`/v1/episodes/${started.id}?wait_seconds=60&rows=slime`);

@@ -1,5 +1,6 @@
-// The groups that the service knows: recent ones with their episodes, older ones as the request they came from, so that a service
-// may run for months and start at once. An older group is loaded again from the archive when it is requested.
+// Groups that the service knows: recent ones with their episodes, older ones only as the request
+// that created them, so that a service can run for months and start quickly. An older group is
+// loaded again from the archive when it is requested.
 //
 //   loaded ─► unloaded (ended, and too many are loaded)
 //     └────────◄──── requested again
@@ -12,19 +13,19 @@ import type { ServiceParts } from "./service-options.ts";
 type UnloadedGroup = {
   readonly identity: GroupIdentity;
   readonly request: GroupRequest;
-  /** Of episodes that the archive does not have. */
+  /** Summaries of episodes that the archive does not have. */
   readonly summaries: ReadonlyMap<string, EpisodeSummary>;
 };
 
 export class JobStore {
   readonly #parts: ServiceParts;
-  /** Episodes of loaded groups; ended groups beyond them are unloaded. */
+  /** Maximum number of episodes of loaded groups; ended groups beyond it are unloaded. */
   readonly #maxRemembered: number;
   readonly #groups = new Map<string, GroupJob>();
   readonly #jobs = new Map<string, EpisodeJob>();
   readonly #unloaded = new Map<string, UnloadedGroup>();
   readonly #loading = new Map<string, Promise<GroupJob>>();
-  /** Groups that are not decided yet, though their episodes may all have ended. */
+  /** Groups that are not decided yet, even if all their episodes have ended. */
   readonly #pinned = new Set<string>();
   #nextNumber = 0;
 
@@ -33,7 +34,7 @@ export class JobStore {
     this.#maxRemembered = maxRemembered;
   }
 
-  /** Episodes of loaded groups. */
+  /** All episodes of loaded groups. */
   all(): Iterable<EpisodeJob> {
     return this.#jobs.values();
   }
@@ -43,33 +44,36 @@ export class JobStore {
     return this.#jobs.get(episodeId) ?? null;
   }
 
-  /** A promise when it is not loaded, which rejects when the archive cannot be read. */
+  /** A group; a promise if it is not loaded, which rejects if the archive cannot be read. */
   find(groupId: string): GroupJob | Promise<GroupJob> | null {
     const unloaded = this.#unloaded.get(groupId);
     if (unloaded === undefined) return this.#groups.get(groupId) ?? null;
-    // Concurrent calls get the same group.
+    // Concurrent calls get the same promise.
     const loading = this.#loading.get(groupId) ?? this.#load(unloaded).finally(() => this.#loading.delete(groupId));
     this.#loading.set(groupId, loading);
     return loading;
   }
 
-  /** Also of a group that is not loaded. */
+  /** An episode, also of a group that is not loaded. */
   async findJob(episodeId: string): Promise<EpisodeJob | null> {
     const group = await this.find(episodeId.slice(0, Math.max(0, episodeId.lastIndexOf("."))));
     return group?.jobs.find(({ place }) => place.episodeId === episodeId) ?? null;
   }
 
-  /** The number of the next group. */
+  /** Number of the next group. */
   nextNumber(): number {
     return this.#nextNumber++;
   }
 
-  /** An earlier process used this number. */
+  /** Reserves a number that an earlier process used. */
   reserveNumber(groupIndex: number): void {
     this.#nextNumber = Math.max(this.#nextNumber, groupIndex + 1);
   }
 
-  /** `isPinned`: it stays loaded until it is unpinned, because its producer has not decided it. */
+  /**
+   * Adds a group. `isPinned`: true if it must stay loaded until it is unpinned, because its
+   * producer has not decided it.
+   */
   add(group: GroupJob, { isPinned = false }: { readonly isPinned?: boolean } = {}): void {
     if (isPinned) this.#pinned.add(group.groupId);
     this.#groups.set(group.groupId, group);
@@ -81,7 +85,7 @@ export class JobStore {
     this.trim();
   }
 
-  /** The episode at a place of a loaded group; a replacement of another is new. */
+  /** The episode at an index of a loaded group; the job of a replacement is created. */
   place(group: GroupJob, sampleIndex: number): EpisodeJob {
     const known = group.jobs.find(({ place }) => place.sampleIndex === sampleIndex);
     if (known !== undefined) return known;
@@ -91,18 +95,18 @@ export class JobStore {
     return job;
   }
 
-  /** Forgets a group whose request was not accepted. */
+  /** Removes a group whose request was not accepted. */
   remove(group: GroupJob): void {
     this.#groups.delete(group.groupId);
     for (const job of group.jobs) this.#jobs.delete(job.place.episodeId);
   }
 
-  /** A group of an earlier process, all of whose episodes have ended. */
+  /** Adds a group of an earlier process whose episodes have all ended. */
   addUnloaded(request: GroupRequest, identity: GroupIdentity, summaries = new Map<string, EpisodeSummary>()): void {
     this.#unloaded.set(identity.groupId, { identity, request, summaries });
   }
 
-  /** Unloads the oldest that have ended while too many are loaded. */
+  /** Unloads the oldest ended groups while too many are loaded. */
   trim(): void {
     for (const group of this.#groups.values()) {
       if (this.#jobs.size <= this.#maxRemembered) break;

@@ -1,4 +1,5 @@
-// Requested episodes and groups while the service knows them. Independent of HTTP; decisions are made elsewhere.
+// Requested episodes and groups while the service knows them. Independent of HTTP; decisions are
+// made elsewhere.
 //
 //   waiting ─► running ─► ended
 //      ├────── cancel ───────┘
@@ -11,7 +12,7 @@ import { type EpisodeSummary, type EventView, notEnded } from "./episode-view.ts
 import { ServiceError } from "./service-error.ts";
 import type { PolicyRequest } from "./service-options.ts";
 
-/** Where an episode belongs, and its task. */
+/** Group, index and task of an episode. */
 export type EpisodePlace = {
   readonly episodeId: string;
   readonly groupId: string;
@@ -20,16 +21,18 @@ export type EpisodePlace = {
   readonly seed: number;
 };
 
-/** The fields are changed by its methods alone. */
+/** Only its methods change the fields. */
 export class EpisodeJob {
   readonly place: EpisodePlace;
   status: "waiting" | "running" | "ended" = "waiting";
   summary: EpisodeSummary = notEnded;
-  /** Its episode is in the store; once it has ended. */
+  /** True if its episode is in the store; known once it has ended. */
   isStored = false;
-  /** The service closes before it has ended: nothing more happens in this process. */
+  /**
+   * True if the service closed before the job ended: nothing more happens to it in this process.
+   */
   isSuspended = false;
-  /** `null` once they are forgotten. */
+  /** Events so far; `null` once they are forgotten. */
   events: EventView[] | null = [];
   readonly #controller = new AbortController();
   readonly #waiters = new Waiters();
@@ -38,7 +41,7 @@ export class EpisodeJob {
     this.place = place;
   }
 
-  /** Aborted when it is to stop. */
+  /** Signal that aborts when the episode must stop. */
   get signal(): AbortSignal {
     return this.#controller.signal;
   }
@@ -60,7 +63,7 @@ export class EpisodeJob {
     this.#waiters.wake();
   }
 
-  /** An earlier process ended it; its events are not in memory. */
+  /** Marks a job as ended in an earlier process; its events are not in memory. */
   restore(summary: EpisodeSummary, options: { readonly isStored: boolean }): void {
     this.end(summary, options);
     this.events = null;
@@ -70,7 +73,7 @@ export class EpisodeJob {
     this.#controller.abort(new Error("The episode was cancelled."));
   }
 
-  /** No effect on one that has ended or was cancelled before. */
+  /** Suspends the job. No effect on one that has ended or was already cancelled. */
   suspend(): void {
     if (this.status === "ended" || this.signal.aborted) return;
     this.isSuspended = true;
@@ -83,7 +86,7 @@ export class EpisodeJob {
     this.events = null;
   }
 
-  /** Resolves at its next change; rejects with the signal's reason when that aborts first. */
+  /** Resolves at the next change; rejects with the signal's reason if that aborts first. */
   changed(signal: AbortSignal): Promise<void> {
     return this.#waiters.wait(signal);
   }
@@ -94,51 +97,54 @@ export type GroupRequest = {
   readonly split: string | null;
   readonly taskIndex: number;
   readonly groupSize: number;
-  /** `null`: derived from the service's seed and the group's id. */
+  /** Seed; `null` to derive it from the service's seed and the group's id. */
   readonly seed: number | null;
   readonly policy: PolicyRequest;
-  /** How often its producer has run the task, this time included; 1 for requested groups. */
+  /**
+   * Number of times that its producer has run the task, including this one; 1 for requested groups.
+   */
   readonly visit: number;
-  /** Further episodes that may run in place of those without a reward. */
+  /** Number of further episodes that may replace those without a reward. */
   readonly replacements: number;
 };
 
-/** The part of a group that is equal in every process. */
+/** The part of a group that is the same in every process. */
 export type GroupIdentity = {
   readonly groupId: string;
   /** Number of the group in the service. */
   readonly groupIndex: number;
-  /** The producer it belongs to; `null`: it was requested on its own. */
+  /** Id of the group's producer; `null` if the group was requested on its own. */
   readonly producerId: string | null;
 };
 
 export type GroupJob = GroupIdentity & {
   readonly request: GroupRequest;
   readonly task: Task;
-  /** Grows where episodes are replaced. */
+  /** Jobs of the group; replacements are appended. */
   readonly jobs: EpisodeJob[];
-  /** Makes the job of a further episode of the group. */
+  /** Creates the job of a further episode of the group. */
   readonly another: (sampleIndex: number) => EpisodeJob;
-  /** Resolves once its line is in the log. */
+  /** Resolves once the group is in the request log. */
   logged: Promise<void>;
 };
 
 export type TaskOptions = {
   readonly environment: EnvironmentSource;
   readonly defaultSplit: string;
-  /** Of the service. */
+  /** Seed of the service. */
   readonly seed: number;
 };
 
 /**
- * A group whose episodes wait, with their places and seeds: equal requests give equal episodes in every process. Throws a
- * `ServiceError` for a task that does not exist.
+ * Creates a group whose episodes wait, with their indexes and seeds: equal requests give equal
+ * episodes in every process. Throws a `ServiceError` for a task that does not exist.
  */
 export function openGroup(request: GroupRequest, identity: GroupIdentity, options: TaskOptions): GroupJob {
   const { groupId } = identity;
   const { split, seed, visit, taskIndex, groupSize } = request;
   const task = findTaskset(split, [taskIndex], options).task(taskIndex);
-  // The task's id is part of it, so that equal seeds and keys never couple different tasks.
+  // The seed depends on the task's id, so that equal seeds and keys never correlate different
+  // tasks.
   const own = seed === null ? groupId : visit === 1 ? "" : `@${visit}`;
   const another = (sampleIndex: number): EpisodeJob =>
     new EpisodeJob({
@@ -153,8 +159,8 @@ export function openGroup(request: GroupRequest, identity: GroupIdentity, option
 }
 
 /**
- * A split by name, `null` for the service's own. Throws a `ServiceError` when there is none, and one that names the first of the
- * indexes without a task.
+ * A split by name, `null` for the service's own. Throws a `ServiceError` if it does not exist, or
+ * if one of the indexes has no task, naming the first.
  */
 export function findTaskset(
   split: string | null,

@@ -1,11 +1,11 @@
-// A service whose process may die at any write, and the next one in the same folder: whatever was on disk is there again,
-// everything else is gone. Deaths are writes that never return, so nothing waits for a clock.
+// A service whose process may die at any write, and its successor in the same folder: only data on
+// disk survives. A death is a write that never returns, so no test waits for a clock.
 
 import type { Episode, GroupRecord } from "../core/index.ts";
 import type { LoggedRequest, RequestLog } from "./request-log.ts";
 import { createTestService, type TestService, type TestServiceOptions } from "./service.test-helper.ts";
 
-/** What is on disk. */
+/** Data on disk. */
 export type Disk = {
   readonly log: LoggedRequest[];
   readonly kept: Map<string, Episode>;
@@ -23,14 +23,17 @@ export type Write =
   | { readonly to: "groups"; readonly record: GroupRecord };
 
 export type Life = TestService & {
-  /** The process is gone: nothing that it does from now on reaches the disk, and no client hears of it. */
+  /** Kills the process: nothing that it does from now on reaches the disk or a client. */
   readonly die: () => void;
   readonly hasDied: () => boolean;
-  /** Resolves when it has died. */
+  /** Resolves when the process has died. */
   readonly dead: Promise<void>;
 };
 
-/** `diesAt`: called at every write, whether the process dies "before" or "after" it. Default: never. */
+/**
+ * `diesAt`: called at every write, and returns whether the process dies "before" or "after" it.
+ * Default: never.
+ */
 export async function live(
   disk: Disk,
   options: TestServiceOptions & { readonly diesAt?: (write: Write) => "before" | "after" | null } = {},
@@ -48,7 +51,8 @@ export async function live(
   const write = async (what: Write, commit: () => void): Promise<void> => {
     const when = isDead ? "before" : diesAt(what);
     if (when === "before") die();
-    // Files are written side by side, and the log is the slower one: what must be on disk first has to be waited for.
+    // Files are written concurrently, and the log is the slower one: code that needs it on disk
+    // first must wait for it.
     for (let tick = 0; tick < (what.to === "log" ? 3 : 1); tick++) {
       await new Promise((resolve) => setImmediate(resolve));
     }
@@ -79,7 +83,7 @@ export async function live(
       },
     },
   });
-  // It may die while it records what an earlier one handed over.
+  // The process may die while it records groups that an earlier one handed over.
   await Promise.race([tested.service.restore([...disk.log], { decided: new Map(disk.records) }), dead]);
   return { ...tested, die, hasDied: () => isDead, dead };
 }

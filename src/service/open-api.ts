@@ -1,5 +1,5 @@
-// Routes, and the OpenAPI document made from them: with the same schemas that read requests and describe responses, so it cannot
-// differ from what the service does.
+// Routes, and the OpenAPI document generated from them: it uses the same schemas that parse
+// requests and describe responses, so it cannot differ from the service.
 
 import { z } from "zod";
 import { errorAnswer } from "./responses.ts";
@@ -9,7 +9,7 @@ export type Call = {
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
   readonly headers: Headers;
-  /** Parsed JSON; `undefined` where the operation takes no body. */
+  /** Parsed JSON; `undefined` if the operation takes no body. */
   readonly body: unknown;
   /** Aborted when the client disconnects. */
   readonly signal: AbortSignal;
@@ -18,17 +18,20 @@ export type Call = {
 type RouteOptions = {
   readonly id: string;
   readonly summary: string;
-  /** Default: none. */
+  /** Query parameters. Default: none. */
   readonly query?: Readonly<Record<string, { readonly schema: z.ZodType; readonly description: string }>>;
-  /** Default: none. */
+  /** Schema of the body. Default: none. */
   readonly body?: z.ZodType;
-  /** An `Idempotency-Key` header is read. Default: false. */
+  /** True if an `Idempotency-Key` header is read. Default: false. */
   readonly takesKey?: boolean;
-  /** `null`: no token is required. Default: "token". */
+  /** Required credential; `null` if no token is required. Default: "token". */
   readonly access?: "token" | null;
-  /** By status: a description, and a schema of JSON or another content type. */
+  /** Responses by status: a description, and a schema of JSON or another content type. */
   readonly answers: Readonly<Record<number, readonly [string, z.ZodType | string]>>;
-  /** Statuses of errors beyond those that follow from the other options; all have the same body. */
+  /**
+   * Statuses of errors in addition to those that follow from the other options; all have the same
+   * body.
+   */
   readonly errors?: readonly number[];
   readonly handle: (call: Call) => Response | Promise<Response>;
 };
@@ -36,9 +39,9 @@ type RouteOptions = {
 /** One operation of the service. */
 export type Route = Required<Omit<RouteOptions, "body">> & {
   readonly method: "get" | "post";
-  /** With parameters as `{id}`. */
+  /** Path with parameters written as `{id}`. */
   readonly path: string;
-  /** `null`: none. */
+  /** Schema of the body; `null` for none. */
   readonly body: z.ZodType | null;
 };
 

@@ -1,6 +1,6 @@
-// The groups of one producer, from their beginning until they are decided: connects the library's callbacks (a group begins, an
-// episode runs, a group is decided) with the service (jobs, pool, log, archive). Which group is next, and when, is decided by the
-// library's producer.
+// Groups of one producer, from their beginning until they are decided: connects the library's
+// callbacks (a group begins, an episode runs, a group is decided) with the service (jobs, pool,
+// log, archive). The library's producer decides which group is next, and when.
 
 import type { GroupRecord } from "../core/index.ts";
 import { subscribeToAbort } from "../lib/deadline.ts";
@@ -28,18 +28,24 @@ export type GroupOwner = {
   readonly state: () => ProducerState;
 };
 
-/** Names task and visit, which a later process reads from it, in characters that a URL may hold. */
+/**
+ * Group id from task and visit, which a later process parses from it, in characters that are valid
+ * in URLs.
+ */
 export function groupIdOf(producerId: string, taskIndex: number, visit: number): string {
   return `${producerId}-${taskIndex}-${visit}`;
 }
 
-/** Episodes that are read at once when a service resumes many groups: each is an open file. */
+/**
+ * Maximum number of episodes that are read concurrently when a service resumes many groups: each is
+ * an open file.
+ */
 const mostReads = 8;
 
 export class ProducerGroups {
   readonly #shared: SharedParts;
   readonly #owner: GroupOwner;
-  /** `isEarlier`: an earlier process began it. */
+  /** `isEarlier`: true if an earlier process began the group. */
   readonly #open = new Map<string, { readonly group: GroupJob; readonly isEarlier: boolean }>();
   readonly #reads = createSemaphore(mostReads);
 
@@ -49,8 +55,8 @@ export class ProducerGroups {
   }
 
   /**
-   * Restores the groups of earlier processes; those that are closed are only loaded when they are requested. Of them, groups that
-   * were handed over and are not in `decided` are recorded, there too.
+   * Restores the groups of earlier processes; closed ones are loaded only when they are requested.
+   * Groups that were handed over and are missing in `decided` are recorded, and added to it.
    */
   async restore(
     begun: readonly LoggedBegin[],
@@ -84,19 +90,20 @@ export class ProducerGroups {
     const group = this.#add({ groupId, groupIndex }, { isEarlier: false });
     const { producerId } = this.#owner;
     group.logged = parts.requests.append({ type: "begin", producerId, groupIndex, ...begun }, { waits: true });
-    // Its episodes report the error.
+    // The episodes of the group report the error.
     group.logged.catch(() => undefined);
   };
 
   readonly runEpisode: DispatchEpisode = async (_task, request) => {
     const { group, isEarlier } = this.#open.get(request.groupId)!;
     const job = this.#shared.jobs.place(group, request.sampleIndex);
-    // Episodes that stop because of a fault are resumed by the next process.
+    // Episodes that stop because the producer failed are resumed by the next process.
     const unsubscribe = subscribeToAbort(request.signal, () =>
       this.#owner.state() === "failed" ? job.suspend() : job.cancel(),
     );
     try {
-      // On disk before its first token, so that a later process knows how old its tokens are.
+      // The group is on disk before its first token, so that a later process knows the age of its
+      // tokens.
       await group.logged;
       const stored = isEarlier ? await this.#stored(job, request) : null;
       const finished = stored ?? (await this.#run(job, request));
@@ -107,11 +114,11 @@ export class ProducerGroups {
     } finally {
       unsubscribe();
     }
-    // Left to the next process: closing decides nothing.
+    // The next process continues: a closing service decides nothing.
     return new Promise(() => undefined);
   };
 
-  /** `null`: groups are not compared. */
+  /** Comparison of groups; `null` if they are not compared. */
   get rank(): RankGroup | null {
     const { rank = null } = this.#shared.parts;
     const { pool } = this.#shared;
@@ -132,7 +139,7 @@ export class ProducerGroups {
       } catch (error) {
         if (!pool.isClosing) throw error;
       }
-      // Left to the next process: closing decides nothing.
+      // The next process continues: a closing service decides nothing.
       return new Promise(() => undefined);
     };
   }
@@ -140,13 +147,16 @@ export class ProducerGroups {
   readonly decide = ({ group: record }: { readonly group: GroupRecord }): Promise<void> =>
     this.#shared.pool.track(this.#decide(record));
 
-  /** Closes the groups of a cancelled producer undecided. Those that are being handed over still are. */
+  /**
+   * Closes the groups of a cancelled producer without a decision. Groups that are being handed over
+   * are still decided.
+   */
   abandon(): void {
     if (this.#owner.state() !== "cancelled") return;
     for (const { group } of this.#open.values()) this.#close(group);
   }
 
-  /** As a request of its own. */
+  /** The group as a request of its own. */
   #requestOf(groupId: string): GroupRequest {
     const { split, groupSize, seed, policy, production } = this.#owner.request;
     const [taskIndex = 0, visit = 1] = groupId.split("-").slice(-2).map(Number);
@@ -165,7 +175,7 @@ export class ProducerGroups {
     return group;
   }
 
-  /** The episode as an earlier process stored it; `null` when it did not end there. */
+  /** The episode that an earlier process stored; `null` if it did not end there. */
   async #stored(job: EpisodeJob, { onRecorded }: EpisodeRequest): Promise<EndedEpisode | null> {
     const episode = await this.#reads.run(() => this.#shared.parts.archive.find(job.place.episodeId));
     if (episode === null) return null;
@@ -177,7 +187,8 @@ export class ProducerGroups {
 
   async #run(job: EpisodeJob, { onEvent, onRecorded }: EpisodeRequest): Promise<EndedEpisode> {
     const { runner, state } = this.#owner;
-    // A group that ends early is decided with all its started episodes; groups of a cancelled producer are not decided.
+    // A group that ends early is decided with all its started episodes; groups of a cancelled
+    // producer are not decided.
     const runsCancelled = (): boolean => state() !== "cancelled";
     const isHeld = this.#isHeld;
     const options = { isProduced: true, isHeld, runsCancelled, onEvent, onRecorded };
@@ -186,7 +197,7 @@ export class ProducerGroups {
     return isHeld ? finished : this.#forDecision(finished);
   }
 
-  /** Until its group was compared, an episode is whole, in memory and not stored. */
+  /** True if episodes stay complete in memory and unstored until their group has been compared. */
   get #isHeld(): boolean {
     return (this.#shared.parts.rank ?? null) !== null;
   }
@@ -204,8 +215,8 @@ export class ProducerGroups {
   }
 
   /**
-   * The part of an ended episode that its group's decision needs: how it ended, and how old its tokens are. Everything else is on
-   * disk, and many groups may wait.
+   * The part of an ended episode that its group's decision needs: its outcome, and the age of its
+   * tokens. The rest is on disk, because many groups may wait.
    */
   #forDecision({ summary, origin, counts }: EndedEpisode): EndedEpisode {
     const open = async (): Promise<FinishedEpisode> => {

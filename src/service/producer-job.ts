@@ -1,6 +1,7 @@
-// One producer as its trainer sees it: numbered batches, each handed over once and returned again whenever it is requested again;
-// a lease, pauses and ends. How groups come about is decided by the library (`rollout/producer`). Whatever changes it is in the log
-// before it happens. A later process makes the same producer, replays its lines of the log (`replay`, `report`), and starts it.
+// One producer as its trainer sees it: numbered batches, each assigned once and returned again
+// whenever it is requested again; a lease, pauses, and the end. The library (`rollout/producer`)
+// decides how groups are made. Every change is in the request log before it takes effect. A later
+// process creates the same producer, replays its log entries (`replay`, `report`), and starts it.
 
 import type { GroupRecord } from "../core/index.ts";
 import { DeadlineError, withDeadline } from "../lib/deadline.ts";
@@ -26,15 +27,17 @@ import { ServiceError, throwClosing } from "./service-error.ts";
 
 export type Batch = {
   readonly groups: readonly TakenGroup[];
-  /** The producer had no more. */
+  /** True if the producer had no more groups. */
   readonly isLast: boolean;
 };
 
-/** "lapsed": paused, because no request of its trainer came during the lease, until the next one. */
+/**
+ * "lapsed": paused until the next request of its trainer, because none arrived during the lease.
+ */
 type State = ProducerState | "lapsed";
 
 export type BatchRequest = {
-  /** `null`: as many as the trainer takes for one version. */
+  /** Number of groups; `null` for the number that the trainer takes per weight version. */
   readonly groups: number | null;
   readonly waitMs: number;
   /** Aborted when the client disconnects. */
@@ -54,37 +57,37 @@ export type ProducerJobOptions = {
   readonly producerId: string;
   readonly request: ProducerRequest;
   readonly runner: DispatchEpisode;
-  /** What the engine has at the beginning. */
+  /** Weight version of the engine at the beginning. */
   readonly weightVersion: string | null;
 };
 
 export class ProducerJob {
   readonly producerId: string;
   readonly request: ProducerRequest;
-  /** Resolves once its request is in the log. */
+  /** Resolves once its request is in the request log. */
   logged: Promise<void> = Promise.resolve();
-  /** Decisions of earlier processes on its groups, in their order. */
+  /** Decisions of earlier processes on its groups, in order. */
   readonly decided = new Map<string, GroupRecord>();
   readonly #options: ProducerJobOptions;
   readonly #shared: SharedParts;
   readonly #plan: ProducerPlan;
   readonly #groups: ProducerGroups;
   readonly #batches: Batch[] = [];
-  /** Of earlier processes, as the log has them. */
+  /** Groups that earlier processes began, as recorded in the request log. */
   readonly #begun: LoggedBegin[] = [];
   #earlierState: EarlierProduction["state"] = "running";
-  /** Reported before it was started. */
+  /** Weight versions reported before it was started. */
   readonly #early: string[] = [];
-  /** Reported since it lapsed, perhaps by another trainer. */
+  /** Weight versions reported since it lapsed, perhaps by another trainer. */
   readonly #missed: string[] = [];
   #hasLapsed = false;
   #weightVersion: string | null;
   #producer: RolloutProducer | null = null;
   #take: Take | null = null;
-  /** Set while it runs: when the lease ends, and how to stop its timer. */
+  /** The running lease: its end, and a function that stops its timer. */
   #lease: { readonly endsAt: number; readonly stop: () => void } | null = null;
 
-  /** Throws a `ServiceError` for tasks that do not exist. */
+  /** Creates a producer. Throws a `ServiceError` for tasks that do not exist. */
   constructor(options: ProducerJobOptions, shared: SharedParts) {
     const { producerId, request, runner, weightVersion } = options;
     this.producerId = producerId;
@@ -105,7 +108,7 @@ export class ProducerJob {
     return this.#hasLapsed && status.state === "paused" ? { ...status, state: "lapsed" } : status;
   }
 
-  /** Until it lapses; `null`: it does not. */
+  /** Time until the lease runs out, in milliseconds; `null` if it does not run. */
   get leaseLeftMs(): number | null {
     if (this.#lease === null || this.#state !== "running") return null;
     return Math.max(0, this.#lease.endsAt - this.#shared.clock.now());
@@ -115,12 +118,12 @@ export class ProducerJob {
     return this.#weightVersion;
   }
 
-  /** Batches that were handed over. */
+  /** Number of batches that were handed over. */
   get batches(): number {
     return this.#batches.length;
   }
 
-  /** It may still hand over groups in this process. */
+  /** True if it may still hand over groups in this process. */
   get isLive(): boolean {
     return !this.#hasLapsed && ["running", "paused", "draining"].includes(this.#state);
   }
@@ -134,14 +137,17 @@ export class ProducerJob {
     return this.#producer;
   }
 
-  /** A line of an earlier process, before it is started. */
+  /** Replays a log entry of an earlier process, before the producer is started. */
   replay(line: LoggedRequest): void {
     if (line.type === "begin") this.#begun.push(line);
     if (line.type === "batch") this.#batches[line.number] = { groups: line.groups, isLast: line.isLast };
     if (line.type === "steer") this.#apply(line.action);
   }
 
-  /** Begins, or resumes what was replayed: groups that were handed over and not recorded are recorded first. */
+  /**
+   * Begins, or resumes the replayed state: groups that were handed over and not recorded are
+   * recorded first.
+   */
   async start(): Promise<void> {
     const { request, decided } = this;
     const handedOver = new Set(this.#batches.flatMap(({ groups }) => groups.map(({ groupId }) => groupId)));
@@ -166,13 +172,13 @@ export class ProducerJob {
         onBegin: begin,
       },
     );
-    // The library has its own now.
+    // The library now has its own copy.
     this.#begun.length = 0;
     this.#early.length = 0;
     this.#renewLease();
   }
 
-  /** Its trainer sent a request: the lease begins again, and a lapsed producer resumes. */
+  /** Renews the lease after a request of its trainer; a lapsed producer resumes. */
   async renew(): Promise<void> {
     if (this.status.state === "lapsed") await this.steer("continue");
     else this.#renewLease();
@@ -188,11 +194,12 @@ export class ProducerJob {
   }
 
   /**
-   * The trainer has new weights. With a training's name the report is from its own trainer and renews the lease; without one it may
-   * be from another, and a lapsed producer receives it only when its trainer is back.
+   * Reports new weights of the trainer. With the name of a training the report comes from its own
+   * trainer and renews the lease; without one it may come from another, and a lapsed producer
+   * receives it only when its trainer is back.
    */
   report(version: string): void {
-    // The next process reads it in the log.
+    // The next process reads the version from the log.
     if (this.#shared.pool.isClosing) return;
     if (this.request.training !== null) {
       if (this.#hasLapsed) this.#apply("continue");
@@ -202,7 +209,10 @@ export class ProducerJob {
     else this.#deliver(version);
   }
 
-  /** Throws a `ServiceError` for a number that is not next, and with the fault of a producer that failed. */
+  /**
+   * Hands over a batch. Throws a `ServiceError` for a number that is not next, and the failure of a
+   * producer that failed.
+   */
   async batch(number: number, wish: BatchRequest): Promise<BatchOutcome> {
     const { production, batchGroups } = this.request;
     const most = (production.maxStaleness + 1) * batchGroups;
@@ -233,7 +243,10 @@ export class ProducerJob {
     }
   }
 
-  /** The service closes now: waiting requests are rejected, and the lease does not run out. */
+  /**
+   * Freezes a producer when the service closes: waiting requests are rejected, and the lease does
+   * not run out.
+   */
   freeze(): void {
     this.#lease?.stop();
     this.#lease = null;
@@ -260,7 +273,7 @@ export class ProducerJob {
     else this.#producer.reportWeightVersion(version);
   }
 
-  /** No effect on a lapsed producer. */
+  /** Renews the lease. No effect on a lapsed producer. */
   #renewLease(): void {
     this.#lease?.stop();
     this.#lease = null;
@@ -270,7 +283,10 @@ export class ProducerJob {
     this.#lease = { endsAt: clock.now() + leaseMs, stop: clock.after(leaseMs, () => this.#lapse()) };
   }
 
-  /** When it cannot be written, the next process begins with a new lease. */
+  /**
+   * Pauses the producer after its lease ran out. If this cannot be logged, the next process begins
+   * with a new lease.
+   */
   #lapse(): void {
     // A waiting request for a batch renews the lease.
     if ((this.#take?.waiting ?? 0) > 0) return this.#renewLease();
@@ -294,7 +310,7 @@ export class ProducerJob {
     const abandon = new AbortController();
     const onTaken = async (groups: readonly TakenGroup[]): Promise<void> => {
       const batch = { groups, isLast: groups.length < count };
-      // On disk before it is sent: from then on this batch is these groups, whatever happens.
+      // The batch is on disk before it is sent: from then on it always consists of these groups.
       await this.#shared.parts.requests.append(
         { type: "batch", producerId: this.producerId, number, ...batch },
         { waits: true },
@@ -309,12 +325,12 @@ export class ProducerJob {
         throw error;
       })
       .finally(() => (this.#take = null));
-    // Reported to the requests that wait; there may be none.
+    // Requests that wait report the error; there may be none.
     this.#shared.pool.track(settled).catch(() => undefined);
     return { abandon, waiting: 0, settled };
   }
 
-  /** "abandoned": the time of the request is up. */
+  /** Waits for a batch; "abandoned" if the time limit of the request has passed. */
   async #wait(take: Take, { waitMs, signal }: BatchRequest): Promise<"taken" | "ended" | "abandoned"> {
     take.waiting++;
     try {
@@ -325,7 +341,7 @@ export class ProducerJob {
       take.waiting--;
     }
     if (take.waiting > 0) return "abandoned";
-    // A batch that is being handed over is awaited: only the disk is slow then.
+    // A batch that is being handed over is awaited: only the disk can delay it.
     take.abandon.abort(timeUp);
     return take.settled;
   }
@@ -344,7 +360,7 @@ export class ProducerJob {
 const timeUp = new Error("No request waits for the batch any more.");
 const closing = new Error("The service is closing.");
 
-/** As the library changes its state. */
+/** State after an action, following the same rules as the library. */
 function nextState<T extends State>(
   state: T,
   action: SteerAction | "lapse",
@@ -355,7 +371,7 @@ function nextState<T extends State>(
   return action === "pause" ? "paused" : "running";
 }
 
-/** Throws a `ServiceError` for a split or tasks that do not exist. */
+/** Plan of a request. Throws a `ServiceError` for a split or tasks that do not exist. */
 function planOf(request: ProducerRequest, producerId: string, options: TaskOptions): ProducerPlan {
   const { split, tasks, passes, curriculum, groupSize, batchGroups } = request;
   const taskset = findTaskset(split, tasks ?? [], options);
@@ -364,7 +380,7 @@ function planOf(request: ProducerRequest, producerId: string, options: TaskOptio
   const inOrder = tasksInOrder(taskIndexes, { passes });
   if (!curriculum) return { taskset, tasks: inOrder, groupSize, seed, batchGroups };
   const drawn = createCurriculum({ taskIndexes, seed });
-  // As many groups as the tasks in order would give.
+  // The curriculum yields the same number of groups as the tasks in order.
   const next = (groupIndex: number) => (inOrder.next(groupIndex) === null ? null : drawn.next(groupIndex));
   return { taskset, tasks: { ...drawn, next }, groupSize, seed, batchGroups };
 }

@@ -1,4 +1,4 @@
-// The trainer of a producer, and how long it runs without it.
+// The trainer of a producer, and the time that the producer runs without it.
 
 import { describe, expect, test } from "vitest";
 import { createManualClock } from "../lib/clock.test-helper.ts";
@@ -46,7 +46,7 @@ describe("the lease of a producer", () => {
     expect(producer).toMatchObject({ state: "running", training: "first", lease_seconds: 60, lease_left_seconds: 60 });
     await take(served, producer, 0);
     await served.clock.advance(59_000);
-    // A client that only looks is no trainer.
+    // A client that only polls the status does not count as a trainer.
     expect(await get(served, producer)).toMatchObject({ state: "running", lease_left_seconds: 1 });
     await served.clock.advance(1000);
     expect(await get(served, producer)).toMatchObject({ state: "lapsed", lease_left_seconds: null });
@@ -159,7 +159,7 @@ describe("reports", () => {
     await after.service.restore([...log], { decided: disk.records });
     expect(await get(after, lapsed)).toMatchObject({ state: "lapsed", version: 0 });
     expect(await get(after, named)).toMatchObject({ state: "running", version: 1, lease_left_seconds: 60 });
-    // The service was away, so its trainer could not be heard.
+    // The lease is full again, because the trainer could not reach the service while it was away.
     expect(await get(after, kept)).toMatchObject({ state: "running", version: 1, lease_left_seconds: 100 });
     expect(await act(after, lapsed, "heartbeat")).toMatchObject({ state: "running", version: 1 });
     await after.service.close({ wait: true });

@@ -1,5 +1,6 @@
-// Producers whose service dies: every group is handed over in one batch or dropped with a reason, whatever dies when, and a
-// synchronous training gets the batches that it would have got from a service that never died.
+// Producers whose service dies: every group is handed over in one batch or dropped with a reason,
+// no matter which process dies when, and synchronous training receives the same batches as from a
+// service that never died.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -22,37 +23,40 @@ type Batch = {
 const key = { "idempotency-key": "the training" };
 const synchronous = { samples: 2, batch_groups: 2, max_staleness: 0, weight_version: "0", filters: ["zero-signal"] };
 
-/** What a trainer remembers that takes batches and reports weights, and repeats its request whenever the service was away. */
+/**
+ * State of a trainer that takes batches and reports weights, and repeats its request while the
+ * service is away.
+ */
 type Training = { readonly batches: (Batch & { readonly version: number })[]; reported: number };
 
 type Plan = {
   readonly body: unknown;
   readonly steps: number;
-  /** Groups of a batch; default: as the service has it. */
+  /** Number of groups in a batch; default: the service's. */
   readonly groupsOf?: (number: number) => number;
-  /** Versions that a batch makes; default: one. */
+  /** Number of weight versions that a batch produces; default: one. */
   readonly versionsOf?: (number: number) => number;
 };
 
-/** Trains until so many batches are there or the service has died. */
+/** Trains until it has this many batches or the service has died. */
 async function train(life: Life, training: Training, plan: Plan): Promise<void> {
   const { body, steps, groupsOf = () => null, versionsOf = () => 1 } = plan;
   const { sendJson, weights } = life;
   const { id } = await sendJson<{ id: string }>("/v1/producers", body, key);
   while (training.batches.length < steps) {
     const versions = training.batches.reduce((sum, _, number) => sum + versionsOf(number), 0);
-    // A report without a response is sent again.
+    // A report without a response is repeated.
     while (training.reported < versions) {
       weights.version = String(training.reported + 1);
       await sendJson("/v1/weights", { version: weights.version });
-      // What a dead process answers is not heard.
+      // Responses of a dead process are ignored.
       if (life.hasDied()) return;
       training.reported++;
     }
     const number = training.batches.length;
     const batch = await sendJson<Batch>(`/v1/producers/${id}/batches/${number}`, {
       groups: groupsOf(number),
-      // A client that polls begins again and again to wait.
+      // A client that polls starts to wait again and again.
       wait_seconds: number % 2 === 0 ? 60 : 0.001,
     });
     if (life.hasDied()) return;
@@ -62,7 +66,7 @@ async function train(life: Life, training: Training, plan: Plan): Promise<void> 
   }
 }
 
-/** Trains on services that die where the plan says, one after the other, on one disk. */
+/** Trains with a sequence of services on one disk that die as planned. */
 async function trainThrough(
   diesAt: (write: Write, life: number) => "before" | "after" | null,
   plan: Plan & { readonly lives: number },
@@ -84,17 +88,18 @@ async function trainThrough(
   }
 }
 
-/** Every law that a disk must keep, whatever happened. */
+/** Checks all invariants of a disk; they hold after any history. */
 function checkDisk(disk: Disk, training: Training, maxStaleness: number): void {
   const begun = disk.log.flatMap((entry) => (entry.type === "begin" ? [entry] : []));
   const logged = disk.log.flatMap((entry) => (entry.type === "batch" ? [entry] : []));
-  // Numbers are given once, and to one batch.
+  // Each number belongs to exactly one batch.
   expect(logged.map(({ number }) => number)).toEqual(logged.map((_, place) => place));
   const handedOver = logged.flatMap(({ groups }) => groups.map(({ groupId }) => groupId));
   expect(new Set(handedOver).size).toBe(handedOver.length);
   expect(new Set(begun.map(({ groupId }) => groupId)).size).toBe(begun.length);
   expect(new Set(begun.map(({ groupIndex }) => groupIndex)).size).toBe(begun.length);
-  // Handed over is kept, with rows; the others that are decided are dropped with a reason, without.
+  // Groups that were handed over are kept, with rows; all other decided groups are dropped with a
+  // reason, without rows.
   for (const [groupId, { decision, reason, episodeIds }] of disk.records) {
     expect(decision === "kept").toBe(handedOver.includes(groupId));
     expect(reason === null).toBe(decision === "kept");
@@ -102,13 +107,14 @@ function checkDisk(disk: Disk, training: Training, maxStaleness: number): void {
     for (const id of episodeIds) expect(disk.kept.has(id)).toBe(true);
   }
   for (const groupId of handedOver) expect(disk.records.has(groupId)).toBe(true);
-  // What the trainer got is what was logged, and never too old.
+  // The trainer received exactly the logged groups, and none exceeds the maximum staleness.
   for (const [number, { groups, version }] of training.batches.entries()) {
     expect(groups.map(({ id, staleness }) => ({ groupId: id, staleness }))).toEqual(logged[number]?.groups);
     for (const { staleness, episodes } of groups) {
       const versions = episodes.flatMap(({ weight_versions: all }) => all.map(Number));
       const age = version - Math.min(version, ...versions);
-      // Tokens of weights that the engine had before they were reported count as older than they are.
+      // Tokens of weights that the engine had before they were reported count as older than they
+      // are.
       expect(staleness).toBeGreaterThanOrEqual(age);
       expect(staleness).toBeLessThanOrEqual(maxStaleness);
     }
@@ -146,7 +152,7 @@ describe("a service that dies", () => {
         expect(tokensOf(disk, training)).toEqual(expected);
       }
     }
-    // The kinds have a test each below.
+    // Each kind has a test of its own below.
     if (isFull) expect(kinds).toEqual(new Set(["producer", "begin", "batch", "weights", "episodes", "groups"]));
   });
 
@@ -156,7 +162,7 @@ describe("a service that dies", () => {
       const alone = await trainThrough(() => null, { ...world, lives: 1 });
       for (const when of ["before", "after"] as const) {
         const isKind = (write: Write): boolean => (write.to === "log" ? write.entry.type : write.to) === kind;
-        // Every life dies at the first such write that it makes.
+        // Every process dies at its first write of this kind.
         const { training, disk, deaths } = await trainThrough((write) => (isKind(write) ? when : null), {
           ...world,
           lives: 3,
@@ -206,12 +212,12 @@ describe("a service that dies", () => {
             },
           );
           checkDisk(disk, training, maxStaleness);
-          // A task is run again for each time that a group of it grew too old, and no more.
+          // A task is run again at most once for each of its groups that became stale.
           const again = disk.log.filter((entry) => entry.type === "begin" && entry.isRequeued).length;
           const old = [...disk.records.values()].filter(({ reason }) => reason === "stale").length;
           expect(again).toBeLessThanOrEqual(stale === "requeue" ? old : 0);
           stales += old;
-          // Submission again, by the next process, every batch is the same.
+          // After a repeated submission, the next process returns the same batches.
           const { sendJson, service } = await live(disk);
           const { id } = await sendJson<{ id: string }>("/v1/producers", body, key);
           for (const [number, { groups }] of training.batches.entries()) {
@@ -249,7 +255,7 @@ describe("a service that begins again", () => {
       const batch = await two.sendJson<Batch>(`/v1/producers/${id}/batches/1`, { wait_seconds: 60 });
       const known = when === "before" ? "running" : state;
       expect(await stateOf(two, id)).toMatchObject({ state: known });
-      // What was open when it was paused or drained is handed over.
+      // Groups that were open when the producer was paused or drained are handed over.
       const expected = known === "cancelled" ? ["ended", 0] : ["ready", 2];
       expect([batch.status, batch.groups.length]).toEqual(expected);
       await two.service.close({ wait: false });

@@ -1,4 +1,4 @@
-// The operations on producers: groups without end for a trainer that trains while they run.
+// Operations on producers: endless groups for a trainer that trains while they run.
 
 import type { z } from "zod";
 import { type Call, defineRoute, type Route } from "./open-api.ts";
@@ -9,7 +9,7 @@ import { answerGroup, answerProducer, batchAnswer, producerAnswer } from "./resp
 import { boundedWait, json, notFound, type ServiceContext, submissionOf } from "./routes.ts";
 import { ServiceError } from "./service-error.ts";
 
-/** Summary and answer. */
+/** Summary and answer of each action. */
 const actions: Readonly<Record<SteerAction, readonly [string, string]>> = {
   pause: ["Start no further episode; those in flight continue.", "Paused."],
   continue: ["Resume a paused producer.", "Resumed."],

@@ -1,4 +1,4 @@
-// Producers over HTTP: what a trainer requests of them, and what it must not.
+// Producers over HTTP: valid and invalid requests of trainers.
 
 import { describe, expect, test } from "vitest";
 import type { LoggedRequest, RequestLog } from "./request-log.ts";
@@ -73,7 +73,7 @@ describe("batches", () => {
       expect(await sendJson(`/v1/episodes/${one?.id}`)).toEqual(one);
       expect(await (await send(`/v1/episodes/${one?.id}/events`)).text()).toContain("event: ended");
     }
-    // Synchronous: the next batch waits for the weights that the first one makes.
+    // Synchronous: the next batch waits for the weights that the first one produces.
     expect(await batchOf(tested, id, 1, {})).toMatchObject({ status: "waiting", groups: [] });
     expect((await send(`/v1/producers/${id}/batches/1`, {})).status).toBe(202);
     await report(tested, "4");
@@ -132,7 +132,7 @@ describe("batches", () => {
         producer: { batches: 2 },
       });
     }
-    // Equal tasks are run with other luck.
+    // Repeated tasks are run with different seeds.
     const all = [...(await batchOf(tested, id, 0)).groups, ...last.groups];
     expect(all.map(({ task_index }) => task_index).toSorted((left, right) => left - right)).toEqual([2, 4, 4]);
     expect(new Set(all.flatMap(({ episodes }) => episodes.map(({ seed }) => seed))).size).toBe(6);
@@ -185,7 +185,7 @@ describe("a producer", () => {
     const tested = createTestService({ limits: { concurrency: 1 } });
     const id = await start(tested, { ...synchronous, max_staleness: 1 });
     expect(await steer(tested, id, "pause")).toMatchObject({ state: "paused" });
-    // The one that has a place ends, and no other begins.
+    // The running episode ends, and no other begins.
     while ((await tested.sendJson<ProducerAnswer>(`/v1/producers/${id}`)).running_episodes > 0) await Promise.resolve();
     const calls = tested.calls();
     expect(await batchOf(tested, id, 0, { wait_seconds: 0.01 })).toMatchObject({ status: "waiting" });
@@ -210,7 +210,7 @@ describe("a producer", () => {
       episodes: [{ outcome: "aborted" }, { outcome: "aborted" }],
     });
     await tested.service.close({ wait: true });
-    // What never began is not on record.
+    // Episodes that never began are not recorded.
     expect([...tested.kept.keys()].filter((episodeId) => episodeId.startsWith(second))).toEqual([]);
   });
 
@@ -358,7 +358,7 @@ describe("beside requests", () => {
     const tested = createTestService({ limits: { concurrency: 2, maxWaiting: 2 } });
     tested.gate.close();
     const id = await start(tested, { samples: 8, batch_groups: 8, max_staleness: 4 });
-    // The producer has both places, and two more episodes in the queue.
+    // The producer has both permits, and two more episodes in the queue.
     expect(await tested.sendJson("/v1/info")).toMatchObject({ running: 2, waiting: 0 });
     const asked = await tested.sendJson<GroupAnswer>("/v1/groups", { task_index: 0, samples: 2 });
     expect((await tested.send("/v1/groups", { task_index: 0, samples: 1 })).status).toBe(429);
@@ -407,7 +407,7 @@ describe("closing", () => {
     expect(tested.records.size).toBe(0);
     expect((await tested.send("/v1/producers", synchronous)).status).toBe(503);
     expect((await tested.send(`/v1/producers/${id}/pause`, "")).status).toBe(503);
-    // Weights that come now are for the next process.
+    // Weights that are reported now are for the next process.
     expect((await tested.send("/v1/weights", { version: "9" })).status).toBe(200);
     expect(await tested.sendJson(`/v1/producers/${id}`)).toMatchObject({ version: 0 });
   });

@@ -1,5 +1,5 @@
-// All producers of the service, over every restart: accepts and finds them, and passes on the versions of weights. What a producer
-// does is up to its job.
+// All producers of the service, across restarts: accepts and finds them, and forwards weight
+// versions. The job of a producer does everything else.
 
 import type { GroupRecord } from "../core/index.ts";
 import { runnerAgain, runnerFor, type SharedParts } from "./episode-pool.ts";
@@ -9,15 +9,18 @@ import type { LoggedRequest } from "./request-log.ts";
 import type { ProducerRequest } from "./requests.ts";
 import { ServiceError, throwClosing } from "./service-error.ts";
 
-/** More producers at once are a mistake: each may have as many episodes in flight as the service has permits. */
+/**
+ * Maximum number of producers; more are a mistake, because each may have as many episodes in flight
+ * as the service has permits.
+ */
 const mostProducers = 64;
 
 export class Producers {
   readonly #shared: SharedParts;
-  /** Including those that are not on disk yet. */
+  /** All producers, including those that are not on disk yet. */
   readonly #jobs = new Map<string, ProducerJob>();
   #weightVersion: string | null = null;
-  /** The last version, also while it is being written. */
+  /** The last version, even while it is being written. */
   #latestVersion: string | null = null;
   #reporting: Promise<unknown> = Promise.resolve();
 
@@ -35,7 +38,10 @@ export class Producers {
     return [...this.#jobs.values()].filter((job) => job.isLive);
   }
 
-  /** Accepts a request, or finds the one that came with the same key. Resolves once it is on disk. Throws a `ServiceError`. */
+  /**
+   * Accepts a request, or finds the request with the same key. Resolves once it is on disk. Throws
+   * a `ServiceError`.
+   */
   async submit(
     request: ProducerRequest,
     submission: Submission,
@@ -71,13 +77,13 @@ export class Producers {
       this.#jobs.delete(producerId);
       throw error;
     }
-    // The next process starts it.
+    // The next process starts the producer.
     if (pool.isClosing) throwClosing();
     await job.start();
     return { job, isNew: true };
   }
 
-  /** Rejects when its request could not be written. */
+  /** A producer by id. Rejects if its request could not be written. */
   async find(producerId: string): Promise<ProducerJob | null> {
     const known = this.#jobs.get(producerId) ?? null;
     await known?.logged;
@@ -85,8 +91,9 @@ export class Producers {
   }
 
   /**
-   * A trainer has these weights: reported to the producers of its training, or to those without one. Also while the service
-   * closes: the next process resumes from there. Reports run one after the other. Resolves with the versions that servers name.
+   * Reports that a trainer has these weights, to the producers of its training, or to those without
+   * one. It works also while the service closes: the next process resumes from there. Reports run
+   * one after the other. Resolves with the versions that the servers report.
    */
   report(version: string, training: string | null): Promise<readonly (string | null)[]> {
     const reported = this.#reporting.then(() => this.#report(version, training));
@@ -98,8 +105,9 @@ export class Producers {
   }
 
   /**
-   * Resumes the producers of earlier processes. Call before anything is submitted. `read` makes a request of a body that was
-   * accepted before; `decided`: groups that the store has, in the order in which they were decided.
+   * Resumes the producers of earlier processes. Call it before anything is submitted. `read` parses
+   * a body that was already accepted; `decided`: groups that the store has, in the order in which
+   * they were decided.
    */
   async restore(
     earlier: readonly LoggedRequest[],
@@ -131,19 +139,22 @@ export class Producers {
     for (const job of this.#jobs.values()) await job.start();
   }
 
-  /** The service closes now: waiting requests are rejected, and no lease runs out. */
+  /**
+   * Freezes all producers when the service closes: waiting requests are rejected, and no lease runs
+   * out.
+   */
   freeze(): void {
     for (const job of this.#jobs.values()) job.freeze();
   }
 
-  /** Those of a training. */
+  /** Producers of a training. */
   #of(training: string | null): ProducerJob[] {
     return [...this.#jobs.values()].filter(({ request }) => request.training === training);
   }
 
   async #report(version: string, training: string | null): Promise<readonly (string | null)[]> {
     const { parts } = this.#shared;
-    // Later producers begin with it.
+    // Later producers begin with the new version.
     const jobs = this.#of(training);
     this.#latestVersion = version;
     try {
@@ -152,7 +163,8 @@ export class Producers {
       this.#latestVersion = this.#weightVersion;
       throw error;
     }
-    // Groups that begin with the new weights must not be dispatched as if the engine had the old ones.
+    // Groups that begin with the new weights must not be dispatched as if the engine had the old
+    // ones.
     const named = (await parts.onWeightVersion?.(version)) ?? [];
     for (const job of jobs) job.report(version);
     this.#weightVersion = version;

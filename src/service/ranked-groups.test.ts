@@ -1,5 +1,5 @@
-// Groups that are compared before they are handed over: requested ones, and those of a producer; and a service that closes while
-// a judge thinks.
+// Groups that are compared before they are handed over: requested ones, and those of a producer;
+// and a service that closes while a judge is answering.
 
 import { expect, test } from "vitest";
 import type { Grading } from "../core/index.ts";

@@ -1,5 +1,6 @@
-// Accepted requests, on disk before they are acknowledged: after a restart the service knows every request again and resumes
-// those without a result. One JSON object a line, only ever appended; a torn last line is cut.
+// Accepted requests, on disk before they are acknowledged: after a restart the service still knows
+// every request and resumes those without a result. The file has one JSON object per line and is
+// only appended to; an incomplete last line is cut.
 
 import { readFile } from "node:fs/promises";
 import { z } from "zod";
@@ -12,31 +13,31 @@ import { AppendFile, Disk, storeFault } from "../store/index.ts";
 const steerActions = ["pause", "continue", "drain", "cancel"] as const;
 export type SteerAction = (typeof steerActions)[number];
 
-/** Of the client; `null`: it gave none. */
+/** Idempotency key of the client; `null` if it sent none. */
 const idempotencyKey = z.string().nullable().default(null);
 
 const loggedRequest = z.discriminatedUnion("type", [
   z.object({
     type: z.literal("request"),
     groupId: z.string(),
-    /** Number of the group; rows of its episodes carry it. */
+    /** Number of the group, which the rows of its episodes contain. */
     groupIndex: z.number(),
     idempotencyKey,
-    /** The body as it was accepted. */
+    /** The accepted body. */
     body: z.unknown(),
   }),
   z.object({ type: z.literal("cancel"), groupId: z.string(), episodeIds: z.array(z.string()).readonly() }),
-  /** The trainer has these weights. Logs from before trainings had names have no `training`. */
+  /** Weights that a trainer has. Logs from before trainings had names have no `training`. */
   z.object({ type: z.literal("weights"), version: z.string(), training: z.string().nullish() }),
   z.object({
     type: z.literal("producer"),
     producerId: z.string(),
     idempotencyKey,
     body: z.unknown(),
-    /** Version that the engine had at the request. */
+    /** Weight version of the engine at the time of the request. */
     weightVersion: z.string().nullable(),
   }),
-  /** A group of a producer, before its first episode runs; see `BegunGroup`. */
+  /** A group of a producer, logged before its first episode runs; see `BegunGroup`. */
   z.object({
     type: z.literal("begin"),
     producerId: z.string(),
@@ -47,38 +48,42 @@ const loggedRequest = z.discriminatedUnion("type", [
     isRequeued: z.boolean(),
     version: z.number(),
   }),
-  /** A batch, before it is handed over. */
+  /** A batch, logged before it is handed over. */
   z.object({
     type: z.literal("batch"),
     producerId: z.string(),
     number: z.number(),
     groups: z.array(z.custom<TakenGroup>()).readonly(),
-    /** The producer had no more. */
+    /** True if the producer had no more groups. */
     isLast: z.boolean(),
   }),
-  /** "lapse": the lease ran out; the next "continue" is the return of the trainer. */
+  /** "lapse": the lease ran out; the next "continue" means that the trainer is back. */
   z.object({ type: z.literal("steer"), producerId: z.string(), action: z.enum([...steerActions, "lapse"]) }),
 ]);
 
 export type LoggedRequest = z.infer<typeof loggedRequest>;
 export type LoggedBegin = Extract<LoggedRequest, { readonly type: "begin" }>;
 
-/** Keeps requests. Not promised: that the last ones survive a power cut. */
+/** A log of requests. It does not guarantee that the last ones survive a power failure. */
 export interface RequestLog {
   /**
-   * Resolves once it has left the process. `waits`: also where the disk has to make room first, for what no client waits for. Default:
-   * it is written at once, or rejects and is not there.
+   * Appends a request. Resolves once it has left the process. `waits`: true to wait until the disk
+   * has space, for entries that no client waits for. Default: it is written at once, or the call
+   * rejects and nothing is written.
    */
   append(request: LoggedRequest, options?: { readonly waits?: boolean }): Promise<void>;
   close(): Promise<void>;
 }
 
-/** A log without a file: for tests and for services that need not survive. */
+/** A log without a file, for tests and for services that need not survive. */
 export function memoryRequestLog(): RequestLog {
   return { append: async () => undefined, close: async () => undefined };
 }
 
-/** Opens the file, reads what it holds, and appends from there. `disk`: as the run store's. Rejects, attributed to boundary "store". */
+/**
+ * Opens the file, reads its content, and appends to it. `disk`: the same as for the run store.
+ * Rejects, attributed to boundary "store".
+ */
 export async function openRequestLog(
   path: string,
   disk = new Disk(path),
@@ -106,7 +111,7 @@ type Entry = {
   readonly reject: (error: unknown) => void;
 };
 
-/** One write at a time, so that lines never mix. */
+/** A log in a file, with one write at a time, so that lines never mix. */
 class FileRequestLog implements RequestLog {
   readonly #file: AppendFile;
   readonly #path: string;
@@ -145,13 +150,14 @@ class FileRequestLog implements RequestLog {
         resolve();
       } catch (error) {
         reject(error);
-        // Its fault is over once the file takes a write again. Without patience the next request tries.
+        // The fault ends once the file accepts a write again. If the probe fails, the next request
+        // tries again.
         if (!waits) await this.#file.probe().catch(() => undefined);
       }
     }
   }
 
-  /** While the disk refuses writes, clients are told so at once. */
+  /** Refuses waiting requests at once while the disk refuses writes. */
   #refuseWaiting(): void {
     const { fault } = this.#disk;
     if (fault === null) return;

@@ -1,5 +1,6 @@
-// Bodies and queries of the service as clients send them: the schemas, which are also those of the OpenAPI document, and the values
-// they are read into. snake_case ends here. Fields that a schema does not name are refused, so that a misspelt one is not ignored.
+// Bodies and queries of the service in the form that clients send: the schemas, which the OpenAPI
+// document also uses, and the values into which they are parsed. snake_case ends here. Fields that
+// a schema does not name are refused, so that a misspelled one is not ignored.
 
 import { z } from "zod";
 import type { SamplingParams } from "../core/index.ts";
@@ -9,7 +10,7 @@ import type { GroupRequest } from "./jobs.ts";
 import { ServiceError } from "./service-error.ts";
 import type { PolicyRequest } from "./service-options.ts";
 
-/** May be absent, or null. */
+/** A field that may be absent or null. */
 function optional<T extends z.ZodType>(schema: T, description?: string): z.ZodOptional<z.ZodNullable<T>> {
   return description === undefined ? schema.nullish() : schema.nullish().describe(description);
 }
@@ -28,7 +29,10 @@ const none = optional(
 );
 const ignored = optional(z.boolean(), "accepted and ignored");
 
-/** The dictionary that slime gives a rollout function. Parameters of text alone are ignored: we send and read ids. */
+/**
+ * The dictionary of sampling parameters that slime passes to a rollout function. Parameters that
+ * affect only text are ignored, because we send and read token ids.
+ */
 const samplingParams = z
   .strictObject({
     temperature: optional(z.number().min(0).max(100)),
@@ -65,7 +69,7 @@ const oneTask = {
   wait_seconds: optional(seconds, "seconds to wait for the end before responding"),
   rows: optional(name, "layout of the training rows that the answer holds once all has ended; absent: none"),
 };
-/** A group's size under both of its names. */
+/** Size of a group, under both of its names. */
 const sizes = {
   group_size: optional(whole(1, 1024), "episodes of a group; required, under this name or as samples"),
   samples: optional(whole(1, 1024), "the older name of group_size"),
@@ -81,7 +85,7 @@ export const weightsBody = z.strictObject({
   ),
 });
 
-/** More is a mistake: every group has a record in memory. */
+/** Maximum number of groups; more are a mistake, because every group has a record in memory. */
 const mostGroups = 65_536;
 
 export const producerBody = z.strictObject({
@@ -135,7 +139,7 @@ export const waitQuery = z.coerce.number().min(0).default(0);
 export const turnRewardsQuery = z.enum(["keep", "ignore"]).optional();
 export const formatQuery = name;
 
-/** Throws a `ServiceError` that names the first field that is wrong. */
+/** Validates a value. Throws a `ServiceError` that names the first invalid field. */
 export function readBody<T>(schema: z.ZodType<T>, value: unknown): T {
   const read = schema.safeParse(value);
   if (read.success) return read.data;
@@ -148,13 +152,16 @@ function refuse(field: string, why: string): never {
   throw new ServiceError("bad-request", `Cannot read the request${place}: ${why}; see /openapi.json.`);
 }
 
-/** The number of a batch, from the path. Throws a `ServiceError`. */
+/** Number of a batch, from the path. Throws a `ServiceError`. */
 export function readNumber(text: string | undefined): number {
   if (text !== undefined && /^(0|[1-9]\d{0,8})$/.test(text)) return Number(text);
   throw new ServiceError("bad-request", "Cannot read the request: batches are numbered 0, 1, 2 and so on.");
 }
 
-/** Bodies of single episodes, which are groups of one, and of groups: only these have a size. Throws a `ServiceError`. */
+/**
+ * Parses a body of a single episode, which is a group of one, or of a group: only groups have a
+ * size. Throws a `ServiceError`.
+ */
 export function readGroup(value: unknown): GroupRequest {
   const isGroup = typeof value === "object" && value !== null && ("samples" in value || "group_size" in value);
   const body: z.infer<typeof groupBody> = readBody(isGroup ? groupBody : episodeBody, value);
@@ -168,17 +175,20 @@ export function toGroupRequest(body: z.infer<typeof episodeBody>, groupSize: num
 
 type Sizes = { readonly group_size?: number | null | undefined; readonly samples?: number | null | undefined };
 
-/** Throws a `ServiceError` when there is none, or two that differ. */
+/**
+ * Size of a group. Throws a `ServiceError` if the size is missing, or two different sizes are
+ * given.
+ */
 export function sizeOf({ group_size, samples }: Sizes): number {
   const size = group_size ?? samples ?? refuse("samples", "the size of a group is missing; give group_size");
   if ((samples ?? size) !== size) refuse("group_size", `it is ${size}, and its older name samples is ${samples}`);
   return size;
 }
 
-/** The defaults of its fields are in their descriptions. */
+/** Parsed request for a producer. The defaults of its fields are in their descriptions. */
 export type ProducerRequest = ReturnType<typeof readProducer>;
 
-/** Throws a `ServiceError`, also for fields that contradict each other. */
+/** Parses the request of a producer. Throws a `ServiceError`, also for contradictory fields. */
 export function readProducer(value: unknown) {
   const body = readBody(producerBody, value);
   const { split = null, tasks = null, seed = null, weight_version: version, training: owner = null } = body;
@@ -204,7 +214,7 @@ export function readProducer(value: unknown) {
     batchGroups: body.batch_groups,
     seed,
     policy: toPolicy(body),
-    /** As they were requested; in `production` they are functions. */
+    /** Filters as requested; in `production` they are functions. */
     filters: body.filters ?? [],
     production: {
       maxStaleness: body.max_staleness ?? 1,

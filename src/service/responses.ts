@@ -1,5 +1,5 @@
-// Responses of the service as clients read them: their schemas, which are also those of the OpenAPI document, and the functions that
-// fill them. snake_case begins here and in `episode-view.ts`.
+// Responses of the service in the form that clients read: their schemas, which the OpenAPI document
+// also uses, and the functions that build them. snake_case begins here and in `episode-view.ts`.
 
 import { z } from "zod";
 
@@ -155,19 +155,22 @@ export function answerProducer(job: ProducerJob): z.infer<typeof producerAnswer>
   };
 }
 
-// The events of an episode as server-sent events: those so far, then new ones, then "ended". A client that lost its connection
-// names the last event it has and resumes after it. Events are shown as content, calls and results, without token ids; the
-// record with every token is in the samples.
+// Events of an episode as server-sent events: those so far, then new ones, then "ended". A client
+// that lost its connection names the last event that it has and resumes after it. Events are shown
+// as content, calls and results, without token ids; the record with every token is in the samples.
 
 type EventSource = {
   readonly job: EpisodeJob;
-  /** Read when the job has forgotten its events. */
+  /** Reads the stored events once the job has forgotten its own. */
   readonly stored: () => Promise<readonly EventView[]>;
-  /** Takes secrets out of the stream. */
+  /** Removes secrets from the stream. */
   readonly redact: (text: string) => string;
 };
 
-/** `after`: number of events the client has. Nothing is buffered for a client that does not read. */
+/**
+ * Streams the events. `after`: number of events that the client has. Nothing is buffered for a
+ * client that does not read.
+ */
 export function streamEvents({ job, stored, redact }: EventSource, after: number): Response {
   const encoder = new TextEncoder();
   const disconnected = new AbortController();
@@ -186,7 +189,7 @@ export function streamEvents({ job, stored, redact }: EventSource, after: number
           const event = events[next];
           if (event !== undefined) return send(event.type, event);
           if (job.status === "ended") send("ended", answerEpisode(job));
-          // A suspended one resumes in the next process, where the client requests the rest.
+          // A suspended episode resumes in the next process, where the client requests the rest.
           if (job.status === "ended" || job.isSuspended) return controller.close();
           await job.changed(disconnected.signal);
         }

@@ -1,4 +1,4 @@
-// A service that dies and comes back: nothing that was acknowledged is lost, nothing is run twice.
+// A service that dies and restarts: no acknowledged request is lost, nothing is run twice.
 
 import { appendFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -31,7 +31,7 @@ test("a restarted service knows its requests, has what ended and runs the rest a
   });
   await late;
   await first.send(`/v1/groups/${(await cancelled)?.id}/cancel`, {});
-  // The process dies: its episodes end with it, and its last line is torn.
+  // The process dies: its episodes end with it, and its last line is incomplete.
   await first.service.close({ wait: false });
   await opened.log.close();
   await appendFile(path, '{"type":"request","gro');

@@ -1,5 +1,5 @@
-// The rollout service: routes behind a router, with the bounds that apply to every request first. Not the composition: environment,
-// engines and files are values.
+// The rollout service: a router for its routes, and the limits that apply to every request first.
+// Independent of the composition: environment, engines and files are values.
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { ServerResponse } from "node:http";
@@ -23,40 +23,49 @@ import { defaultServiceLimits, type ServiceLimits, type ServiceParts } from "./s
 
 export type RolloutServiceOptions = {
   readonly limits?: Partial<ServiceLimits>;
-  /** Required as a bearer token by everything but health, readiness and the document. Default `null`: none is required. */
+  /**
+   * Bearer token, required for everything except health, readiness and the document. Default
+   * `null`: none is required.
+   */
   readonly token?: string | null;
-  /** Takes secrets out of responses. Default: nothing is taken out. */
+  /** Removes secrets from responses. Default: nothing is removed. */
   readonly redact?: (text: string) => string;
-  /** Measures the leases of producers. Default: the real one. */
+  /** Clock that measures the leases of producers. Default: the real one. */
   readonly clock?: Clock;
-  /** Named in the document. Default "0". */
+  /** Version in the document. Default "0". */
   readonly version?: string;
 };
 
 export type ServiceAddress = {
-  /** Default "127.0.0.1". Any other address needs a token. */
+  /** Host to listen on. Default "127.0.0.1". Any other address needs a token. */
   readonly host?: string;
-  /** Default 8800; 0 takes a free one. */
+  /** Port to listen on. Default 8800; 0 picks a free one. */
   readonly port?: number;
 };
 
 export interface RolloutService {
-  /** Episodes that run, and those that wait for a permit. */
+  /** Number of episodes that run, and of those that wait for a permit. */
   readonly counts: { readonly running: number; readonly waiting: number };
-  /** Producers that run, pause or drain; `batches`: number of the next batch. */
+  /** Producers that run, pause or drain; `batches` is the number of the next batch. */
   readonly producers: readonly { readonly id: string; readonly state: string; readonly batches: number }[];
   /** Responds to a request without a socket. Never rejects. */
   handle(request: Request): Promise<Response>;
-  /** Serves on a socket. Rejects with a `ConfigurationError` when the address is not available or not safe without a token. */
+  /**
+   * Serves on a socket. Rejects with a `ConfigurationError` if the address is not available, or not
+   * safe without a token.
+   */
   listen(address?: ServiceAddress): Promise<Listener>;
-  /** Resumes what earlier processes accepted. Call before the first request. */
+  /** Resumes the requests that earlier processes accepted. Call it before the first request. */
   restore(
     earlier: readonly LoggedRequest[],
     options: { readonly decided: ReadonlyMap<string, GroupRecord> },
   ): Promise<void>;
   /** The document of `/openapi.json`. */
   document(): unknown;
-  /** Accepts nothing more; `wait`: until what runs has ended, otherwise it is suspended. The next process resumes it. */
+  /**
+   * Stops accepting requests. `wait`: true to let running episodes end; otherwise they are
+   * suspended, and the next process resumes them.
+   */
   close(options: { readonly wait: boolean }): Promise<void>;
 }
 
@@ -148,7 +157,10 @@ function send(outgoing: ServerResponse, error: ServiceError): void {
   outgoing.writeHead(status, headers).end(body);
 }
 
-/** Throws a `ServiceError`. The type must be JSON: a web page of another origin cannot send that without permission. */
+/**
+ * Parses a JSON body. Throws a `ServiceError`. The content type must be JSON: a web page of another
+ * origin cannot send that without permission.
+ */
 async function readJson(request: Request, maxBytes: number): Promise<unknown> {
   const type = request.headers.get("content-type")?.split(";", 1)[0]?.trim().toLowerCase();
   if (type !== "application/json") {
@@ -176,7 +188,7 @@ async function readBody({ headers, body }: Request, maxBytes: number): Promise<U
 
 const bodyErrorCodes = { 400: "bad-request", 413: "too-large", 415: "unsupported-media-type" } as const;
 
-/** True when no token is required or the header has it; compared in constant time. */
+/** True if no token is required or the header contains it; compared in constant time. */
 function isAllowed(authorization: string | null, token: string | null): boolean {
   if (token === null) return true;
   if (authorization === null) return false;

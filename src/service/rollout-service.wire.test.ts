@@ -1,5 +1,5 @@
-// The service on a socket: many clients at once, clients that send slowly or too much, and clients that send whatever the
-// document allows and forbids.
+// The service on a socket: many clients at once, clients that send slowly or too much, and clients
+// that send every kind of request that the OpenAPI document allows or forbids.
 
 import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
@@ -40,7 +40,7 @@ describe("under load", () => {
       for (let index = next++; index < episodes; index = next++) {
         const key = { "idempotency-key": `load ${index}` };
         const body = { task_index: index % 500, wait_seconds: 120 };
-        // Every tenth request comes twice, as after a lost answer.
+        // Every tenth request is sent twice, as after a lost answer.
         const answers = await Promise.all(
           Array.from({ length: index % 10 === 0 ? 2 : 1 }, async () => (await post("/v1/episodes", body, key)).json()),
         );
@@ -49,7 +49,7 @@ describe("under load", () => {
           expect(seen.get(answer.id) ?? key["idempotency-key"]).toBe(key["idempotency-key"]);
           seen.set(answer.id, key["idempotency-key"]);
         }
-        // The archive of this test is memory; a real one is a file.
+        // The archive of this test is in memory; a real one is a file.
         for (const { id } of answers as { readonly id: string }[]) if (index > 500) tested.kept.delete(id);
         tested.groups.clear();
       }
@@ -60,7 +60,7 @@ describe("under load", () => {
   });
 });
 
-/** The status of a request with headers that `fetch` does not let anybody set. */
+/** Status of a request with headers that `fetch` does not allow. */
 const statusWith = (path: string, headers: Readonly<Record<string, string>>): Promise<number | undefined> =>
   new Promise((resolve, reject) => {
     httpRequest(`${served.url}${path}`, { method: "POST", headers }, (answer) => {
@@ -98,7 +98,7 @@ describe("hostile clients", () => {
     const init: RequestInit & { readonly duplex: "half" } = { method: "POST", body: endless, duplex: "half", headers };
     const status = await fetch(`${served.url}/v1/episodes`, init).then(
       (answer) => answer.status,
-      // The service may close the connection before the client has sent all.
+      // The service may close the connection before the client has sent the whole request.
       () => "closed",
     );
     expect([413, "closed"]).toContain(status);
@@ -216,7 +216,7 @@ describe("the document", () => {
   const runs = isFull ? 500 : 25;
 
   test("whatever it allows, and whatever it does not, is answered with a status it names", async () => {
-    // Small bounds: what is requested here is not what is tested.
+    // Small limits: the test is about parsing, not about the requested work.
     const small = createTestService({ limits: { concurrency: 2, maxWaiting: 6, maxWaitMs: 5 } });
     const document = small.service.document() as { readonly paths: Record<string, Record<string, Operation>> };
     for (const [path, operations] of Object.entries(document.paths)) {
@@ -229,7 +229,7 @@ describe("the document", () => {
             const at = path.replaceAll("{id}", encodeURIComponent(name));
             const answer = await small.send(at, method === "post" ? (JSON.stringify(value) ?? "") : undefined);
             expect(Object.keys(operation.responses)).toContain(String(answer.status));
-            // A producer runs without end.
+            // A producer would run endlessly.
             if (answer.status === 201) {
               const { id: producer } = (await answer.json()) as { readonly id: string };
               expect((await small.send(`/v1/producers/${producer}/cancel`, "")).status).toBe(200);

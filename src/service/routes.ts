@@ -1,5 +1,6 @@
-// The operations of the service, once: each with its description and its handler. The router and the OpenAPI document are both
-// made from this table; operations on producers are in `producer-routes.ts`.
+// Operations of the service, defined once: each with its description and its handler. The router
+// and the OpenAPI document are both generated from this table; operations on producers are in
+// `producer-routes.ts`.
 
 import { z } from "zod";
 import { ConfigurationError } from "../core/index.ts";
@@ -40,14 +41,14 @@ import type { ExportedEpisode, RowFormat } from "./service-options.ts";
 export type ServiceContext = SharedParts & {
   readonly requests: GroupRequests;
   readonly producers: Producers;
-  /** Takes secrets out of responses. */
+  /** Removes secrets from responses. */
   readonly redact: (text: string) => string;
 };
 
 /** Episodes that a client requested together, and their group. */
 type Requested = { readonly group: GroupJob; readonly jobs: readonly EpisodeJob[] };
 
-/** What can be requested: one episode, or a group of them. */
+/** A kind of request: one episode, or a group of them. */
 type Kind = {
   readonly name: "Episode" | "Group";
   readonly starts: string;
@@ -184,7 +185,10 @@ export function serviceRoutes(context: ServiceContext, document: () => unknown):
   ];
 }
 
-/** What a trainer has to know when it reports weights that servers do not have; `null`: nothing. */
+/**
+ * Warning for a trainer that reports weights that the servers do not have; `null` if there is
+ * nothing to warn about.
+ */
 function versionWarning(version: string, servers: readonly (string | null)[]): string | null {
   const named = servers.filter((one) => one !== null);
   const others = [...new Set(named.filter((one) => one !== version))].map((one) => JSON.stringify(one.slice(0, 100)));
@@ -200,7 +204,7 @@ function versionWarning(version: string, servers: readonly (string | null)[]): s
 
 const current = "The current state.";
 
-/** Starting, getting, fetching the samples of, and cancelling what can be requested. */
+/** Routes that start, get, fetch the samples of, and cancel one kind of request. */
 function requestRoutes(context: ServiceContext, kind: Kind): readonly Route[] {
   const { requests } = context;
   const { name, body, answer, view } = kind;
@@ -304,12 +308,15 @@ export function notFound(noun: string, { params }: Call): never {
   );
 }
 
-/** Milliseconds that a request may wait. */
+/** Time that a request may wait, in milliseconds. */
 export function boundedWait(seconds: number, { limits }: ServiceContext): number {
   return Math.ceil(Math.min(seconds * 1000, limits.maxWaitMs));
 }
 
-/** Waits until all have ended, the time is up, the client disconnects or the service closes. */
+/**
+ * Waits until all jobs have ended, the time limit has passed, the client disconnects or the service
+ * closes.
+ */
 async function untilEnded(
   jobs: readonly EpisodeJob[],
   seconds: number,
@@ -320,10 +327,10 @@ async function untilEnded(
   const untilAll = async (signal: AbortSignal): Promise<void> => {
     for (const job of jobs) while (job.status !== "ended" && !job.isSuspended) await job.changed(signal);
   };
-  // Not `AbortSignal.any` with a timeout: Node may collect it, and then it never aborts.
+  // `AbortSignal.any` with a timeout would not work: Node may collect it, and then it never aborts.
   const waiting = withDeadline(untilAll, { timeoutMs, signal: call.signal }).catch(() => undefined);
   await context.guard.recorded(waiting);
-  // Suspended for want of a disk: it has not ended.
+  // Jobs that were suspended because of the disk have not ended.
   if (!context.pool.isClosing && jobs.some(({ isSuspended }) => isSuspended)) await context.guard.check();
 }
 
@@ -333,7 +340,7 @@ function statusOf({ pool, parts }: ServiceContext): z.infer<typeof serviceStatus
   return parts.gate.isOpen ? "open" : "paused";
 }
 
-/** 503 while requests are not accepted, with the reason. */
+/** Health of the service: 503 with the reason while requests are not accepted. */
 async function healthOf(context: ServiceContext): Promise<Response> {
   const fault = await context.guard.fault();
   const status = statusOf(context);
@@ -368,7 +375,7 @@ function infoOf(context: ServiceContext): z.infer<typeof infoAnswer> {
 
 type NamedFormat = { readonly name: string; readonly write: RowFormat; readonly turnRewards: "keep" | "ignore" };
 
-/** `null` for none. Throws a `ServiceError`. */
+/** The requested format; `null` for none. Throws a `ServiceError`. */
 function formatOf(
   name: string | null,
   { parts }: ServiceContext,
@@ -402,7 +409,7 @@ async function samplesOf(
   return exported(requested, format, context);
 }
 
-/** The rows of episodes that have ended. */
+/** Rows of the episodes that have ended. */
 async function exported(
   { group, jobs }: Requested,
   { name, write, turnRewards }: NamedFormat,
@@ -423,7 +430,7 @@ async function exported(
   };
 }
 
-/** What a format refuses is the client's to correct. */
+/** Errors of a format are for the client to correct. */
 function rowsOf(make: () => readonly unknown[]): unknown[] {
   try {
     return [...make()];

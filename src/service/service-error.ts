@@ -1,4 +1,4 @@
-// An error response: a status, a stable code that clients match, and a sentence with the remedy.
+// An error response: a status, a stable code for clients, and a sentence with the remedy.
 
 const statuses = {
   "bad-request": 400,
@@ -14,7 +14,7 @@ const statuses = {
   "unsupported-media-type": 415,
   "too-many": 429,
   closing: 503,
-  /** Its disk refuses writes, for want of room or otherwise. */
+  /** The disk refuses writes, for lack of space or another reason. */
   "store-unavailable": 503,
   "producer-failed": 500,
   internal: 500,
@@ -24,7 +24,7 @@ export type ServiceErrorCode = keyof typeof statuses;
 
 export class ServiceError extends Error {
   readonly code: ServiceErrorCode;
-  /** Seconds after which to try again; `null`: trying again changes nothing. */
+  /** Delay before a retry, in seconds; `null` if a retry cannot help. */
   readonly retryAfter: number | null;
 
   constructor(code: ServiceErrorCode, message: string, options: { readonly retryAfter?: number } = {}) {
@@ -34,7 +34,7 @@ export class ServiceError extends Error {
     this.retryAfter = options.retryAfter ?? null;
   }
 
-  /** `redact` takes secrets out of the message. */
+  /** Error body. `redact` removes secrets from the message. */
   toAnswer(redact: (text: string) => string = (text) => text): {
     readonly status: number;
     readonly headers: Readonly<Record<string, string>>;
@@ -53,12 +53,15 @@ export class ServiceError extends Error {
   }
 }
 
-/** What a client is told while the store cannot keep what it requests. `reason`: a whole sentence. */
+/**
+ * Error for clients while the store cannot keep the result of their request. `reason`: a whole
+ * sentence.
+ */
 export function storeUnavailable(reason: string): ServiceError {
   return new ServiceError("store-unavailable", `Cannot serve the request now: ${reason}`, { retryAfter: 5 });
 }
 
-/** Throws a `ServiceError`. */
+/** Throws the `ServiceError` of a closing service. */
 export function throwClosing(): never {
   throw new ServiceError("closing", "Cannot accept the request: the service is closing; try again when it is back.", {
     retryAfter: 5,

@@ -1,4 +1,5 @@
-// A service over the bookshop, run by its expert in this process: everything real but the model.
+// A service for the bookshop, run by its expert in this process: everything is real except the
+// model.
 
 import { createToolCalling } from "../agents/index.ts";
 import type { Engine, Episode, GroupRecord } from "../core/index.ts";
@@ -21,17 +22,17 @@ import {
 
 export type TestService = {
   readonly service: RolloutService;
-  /** What the store was given. */
+  /** Episodes that were passed to the store. */
   readonly kept: Map<string, Episode>;
   readonly groups: Map<string, readonly string[]>;
-  /** What was decided, in order. */
+  /** Decisions on groups, in order. */
   readonly records: Map<string, GroupRecord>;
   readonly gate: TurnGate;
-  /** What the engine says its weights are. */
+  /** Weight version that the engine reports. */
   readonly weights: { version: string };
-  /** Calls of the engine. */
+  /** Number of engine calls. */
   readonly calls: () => number;
-  /** Sends a request with a JSON body when there is one. */
+  /** Sends a request, with a JSON body if one is given. */
   readonly send: (path: string, body?: unknown, headers?: Readonly<Record<string, string>>) => Promise<Response>;
   readonly sendJson: <T = Record<string, unknown>>(
     path: string,
@@ -46,7 +47,7 @@ export type TestServiceOptions = RolloutServiceOptions & {
   readonly groups?: Map<string, readonly string[]>;
   readonly records?: Map<string, GroupRecord>;
   readonly weights?: { version: string };
-  /** In place of the parts of the helper. */
+  /** Replacements for parts of the helper. */
   readonly parts?: Partial<ServiceParts>;
 };
 

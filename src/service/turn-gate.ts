@@ -1,18 +1,19 @@
-// Holds the turns of all episodes while a trainer changes weights: an engine behind a gate receives calls only while the gate is
-// open. Episodes wait where they are; environments and users are not affected.
+// Holds the turns of all episodes while a trainer changes weights: an engine wrapped by a gate
+// receives calls only while the gate is open. Episodes wait at their current turn; environments and
+// users are not affected.
 
 import { type Engine, faultAt } from "../core/index.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { DeadlineError, withDeadline, Waiters } from "../lib/deadline.ts";
 
-/** Open or closed. Waiters pass in the order they came. */
+/** A gate that is open or closed. Waiters pass in the order of arrival. */
 export class TurnGate {
   readonly #waiters = new Waiters();
   readonly #idle = new Waiters();
   #isOpen = true;
   #callsInFlight = 0;
 
-  /** Calls that have passed and not ended. */
+  /** Number of calls that have passed and not ended. */
   get callsInFlight(): number {
     return this.#callsInFlight;
   }
@@ -30,12 +31,12 @@ export class TurnGate {
     this.#waiters.wake();
   }
 
-  /** Resolves when no call is in flight that passed the gate. */
+  /** Resolves when no call that passed the gate is in flight. */
   async idle(): Promise<void> {
     while (this.#callsInFlight > 0) await this.#idle.wait();
   }
 
-  /** Counts a call that has passed. */
+  /** Runs a call that has passed, and counts it as in flight. */
   async count<T>(call: () => Promise<T>): Promise<T> {
     this.#callsInFlight++;
     try {
@@ -46,16 +47,19 @@ export class TurnGate {
     }
   }
 
-  /** Resolves when the gate is open; rejects with the signal's reason when it aborts first. */
+  /** Resolves when the gate is open; rejects with the signal's reason if that aborts first. */
   async pass(signal?: AbortSignal): Promise<void> {
     while (!this.#isOpen) await this.#waiters.wait(signal);
   }
 }
 
 export type GatedEngineOptions = {
-  /** Bound of one call, in milliseconds; running into it is a retryable fault. The wait at the gate is not counted. Default: none. */
+  /**
+   * Time limit of one call, in milliseconds; exceeding it is a retryable fault. The wait at the
+   * gate is not counted. Default: none.
+   */
   readonly timeoutMs?: number;
-  /** Default: the real clock. */
+  /** Clock of the time limit. Default: the real clock. */
   readonly clock?: Clock;
 };
 
@@ -76,7 +80,8 @@ export function gatedEngine(engine: Engine, gate: TurnGate, options: GatedEngine
         throw faultAt("engine", "timeout", message, { retryable: true, cause: error });
       }
     },
-    // Without it, a call that the server aborted for new weights would be sent again while they load.
+    // Without this, a call that the server aborted for new weights would be sent again while they
+    // load.
     ...(engine.isReady === undefined ? {} : { isReady: (given) => engine.isReady!(given) }),
     close: () => engine.close(),
   };

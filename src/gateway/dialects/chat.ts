@@ -1,5 +1,6 @@
-// OpenAI's Chat Completions: POST /v1/chat/completions, whole and streamed. Shapes as clients sent them over the wire (OpenAI
-// Agents, AI SDK, LangGraph, qwen-code, pi) and as openai 6 reads answers. And completions of token ids, which share its fields.
+// OpenAI's Chat Completions: POST /v1/chat/completions, whole and streamed. The formats follow
+// requests recorded from clients (OpenAI Agents, AI SDK, LangGraph, qwen-code, pi) and answers as
+// openai 6 parses them. Also completions of token ids, which share its fields.
 
 import { z } from "zod";
 import type { Message } from "../../core/index.ts";
@@ -29,7 +30,7 @@ import {
 import { checkFields, readBody, unsupported } from "./request-fields.ts";
 import { anyNames } from "../../lib/any-names.ts";
 
-/** Arguments are text; an object is taken for the text of it. */
+/** Arguments are text; an object is converted to its JSON text. */
 const argumentsSchema = optional(
   z.union([z.string(), anyNames(z.unknown()).transform((value) => JSON.stringify(value))]),
 );
@@ -54,7 +55,7 @@ const toolSchema = z.object({
   ),
   custom: optional(z.object({ name: optional(z.string()) })),
 });
-/** Of both. */
+/** Fields that Chat and Completions share. */
 const openAiShape = {
   max_tokens: limitSchema,
   stop: stopSchema,
@@ -198,7 +199,10 @@ function countsOf({ promptTokens, sampledTokens }: GatewayAnswer["usage"]): obje
   return { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens };
 }
 
-/** As OpenAI's clients read errors; Codex stops, and does not try again, at "context_length_exceeded". */
+/**
+ * Error body as OpenAI's clients read it; at "context_length_exceeded" Codex stops and does not
+ * retry.
+ */
 export function errorBody(error: GatewayError): { readonly error: unknown } {
   const { code, message, param } = error;
   const type =
@@ -213,9 +217,10 @@ export function errorBody(error: GatewayError): { readonly error: unknown } {
   };
 }
 
-// Completions of token ids: POST /v1/completions, whole and streamed, for programs that render for themselves. Ids come back as
-// vLLM returns them (`return_token_ids`): `token_ids`, and `token_logprobs` in the OpenAI form. A prompt that begins as the record
-// of its session does continues it.
+// Completions of token ids: POST /v1/completions, whole and streamed, for programs that render
+// prompts themselves. Ids are returned in vLLM's format (`return_token_ids`): `token_ids`, and
+// `token_logprobs` in OpenAI's form. A prompt that begins with the record of its session continues
+// it.
 
 const completionsSchema = z.object({ prompt: z.union([z.string(), z.array(z.unknown())]), ...openAiShape });
 
@@ -247,7 +252,7 @@ export const completionsDialect: Dialect = {
     }),
   stream: (head, { model, includesUsage }): AnswerStream => ({
     start: () => "",
-    // Ids and logprobs of a part are known with the whole alone, so it is told at once.
+    // Token ids and logprobs of a part are known only with the whole answer, so it is sent at once.
     delta: () => "",
     end: (answer) => {
       const choice = { ...choiceOf(answer), text: answer.action.text };

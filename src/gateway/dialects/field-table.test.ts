@@ -1,4 +1,5 @@
-// The table of fields: it has a row for every field that the client libraries type, and the gateway does what each row says.
+// The table of fields has a row for every field in the types of the client libraries, and the
+// gateway handles each field as its row says.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -23,7 +24,7 @@ const requests: Readonly<Record<DialectName, { readonly path: string; readonly b
   messages: { path: "/v1/messages", body: { model: "m", max_tokens: 50, messages: question } },
 };
 
-/** Of every row that is done, a request that has it; other rows need none. */
+/** An example request for every row with status "done"; other rows need none. */
 const examples: Readonly<Record<DialectName, Json>> = {
   chat: {
     messages: question,
@@ -86,7 +87,7 @@ const samplingExamples: Json = {
   logit_bias: { "5": 1 },
 };
 
-/** Its own fields, and what they are in. */
+/** Sets a field, inside its parent object if it is nested. */
 function withField(body: Json, field: string, value: unknown): Json {
   const [name = "", inner] = field.split(".");
   if (inner === undefined) return { ...body, [name]: value };

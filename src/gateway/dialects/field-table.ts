@@ -1,43 +1,55 @@
-// The fields of each dialect's requests, and what becomes of them: done, refused, or counted. One table for all: requests are
-// checked by it (`request-fields.ts`), its rows are compared with the types of the client libraries (`client-fields.json`), and
-// docs/gateway.md shows it. A field that is in no row is counted, so that what clients begin to send is seen.
+// Fields of each dialect's requests, and their handling: done, refused, or counted. There is one
+// table for all uses: requests are checked against it (`request-fields.ts`), its rows are compared
+// with the types of the client libraries (`client-fields.json`), and docs/gateway.md shows it. A
+// field without a row is counted, so that new fields of clients are noticed.
 //
-// Refused is what a program would rely on and not get: another shape of the answer, several answers, a conversation or tools that
-// the provider holds. Counted is what leaves the answer as it is, or belongs to the session.
+// Refused are fields whose effect a program would rely on and not get: another format of the
+// answer, several answers, a conversation or tools that the provider stores. Counted are fields
+// that do not change the answer, or that belong to the session.
 
 import type { SamplingParams } from "../../core/index.ts";
 import type { DialectName } from "../request.ts";
 
-/** What becomes of a field. */
+/** Handling of one request field. */
 export type FieldRule =
   | { readonly status: "done"; readonly note: string | null }
   | {
       readonly status: "refused";
-      /** Why, as the end of a sentence about the field. */
+      /** Reason, as the end of a sentence about the field. */
       readonly reason: string;
       readonly remedy: string;
-      /** Values that request nothing, beside null and the empty list; an object stands for all that have its fields. */
+      /**
+       * Values that request nothing, in addition to null and the empty list; an object matches
+       * every object that has its fields.
+       */
       readonly neutral: readonly unknown[];
     }
   | {
       readonly status: "counted";
       readonly note: string | null;
       readonly neutral: readonly unknown[];
-      /** Where it goes if clients set the sampling (`--client-sampling obey`); `null`: it does not sample. */
+      /**
+       * Sampling parameter that the field sets if clients may set the sampling (`--client-sampling
+       * obey`); `null` if it sets none.
+       */
       readonly sampling: SamplingField | null;
       /**
-       * How it becomes variables of the chat template if clients set them (`--client-template obey`): an object of them, or how much the
-       * model thinks (`reasoning_effort`); `null`: it does not.
+       * Effect on the variables of the chat template if clients may set them (`--client-template
+       * obey`): "variables" if the value is an object of variables, "effort" if it sets the
+       * reasoning effort (`reasoning_effort`), `null` if it has no effect.
        */
       readonly template: "variables" | "effort" | null;
     };
 
-/** A parameter of an engine, or one of those that it has beyond them (`extra`), under the name that engines share. */
+/**
+ * A standard parameter of an engine, or an additional one (`extra`), under the name that engines
+ * share.
+ */
 type SamplingField =
   | { readonly type: "parameter"; readonly name: Exclude<keyof SamplingParams, "extra" | "maxNewTokens"> }
   | { readonly type: "extra"; readonly name: string };
 
-/** By field; a field of an object has the names of both, with a point between them. */
+/** Rules by field name; a nested field is named by its parent and itself, joined by a dot. */
 export type FieldTable = Readonly<Record<string, FieldRule>>;
 
 function done(note: string | null = null): FieldRule {
@@ -52,7 +64,7 @@ function counted(note: string | null = null, neutral: readonly unknown[] = []): 
   return { status: "counted", note, neutral, sampling: null, template: null };
 }
 
-/** The run says what the template is told, unless clients may. */
+/** The run sets the variables of the template, unless clients may. */
 function ofTemplate(template: "variables" | "effort", neutral: readonly unknown[] = []): FieldRule {
   const note = "variables of the chat template; `--client-template` says what is done";
   return { status: "counted", note, neutral, sampling: null, template };
@@ -72,7 +84,7 @@ const guided = (neutral: readonly unknown[] = []): FieldRule =>
 const oneAnswer = (neutral: readonly unknown[]): FieldRule =>
   refused("one answer is sampled a call", "send the request as often as answers are needed", neutral);
 
-/** Names of OpenAI's, and of the servers that speak its dialects. */
+/** Names of OpenAI's parameters, and those of servers that speak its dialects. */
 const openAiSampling: FieldTable = {
   temperature: sampled("temperature"),
   top_p: sampled("topP"),
@@ -85,7 +97,7 @@ const openAiSampling: FieldTable = {
   logit_bias: sampledByExtra("logit_bias"),
 };
 
-/** What OpenAI's API keeps account with; nothing of it changes an answer. */
+/** Fields that OpenAI's API uses for accounting; they never change an answer. */
 const bookkeeping: FieldTable = {
   metadata: counted(),
   moderation: counted(),
@@ -97,7 +109,9 @@ const bookkeeping: FieldTable = {
   user: counted(),
 };
 
-/** What vLLM and SGLang take beside OpenAI's fields in their Chat and Completions. */
+/**
+ * Fields that vLLM and SGLang accept in addition to OpenAI's in their Chat and Completions APIs.
+ */
 const serverFields: FieldTable = {
   guided_json: guided(),
   guided_regex: guided(),

@@ -1,5 +1,5 @@
-// What the dialects have in common: bodies are checked by schemas, contents are text, tools are functions. What a model of text
-// cannot be shown (images, sound, files) is refused by name.
+// Code shared by the dialects: bodies are checked by schemas, contents are text, tools are
+// functions. Content that a text model cannot read (images, sound, files) is refused by name.
 
 import { z } from "zod";
 import { type AssistantMessage, type Tool, toolFromDefinition } from "../../core/index.ts";
@@ -8,12 +8,15 @@ import { mapInSteps, type Steps } from "../../lib/steps.ts";
 import { type Dialect, GatewayError, type GatewayRequest } from "../request.ts";
 import { type CheckedFields, readBody, unsupported } from "./request-fields.ts";
 
-/** A list whose items {@link readLists} reads before the body is read, because it may be very long. */
+/**
+ * A list whose items {@link readLists} parses before the body is parsed, because it may be very
+ * long.
+ */
 export function longList<T extends z.ZodType>(_item: T): z.ZodArray<z.ZodType<z.output<T>>> {
   return z.array(z.custom<z.output<T>>());
 }
 
-/** The body with the items of its long lists read. Throws as {@link readBody}. */
+/** The body with the items of its long lists parsed. Throws like {@link readBody}. */
 export function* readLists(body: unknown, lists: Dialect["lists"]): Steps<unknown> {
   if (typeof body !== "object" || body === null) return body;
   const read: Record<string, unknown> = { ...body };
@@ -35,7 +38,10 @@ export const partSchema = z.object({
 export const contentSchema = z.union([z.string(), z.array(partSchema)]);
 export type Content = z.infer<typeof contentSchema>;
 
-/** Parts of a list stand on lines of their own, as servers join them for templates that take text. */
+/**
+ * Text of a content. Parts of a list are joined by line breaks, as servers do for templates that
+ * take text.
+ */
 export function readText(content: Content | null | undefined, param: string): string {
   if (content === null || content === undefined) return "";
   if (typeof content === "string") return content;
@@ -47,7 +53,10 @@ export function readText(content: Content | null | undefined, param: string): st
     .join("\n");
 }
 
-/** In the one form that templates are shown, whatever the dialect: switches of an API are not the model's business. */
+/**
+ * Builds a tool in the form that templates receive, which is the same for every dialect: switches
+ * of an API are not meant for the model.
+ */
 export function makeTool(fields: {
   readonly name: string;
   readonly description?: string | null | undefined;
@@ -59,15 +68,15 @@ export function makeTool(fields: {
   return toolFromDefinition(fromPlain({ type: "function", function: body }) as JsonObject);
 }
 
-/** A field that may be absent or null, which is the same. */
+/** A field that may be absent or null, which mean the same. */
 export function optional<T extends z.ZodType>(schema: T): z.ZodType<z.output<T> | undefined> {
   return schema.nullish().transform((value) => value ?? undefined);
 }
 
-/** Of every body. */
+/** Fields of every body. */
 export const commonShape = { model: optional(z.string()), stream: optional(z.boolean()) };
 
-/** A request out of a body: what its dialect does not have is as if its client had not said it. */
+/** Builds a request from a body: fields that its dialect does not have count as not set. */
 export function requestOf(
   body: { readonly model?: string | undefined; readonly stream?: boolean | undefined },
   parts: Partial<GatewayRequest> & Pick<GatewayRequest, "messages" | "maxTokens"> & CheckedFields,
@@ -96,7 +105,7 @@ export const stopSchema = z
 
 export const limitSchema = optional(z.int().min(1));
 
-/** An assistant message out of parts that a wire format keeps apart. */
+/** Builds an assistant message from parts that are separate in a wire format. */
 export class AssistantBuilder {
   #texts: string[] = [];
   #reasoning: string[] = [];
@@ -122,7 +131,7 @@ export class AssistantBuilder {
     this.#calls.push(call);
   }
 
-  /** The message so far, and a new one begins; `null`: there was none. */
+  /** Returns the message so far and starts a new one; `null` if it is empty. */
   take(): AssistantMessage | null {
     if (!this.#isOpen) return null;
     const message: AssistantMessage = {
@@ -136,23 +145,26 @@ export class AssistantBuilder {
   }
 }
 
-/** A result whose client does not say what was called; the conversation does. */
+/** Tool name of a result whose client does not name the tool; the conversation determines it. */
 export const unknownTool = "unknown";
 
-/** How the model may choose tools. */
+/** The model's choice of tools. */
 export type ToolChoice = {
   readonly mayCall: boolean;
-  /** The names of those that it is shown; `null`: all. */
+  /** Names of the tools that the model sees; `null` for all. */
   readonly allowed: ReadonlySet<string> | null;
 };
 
-/** A choice as OpenAI's dialects write it, and Anthropic's. Throws where the model would have to call. */
+/**
+ * Reads a tool choice in the format of OpenAI's dialects or of Anthropic's. Throws if the choice
+ * forces a call.
+ */
 export function readToolChoice(choice: unknown): ToolChoice {
   const fields = typeof choice === "object" && choice !== null ? (choice as Readonly<Record<string, unknown>>) : null;
   const type = fields?.["type"] ?? choice;
   if (type === undefined || type === null || type === "auto") return { mayCall: true, allowed: null };
   if (type === "none") return { mayCall: false, allowed: null };
-  // Chat has the list one level deeper than Responses.
+  // Chat nests the list one level deeper than Responses.
   const list = type === "allowed_tools" ? readBody(allowedSchema, fields?.["allowed_tools"] ?? fields) : null;
   if (list !== null && (list.mode ?? "auto") === "auto") {
     const names = list.tools.flatMap((tool) => tool.function?.name ?? tool.name ?? []);
@@ -169,7 +181,7 @@ const allowedSchema = z.object({
   ),
 });
 
-/** The tools that the model is shown. Throws where a choice names one that there is not. */
+/** The tools that the model sees. Throws if a choice names a tool that does not exist. */
 export function chosenTools(
   tools: readonly Tool[],
   { allowed }: ToolChoice,

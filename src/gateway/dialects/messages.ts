@@ -1,5 +1,6 @@
-// Anthropic's Messages: POST /v1/messages, whole and streamed. Shapes as clients sent them over the wire (a coding CLI, the AI SDK,
-// whole and streamed) and as @anthropic-ai/sdk reads answers.
+// Anthropic's Messages: POST /v1/messages, whole and streamed. The formats follow requests recorded
+// from clients (a coding CLI, the AI SDK, whole and streamed) and answers as @anthropic-ai/sdk
+// parses them.
 
 import { z } from "zod";
 import type { Message, ToolCall } from "../../core/index.ts";
@@ -62,7 +63,7 @@ const bodySchema = z.object({
   ...commonShape,
 });
 
-/** What thinking blocks are signed with: clients drop a streamed block without one. */
+/** Signature of thinking blocks: clients drop a streamed thinking block that has none. */
 const signature = "trainable-agents";
 
 export const messagesDialect: Dialect = {
@@ -165,7 +166,10 @@ function isSingle(choice: unknown): boolean {
 
 const choiceSchema = z.object({ disable_parallel_tool_use: optional(z.boolean()) });
 
-/** Prefix of a block that one client puts first, with the number of its build: it is no instruction, and changes. */
+/**
+ * Prefix of a block that one client puts first, with its build number: it changes, and it is not an
+ * instruction.
+ */
 const billingHeader = "x-anthropic-billing-header:";
 
 function readSystem(system: z.infer<typeof bodySchema>["system"]): Message[] {
@@ -186,7 +190,7 @@ function readMessages(messages: readonly z.infer<typeof messageSchema>[]): Messa
         if (block.type === "thinking" || block.type === "redacted_thinking") message.reasoning(block.thinking ?? "");
         else if (block.type === "tool_use") {
           const { id = "", name = "", input } = block;
-          // Text is what some clients take for an object.
+          // Some clients send the arguments as text.
           message.call({ id, name, argumentsText: typeof input === "string" ? input : JSON.stringify(input ?? {}) });
         } else message.text(readText([block], param));
       }
@@ -220,14 +224,16 @@ function blocksOf({ action: { reasoning, content, toolCalls } }: GatewayAnswer):
   ];
 }
 
-/** Arguments go out as they are: written anew by JavaScript, a large integer would be another one. */
+/**
+ * Arguments are sent unchanged: JavaScript would change a large integer when it formats them again.
+ */
 function blockText(block: Block): string {
   if (block.type !== "tool_use") return JSON.stringify(block);
   const { id, name, argumentsText } = block.call;
   return withRaw({ type: block.type, id, name }, "input", argumentsText);
 }
 
-/** An object as JSON with one more field, which is JSON already. */
+/** JSON text of an object with one more field, whose value is JSON text already. */
 function withRaw(fields: object, name: string, json: string): string {
   return `${JSON.stringify(fields).slice(0, -1)},"${name}":${json}}`;
 }
@@ -248,7 +254,7 @@ function stopOf(answer: GatewayAnswer): { readonly stop_reason: string; readonly
 
 const emptyUsage = { cache_creation_input_tokens: 0, cache_read_input_tokens: 0, input_tokens: 0, output_tokens: 0 };
 
-/** The three counts of input are disjoint. */
+/** The three counts of input tokens are disjoint. */
 function usageOf({ usage }: GatewayAnswer): unknown {
   const cached = Math.min(usage.cachedTokens ?? 0, usage.promptTokens);
   return {
@@ -271,7 +277,7 @@ const errorTypes = {
   503: "overloaded_error",
 } as const satisfies Record<GatewayErrorStatus, string>;
 
-/** Clients shorten the conversation at "prompt is too long". */
+/** Clients shorten the conversation after "prompt is too long". */
 function errorBody(error: GatewayError): unknown {
   const { context } = error;
   const isLong = error.code === "context-length";

@@ -1,12 +1,16 @@
-// The fields of a request, checked by the table of its dialect: what is refused throws, what is counted is named, and sampling
-// parameters are read. Null is absent in all of them. Shapes are checked by the schemas of the dialects.
+// Checks the fields of a request against the table of its dialect: refused fields throw, counted
+// fields are named, and sampling parameters are read. Null means absent in all of them. The formats
+// are checked by the schemas of the dialects.
 
 import { z } from "zod";
 import { anyNames } from "../../lib/any-names.ts";
 import { type DialectName, GatewayError, type GatewayRequest } from "../request.ts";
 import { type FieldRule, type FieldTable, fieldTables } from "./field-table.ts";
 
-/** Throws a `GatewayError` that names the first field that does not fit. `path`: where the value stands in the body. */
+/**
+ * Validates a body. Throws a `GatewayError` that names the first invalid field. `path`: the path of
+ * the value in the body.
+ */
 export function readBody<T>(schema: z.ZodType<T>, body: unknown, path: readonly string[] = []): T {
   const result = schema.safeParse(body);
   if (result.success) return result.data;
@@ -26,7 +30,10 @@ export function unsupported(what: string, param: string | null): GatewayError {
 
 export type CheckedFields = Pick<GatewayRequest, "sampling" | "samplingNames" | "template" | "ignoredFields">;
 
-/** Throws a `GatewayError` for a field that is refused, and for a sampling parameter out of its range. */
+/**
+ * Checks the fields. Throws a `GatewayError` for a refused field, and for a sampling parameter out
+ * of range.
+ */
 export function checkFields(dialect: DialectName, body: unknown): CheckedFields {
   const table = fieldTables[dialect];
   const ignoredFields: string[] = [];
@@ -61,13 +68,16 @@ export function checkFields(dialect: DialectName, body: unknown): CheckedFields 
   return { sampling: withExtra, samplingNames, template: { names, misshapen, kwargs }, ignoredFields };
 }
 
-/** Variables of the chat template; `null`: the value has another shape. */
+/** Variables of the chat template; `null` if the value has another form. */
 function variablesIn(value: unknown, template: "variables" | "effort"): Readonly<Record<string, unknown>> | null {
   if (template === "effort") return typeof value === "string" ? { reasoning_effort: value } : null;
   return anyNames(z.unknown()).safeParse(value).data ?? null;
 }
 
-/** Every field that is set, by its name in the table: an object whose fields alone have rows is taken apart. */
+/**
+ * Every field that is set, by its name in the table: an object is split into its fields if only
+ * these have rows.
+ */
 function* givenFields(body: unknown, dialect: DialectName): Generator<readonly [string, unknown]> {
   if (typeof body !== "object" || body === null || Array.isArray(body)) return;
   for (const [name, value] of Object.entries(body) as readonly (readonly [string, unknown])[]) {
@@ -76,7 +86,7 @@ function* givenFields(body: unknown, dialect: DialectName): Generator<readonly [
   }
 }
 
-/** Fields that have no row of their own, and whose fields have. */
+/** Fields that have no row of their own, but whose nested fields do. */
 function splitFieldsOf(table: FieldTable): ReadonlySet<string> {
   const parents = Object.keys(table).flatMap((row) => (row.includes(".") ? [row.slice(0, row.indexOf("."))] : []));
   return new Set(parents.filter((name) => !Object.hasOwn(table, name)));
@@ -89,7 +99,7 @@ const splitFields: Readonly<Record<DialectName, ReadonlySet<string>>> = {
   messages: splitFieldsOf(fieldTables.messages),
 };
 
-/** Whether a value requests nothing. */
+/** True if a value requests nothing. */
 function isNeutral(value: unknown, rule: Exclude<FieldRule, { readonly status: "done" }> | null): boolean {
   if (value === null || value === undefined || (Array.isArray(value) && value.length === 0)) return true;
   return (rule?.neutral ?? []).some((neutral) => matches(value, neutral));
@@ -105,7 +115,7 @@ function matches(value: unknown, pattern: unknown): boolean {
   return fields.every(([name, one]) => matches((value as Readonly<Record<string, unknown>>)[name], one));
 }
 
-/** The ranges of sampling parameters, under the names of the dialects. */
+/** Ranges of sampling parameters, by their names in the dialects. */
 export const samplingShape = {
   temperature: z.number().min(0).max(100).nullish(),
   top_p: z.number().gt(0).max(1).nullish(),

@@ -1,6 +1,7 @@
-// OpenAI's Responses: POST /v1/responses, whole and streamed. Items that were given out are known by their ids again, and a
-// response can be continued by its id. Shapes as clients sent them over the wire (Codex, OpenAI Agents, AI SDK); the order of
-// events is the one that all of them accept.
+// OpenAI's Responses: POST /v1/responses, whole and streamed. Items of earlier answers are
+// recognized by their ids, and a response can be continued by its id. The formats follow requests
+// recorded from clients (Codex, OpenAI Agents, AI SDK); the order of events is the one that all of
+// them accept.
 
 import { z } from "zod";
 import type { AssistantMessage, Message } from "../../core/index.ts";
@@ -177,7 +178,9 @@ function referenced(id: string, items: SampledItems): Referenced {
   });
 }
 
-/** The numbers in an id of ours: `resp_<prefix>_<call>`, `fc_<prefix>_<call>_<item>`. */
+/**
+ * Numbers in an id that this gateway assigned: `resp_<prefix>_<call>`, `fc_<prefix>_<call>_<item>`.
+ */
 function numberIn(id: string, kind: string, prefix: string): { readonly call: number; readonly item: number } | null {
   const start = `${kind}_${prefix}_`;
   const match = id.startsWith(start) ? /^(\d{1,9})(?:_(\d{1,4}))?$/.exec(id.slice(start.length)) : null;
@@ -215,7 +218,7 @@ function outputOf(answer: GatewayAnswer): OutputItem[] {
   const { reasoning, content } = answer.action;
   return [
     ...(reasoning === null || reasoning === "" ? [] : [reasoningItem(answer, reasoning)]),
-    // An empty answer is an answer, too, and comes back as one.
+    // An empty answer still gets an item, so that the client echoes it.
     ...(content === "" && answer.action.toolCalls.length > 0 ? [] : [messageItem(answer, "completed", content)]),
     ...callItems(answer),
   ];

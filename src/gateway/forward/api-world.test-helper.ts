@@ -1,5 +1,5 @@
-// A gateway whose sessions an API model answers. The API is another gateway, with a policy that plays texts: it speaks every dialect,
-// whole and streamed, and keeps its own record of what reached it.
+// A gateway whose sessions an API model answers. The API is another gateway, with a scripted
+// policy: it speaks every dialect, whole and streamed, and records every request that reaches it.
 
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,7 +16,7 @@ export type ApiCall = {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Record<string, unknown>;
-  /** The answer of the API, once all of it has been read. */
+  /** Answer of the API, complete once it has been read to the end. */
   answer: string;
 };
 
@@ -34,7 +34,7 @@ export type ApiWorldOptions = {
   readonly policy?: Policy;
   /** Paths that the API has. Default: all. */
   readonly paths?: readonly string[];
-  /** Answers in place of the API; `null`: it answers itself. */
+  /** Replaces the answer of the API; `null` to let the API answer. */
   readonly answer?: (request: Request, call: number) => Response | Promise<Response> | null;
   readonly api?: Partial<ApiModelOptions>;
   readonly gateway?: GatewayOptions;
@@ -91,7 +91,7 @@ export async function openApiWorld(options: ApiWorldOptions = {}, folder?: strin
   };
 }
 
-/** The response, and what it said put into the call while it is read. */
+/** The response; its content is stored in the call while it is read. */
 function kept(response: Response, call: ApiCall): Response {
   const decoder = new TextDecoder();
   const body = response.body?.pipeThrough(

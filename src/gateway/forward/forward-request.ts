@@ -1,5 +1,6 @@
-// One request that goes on to an API model as it is, and its answer on the way back: passed on as it came, whole or event by event,
-// and read for the record. The last event of a stream leaves when its answer is recorded.
+// Forwards one request to an API model unchanged, and returns its answer: passed on as received,
+// whole or event by event, and parsed for the record. The last event of a stream is sent only after
+// its answer is recorded.
 
 import { hash } from "node:crypto";
 import {
@@ -19,19 +20,19 @@ import { type Dialect, type DialectName, GatewayError } from "../request.ts";
 import type { ForwardedRecord, ForwardedTurn, PlacedRequest } from "./forwarded-record.ts";
 import { type ForwardedBody, forwardedBody, shownRequest } from "./forwarded-request.ts";
 
-/** A request as it came in. */
+/** A request as received. */
 export type ProgramRequest = {
-  /** JSON. */
+  /** Body as JSON text. */
   readonly text: string;
-  /** The same, parsed. */
+  /** The parsed body. */
   readonly body: unknown;
-  /** The part of the path after that of the dialect: "/count_tokens", "?beta=true". */
+  /** Part of the path after the dialect's own: "/count_tokens", "?beta=true". */
   readonly suffix: string;
-  /** Names in lower case. */
+  /** Headers with names in lower case. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
 };
 
-/** A call that has begun. */
+/** A call in progress. */
 export type BegunCall = {
   readonly number: number;
   readonly dialect: DialectName;
@@ -39,36 +40,44 @@ export type BegunCall = {
   readonly startedAt: number;
   /** Failed attempts so far. */
   readonly attempts: Attempt[];
-  /** Names of fields of the program that its request was sent without. */
+  /** Names of the program's fields that were not sent to the API. */
   readonly ignored: string[];
   readonly generation: number;
 };
 
-/** The answer of a call, for its record. */
+/** Answer of a call, for the record. */
 export type CallAnswer = {
   readonly action: ParsedAction;
-  /** Usage of the attempt that was answered. */
+  /** Usage of the successful attempt. */
   readonly usage: ModelUsage;
-  /** Names by which later requests refer to it; `null`: our own only. */
+  /** Names by which later requests refer to the answer; `null` if only our own names exist. */
   readonly names: { readonly id: string | null; readonly items: ReadonlyMap<string, JsonObject> } | null;
 };
 
-/** The session's part in a call that is passed on. */
+/** The session's part of a forwarded call. */
 export interface ForwardingSession {
   readonly signal: AbortSignal;
-  /** False while a call is without an answer, after all its attempts: what its program repeats has one. */
+  /**
+   * False while a call failed after all its attempts and has not been recovered: then repeated
+   * requests get a single attempt.
+   */
   readonly retries: boolean;
-  /** Throws a `GatewayError` where there is no room for another call. */
+  /** Throws a `GatewayError` if the session has no room for another call. */
   beginCall(dialect: DialectName, digest: string): BegunCall;
-  /** Once for each that began, but for those that are dropped. */
+  /** Called once for each call that began, except for dropped calls. */
   endCall(): void;
-  /** The API did not speak the format: the call begins again in another way. */
+  /**
+   * Drops the call because the API does not speak the format: the call begins again in another way.
+   */
   dropCall(): void;
-  /** Resolves once the answer is recorded: one that is not must not leave. Rejects with a `GatewayError`. */
+  /**
+   * Resolves once the answer is recorded; an answer must not be sent before that. Rejects with a
+   * `GatewayError`.
+   */
   answered(begun: BegunCall, placed: PlacedRequest, answer: CallAnswer): Promise<ForwardedTurn>;
-  /** A call was not answered: the error that its program gets. */
+  /** Records that a call was not answered, and returns the error for its program. */
   failed(error: unknown, placed: PlacedRequest): GatewayError;
-  /** The program has had the whole answer. */
+  /** Records that the program has received the whole answer. */
   delivered(turn: ForwardedTurn | null): void;
 }
 
@@ -76,7 +85,7 @@ export type ForwardedReply = {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | AsyncIterable<string>;
-  /** To be called once the program has had all of it. */
+  /** Call it once the program has received the whole answer. */
   readonly delivered?: () => void;
 };
 
@@ -84,17 +93,23 @@ export type ForwardParts = {
   readonly model: ApiModel;
   readonly dialect: Dialect;
   readonly request: ProgramRequest;
-  /** Sampling in place of the program's. */
+  /** Sampling parameters that replace the program's. */
   readonly sampling: ChatSampling;
-  /** `null`: the program's own. */
+  /** Seed of a call; `null` for the program's own. */
   readonly seedOf: (call: number) => number | null;
   readonly record: ForwardedRecord;
 };
 
-/** Headers of programs that are for the API: versions and switches. All others are for the gateway. */
+/**
+ * Headers of programs that are forwarded to the API: versions and switches. All others are for the
+ * gateway.
+ */
 const passedHeaders = ["anthropic-version", "anthropic-beta", "openai-beta"];
 
-/** `null`: the API does not speak the format. Rejects with a `GatewayError`. */
+/**
+ * Forwards a request. Resolves to `null` if the API does not speak the format. Rejects with a
+ * `GatewayError`.
+ */
 export async function forwardRequest(session: ForwardingSession, parts: ForwardParts): Promise<ForwardedReply | null> {
   const { model, dialect, request } = parts;
   if (request.suffix.startsWith("/")) return countTokens(parts);
@@ -123,7 +138,8 @@ export async function forwardRequest(session: ForwardingSession, parts: ForwardP
         return null;
       case "refused": {
         const error = session.failed(reply.failure, placed);
-        // The key is not the program's; its own mistakes it reads in the words of the API.
+        // The key is not the program's, so errors about it are replaced; errors about the request
+        // itself are passed on as the API wrote them.
         if (error.code === "unauthorized" || error.code === "engine-failed") throw error;
         return { ...jsonReply(reply.body), status: reply.status };
       }
@@ -150,7 +166,10 @@ export async function forwardRequest(session: ForwardingSession, parts: ForwardP
   }
 }
 
-/** A count of tokens is not a call of the model: nothing is recorded. `null`: the API has no path for it. */
+/**
+ * Counts tokens, which is not a model call: nothing is recorded. Resolves to `null` if the API has
+ * no path for it.
+ */
 async function countTokens({ model, ...parts }: ForwardParts): Promise<ForwardedReply | null> {
   const changes = { model: model.model, sampling: {}, seed: null, extraBody: {} };
   const sent = forwardedBody(parts.dialect.name, parts.request.text, changes);
@@ -185,7 +204,7 @@ type ForwardedCall = ForwardParts & {
 
 type Told = { turn: ForwardedTurn | null };
 
-/** `isWhole`: false where the program, or the API, ended it before its end. */
+/** `isWhole`: false if the program or the API ended the answer early. */
 function recordAnswer(call: ForwardedCall, answer: WireAnswer, isWhole: boolean): Promise<ForwardedTurn> {
   const { session, begun, placed, model, sent } = call;
   const action = actionOf(answer, begun.number, isWhole);
@@ -229,7 +248,7 @@ async function* passOn(
       if (kind === "terminal" && !isRecorded) await write();
       yield model.redact(raw);
     }
-    // Some servers leave the last event out.
+    // Some servers omit the last event.
     if (!isRecorded && !stream.isWhole) throw new Error("the stream ended before its end");
     if (!isRecorded) await write();
   } catch (error) {
@@ -251,14 +270,14 @@ async function* passOn(
     yield dialect.stream(head, request).error(failure);
   } finally {
     reply.cancel();
-    // The program disconnected: the part that it received was paid for.
+    // The program disconnected: the part that it received is still billed.
     const answer = isRecorded || isFailed ? null : stream.answer();
     if (answer !== null) await recordAnswer(call, answer, false).catch(() => undefined);
     session.endCall();
   }
 }
 
-/** The server says in its stream that it failed, or ends it early. */
+/** The server reports a failure in its stream, or ends it early. */
 function brokenStream(model: string, reason: string): AttributedError {
   return modelFailure("agent", "server-error", {
     message: `Cannot get a reply from agent model "${model}": its stream broke: ${reason.slice(0, 300)}.`,

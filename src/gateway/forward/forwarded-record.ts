@@ -1,5 +1,6 @@
-// The calls of a session that an API model answers, as a forest of conversations without tokens. Each call keeps what it added to the
-// one that it continues, so that a long conversation is stored once.
+// Calls of a session that an API model answers, as a forest of conversations without tokens. Each
+// call stores only the messages that it added to the call that it continues, so that a long
+// conversation is stored once.
 
 import type { Message, ParsedAction } from "../../core/index.ts";
 import { type JsonObject, toPlain } from "../../python-semantics/json/index.ts";
@@ -9,9 +10,11 @@ import { History, seenAnswer, seenPrompt, type ToolSet } from "../history.ts";
 import type { ResponseFacts, SampledItems } from "../request.ts";
 import type { NamedAnswers, ShownRequest } from "./forwarded-request.ts";
 
-/** An answered call, where its conversation stands. */
+/** An answered call and its place in its conversation. */
 export type ForwardedTurn = {
-  /** The call whose conversation this one's messages follow; `null`: they are the whole conversation. */
+  /**
+   * The call whose conversation these messages continue; `null` if they are the whole conversation.
+   */
   readonly basis: ForwardedTurn | null;
   /** Messages that the program added to the basis. */
   readonly messages: readonly Message[];
@@ -22,9 +25,9 @@ export type ForwardedTurn = {
   /** Number of the call in the session. */
   readonly call: number;
   readonly response: ResponseFacts | null;
-  /** A recorded call follows it. */
+  /** True if a recorded call follows it. */
   isContinued: boolean;
-  /** Its program has had the whole answer. */
+  /** True if its program has received the whole answer. */
   isDelivered: boolean;
 };
 
@@ -50,7 +53,10 @@ export class ForwardedRecord implements NamedAnswers {
     return this.#history.toolSet(tools);
   }
 
-  /** A change of tools continues the conversation: nothing is rendered here. */
+  /**
+   * Finds the place of a request. A change of tools continues the conversation, because nothing is
+   * rendered here.
+   */
   place({ messages: sent, tools, response }: ShownRequest): PlacedRequest {
     const all = inCallOrder(sent);
     const set = this.toolSet(tools);
@@ -84,7 +90,7 @@ export class ForwardedRecord implements NamedAnswers {
     return turn;
   }
 
-  /** Keeps the turns, and continues none of them: the program begins again. */
+  /** Keeps the turns, but continues none of them, because the program begins again. */
   forget(): void {
     this.#history = new History();
     for (const known of [this.#byCall, this.#byResponse, this.#items]) known.clear();
@@ -114,7 +120,9 @@ export class ForwardedRecord implements NamedAnswers {
   }
 }
 
-/** The conversation up to and including an answer; answers of the model are split into their parts. */
+/**
+ * The conversation up to and including an answer; answers of the model are split into their parts.
+ */
 export function conversationTo(turn: ForwardedTurn): Message[] {
   const turns: ForwardedTurn[] = [];
   for (let at: ForwardedTurn | null = turn; at !== null; at = at.basis) turns.push(at);

@@ -1,5 +1,6 @@
-// A request on its way to an API model: the fields that are set in its body, and the text that its record shows. The body stays as its
-// program wrote it, every field that is not named here included; the record is text, so parts that have none stand as their kind.
+// A request to an API model: the fields that are changed in its body, and the text for the record.
+// The rest of the body stays as its program wrote it, including fields that are not named here. The
+// record is text, so parts without text are represented by their kind.
 
 import { type ChatSampling, standIn, type WireFormat } from "../../chat-models/index.ts";
 import {
@@ -16,24 +17,24 @@ import { type Dialect, GatewayError, type GatewayRequest, type SampledItems } fr
 
 /** Changes to a body. */
 export type BodyChanges = {
-  /** The model in place of the one that the program names; `null`: the program's. */
+  /** Model that replaces the one in the request; `null` to keep the program's. */
   readonly model: string | null;
-  /** Sampling in place of the program's. */
+  /** Sampling parameters that replace the program's. */
   readonly sampling: ChatSampling;
   readonly seed: number | null;
   readonly extraBody: Readonly<Record<string, unknown>>;
 };
 
 export type ForwardedBody = {
-  /** JSON. */
+  /** Body as JSON text. */
   readonly text: string;
   readonly model: string;
   readonly isStreamed: boolean;
-  /** The program did not ask for the event that counts tokens. */
+  /** True if the program did not request the event with the token counts. */
   readonly hidesUsage: boolean;
 };
 
-/** Names of the cap on an answer's tokens, the one that is written first. */
+/** Names of the limit on an answer's tokens; the first is the one that is written. */
 const capNames: Readonly<Record<WireFormat, readonly [string, ...string[]]>> = {
   chat: ["max_tokens", "max_completion_tokens"],
   messages: ["max_tokens"],
@@ -41,7 +42,10 @@ const capNames: Readonly<Record<WireFormat, readonly [string, ...string[]]>> = {
   completions: ["max_tokens"],
 };
 
-/** The body that goes on. Throws a `GatewayError` for what would not end with one answer. */
+/**
+ * The body to forward. Throws a `GatewayError` for a request that would not lead to exactly one
+ * answer.
+ */
 export function forwardedBody(format: WireFormat, text: string, changes: BodyChanges): ForwardedBody {
   const body = readObject(text);
   const several = body.get("n") ?? 1;
@@ -61,7 +65,7 @@ export function forwardedBody(format: WireFormat, text: string, changes: BodyCha
   }
   for (const [name, value] of Object.entries(changes.extraBody)) set(name, value);
   const isStreamed = body.get("stream") === true;
-  // Without it these streams do not say what they cost.
+  // Without this option these streams do not report their usage.
   const counts = isStreamed && (format === "chat" || format === "completions");
   const options = body.get("stream_options");
   const hidesUsage = counts && !(options instanceof Map && options.get("include_usage") === true);
@@ -85,18 +89,21 @@ function refusal(what: string, param: string): GatewayError {
   return new GatewayError("unsupported", `Cannot forward the request: ${what}.`, { param });
 }
 
-/** Messages and tools of a request, as its record shows them. */
+/** Messages and tools of a request, for its record. */
 export type ShownRequest = Pick<GatewayRequest, "messages" | "tools" | "response">;
 
-/** Answers of the API in this session, by the names that the API gave them. */
+/** Answers of the API in this session, by the names that the API assigned. */
 export interface NamedAnswers extends SampledItems {
-  /** The call that was answered with this response; `null`: none of this session. */
+  /** The call that this response answered; `null` if it is not of this session. */
   callOf(responseId: string): number | null;
-  /** `null`: no answer of this session had it. */
+  /** The item with this id; `null` if no answer of this session had it. */
   itemOf(itemId: string): unknown;
 }
 
-/** Never throws for what a program wrote: a conversation that cannot be read stands in the record as it was sent. */
+/**
+ * Request for the record. Never throws for the program's content: a conversation that cannot be
+ * parsed is recorded as it was sent.
+ */
 export function shownRequest(dialect: Dialect, body: unknown, answers: NamedAnswers): ShownRequest {
   const fields = isRecord(body) ? body : {};
   if (dialect.name === "completions") return asText(fields["prompt"]);
@@ -115,14 +122,14 @@ function asText(value: unknown): ShownRequest {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The fields that a record shows, with parts without text replaced; switches of the API are not among them. */
+/** Fields for the record, with parts without text replaced; switches of the API are excluded. */
 const readable: Readonly<
   Record<Exclude<WireFormat, "completions">, (body: Fields, answers: NamedAnswers) => Record<string, unknown>>
 > = {
   chat: ({ messages, tools }) => ({
     messages: list(messages).map((message) => {
       const shown = { ...message, content: textParts(message["content"]) };
-      // The form before tools.
+      // The message format that preceded tools.
       return message["role"] === "function" ? { ...shown, role: "tool", tool_call_id: String(message["name"]) } : shown;
     }),
     tools,
@@ -139,7 +146,7 @@ const readable: Readonly<
       tools,
       store,
       input: Array.isArray(input) ? list(input).map((item) => inputItem(item, answers)) : input,
-      // Under the name that our own dialect gives it.
+      // The id in the format of our own dialect.
       ...(call === null ? {} : { previous_response_id: `resp_${answers.idPrefix}_${call}` }),
     };
   },

@@ -1,9 +1,10 @@
-// A session whose calls an API model answers: evaluated, and not trained. Its program speaks to the API as if it were not there; what
-// was said is recorded as a conversation without tokens, as that of an agent behind an API. Beside it `session.ts`, where the policy
-// samples.
+// A session whose calls an API model answers: it is evaluated, not trained. Its program talks to
+// the API as if the gateway did not exist; the content is recorded as a conversation without
+// tokens, like that of an agent that calls an API. Its counterpart is `session.ts`, where the
+// policy samples.
 //
-//   call ─┬─ the API speaks its format ─► sent on as it is ─► answer recorded ─► passed on as it came
-//         └─ it does not ─► read by the dialect ─► a chat completion ─► answer recorded ─► written by the dialect
+//   call ─┬─ its format is the API's ─► forwarded ─► answer recorded ─► returned unchanged
+//         └─ otherwise ─► parsed ─► a chat completion ─► answer recorded ─► written by the dialect
 
 import type { ApiModel, ChatSampling } from "../../chat-models/index.ts";
 import {
@@ -19,7 +20,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { deriveSeed } from "../../lib/random.ts";
 import type { JsonObject } from "../../python-semantics/json/index.ts";
 import { OpenFaults } from "../open-faults.ts";
-import { gradeSoFar } from "../record.ts";
+import { gradeSoFar } from "../session-grade.ts";
 import {
   type Dialect,
   type DialectName,
@@ -46,11 +47,14 @@ import {
 } from "./forward-request.ts";
 
 export type ForwardedParts = {
-  /** `null`: the program calls a model of its own, and any call of ours is refused. */
+  /**
+   * The API model; `null` if the program calls a model of its own, and any call to the gateway is
+   * refused.
+   */
   readonly model: ApiModel | null;
-  /** Sampling in place of the programs'. */
+  /** Sampling parameters that replace the programs'. */
   readonly sampling: ChatSampling;
-  /** Resolves once the event has left the process. */
+  /** Records an event. Resolves once the event has left the process. */
   readonly record: (event: EpisodeEvent) => Promise<void>;
   readonly clock: Clock;
 };
@@ -62,7 +66,7 @@ export class ForwardedSession implements ForwardingSession {
   readonly #events: EpisodeEvent[] = [];
   readonly #controller = new AbortController();
   readonly #faults = new OpenFaults();
-  /** Failures of calls that were not answered, for the next one that is. */
+  /** Failed attempts of unanswered calls, recorded with the next answered call. */
   #failedAttempts: BegunCall["attempts"] = [];
   readonly #unused = new UnusedFields();
   #calls = 0;
@@ -72,12 +76,17 @@ export class ForwardedSession implements ForwardingSession {
   #usedAt: number;
   #isEnded = false;
   #ended: Promise<Episode> | null = null;
-  /** Number of times that the program began again: a call of an earlier generation is not recorded. */
+  /**
+   * Number of times that the program began again: a call of an earlier generation is not recorded.
+   */
   #generation = 0;
   #grade: Grade | null = null;
-  /** Durations of all calls of the model so far, added up, in milliseconds. */
+  /** Total duration of all calls of the model so far, in milliseconds. */
   modelMs = 0;
-  /** The limit at which its last call was refused; `null`: none was, or another was answered since. */
+  /**
+   * The limit that refused the most recent call; `null` if none did, or if a later call was
+   * answered.
+   */
   limit: "max_turns" | "max_tokens" | "context_length" | null = null;
 
   constructor(settings: SessionSettings, parts: ForwardedParts) {
@@ -108,12 +117,15 @@ export class ForwardedSession implements ForwardingSession {
     return this.#record.turns.length;
   }
 
-  /** Calls in flight. */
+  /** Number of calls in flight. */
   get running(): number {
     return this.#running;
   }
 
-  /** When a call ended last, in milliseconds of the clock; now, while one is in flight. */
+  /**
+   * Time when the last call ended, in milliseconds of the clock; the current time while a call is
+   * in flight.
+   */
   get usedAt(): number {
     return this.#running > 0 ? this.#parts.clock.now() : this.#usedAt;
   }
@@ -122,7 +134,9 @@ export class ForwardedSession implements ForwardingSession {
     return this.#grade?.reward ?? null;
   }
 
-  /** The first call that was not answered for a fault of the model, and that the program has not made up for. */
+  /**
+   * The first call that failed because of the model and from which the program has not recovered.
+   */
   get fault(): Failure | null {
     return this.#faults.first;
   }
@@ -135,7 +149,7 @@ export class ForwardedSession implements ForwardingSession {
     return this.#controller.signal;
   }
 
-  /** Records how the session was opened. */
+  /** Records the settings with which the session was opened. */
   async open(session: JsonObject): Promise<void> {
     const { id: episodeId, task, seed } = this.settings;
     await Promise.all([
@@ -144,7 +158,10 @@ export class ForwardedSession implements ForwardingSession {
     ]);
   }
 
-  /** Takes up what an earlier process recorded, before the first call. An answer without its exchange never left. */
+  /**
+   * Restores the events of an earlier process, before the first call. An answer without its
+   * exchange was never sent.
+   */
   restore(events: readonly EpisodeEvent[]): void {
     let isOpened = false;
     for (const event of events) {
@@ -168,7 +185,10 @@ export class ForwardedSession implements ForwardingSession {
     }
   }
 
-  /** Sends a request on as it is. `null`: the API does not speak its format. Rejects with a `GatewayError`. */
+  /**
+   * Forwards a request unchanged. Resolves to `null` if the API does not speak its format. Rejects
+   * with a `GatewayError`.
+   */
   async forward(dialect: Dialect, request: ProgramRequest): Promise<ForwardedReply | null> {
     const model = this.#model();
     if (!model.speaks(dialect.name)) return null;
@@ -177,7 +197,10 @@ export class ForwardedSession implements ForwardingSession {
     return forwardRequest(this, { model, dialect, request, sampling, seedOf, record: this.#record });
   }
 
-  /** Completes a chat for a request that its dialect has read. Throws a `GatewayError` for what cannot be answered. */
+  /**
+   * Completes a chat for a request that its dialect has parsed. Throws a `GatewayError` for a
+   * request that cannot be answered.
+   */
   begin(
     request: GatewayRequest,
     { dialect, digest }: { readonly dialect: DialectName; readonly digest: string },
@@ -248,7 +271,7 @@ export class ForwardedSession implements ForwardingSession {
     const turn = this.#record.add({ call, basis, messages, tools, action, response }, names);
     if (basis !== null) {
       this.#extended++;
-      // A program that goes on from an answer has had it.
+      // A program that continues from an answer has received it.
       basis.isDelivered = true;
     }
     this.#outputTokens += answer.usage.outputTokens;
@@ -294,7 +317,7 @@ export class ForwardedSession implements ForwardingSession {
       return new GatewayError("context-length", message, { cause: error });
     }
     this.#faults.add(failure, placed.all);
-    // The call has used up its retries: without a time to wait for, clients do not retry it.
+    // The call has used up its retries: without a retry delay, clients do not retry it.
     switch (code) {
       case "unauthorized":
         return new GatewayError("unauthorized", message, { cause: error });
@@ -310,18 +333,24 @@ export class ForwardedSession implements ForwardingSession {
   delivered(turn: ForwardedTurn | null): void {
     if (turn === null || turn.isDelivered) return;
     turn.isDelivered = true;
-    // The event is only in the journal.
+    // This event exists only in the journal.
     if (!this.#isEnded) this.#parts.record({ type: "delivered", turn: turn.index }).catch(() => undefined);
   }
 
-  /** The program begins again: nothing of what was said so far is continued. `session`: how it is opened now. */
+  /**
+   * Restarts the session, because the program begins again: no earlier conversation is continued.
+   * `session`: the new settings.
+   */
   async reopen(session: JsonObject): Promise<void> {
     const turns = this.#record.turns.map(({ index }) => index);
     this.#forget();
     await Promise.all([this.add({ type: "undelivered", turns }), this.add({ type: "session", session })]);
   }
 
-  /** Records a grade; the last one counts. Throws a `GatewayError` once the session has ended, and for rewards of turns. */
+  /**
+   * Records a grade; the last one counts. Throws a `GatewayError` once the session has ended, and
+   * for rewards of single turns.
+   */
   async grade(given: Grade): Promise<void> {
     if (this.#isEnded) throw sessionEnded(this.settings.id);
     const grade = gradeSoFar(given, { turns: [], ofTurn: () => null });
@@ -330,8 +359,9 @@ export class ForwardedSession implements ForwardingSession {
   }
 
   /**
-   * Ends the session; a second call gets the same episode. One with a call that its model did not answer, and that the program has
-   * not made up for, has failed, whatever the program says of it.
+   * Ends the session; a second call returns the same episode. If the model did not answer a call
+   * and the program did not recover from it, the episode has failed, even if the program reports
+   * success.
    */
   end(stopReason: StopReason, failure: Failure | null = null): Promise<Episode> {
     const fault = stopReason === "session_ended" ? this.fault : null;
@@ -339,7 +369,7 @@ export class ForwardedSession implements ForwardingSession {
     return this.#ended;
   }
 
-  /** Records an event. Resolves once it has left the process. */
+  /** Records an event. Resolves once the event has left the process. */
   async add(event: EpisodeEvent): Promise<void> {
     this.#events.push(event);
     await this.#parts.record(event);
@@ -389,7 +419,7 @@ export class ForwardedSession implements ForwardingSession {
         retries: this.retries,
         onRetry: (attempt) => begun.attempts.push(attempt),
       });
-      // Its usage counts the attempts, too.
+      // Its usage already counts the failed attempts.
       told = { action, usage: { ...usage, modelCalls: usage.modelCalls - begun.attempts.length }, names: null };
     } catch (error) {
       throw this.failed(error, placed);
@@ -412,13 +442,13 @@ export class ForwardedSession implements ForwardingSession {
     };
   }
 
-  /** `null`: the program's own, or none. */
+  /** Seed of a call; `null` for the program's own, or none. */
   #seedOf(call: number): number | null {
     const { seed, episode } = this.settings;
     return episode.seedTurns === true ? deriveSeed(seed, "turn", call) : null;
   }
 
-  /** Parameters that not every provider has in a chat completion are counted and not sent. */
+  /** Parameters that not every provider accepts in a chat completion are counted and not sent. */
   #samplingOf({ sampling: said, samplingNames, maxTokens, stop }: GatewayRequest): {
     readonly sampling: ChatSampling;
     readonly unused: readonly string[];
@@ -436,7 +466,7 @@ export class ForwardedSession implements ForwardingSession {
     return { sampling, unused };
   }
 
-  /** Throws a `GatewayError` where there is none. */
+  /** The API model. Throws a `GatewayError` if there is none. */
   #model(): ApiModel {
     const { model } = this.#parts;
     if (model !== null) return model;

@@ -12,7 +12,7 @@ import { type ApiWorld, openApiWorld, realKey } from "./api-world.test-helper.ts
 const call = (city: string): string =>
   `<tool_call>\n{"name": "get_weather", "arguments": {"city": "${city}"}}\n</tool_call>`;
 
-/** Looks at two cities, and says what it saw. */
+/** Looks up two cities, then reports the results. */
 function policy(prompt: string): string {
   const results = prompt.split("<tool_response>").length - 1;
   const first = prompt.includes("<tools>") && results < 2;
@@ -52,14 +52,14 @@ describe.each(clients)("a conversation over %s", (name, client) => {
     const world = await openApiWorld({ policy });
     const told = await converse(world, client(), stream);
     expect(world.calls.map(({ body }) => body["model"])).toEqual(Array.from({ length: 3 }, () => "real-model"));
-    // Byte for byte, but for the count of tokens that a chat stream had to be asked for.
+    // Byte for byte equal, except for the token count that had to be requested for a chat stream.
     const answers = world.calls.map(({ answer }) =>
       name === "chat" ? answer.replace(/data: [^\n]*"choices":\[\],"usage":[^\n]*\n\n/, "") : answer,
     );
     expect(told.map((text) => (name === "chat" ? text.replaceAll(',"usage":null', "") : text))).toEqual(
       answers.map((text) => (name === "chat" ? text.replaceAll(',"usage":null', "") : text)),
     );
-    // The conversation continues at the API as if nothing stood between.
+    // The conversation continues at the API as if the gateway did not exist.
     const [session] = world.upstream.gateway.sessions;
     expect(session?.counters).toMatchObject({ calls: 3, extended: 2, branched: {} });
     expectConversation(await ended(world));
@@ -71,14 +71,14 @@ describe.each(clients)("a conversation over %s", (name, client) => {
     await converse(world, client(), stream);
     const chats = world.calls.filter(({ path }) => path === "/v1/chat/completions");
     expect(chats).toHaveLength(3);
-    // A path that is not there is tried once.
+    // A missing path is tried only once.
     expect(world.calls.length - chats.length).toBe(name === "chat" ? 0 : 1);
     expectConversation(await ended(world));
     await world.close();
   });
 });
 
-/** Two looks and an answer, each continuing the one before, without a token. */
+/** Two lookups and an answer, each continuing the one before, without tokens. */
 function expectConversation(episode: Episode): void {
   expect(episode).toMatchObject({ historyPolicy: "no-tokens", reward: 1, stopReason: "session_ended" });
   expect(episode.trajectory.turns).toEqual([]);
@@ -99,7 +99,7 @@ function expectConversation(episode: Episode): void {
     [],
   ]);
   expect(exchanges[2]?.action.content).toBe("Sunny in both.");
-  // Exports know what was answered here, and what stood before.
+  // Exports distinguish the answers of this session from the messages before them.
   const { opening, rest } = conversationOf(episode);
   expect([opening.length, rest.length]).toEqual([2, 5]);
   expect(rest.map(({ role, tool_calls: calls }) => [role, calls?.[0]?.function.name ?? null])).toEqual([
@@ -172,7 +172,7 @@ describe("what goes on", () => {
       max_completion_tokens: 50,
       top_k: 3,
     });
-    // Numbers stay as they were written.
+    // Numbers keep their written form.
     expect(seen[0]).toContain("12345678901234567890");
     expect(seen[0]).toContain("1.0");
     expect(passed).toMatchObject({ authorization: `Bearer ${realKey}`, "openai-beta": "x" });
@@ -240,7 +240,7 @@ function completion(content: string, more: object = {}): object {
 const chat = (world: ApiWorld, text = "Hi", stream = false) =>
   post(world.gateway, "/v1/chat/completions", { model: "m", stream, messages: [{ role: "user", content: text }] });
 
-/** An error of an API, which quotes the key. */
+/** An error of an API that quotes the key. */
 const failing = (status: number, headers: Record<string, string> = {}): Response =>
   Response.json({ error: { message: `no: ${realKey}`, type: "x" } }, { status, headers });
 
@@ -260,10 +260,10 @@ describe("an API that fails", () => {
       const answer = await chat(world, "Hi", stream);
       expect([answer.status, world.calls.length]).toEqual([told, times]);
       expect(answer.text).not.toContain(realKey);
-      // It was tried often enough: clients do not, and what a program repeats nevertheless is tried once.
+      // The gateway already retried: clients must not, and a repeated request is tried once.
       expect(answer.headers).toMatchObject({ "x-should-retry": "false" });
       expect([(await chat(world, "Hi", stream)).status, world.calls.length]).toEqual([told, times + 1]);
-      // Whatever the program makes of it.
+      // The episode fails, no matter how the program reacts.
       const episode = await ended(world);
       expect(episode).toMatchObject({ outcome: "failed", reward: null, failure: { boundary: "engine", code } });
       expect(JSON.stringify(episode.failure)).not.toContain(realKey);

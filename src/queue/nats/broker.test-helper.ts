@@ -1,4 +1,4 @@
-// A real nats-server for tests, whose program the variable NATS_SERVER names.
+// A real nats-server for tests; the environment variable NATS_SERVER names its executable.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** `undefined`: tests that need a broker are skipped. */
+/** Path of the server; `undefined` skips tests that need a broker. */
 export const natsServer = process.env["NATS_SERVER"];
 
 /** A broker that can be killed, and whose disk can be wiped. */
@@ -36,14 +36,14 @@ export class Broker {
     await ended;
   }
 
-  /** Kills it, too. */
+  /** Kills the broker and wipes its disk. */
   async wipe(): Promise<void> {
     await this.kill();
     await rm(this.#store, { recursive: true, force: true });
     await this.start();
   }
 
-  /** Ends it, and leaves nothing. */
+  /** Stops the broker and removes its files. */
   async remove(): Promise<void> {
     await this.kill();
     await rm(this.#store, { recursive: true, force: true });

@@ -1,4 +1,5 @@
-// Public entry: the queue at a broker of NATS, with JetStream. Its library is an optional peer, loaded when a queue is opened.
+// Public entry: the queue on a NATS broker, with JetStream. Its library is an optional peer, loaded
+// when a queue is opened.
 
 export { coordinateNats, type NatsQueueOptions } from "./nats-coordinator.ts";
 export { parseNatsAddress, type NatsAddress } from "./nats-address.ts";

@@ -1,20 +1,26 @@
-// Where a queue of NATS is and who asks for it: one address or several with commas between them, which may name a user and the
-// queue, and files of keys. Nothing in what is shown is secret.
+// Address of a NATS queue and the credentials for it: one address or several separated by commas,
+// which may name a user and the queue, and key files. The displayed form has no secrets.
 
 import { ConfigurationError } from "../../core/index.ts";
 
 export type NatsAddress = {
-  /** `host:port` each. */
+  /** Servers as `host:port`. */
   readonly servers: readonly string[];
   readonly isTls: boolean;
-  /** `null`: the address names none. */
+  /** User; `null` if the address names none. */
   readonly user: string | null;
   readonly password: string | null;
-  /** An address with a user and no password names a token, as NATS's own clients read it. */
+  /**
+   * Token: an address with a user and no password names a token, the same as for NATS's own
+   * clients.
+   */
   readonly token: string | null;
-  /** Letters, digits, `-` and `_`. Everything of a queue has its name; a broker carries any number of queues. */
+  /**
+   * Name of letters, digits, `-` and `_`. All parts of a queue have its name; a broker can hold any
+   * number of queues.
+   */
   readonly queue: string;
-  /** Servers and queue, without credentials. */
+  /** Servers and queue for display, without credentials. */
   readonly shown: string;
   /** Parts of the credentials, for a redactor. */
   readonly secrets: readonly string[];
@@ -25,11 +31,11 @@ const defaultPort = 4222;
 const example = "nats://127.0.0.1:4222";
 
 /**
- * Reads `nats://[user:password@]host[:port][/queue]`, or `tls://` for servers that must use TLS; several with commas between them.
- * Throws a `ConfigurationError` that shows no credentials.
+ * Parses `nats://[user:password@]host[:port][/queue]`, or `tls://` for servers that must use TLS;
+ * several are separated by commas. Throws a `ConfigurationError` that shows no credentials.
  */
 export function parseNatsAddress(text: string): NatsAddress {
-  // Everything up to the last "@" goes: a password may hold any character, commas too.
+  // Everything up to the last "@" is removed: a password may contain any character, even commas.
   const shown = text
     .trim()
     .replace(/^([a-z][a-z0-9+.-]*:\/\/)?.*@/is, "$1")

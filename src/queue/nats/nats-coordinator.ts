@@ -1,5 +1,6 @@
-// The coordinator's side of a queue at NATS. Whatever the broker forgets, it notices: streams that were made again, and jobs that are
-// neither there nor done. Not the coordinator itself, which decides what is submitted.
+// The coordinator's side of a queue on NATS. It detects lost data of the broker: streams that were
+// created again, and jobs that are neither queued nor done. It is not the coordinator itself, which
+// decides which jobs are submitted.
 
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -31,24 +32,28 @@ import {
 import { jsonOf } from "../../lib/text.ts";
 
 export type NatsQueueOptions = NatsConnectOptions & {
-  /** Default: 60,000. */
+  /** Duration of a lease, in milliseconds. Default: 60,000. */
   readonly leaseMs?: number;
-  /** Leases at once, of all workers: the limit of the coordinator. Default: none. */
+  /**
+   * Maximum number of concurrent leases of all workers: the limit of the coordinator. Default:
+   * none.
+   */
   readonly maxLeases?: number | null;
 };
 
-/** Receipts that are read at once. */
+/** Maximum number of receipts that are processed concurrently. */
 const mostHandled = 1024;
-/** Between two sendings of a question to workers that have not answered. */
+/** Interval between repetitions of a question to workers that have not answered. */
 const askAgainMs = 2000;
-/** A coordinator that is alive answers in this time. */
+/** Time in which a live coordinator answers. */
 const presenceMs = 2000;
-/** Ids of a cancelled episode may have a kilobyte each. */
+/** Maximum number of ids in a cancellation: each id may have a kilobyte. */
 const mostCancelled = 500;
 
 /**
- * Opens a queue at a broker for the one coordinator that it may have. Jobs and states of an earlier one are forgotten, its receipts
- * are delivered. Rejects with a `ConfigurationError` when the broker is not there, or another coordinator uses the queue.
+ * Opens a queue on a broker for its only coordinator. Jobs and states of an earlier coordinator are
+ * forgotten, its receipts are delivered. Rejects with a `ConfigurationError` if the broker is not
+ * reachable, or another coordinator uses the queue.
  */
 export async function coordinateNats(handlers: CoordinatorHandlers, options: NatsQueueOptions): Promise<JobQueue> {
   const { leaseMs = 60_000, maxLeases = null } = options;
@@ -86,19 +91,22 @@ class NatsQueue implements JobQueue {
   readonly #handlers: CoordinatorHandlers;
   readonly #configuration: QueueConfiguration;
   readonly #table: WorkerTable;
-  /** Its consumer's name: a coordinator that takes over deletes it. */
+  /** Name of its consumer: a coordinator that takes over deletes it. */
   readonly #own = `coordinator-${randomUUID()}`;
   readonly #receipts: Puller;
   readonly #stop = new AbortController();
-  /** Jobs that the broker has, and that have neither a receipt nor been cancelled: subject to place in the stream. */
+  /**
+   * Jobs on the broker that have no receipt and were not cancelled: subject to sequence number in
+   * the stream.
+   */
   readonly #open = new Map<string, number>();
   readonly #sending = new Set<string>();
-  /** How many were taken out of `#open`. */
+  /** Number of jobs removed from `#open`. */
   #settled = 0;
   #handling = 0;
   #created = "";
   #repairing: Promise<void> | null = null;
-  /** True: the last look found fewer jobs and receipts than are open. */
+  /** True if the last check found fewer jobs and receipts than are open. */
   #isSuspicious = false;
   #timer: NodeJS.Timeout | null = null;
 
@@ -122,7 +130,7 @@ class NatsQueue implements JobQueue {
     const names = this.#names;
     await repeated(async () => {
       this.#created = String(await makeStreams(this.#link, names, this.#configuration));
-      // The plan is the truth: what is open is submitted again.
+      // The plan is authoritative: open jobs are submitted again.
       await Promise.all([jsm.streams.purge(names.jobs), jsm.streams.purge(names.states)]);
       await takeOverReceipts(this.#link, names, this.#own, this.leaseMs);
     }, waiting);
@@ -141,7 +149,7 @@ class NatsQueue implements JobQueue {
         if (question !== undefined && worker !== undefined) this.#table.acknowledge(question, worker);
       },
     });
-    // Without a connection they are made with the next one.
+    // Without a connection, the subscriptions are made with the next one.
     await nc.flush().catch(() => undefined);
     this.#link.onUp(() => void this.#repair());
     void this.#receive();
@@ -155,7 +163,8 @@ class NatsQueue implements JobQueue {
     try {
       const { seq } = await this.#link.persist(subject, JSON.stringify(job));
       if (this.#sending.has(subject)) this.#open.set(subject, seq);
-      // Its receipt has come before the broker's answer, from a worker that had the job before; or nobody waits for one any more.
+      // The receipt arrived before the broker's confirmation, from a worker that already had the
+      // job; or the job was cancelled in the meantime.
       else await this.#delete(seq);
     } finally {
       this.#sending.delete(subject);
@@ -169,7 +178,7 @@ class NatsQueue implements JobQueue {
       await Promise.all(some.map((episodeId) => this.#withdraw(this.#names.job(runId, episodeId))));
       await this.#tell({ type: "cancel", runId, episodeIds: some }, null);
     }
-    // Whether one waited or was on its way to a worker, nobody says.
+    // The broker does not report whether a job was still waiting or already sent to a worker.
     return [];
   }
 
@@ -181,7 +190,8 @@ class NatsQueue implements JobQueue {
     const { timeoutMs, signal } = options;
     let again: NodeJS.Timeout | undefined;
     const gathering = this.#table.gather(async (question: string) => {
-      // Questions and answers may be lost with a connection. A worker obeys the same question once.
+      // Questions and answers may be lost with a connection. A worker obeys a repeated question
+      // only once.
       again = setInterval(() => void this.#tell(control, question).catch(() => undefined), askAgainMs);
       await Promise.race([this.#send(control, question), pause(timeoutMs, signal)]);
     }, options);
@@ -199,24 +209,26 @@ class NatsQueue implements JobQueue {
     this.#throwIfClosed();
     if (control.type !== "run") return this.#tell(control, question);
     const { runId, phase } = control.state;
-    // Workers that are there subscribe to what is kept.
+    // Connected workers also subscribe to the kept states.
     if (phase !== "ended") {
       await this.#link.persist(this.#names.state(runId), JSON.stringify({ question, control }));
       return;
     }
-    // A broker that is away is not waited for: what it keeps is forgotten by the next coordinator.
+    // Ending a run does not wait for an unreachable broker: the next coordinator forgets what it
+    // keeps.
     if (!(await this.#isThere())) return;
     const { jsm } = this.#link;
-    // Where that fails, the state that is kept is forgotten by the next coordinator.
+    // If this fails, the next coordinator forgets the kept state.
     await jsm.streams.purge(this.#names.states, { filter: this.#names.state(runId) }).catch(() => undefined);
     const isOfRun = (subject: string): boolean => subject.startsWith(this.#names.jobsOfRun(runId));
     await Promise.all([...this.#open.keys(), ...this.#sending].filter(isOfRun).map((one) => this.#withdraw(one)));
-    // A broker that was killed or wiped may hold jobs whose receipts came from workers that had them before.
+    // A broker that was killed or wiped may hold jobs whose receipts came from workers that already
+    // had them.
     if (this.#open.size === 0) await jsm.streams.purge(this.#names.jobs).catch(() => undefined);
     await this.#tell(control, question);
   }
 
-  /** Whether the broker is there, or back in a moment. */
+  /** True if the broker is reachable now, or again within a moment. */
   async #isThere(): Promise<boolean> {
     const stop = new AbortController();
     const timer = setTimeout(() => stop.abort(), presenceMs);
@@ -229,7 +241,7 @@ class NatsQueue implements JobQueue {
       .finally(() => clearTimeout(timer));
   }
 
-  /** Not kept. */
+  /** Sends a control that is not kept. */
   async #tell(control: Control, question: string | null): Promise<void> {
     await this.#link.tell(this.#names.control, JSON.stringify({ question, control }));
   }
@@ -278,7 +290,7 @@ class NatsQueue implements JobQueue {
     return readOrNotice(read, parse(data), this.#handlers.onNotice);
   }
 
-  /** After anything that may have cost the broker what it knew. */
+  /** Repairs the queue after any event in which the broker may have lost data. */
   #repair(): Promise<void> {
     this.#repairing ??= this.#repairOnce()
       .catch((error: unknown) => {
@@ -309,8 +321,9 @@ class NatsQueue implements JobQueue {
   }
 
   /**
-   * A broker whose machine lost power has streams without their last messages. What is open is a job there, or a receipt: jobs are
-   * counted first, so that one which becomes a receipt meanwhile is counted twice and not missed.
+   * Checks for lost messages: after a power failure, streams of a broker may lack their last
+   * messages. An open episode is either a job there or a receipt. Jobs are counted first, so that a
+   * job which becomes a receipt in the meantime is counted twice and not missed.
    */
   async #look(): Promise<void> {
     if (!this.#link.isUp || this.#open.size === 0) return;
@@ -327,7 +340,10 @@ class NatsQueue implements JobQueue {
     }
   }
 
-  /** One that is not forgotten is run, and its receipt is not counted. Not by subject: 2.9 then skips other jobs, too. */
+  /**
+   * Removes a job. If that fails, the job is run, and its receipt is not counted. Not by subject,
+   * because NATS 2.9 would skip other jobs, too.
+   */
   async #withdraw(subject: string): Promise<void> {
     const seq = this.#open.get(subject);
     this.#settle(subject);
@@ -354,12 +370,12 @@ class NatsQueue implements JobQueue {
   }
 }
 
-/** JSON, or what no message is. */
+/** Parses JSON; invalid text becomes a value that no message has. */
 export function parse(data: Uint8Array): unknown {
   return jsonOf(Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("utf8"));
 }
 
-/** What a worker says of a question that it has obeyed. */
+/** Parses a worker's acknowledgement of a question. */
 function readAnswer(value: unknown): { readonly question: string; readonly worker: string } {
   const { question, worker } = (value ?? {}) as { readonly question?: unknown; readonly worker?: unknown };
   if (typeof question === "string" && typeof worker === "string") return { question, worker };

@@ -1,20 +1,21 @@
-// What is used of NATS's own client for Node, and how it is found. Both packages are optional peers: nothing of them is named in a type
-// or loaded before a queue is opened. Their types are not imported, so that a build without them has them all.
+// The used part of NATS's own client for Node, and the code that finds it. Both packages are
+// optional peers: no type refers to them, and they are loaded only when a queue is opened. Their
+// types are not imported, so that our types are complete in a build without them.
 
 import { ConfigurationError, messageOf } from "../../core/index.ts";
 
 export interface NatsMessage {
   readonly subject: string;
-  /** Of a delivered job or receipt: where it is acknowledged. */
+  /** Subject for acknowledging a delivered job or receipt. */
   readonly reply?: string;
   readonly data: Uint8Array;
-  /** Of a status, which has no data: 404, 408, 409, 503. */
+  /** Headers of a status message, which has no data: 404, 408, 409, 503. */
   readonly headers?: { readonly code: number; readonly description: string; get(name: string): string };
   respond(payload?: string | Uint8Array): boolean;
 }
 
 export interface NatsSubscription {
-  /** Ends it once what the server had sent has been called back. */
+  /** Ends the subscription once all messages that the server had sent are processed. */
   drain(): Promise<void>;
 }
 
@@ -28,25 +29,25 @@ export interface NatsConnection {
   request(subject: string, payload: string, options: { readonly timeout: number }): Promise<NatsMessage>;
   flush(): Promise<void>;
   close(): Promise<void>;
-  /** Resolves once it is closed for good, with the error that closed it. */
+  /** Resolves once the connection is closed for good, with the error that closed it. */
   closed(): Promise<void | Error>;
   status(): AsyncIterable<{ readonly type: string; readonly error?: Error }>;
 }
 
 export type StreamInfo = {
-  /** Another one: the stream was made again. */
+  /** Creation time: a different value means that the stream was created again. */
   readonly created: string;
   readonly state: { readonly messages: number; readonly subjects?: Readonly<Record<string, number>> };
 };
 
 export interface JetStreamManager {
   readonly streams: {
-    /** Also of a stream that there is, if it has this configuration. */
+    /** Creates a stream; also resolves for an existing stream with the same configuration. */
     add(configuration: object): Promise<StreamInfo>;
     update(name: string, configuration: object): Promise<StreamInfo>;
     info(name: string, options?: { readonly subjects_filter: string }): Promise<StreamInfo>;
     purge(name: string, options?: { readonly filter: string }): Promise<unknown>;
-    /** `erase`: its bytes are overwritten, too. */
+    /** Deletes a message. `erase`: true to overwrite its bytes, too. */
     deleteMessage(name: string, seq: number, erase: boolean): Promise<boolean>;
     getMessage(name: string, query: { readonly last_by_subj: string }): Promise<{ readonly data: Uint8Array } | null>;
   };
@@ -63,14 +64,14 @@ export interface JetStreamManager {
 }
 
 export interface JetStream {
-  /** Resolves when the stream has it, with its place there. */
+  /** Publishes a message. Resolves when the stream has it, with its sequence number. */
   publish(subject: string, payload: string, options: { readonly timeout: number }): Promise<{ readonly seq: number }>;
 }
 
-/** Says who a client is, for each connection anew. */
+/** Provides the identity of a client, for each connection again. */
 export type Authenticator = (nonce?: string) => object;
 
-/** The modules, as far as they are used. */
+/** The used part of the modules. */
 export interface NatsLibrary {
   connect(options: object): Promise<NatsConnection>;
   createInbox(): string;
@@ -88,7 +89,10 @@ const install = `run "npm install ${Object.keys(used)
   .map((name) => `${name}@3`)
   .join(" ")}"`;
 
-/** The packages beside ours. Rejects with a `ConfigurationError` that has the command to install them. */
+/**
+ * Loads the packages. Rejects with a `ConfigurationError` that contains the command to install
+ * them.
+ */
 export async function loadNatsLibrary(load: (name: string) => Promise<unknown> = importByName): Promise<NatsLibrary> {
   const library: Record<string, unknown> = {};
   for (const [name, parts] of Object.entries(used)) {

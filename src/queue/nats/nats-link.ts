@@ -1,5 +1,6 @@
-// A connection to NATS that comes back: broker restarts, partitions and wiped disks are states of it and no errors. Knows nothing of
-// jobs. What is to arrive is sent until it has; what a broken connection may lose is sent once.
+// A connection to NATS that reconnects: broker restarts, partitions and wiped disks are states of
+// it, not errors. It knows nothing of jobs. Messages that must arrive are sent until they have;
+// messages that a broken connection may lose are sent once.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { type AttributedError, ConfigurationError, faultAt, messageOf } from "../../core/index.ts";
@@ -9,26 +10,40 @@ import { type NatsAddress, parseNatsAddress } from "./nats-address.ts";
 import { type JetStream, type JetStreamManager, loadNatsLibrary, type NatsConnection } from "./nats-library.ts";
 import { requireRegularSync } from "../../system/regular-file.ts";
 
-/** Where the broker is, and who asks. */
+/** Address of the broker, and the credentials. */
 export type NatsConnectOptions = {
-  /** As `parseNatsAddress` reads it. */
+  /** Address in the format of `parseNatsAddress`. */
   readonly address: string;
-  /** The password of the address's user, or a token where it names no user. Default: those of the address. */
+  /**
+   * Password of the address's user, or a token if the address names no user. Default: those of the
+   * address.
+   */
   readonly secret?: string | null;
-  /** Path of a credentials file (JWT and seed), or of a file with the seed of an nkey. Read again for every connection. Default: none. */
+  /**
+   * Path of a credentials file (JWT and seed), or of a file with the seed of an nkey. It is read
+   * again for every connection. Default: none.
+   */
   readonly credentials?: string | null;
-  /** Paths of PEM files: the authority that signed the servers' certificates, and our own certificate with its key. Default: none. */
+  /**
+   * Paths of PEM files: the authority that signed the servers' certificates, and our own
+   * certificate with its key. Default: none.
+   */
   readonly tls?: { readonly ca: string | null; readonly cert: string | null; readonly key: string | null };
-  /** How long a broker that is not there yet is waited for. Default: 60,000. */
+  /**
+   * Maximum time to wait for a broker that is not reachable yet, in milliseconds. Default: 60,000.
+   */
   readonly waitMs?: number;
-  /** Between two questions whether the broker is still there; after the second without an answer it is lost. Default: 15,000. */
+  /**
+   * Interval between two pings of the broker, in milliseconds; after the second ping without an
+   * answer the connection is lost. Default: 15,000.
+   */
   readonly pingMs?: number;
   readonly signal?: AbortSignal;
 };
 
-/** Of a request to JetStream. */
+/** Time limit of a request to JetStream. */
 const requestMs = 5000;
-/** Between two attempts to reach a broker that is away. */
+/** Interval between two attempts to reach a broker that is away. */
 const retryMs = 500;
 
 export type NatsLink = {
@@ -38,21 +53,33 @@ export type NatsLink = {
   readonly jsm: JetStreamManager;
   /** A new subject for replies. */
   readonly createInbox: () => string;
-  /** Aborts when the connection is gone for good. */
+  /** Aborts when the connection is closed for good. */
   readonly closed: AbortSignal;
   readonly isUp: boolean;
-  /** Called whenever the connection is back. */
+  /** Registers a callback for each reconnection. */
   onUp(callback: () => void): void;
-  /** Resolves when the broker is there; rejects when the link is closed or the signal aborts. */
+  /**
+   * Resolves when the broker is connected; rejects when the link is closed or the signal aborts.
+   */
   up(signal?: AbortSignal): Promise<void>;
-  /** Publishes to a stream until it has it. Rejects, attributed to boundary "queue", once the link is closed, and for a message that is too long. Resolves with its place in the stream. */
+  /**
+   * Publishes to a stream until the stream has the message. Rejects, attributed to boundary
+   * "queue", once the link is closed, and for a message that is too long. Resolves with its
+   * sequence number in the stream.
+   */
   persist(subject: string, payload: string): Promise<{ readonly seq: number }>;
-  /** Publishes what is not kept, until the broker has had it; who is not there does not hear it. Rejects once the link is closed. */
+  /**
+   * Publishes a message that is not kept, until the broker has received it; only connected
+   * subscribers receive it. Rejects once the link is closed.
+   */
   tell(subject: string, payload: string): Promise<void>;
   close(): Promise<void>;
 };
 
-/** Rejects with a `ConfigurationError` when the broker is not there in time, or does not take us. */
+/**
+ * Connects to the broker. Rejects with a `ConfigurationError` if it is not reachable in time, or
+ * refuses the credentials.
+ */
 export async function openLink(
   title: string,
   options: NatsConnectOptions,
@@ -161,7 +188,8 @@ export async function openLink(
       return { authenticator: library.nkeyAuthenticator(seed) };
     }
     const { user, password, token } = address;
-    // An address with a user alone reads as a token; with a secret beside it, it is their name.
+    // An address with only a user is parsed as a token; if a secret is given separately, that token
+    // is the user name.
     if (secret !== null)
       return user === null && token === null ? { token: secret } : { user: user ?? token, pass: secret };
     if (user !== null) return { user, pass: password };
@@ -214,7 +242,8 @@ export async function openLink(
         return await js.publish(subject, payload, { timeout: requestMs });
       } catch (error) {
         if (closed.signal.aborted) throw closed.signal.reason;
-        // Without a stream nobody answers: it was wiped, and its coordinator makes it again.
+        // Without a stream the request gets no response: the stream was wiped, and its coordinator
+        // creates it again.
         if (isUp && isFirst && !/no responders|timeout/i.test(deepMessage(error))) {
           isFirst = false;
           onNotice(
@@ -231,14 +260,17 @@ export async function openLink(
   }
 }
 
-/** Throws where a start was cancelled, in place of what came of that. */
+/** Throws the cancellation if a start was cancelled, instead of the error that followed from it. */
 export function refuseCancelled({ signal, address }: NatsConnectOptions, cause: unknown): void {
   if (signal?.aborted !== true) return;
   const message = `Cannot use the queue at ${parseNatsAddress(address).shown}: the start was cancelled.`;
   throw faultAt("queue", "cancelled", message, { cause });
 }
 
-/** What an action resolves with that is tried again where the broker was away; rejects as it does after a while, or when the signal aborts. */
+/**
+ * Resolves with the result of an action, which is retried while the broker is away; rejects with
+ * its error after `waitMs`, or when the signal aborts.
+ */
 export async function repeated<T>(
   action: () => Promise<T>,
   { waitMs = 60_000, signal }: Pick<NatsConnectOptions, "waitMs" | "signal">,
@@ -247,7 +279,8 @@ export async function repeated<T>(
     try {
       return await action();
     } catch (error) {
-      // JetStream that is off answers nobody, too; a stream that was made and is not found was wiped meanwhile.
+      // A disabled JetStream does not respond, either; a stream that was created and is not found
+      // has been wiped since.
       const isAway = /timeout|no responders|disconnect|unavailable|not available|(stream|consumer) not found/i.test(
         deepMessage(error),
       );
@@ -257,7 +290,7 @@ export async function repeated<T>(
   }
 }
 
-/** With what is below it: the library's own errors often have no text. */
+/** Message of an error with that of its cause: the library's own errors often have no text. */
 function deepMessage(error: unknown): string {
   const own = messageOf(error);
   return error instanceof Error && error.cause !== undefined ? `${own} (${messageOf(error.cause)})` : own;

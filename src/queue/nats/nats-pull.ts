@@ -1,11 +1,15 @@
-// Takes messages from a consumer of JetStream: each `take` requests what it lacks and waits until something is there. Several messages that
-// arrive together come together. What arrives between two takes waits for the next one, for a moment, and is then given back.
+// Takes messages from a JetStream consumer: each `take` requests what it still needs and waits for
+// a message. Several messages that arrive together are returned together. A message that arrives
+// between two takes waits briefly for the next one, and is then given back.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { NatsLink } from "./nats-link.ts";
 import type { NatsMessage, NatsSubscription } from "./nats-library.ts";
 
-/** "messages": as many as were there. "none": the time is over, or the signal has aborted. "missing": the broker has no such consumer now. */
+/**
+ * "messages": all available messages. "none": the time has passed, or the signal has aborted.
+ * "missing": the broker has no such consumer now.
+ */
 export type Pulled = { readonly type: "messages" | "none" | "missing"; readonly messages: readonly NatsMessage[] };
 
 type Taking = {
@@ -14,42 +18,42 @@ type Taking = {
   end(type: Pulled["type"]): void;
 };
 
-/** Longest time that a request waits at the broker, which forgets it when it starts again. */
+/** Maximum time that a request waits at the broker, which loses it on a restart. */
 const longestRequestMs = 20_000;
-/** Beyond it the broker has lost the request, or its answer was lost. */
+/** Additional time after which the request or its answer counts as lost. */
 const graceMs = 2000;
 
-/** A taker that has not come back by then takes no more for now. */
+/** Time that an early message waits for the next take. */
 const earlyMs = 1000;
-/** Longest wait of `close` for the broker. */
+/** Maximum time that `close` waits for the broker. */
 const drainMs = 2000;
 
-/** Messages of one consumer, for one taker at a time. */
+/** Messages of one consumer, for one caller of `take` at a time. */
 export class Puller {
   readonly #link: NatsLink;
   readonly #subject: string;
   #inbox = "";
   #subscription: NatsSubscription | null = null;
-  /** Of the last request; statuses of earlier ones say nothing any more. */
+  /** Number of the last request; statuses of earlier requests no longer matter. */
   #request = 0;
-  /** Messages that the broker may still send for requests that have not ended. */
+  /** Number of messages that the broker may still send for requests that have not ended. */
   #outstanding = 0;
   #taking: Taking | null = null;
-  /** What arrived between two takes. */
+  /** Messages that arrived between two takes. */
   #early: NatsMessage[] = [];
   #earlyTimer: NodeJS.Timeout | undefined;
 
   constructor(link: NatsLink, stream: string, consumer: string) {
     this.#link = link;
     this.#subject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`;
-    // The broker forgets requests with the connection.
+    // The broker drops requests when the connection ends.
     link.onUp(() => {
       this.#outstanding = 0;
       this.#taking?.end("none");
     });
   }
 
-  /** At most `most` messages, as soon as there is one. One call at a time. */
+  /** Takes at most `most` messages, as soon as there is one. One call at a time. */
   async take(
     most: number,
     { waitMs, signal }: { readonly waitMs: number; readonly signal?: AbortSignal },
@@ -84,8 +88,8 @@ export class Puller {
   }
 
   /**
-   * Ends requests that wait. What was on its way is given back once the broker has ended them: before, it would send it to them again,
-   * and nobody would be there.
+   * Ends waiting requests. Messages in flight are released only after the broker has ended the
+   * requests: otherwise it would send them here again, where they would be lost.
    */
   async close(): Promise<void> {
     const subscription = this.#subscription;
@@ -93,7 +97,7 @@ export class Puller {
     this.#outstanding = 0;
     this.#taking?.end("none");
     clearTimeout(this.#earlyTimer);
-    // A broker that is away answers nothing.
+    // An unreachable broker answers nothing.
     const drained = new AbortController();
     const draining = (subscription?.drain() ?? Promise.resolve()).catch(() => undefined).finally(() => drained.abort());
     await Promise.race([draining, sleep(drainMs, undefined, { signal: drained.signal }).catch(() => undefined)]);
@@ -103,7 +107,7 @@ export class Puller {
   #ask(batch: number, expiresMs: number): void {
     this.#outstanding += batch;
     this.#request++;
-    // Whole nanoseconds: the broker refuses a request with a fraction.
+    // Integer nanoseconds: the broker refuses a request with a fraction.
     const body = JSON.stringify({ batch, expires: Math.ceil(expiresMs) * 1_000_000 });
     this.#link.nc.publish(this.#subject, body, { reply: `${this.#inbox}.${this.#request}` });
   }
@@ -132,7 +136,7 @@ export class Puller {
     }
     taking.messages.push(message);
     if (taking.messages.length === taking.most) taking.end("messages");
-    // What came in the same packet is read before.
+    // Further messages of the same packet are read first.
     else if (taking.messages.length === 1) setImmediate(() => taking.end("messages"));
   }
 
@@ -141,16 +145,17 @@ export class Puller {
     for (const message of this.#early.splice(0)) message.respond("-NAK");
   }
 
-  /** The end of a request, or a sign of life. */
+  /** Handles a status: the end of a request, or a heartbeat. */
   #status({ subject, headers }: NatsMessage, inbox: string): void {
     const code = headers?.code ?? 503;
     if (code === 100 || inbox !== this.#inbox) return;
     const isLast = subject === `${inbox}.${this.#request}`;
-    // A request that was refused has nothing pending, and says no number.
+    // A refused request has nothing pending, and its status states no number.
     const pending = Number(headers?.get("Nats-Pending-Messages") || "none");
     this.#outstanding = isLast || !Number.isInteger(pending) ? 0 : Math.max(0, this.#outstanding - pending);
     if (!isLast && code === 408) return;
-    // 408: the time is over. Else there is no consumer to ask, or it takes no request now.
+    // 408: the request timed out. Any other code: the consumer is missing, or accepts no requests
+    // now.
     this.#taking?.end(code === 408 ? "none" : "missing");
   }
 }

@@ -1,5 +1,6 @@
-// The contract of queues against a real nats-server, and what is not in it: a broker that goes away, is cut off, forgets a part, or
-// brings what nobody of us sent. `npm run verify -- queue` runs this with Debian's nats-server and with a newer one.
+// The contract of queues on a real nats-server, and cases beyond it: a broker that goes away, is
+// disconnected, loses a part of its data, or delivers foreign messages. `npm run verify -- queue`
+// runs these tests with Debian's nats-server and with a newer one.
 
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -15,7 +16,7 @@ import { openLink, repeated } from "./nats-link.ts";
 import { Puller } from "./nats-pull.ts";
 import { makeStreams, namesOf, workersConsumer } from "./nats-streams.ts";
 
-/** Short, since it really passes. */
+/** Short, because it passes in real time. */
 const leaseMs = 2000;
 const common = { waitMs: 5000, pingMs: 500 };
 
@@ -56,7 +57,7 @@ describe.skipIf(natsServer === undefined)("a queue at a broker of NATS", () => {
       await broker.start();
       await Promise.all([done, submitted]);
       let [next] = await takeOne(side);
-      // A broker that was killed may not know any more that it had delivered the first.
+      // A killed broker may have lost the record that it had delivered the first job.
       if (next!.job.episodeId === "a#0") [next] = await takeOne(side);
       expect(next!.job.episodeId).toBe("a#1");
       await until(() => receipts.length === 1);
@@ -64,7 +65,8 @@ describe.skipIf(natsServer === undefined)("a queue at a broker of NATS", () => {
         "Notice: the connection to the broker at it is lost; it is tried again.",
         "Notice: the broker at it is back.",
       ]);
-      // The second is forgotten. The first may come again: its delivery may not have been on the disk of the broker.
+      // The second job is forgotten. The first may be delivered again, because the broker may not
+      // have saved its delivery.
       await next!.done(receiptOf(next!.job));
       const rest = await side.take(1, { signal: AbortSignal.timeout(2 * leaseMs) });
       expect(rest.map(({ job }) => job.episodeId)).not.toContain("a#1");
@@ -139,7 +141,7 @@ describe.skipIf(natsServer === undefined)("a queue at a broker of NATS", () => {
         () => undefined,
       );
       const puller = new Puller(link, namesOf("own").jobs, workersConsumer);
-      // Times a million, these are no whole numbers.
+      // Multiplied by a million, these values are not integers.
       for (const [index, waitMs] of [1999.971407000005, 1424.6245269999927, 19999.96624].entries()) {
         await queue.submit(jobOf(`a#${index}`));
         const { type, messages } = await puller.take(1, { waitMs });
@@ -241,7 +243,7 @@ describe.skipIf(natsServer === undefined)("a queue at a broker of NATS", () => {
       const nc = await connect({ servers: `127.0.0.1:${broker.port}` });
       const { streams } = await jetstreamManager(nc);
       const jobs = async (): Promise<number> => (await streams.info("TA_own_JOBS")).state.messages;
-      // As after a wiped disk: the same job once more, while a worker has the first.
+      // The same job is submitted again, as after a wiped disk, while a worker has the first one.
       await queue.submit(jobOf("a#0"));
       await lease!.done(receiptOf(lease!.job));
       await until(() => receipts.length === 1);

@@ -1,16 +1,23 @@
-// What a queue is made of at the broker: three streams, two consumers and some plain subjects, all named after the queue. Only
-// coordinators make them; workers wait until they are there.
+// The parts of a queue on the broker: three streams, two consumers and some plain subjects, all
+// named after the queue. Only coordinators create them; workers wait until they exist.
 //
-//   stream TA_<queue>_JOBS      ta.<queue>.job.<run>.<episode>   a work queue; the last job of an episode; consumer "workers"
-//   stream TA_<queue>_RECEIPTS  ta.<queue>.receipt               a work queue; the consumer of the coordinator, its own
-//   stream TA_<queue>_STATES    ta.<queue>.state.<run>           the last state of each run; workers also subscribe to it
-//   ta.<queue>.control, .report, .obeyed, .coordinator           not kept: who is not there does not hear it
+//   stream TA_<queue>_JOBS      a work queue; the last job of an episode; consumer "workers"
+//     subject ta.<queue>.job.<run>.<episode>
+//   stream TA_<queue>_RECEIPTS  a work queue; the consumer of the coordinator, its own
+//     subject ta.<queue>.receipt
+//   stream TA_<queue>_STATES    the last state of each run; workers also subscribe to it
+//     subject ta.<queue>.state.<run>
+//   plain subjects              not kept: only connected subscribers receive them
+//     ta.<queue>.control, .report, .obeyed, .coordinator
 
 import { createHash } from "node:crypto";
 import type { NatsLink } from "./nats-link.ts";
 import type { StreamInfo } from "./nats-library.ts";
 
-/** Ids come from anywhere, and subjects have an alphabet: 22 letters, 132 bits, of their digest. */
+/**
+ * Ids may contain any characters, but subjects have a limited alphabet: 22 letters, 132 bits, of
+ * the digest.
+ */
 function tokenOf(id: string): string {
   return createHash("sha256").update(id).digest("base64url").slice(0, 22);
 }
@@ -37,22 +44,25 @@ export function namesOf(queue: string) {
 
 export type QueueNames = ReturnType<typeof namesOf>;
 
-/** Of the jobs; its time to acknowledge is the lease. */
+/** Consumer of the jobs; its acknowledgement timeout is the lease. */
 export const workersConsumer = "workers";
 
-/** Requests of workers that may wait; without it, 512. */
+/** Maximum number of waiting requests of workers; the default would be 512. */
 const mostWaiting = 65_536;
 
-/** Nanoseconds, as JetStream counts. */
+/** Converts to nanoseconds, the unit of JetStream. */
 const nanos = (ms: number): number => ms * 1_000_000;
 
 export type QueueConfiguration = {
   readonly leaseMs: number;
-  /** Leases at once, of all workers. */
+  /** Maximum number of concurrent leases of all workers. */
   readonly maxLeases: number | null;
 };
 
-/** Makes the streams and the workers' consumer unless they are there. Resolves with when each stream was made. */
+/**
+ * Creates the streams and the workers' consumer if they are missing. Resolves with the creation
+ * time of each stream.
+ */
 export async function makeStreams(
   { jsm }: NatsLink,
   names: QueueNames,
@@ -66,7 +76,7 @@ export async function makeStreams(
   ];
   const made: StreamInfo[] = [];
   for (const one of wanted) {
-    // One of an earlier coordinator may be configured otherwise.
+    // A stream of an earlier coordinator may have another configuration.
     made.push(await jsm.streams.add(one).catch(() => jsm.streams.update(one.name, one)));
   }
   const workers = {
@@ -81,7 +91,10 @@ export async function makeStreams(
   return made.map(({ created }) => created);
 }
 
-/** The consumer of one coordinator, after those of the coordinators before it are gone. What they had not acknowledged comes again. */
+/**
+ * Creates the consumer of one coordinator, after removing those of earlier coordinators. Messages
+ * that they had not acknowledged are delivered again.
+ */
 export async function takeOverReceipts(
   { jsm }: NatsLink,
   names: QueueNames,
@@ -98,7 +111,7 @@ export async function takeOverReceipts(
   });
 }
 
-/** Whether the stream's consumer is this coordinator's, another's, or none. */
+/** Owner of the stream's consumer: this coordinator, another one, or none. */
 export async function ownerOfReceipts(
   { jsm }: NatsLink,
   names: QueueNames,
@@ -112,7 +125,7 @@ export async function ownerOfReceipts(
   return found;
 }
 
-/** The kept states, as they were sent. */
+/** The kept states in the form in which they were sent. */
 export async function readStates({ jsm }: NatsLink, names: QueueNames): Promise<readonly Uint8Array[]> {
   const { state } = await jsm.streams.info(names.states, { subjects_filter: names.allStates });
   const states: Uint8Array[] = [];
@@ -123,7 +136,7 @@ export async function readStates({ jsm }: NatsLink, names: QueueNames): Promise<
   return states;
 }
 
-/** Milliseconds of the workers' leases. Rejects when there is no such consumer. */
+/** Duration of the workers' leases, in milliseconds. Rejects if the consumer does not exist. */
 export async function readLeaseMs({ jsm }: NatsLink, names: QueueNames): Promise<number> {
   const { config } = await jsm.consumers.info(names.jobs, workersConsumer);
   return (config.ack_wait ?? nanos(30_000)) / 1_000_000;

@@ -1,4 +1,5 @@
-// A worker's side of a queue at NATS. Leases are unacknowledged messages of the work queue; receipts wait here while the broker is away.
+// A worker's side of a queue on NATS. Leases are unacknowledged messages of the work queue;
+// receipts wait here while the broker is away.
 
 import {
   type Control,
@@ -17,20 +18,23 @@ import type { NatsMessage } from "./nats-library.ts";
 import { Puller } from "./nats-pull.ts";
 import { namesOf, type QueueNames, readLeaseMs, readStates, workersConsumer } from "./nats-streams.ts";
 
-/** Until a coordinator has made the queue. */
+/** Lease that applies until a coordinator has created the queue. */
 const usualLeaseMs = 60_000;
-/** Longest wait of `take`. */
+/** Maximum wait of `take`. */
 const longestTakeMs = 20_000;
 const retryMs = 500;
-/** Questions whose answers are repeated when they come again. */
+/** Maximum number of questions whose answers are repeated if they are asked again. */
 const mostQuestions = 1000;
 
 export interface NatsWorkerQueue extends WorkerQueue {
-  /** Whether the broker is there now. */
+  /** True if the broker is reachable now. */
   readonly isConnected: boolean;
 }
 
-/** Connects a worker. The queue need not be there yet. Rejects with a `ConfigurationError` when the broker is not. */
+/**
+ * Connects a worker. The queue need not exist yet. Rejects with a `ConfigurationError` if the
+ * broker is not reachable.
+ */
 export async function connectNatsWorker(
   handlers: WorkerHandlers,
   options: NatsConnectOptions,
@@ -54,13 +58,13 @@ class NatsWorker implements NatsWorkerQueue {
   readonly #handlers: WorkerHandlers;
   readonly #jobs: Puller;
   readonly #held = new Set<NatsMessage>();
-  /** What came of each question. */
+  /** Progress of each question. */
   readonly #questions = new Map<string, "asked" | "obeyed">();
-  /** Runs whose state was passed on. */
+  /** Runs whose state the worker has received. */
   readonly #known = new Set<string>();
   #worker: string | null = null;
   #isInformed = false;
-  /** A take that is under way ends, and asks for nothing more. */
+  /** Aborts a take in flight, which requests no more jobs. */
   readonly #closing = new AbortController();
 
   constructor(link: NatsLink, names: QueueNames, handlers: WorkerHandlers) {
@@ -83,9 +87,9 @@ class NatsWorker implements NatsWorkerQueue {
     const { nc } = this.#link;
     const callback = (_error: Error | null, { data }: NatsMessage): void => this.#obey(data);
     for (const subject of [this.#names.allStates, this.#names.control]) nc.subscribe(subject, { callback });
-    // Without a connection they are made with the next one.
+    // Without a connection, the subscriptions are made with the next one.
     await nc.flush().catch(() => undefined);
-    // What was said while the connection was lost is read again.
+    // Messages that were sent while the connection was lost are read again.
     this.#link.onUp(() => (this.#isInformed = false));
     await this.#inform();
   }
@@ -118,7 +122,7 @@ class NatsWorker implements NatsWorkerQueue {
     this.#worker = report.worker;
     if (!this.#link.isUp) return;
     this.#link.nc.publish(this.#names.report, JSON.stringify(report));
-    // Nothing follows it.
+    // No message follows this report.
     if (report.phase === "left") await this.#link.nc.flush().catch(() => undefined);
   }
 
@@ -131,7 +135,7 @@ class NatsWorker implements NatsWorkerQueue {
     await this.#link.close();
   }
 
-  /** Reads the kept states and the lease. False: there is no queue yet. */
+  /** Reads the kept states and the lease. Resolves to false if the queue does not exist yet. */
   async #inform(): Promise<boolean> {
     try {
       this.#leaseMs = await readLeaseMs(this.#link, this.#names);
@@ -177,10 +181,10 @@ class NatsWorker implements NatsWorkerQueue {
     const leases: Lease[] = [];
     for (const message of messages) {
       const job = readOrNotice(readJob, parse(message.data), this.#handlers.onNotice);
-      // What is no job is none for anybody.
+      // A message that is not a job is invalid for every worker, so it is never delivered again.
       if (job === null) message.respond("+TERM");
       else {
-        // Brokers of a cluster may bring a job before the state that was sent before it.
+        // Brokers of a cluster may deliver a job before the state that was sent before it.
         if (!this.#known.has(job.runId)) await this.#inform();
         this.#known.add(job.runId);
         leases.push(new NatsLease(job, message, this.#link, this.#names, this.#held));
@@ -208,7 +212,10 @@ class NatsLease implements Lease {
     held.add(message);
   }
 
-  /** The broker does not say whether the lease still holds; one that is another's is then extended for it. */
+  /**
+   * The broker does not report whether the lease still holds; if another worker has it, this
+   * extends it for that worker.
+   */
   async extend(): Promise<boolean> {
     if (!this.#held.has(this.#message)) return false;
     if (this.#link.isUp) this.#message.respond("+WPI");
@@ -221,7 +228,10 @@ class NatsLease implements Lease {
     this.#message.respond("+ACK");
   }
 
-  /** One that is given back again and again waits longer each time: all workers may have the same reason. */
+  /**
+   * A job that is given back repeatedly waits longer each time: all workers may have the same
+   * reason.
+   */
   async giveBack(_reason: string): Promise<void> {
     if (!this.#held.delete(this.#message)) return;
     const delayMs = this.delivery === 1 ? 0 : Math.min(50 * 2 ** this.delivery, 10_000);
@@ -229,14 +239,17 @@ class NatsLease implements Lease {
   }
 }
 
-/** The subject of acknowledgements ends with: deliveries, sequences, time, pending; before 2.11 it was shorter at its beginning. */
+/**
+ * Number of the delivery, read from the subject of acknowledgements. It ends with: deliveries,
+ * sequences, time, pending; before 2.11 it had fewer tokens at its beginning.
+ */
 function deliveryOf({ reply = "" }: NatsMessage): number {
   const tokens = reply.split(".");
   const count = Number(tokens[tokens.length >= 11 ? 6 : 4]);
   return Number.isSafeInteger(count) && count > 0 ? count : 1;
 }
 
-/** A control, and the question to be answered when it is obeyed. */
+/** Parses a control, and the question to answer when it is obeyed. */
 function readMessage(value: unknown): { readonly question: string | null; readonly control: Control } {
   const { question, control } = (value ?? {}) as { readonly question?: unknown; readonly control?: unknown };
   if (question !== null && (typeof question !== "string" || question.length > 100)) {
