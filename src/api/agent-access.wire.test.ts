@@ -1,5 +1,6 @@
-// What an agent can reach with what it was given: the key of a gateway's session, or the agents' token of an environment server. Every
-// route and every method is tried, by a client that claims to be ours; nothing that is not its own may come back.
+// Reach of an agent with what it was given: the key of a gateway session, or the agents' token of
+// an environment server. The tests try every route and every method with a client that claims to be
+// ours; nothing that belongs to others may come back.
 
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -65,7 +66,7 @@ function rpc(address: string, { method, params = {} }: Rpc, headers: Readonly<Re
   return send(address, { method: "POST", headers: { "content-type": "application/json", ...headers }, body });
 }
 
-/** As `environments/remote/mcp` introduces itself, and worse. */
+/** The introduction that `environments/remote/mcp` sends, and more dangerous ones. */
 const claims: readonly unknown[] = [
   {},
   { task: "w:test:1", seed: 0 },

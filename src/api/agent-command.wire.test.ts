@@ -1,5 +1,6 @@
-// Episodes that an outside program runs, behind a service and in a rollout: real child processes, which sample over HTTP from the
-// embedded model, print their reward, crash, hang or are left in the middle.
+// Episodes that an outside program runs, started by a service or in a rollout: real child
+// processes, which sample over HTTP from the embedded model, print their reward, crash, hang or are
+// abandoned midway.
 
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -89,8 +89,9 @@ export async function agentTaskSource(path: string): Promise<EnvironmentSource> 
 }
 
 /**
- * What a program is told of a task: the line of its file, or what the environment says of it. `user`: its name; the instruction of one
- * that is simulated is not for the agent, which hears it from the user.
+ * The line that describes a task to a program: the line of its file, or the fields that the
+ * environment gives. `user` is the name of the user; the instruction of a simulated user is
+ * withheld, because the agent hears it from the user.
  */
 export function agentTaskLine(source: EnvironmentSource, task: Task, user: string): string {
   if (isTaskFile(source)) return source.lineOf(task);
@@ -98,7 +99,7 @@ export function agentTaskLine(source: EnvironmentSource, task: Task, user: strin
   return JSON.stringify({ id, environment, split, index, instruction: user === "task" ? task.instruction : null });
 }
 
-/** Whether its tasks can be run by a program alone. */
+/** True if the tasks come from a file, so that programs run them without an environment of ours. */
 export function isTaskFile(source: EnvironmentSource): source is AgentTaskSource {
   return "lineOf" in source;
 }

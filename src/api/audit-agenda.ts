@@ -4,7 +4,10 @@
 import type { Agenda, AgendaConfirmation, AgendaGoal, AgendaSlot, Task, UserLine } from "../core/index.ts";
 import { agendaUser } from "../users/index.ts";
 
-/** What of an agenda nothing an agent says can reach, one sentence part each; empty when all of it can be reached. */
+/**
+ * Parts of an agenda that no utterance of an agent reaches, one sentence part each; empty when all
+ * parts can be reached.
+ */
 export async function agendaGaps(task: Task): Promise<readonly string[]> {
   if (task.agenda === null) return [];
   const gaps: string[] = [];
@@ -61,7 +64,7 @@ async function confirmationGaps(confirmation: AgendaConfirmation | null, probe: 
     : [`goal "${goal.name}" is not confirmed by a proposal that names ${named}: the user says "${line.text}"`];
 }
 
-/** What the user answers out of its slots; `null`: something else. */
+/** The answer of the user if it comes from one of its slots; `null` for any other reply. */
 async function answer(utterance: string, probe: Probe): Promise<string | null> {
   const { text } = await say(utterance, probe);
   return probe.goal.slots.some(({ answers }) => answers.includes(text)) ? text : null;

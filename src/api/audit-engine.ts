@@ -19,7 +19,7 @@ export type AuditEngineOptions = Omit<CallOptions, "cwd"> &
   > & {
     /** Address of the server, like http://127.0.0.1:30000. Required. */
     readonly url?: string;
-    /** What the server is. @default "sglang" */
+    /** Kind of the server. @default "sglang" */
     readonly engine?: "sglang" | "vllm";
     /** True: the server has no other users, so that it may be paused. @default false */
     readonly exclusive?: boolean;
@@ -104,7 +104,10 @@ async function firstContact(
   }
 }
 
-/** What SGLang and vLLM say of their model; `null` when they do not, as routers. */
+/**
+ * The context length that SGLang and vLLM report for their model; `null` when none is reported, for
+ * example by routers.
+ */
 async function readContext(server: Access & { readonly url: string }): Promise<number | null> {
   const { url, apiKey, authorization } = server;
   const pool = createHttpPool({ boundary: "engine", connections: 1 });

@@ -154,7 +154,7 @@ function sizesOf(source: EnvironmentSource): Readonly<Record<string, number>> {
   return Object.fromEntries(source.splits.map((split) => [split, source.taskset(split).size]));
 }
 
-/** With results that are checked, as in an episode. */
+/** The source with fewer splits, and with results that are checked as in an episode. */
 function narrowed(source: EnvironmentSource, splits: readonly string[]): EnvironmentSource {
   return { ...source, splits, ...checkedOpening(source) };
 }
@@ -225,7 +225,7 @@ function firstTask(source: EnvironmentSource): Task {
   return source.taskset(split).task(0);
 }
 
-/** What simulated users begin with, and what of agendas cannot be reached. */
+/** Opening lines of simulated users, and the parts of agendas that cannot be reached. */
 async function userFindings(source: EnvironmentSource, splits: readonly string[]): Promise<EnvironmentFinding[]> {
   const tasks = splits.flatMap((split) => {
     const taskset = source.taskset(split);

@@ -1,5 +1,6 @@
-// What models behind an API cost: prices that the user knows better than our list, and a budget of a run. Dollars are counted when an
-// episode has ended, so those in flight are spent beyond it.
+// Costs of models behind an API: prices that the user knows better than our list, and the budget of
+// a run. Dollars are counted when an episode has ended, so the cost of episodes in flight comes on
+// top of the budget.
 
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
@@ -14,7 +15,7 @@ import { requireRegularSync } from "../system/regular-file.ts";
 
 const price = z.strictObject({ input: z.number().min(0), output: z.number().min(0) });
 
-/** Of each model behind an API; a worker has its share of it. */
+/** Rate limit of each model behind an API; a worker gets its share of it. */
 export function ratesOf(
   { modelRequestsPerMinute: most }: Pick<RolloutSettings, "modelRequestsPerMinute">,
   { share }: Pick<Surroundings, "share">,
@@ -82,7 +83,7 @@ export function createBudget(maxCost: number | null, onNotice: (message: string)
   };
 }
 
-/** Of all models behind an API; `null`: not known. */
+/** Cost of all models behind an API; `null` if unknown. */
 function costOf({ agentCost, userCost, judgeCost }: RunTotals): number | null {
   return agentCost === null || userCost === null || judgeCost === null ? null : agentCost + userCost + judgeCost;
 }

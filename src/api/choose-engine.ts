@@ -23,7 +23,10 @@ import { findRemote } from "./remote-environments.ts";
 
 type Addressed = Pick<RolloutSettings, "engine" | "url" | "host" | "port">;
 
-/** `urls`: as in a setting, with commas between them. Throws a `ConfigurationError` for what is no address. */
+/**
+ * True if all `urls` (a comma-separated setting) are servers that the settings name. Throws a
+ * `ConfigurationError` for an invalid address.
+ */
 export function areOwnServers(urls: string, settings: Addressed): boolean {
   const own = new Set(originsOf(settings.url ?? addressOf(settings)));
   return originsOf(urls).every((origin) => own.has(origin));
@@ -38,7 +41,7 @@ function addressOf({ engine, host, port }: Addressed): string {
 }
 
 const telecomWorlds = ["tau2-bench/telecom", "tau2-bench/telecom-workflow"];
-/** In which the expert can act. */
+/** Environments in which the expert can act. */
 const expertEnvironments: readonly string[] = ["bookshop", ...telecomWorlds];
 
 /** The engine that the settings name. Throws a `ConfigurationError` when they do not go together. `own`: an engine is given as a value. */

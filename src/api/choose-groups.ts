@@ -114,7 +114,7 @@ async function loadFilter(name: string, cwd: string): Promise<GroupFilter> {
   };
 }
 
-/** What an earlier run found out about the tasks of this one. */
+/** Pass rates that an earlier run measured on the tasks of this run. */
 async function passRates(
   folder: string,
   { taskset, taskIndexes }: RolloutPlan,
@@ -124,7 +124,7 @@ async function passRates(
   const rates = new Map<number, TaskRecord>();
   const { openRunFolder } = await import("../store/index.ts");
   const run = openRunFolder(resolve(cwd, folder));
-  // A folder that is no run is refused by its reader.
+  // The reader refuses a folder that does not hold a run.
   await run.manifest();
   for await (const { taskId, rewards, reason } of run.groups()) {
     const taskIndex = indexOf.get(taskId);

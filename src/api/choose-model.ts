@@ -51,7 +51,7 @@ async function readFields(folder: string, name: string): Promise<Readonly<Record
 export const readableModel = "readable";
 
 export type ChosenModel = {
-  /** As the user named it; `null`: the readable tokenizer without files. */
+  /** The name that the user gave; `null` for the readable tokenizer without files. */
   readonly folder: string | null;
   readonly tokenizer: Tokenizer;
   readonly renderer: Renderer;

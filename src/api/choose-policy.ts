@@ -87,7 +87,7 @@ function agentModelOptions(
 
 /** Where the turns of episodes come from. Nothing is contacted yet. */
 export type ChosenPolicy = {
-  /** As in "engine sglang". */
+  /** Name for people, such as "engine sglang". */
   readonly title: string;
   /** `null`: a model behind an API. "none": programs call models of their own. */
   readonly engine: EngineName | null;
@@ -175,13 +175,16 @@ function checkAgentCommand(settings: RolloutSettings): void {
   );
 }
 
-/** What a policy is connected with. */
+/** Hooks that are connected to a policy. */
 export type PolicyOptions = {
   /** Stands between the loop and the engine, and bounds its calls in place of the loop. Default: nothing does. */
   readonly wrapEngine?: (engine: Engine) => Engine;
   /** Called when the first contact with a server has to wait. Default: nothing is. */
   readonly onNotice?: (message: string) => void;
-  /** Called when a server is left alone because it failed, and when it is back. Default: nothing is. */
+  /**
+   * Called when a server is skipped because it failed, and when it is used again. Default: not
+   * called.
+   */
   readonly onCircuit?: (change: CircuitStatus) => void;
   /** Where the experts of a mixture-of-experts model are kept. Default: `routedExperts` of the settings is refused. */
   readonly expertsFile?: Pick<RoutedExpertsSink, "write">;

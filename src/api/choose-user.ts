@@ -30,7 +30,8 @@ export async function chooseStrategy(
     return agentFactory({ strategy, calls, displays: await displaysOf(settings, environment, cwd) });
   }
   if (instruction === null) return agentFactory({ strategy, calls });
-  // The text stands directly behind the tools; a file seldom begins with the line break between them.
+  // The text follows directly after the tools, so it needs a leading line break, which files seldom
+  // have.
   const text = await readNamedFile(instruction, cwd, "correct --instruction.");
   return agentFactory({ strategy, instruction: text.startsWith("\n") ? text : `\n${text}` });
 }
@@ -120,7 +121,7 @@ export async function chooseUser(
       `Cannot find user "${name}": ${suggestion(name, selectable) ?? `there are ${selectable.join(", ")}; choose one with --user.`}`,
     );
   }
-  // It passes on what the task says, whatever the environment.
+  // User "task" repeats the instruction of the task, so it works with every environment.
   const isListed =
     name === "task" ||
     environment.users.includes(name) ||
@@ -157,7 +158,7 @@ async function replayedUser(settings: RolloutSettings, file: string, cwd: string
   });
 }
 
-/** What the environment lists first; a model when one is named. */
+/** The first user that the environment lists; a model or scripted lines when the settings name them. */
 function defaultUser(settings: RolloutSettings, environment: EnvironmentSource): string {
   if (settings.userModel !== null && environment.users.includes("llm")) return "llm";
   if (settings.userLines !== null && environment.users.includes("scripted")) return "scripted";

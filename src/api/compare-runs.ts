@@ -16,7 +16,7 @@ import { readRegular } from "../system/regular-file.ts";
 export type CompareRunsOptions = Pick<CallOptions, "cwd"> & {
   /** At least two run folders or result files; each later one is compared with the first. */
   readonly runs: readonly string[];
-  /** Of the bootstrap and of random signs. @default 0 */
+  /** Seed of the bootstrap and of random signs. @default 0 */
   readonly seed?: number;
   /** Receives lines for people, synchronously: a torn last line. @default nothing does */
   readonly onNotice?: (message: string) => void;
@@ -92,7 +92,7 @@ class TaskCollector {
   }
 }
 
-/** What is read of results.json; `contentHash` is not in files of earlier versions. */
+/** Fields of results.json that are read; files of earlier versions have no `contentHash`. */
 const resultsFile = z.object({
   format: z.literal(1),
   scores: z.array(

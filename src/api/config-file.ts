@@ -25,7 +25,7 @@ export async function readConfigFile(path: string, cwd: string): Promise<ConfigF
   return parseConfig(await readNamedFile(path, cwd, howToName, "the configuration "), path);
 }
 
-/** As {@link readConfigFile}, from the text itself. */
+/** Same as {@link readConfigFile}, but takes the text itself. */
 export function parseConfig(text: string, path: string): ConfigFile {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
@@ -50,7 +50,7 @@ export function parseConfig(text: string, path: string): ConfigFile {
     const keyText = isScalar(key) ? String(key.value) : "?";
     const name = settingOfKey(keyText);
     if (name === undefined) throw unknownKey(keyText, where);
-    // An empty value leaves the setting alone, like a flag that is not given.
+    // An empty value does not change the setting, as if its flag were not given.
     if (!isNode(value) || (isScalar(value) && value.value === null)) continue;
     values.set(name, { value: value.toJS(document), where: at(value.range?.[0]) });
   }
@@ -77,7 +77,10 @@ export function settingsYaml(settings: RolloutSettings): string {
   return stringify(settingsRecord(settings), { lineWidth: 0 });
 }
 
-/** Of a file for `--config`. What it accepts, a run may still refuse: it knows types and names, not how settings fit together. */
+/**
+ * JSON schema of a `--config` file. A run may still refuse a valid file: the schema knows types and
+ * names, not how settings fit together.
+ */
 export function configurationSchema(): Readonly<Record<string, unknown>> {
   const properties = settingNames.map((name) => {
     const { schema, help, default: value, group } = rolloutSettings[name];

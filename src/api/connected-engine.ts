@@ -17,7 +17,7 @@ export type ConnectedEngine = {
   close(): Promise<void>;
 };
 
-/** How one server is called. */
+/** Address, access and timeouts for the calls to one server. */
 export type ServerOptions = Access & {
   readonly url?: string;
   readonly host?: string;
@@ -28,7 +28,7 @@ export type ServerOptions = Access & {
   readonly connections: number;
 } & Pick<RolloutSettings, "logprobsMode" | "endpoint">;
 
-/** What engines are connected with. */
+/** Parts that a connected engine is built from. */
 export type EngineParts = {
   readonly settings: RolloutSettings;
   /** Given as a value, and closed by its owner; `null`: the settings name one. */

@@ -52,9 +52,9 @@ export type ServeEnvironmentOptions = Pick<
   Omit<CallOptions, "drain" | "signal">;
 
 export type RunningEnvServer = EnvServer & {
-  /** Of the environment. */
+  /** Name of the environment. */
   readonly name: string;
-  /** Of the user that agents talk to. */
+  /** Name of the user that agents talk to. */
   readonly user: string;
 };
 
@@ -97,7 +97,7 @@ export async function serveEnvironment(options: ServeEnvironmentOptions = {}): P
   }
 }
 
-/** What says which environment is hosted, and with which user. */
+/** Options that name the hosted environment and its user. */
 export type HostedEnvironmentOptions = Omit<ServeEnvironmentOptions, keyof SettingValues<typeof envServerSettings>>;
 
 /**

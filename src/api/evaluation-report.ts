@@ -59,7 +59,10 @@ export async function writeReports(
   }
 }
 
-/** As the schema of Jenkins and Ant has it, which every reader takes. An episode without a reward is an error, not a failure. */
+/**
+ * The report in the JUnit schema of Jenkins and Ant, which every reader accepts. An episode without
+ * a reward counts as an error, not as a failure.
+ */
 function junitReport({ title, evaluation, scores }: EvaluationToReport): string {
   const failed = scores.filter(({ reward }) => reward !== null && !isSuccess(reward)).length;
   const errors = scores.filter(({ reward }) => reward === null).length;
@@ -173,7 +176,7 @@ function markdownTable(header: string, rows: readonly (readonly string[])[]): st
   return [line(titles), line(titles.map(() => "---")), ...rows.map(line)];
 }
 
-/** As text: no markup, no mention of anybody, no end of a cell. */
+/** Plain text for Markdown: it adds no markup, mentions no account and ends no table cell. */
 function markdown(text: string): string {
   return text
     .replaceAll(/\s+/g, " ")

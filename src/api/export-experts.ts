@@ -13,14 +13,14 @@ export class ExpertsWriter {
   readonly #path: string;
   #file: number | null = null;
   #size = 0;
-  /** Whether the samples so far have experts; `null` before the first. */
+  /** True if the samples so far have experts; `null` before the first sample. */
   #hasExperts: boolean | null = null;
 
   constructor(path: string) {
     this.#path = path;
   }
 
-  /** Bytes written; 0: no sample has experts, and there is no file. */
+  /** Number of bytes written; 0 if no sample has experts, and then no file exists. */
   get size(): number {
     return this.#size;
   }

@@ -9,7 +9,7 @@ export type RunToExport = {
   readonly reader: RunFolder;
   /** `null` when it is the only one. */
   readonly name: string | null;
-  /** What the run trained of an episode. */
+  /** Samples of an episode that the run trained on. */
   readonly samplesOf: (episode: Episode) => Promise<EpisodeSamples>;
 };
 
@@ -75,7 +75,10 @@ export async function* readExportGroups(
   }
 }
 
-/** How many numbers of episodes a group of the run takes: its size, and the replacements that it may run. */
+/**
+ * Number of episode numbers that a group of the run reserves: its size plus the replacements that
+ * it may run.
+ */
 async function episodesPerGroup(reader: RunFolder): Promise<number> {
   const { configuration } = runFacts(await reader.manifest());
   const number = (key: string): number => Number(configuration?.get(key) ?? 0);

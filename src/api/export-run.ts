@@ -91,11 +91,14 @@ export type ExportRunOptions = Omit<CallOptions, "variables"> & {
   readonly onNotice?: (message: string) => void;
 };
 
-/** What an export wrote. */
+/** Counts and sizes of an export. */
 export type ExportRunResult = ExportCounts & {
-  /** Of the file. */
+  /** Size of the file in bytes. */
   readonly bytes: number;
-  /** Of `<output>.routed-experts.bin`; 0: no row has experts, and there is no such file. */
+  /**
+   * Size of `<output>.routed-experts.bin` in bytes; 0 if no row has experts, and then this file
+   * does not exist.
+   */
   readonly expertBytes: number;
 };
 
@@ -190,7 +193,7 @@ function keepsExperts({ episodes }: GroupToExport): boolean {
   );
 }
 
-/** The format whose rows these are; formats differ in the types of their rows alone. */
+/** The format whose rows these are; formats differ only in the types of their rows. */
 const rowsAs = (name: ExportName): ExportFormatName => (name === ownSamples || name === tau2Results ? "slime" : name);
 
 async function tau2Of(runs: readonly OpenedRun[]): Promise<Tau2Export> {
@@ -282,7 +285,7 @@ async function refuseTwice(runs: readonly OpenedRun[], cwd: string): Promise<voi
   }
 }
 
-/** What formats need beyond episodes, for each run. */
+/** Data besides episodes that formats need, collected for each run. */
 async function contextOf(
   runs: readonly OpenedRun[],
   request: ExportRequest,
@@ -332,13 +335,14 @@ async function decoderOf(
   );
 }
 
-// What a run folder does not hold and its environment knows: the tools that an episode's template showed, and who caused a
-// failure. Code that a run folder names is not run: a module of the user must be given.
+// Data that a run folder does not hold but its environment knows: the tools that an episode's
+// template showed, and who caused a failure. Code that a run folder names is never run; a module of
+// the user must be given.
 
 type RunEnvironment = {
   readonly facts: RunFacts;
   readonly folder: string;
-  /** As given; `null`: as the run says. */
+  /** The given name; `null` to use the name that the run recorded. */
   readonly env: string | null;
   readonly data: string | null;
   readonly parts: GivenParts;
@@ -376,7 +380,10 @@ async function toolsOfRun(run: RunEnvironment, onUnknown: (reason: string) => vo
   };
 }
 
-/** What the run trained of an episode, its fault policy included. Throws a `ConfigurationError` when that is not known. */
+/**
+ * Samples of an episode that the run trained on, with its fault policy applied. Throws a
+ * `ConfigurationError` when they cannot be determined.
+ */
 async function samplesOfRun(run: RunEnvironment): Promise<(episode: Episode) => Promise<EpisodeSamples>> {
   const policy = faultPolicies.find((one) => one === recorded(run, "faultPolicy")) ?? "keep";
   if (policy === "keep") return async (episode) => episodeSamples(episode);

@@ -29,7 +29,7 @@ export type Tau2Run = {
   readonly folder: string;
   readonly facts: RunFacts;
   readonly source: EnvironmentSource;
-  /** As it is recorded or given, from `cwd`. */
+  /** The recorded or given path, relative to `cwd`. */
   readonly data: string | null;
   readonly cwd: string;
 };
@@ -181,7 +181,7 @@ function timeOf(text: string | null): number | null {
 
 const nameOf = (folder: string | null): string | null => (folder === null ? null : basename(folder));
 
-/** Of the first run. The limits are those of every rollout. */
+/** Facts of the first run. The limits are the same for every rollout. */
 function factsOf({ seed, user, agent, model, configuration }: RunFacts): Omit<Tau2RunFacts, "isSolo" | "trials"> {
   const named = configuration?.get("user-model");
   const userModel = typeof named === "string" ? named : null;

@@ -9,7 +9,7 @@ import { checkedOpening, type RunEpisode } from "../rollout/loop.ts";
 type FaultPolicyOptions = {
   readonly policy: FaultPolicy;
   readonly environment: EnvironmentSource;
-  /** As in the settings, absolute. */
+  /** The path from the settings, made absolute. */
   readonly data: string | null;
 };
 
@@ -23,7 +23,10 @@ export function withFaultPolicy(runEpisode: RunEpisode, options: FaultPolicyOpti
   };
 }
 
-/** What of an episode is trained under the policy: a function of its record, so that it can be applied again later. */
+/**
+ * Computes the samples that the policy allows to be trained from the record of an episode only, so
+ * it can be applied again later.
+ */
 export function faultPolicyOf({
   policy,
   environment,
@@ -57,7 +60,7 @@ export function taskFactsOf(environment: EnvironmentSource, data: string | null)
   const known = new Map<string, Promise<TaskFacts>>();
   const make = async (task: Task): Promise<TaskFacts> => {
     const [, tau2 = null, solo] = tau2Bench.exec(environment.name) ?? [];
-    // Without a user there is nobody else to be at fault.
+    // Without a user, only the agent can be at fault.
     if (tau2 !== null && data !== null && solo === undefined) {
       const { loadTau2Data, playableTasks } = await import("../environments/tau2-bench/index.ts");
       const loaded = await loadTau2Data({ domain: tau2, folder: data });

@@ -1,5 +1,6 @@
-// What is checked of servers before a run begins: whether they are there and take requests, whether they serve the model of the
-// folder with the requested context, and whether the models of user, agent and judge exist where they are said to be.
+// Checks of servers before a run begins: they answer and accept requests, they serve the model of
+// the folder with the requested context, and the models of user, agent and judge exist at their
+// addresses.
 
 import { type Engine, type EngineControl, AttributedError, ConfigurationError, type Tokenizer } from "../core/index.ts";
 import { chatBase, findHostKey } from "../chat-models/index.ts";
@@ -7,7 +8,7 @@ import { asFields, createHttpPool, type ServerFacts, showAddress } from "../http
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { jsonOf } from "../lib/text.ts";
 
-/** What the engines for servers have for it. */
+/** Methods that engines for servers provide for the first contact. */
 export type ServerEngine = Engine &
   EngineControl & {
     readonly address: string;
@@ -20,9 +21,9 @@ export type ServerEngine = Engine &
   };
 
 export type FirstContactOptions = {
-  /** How long a server that answers, but takes no requests yet, is waited for. */
+  /** Time to wait for a server that answers but does not accept requests yet. */
   readonly maxWaitMs: number;
-  /** Whether one that cannot be reached is waited for as well. */
+  /** True to wait for an unreachable server as well. */
   readonly waitsForUnreachable: boolean;
   readonly signal: AbortSignal;
   /** Called once when it has to wait. */
@@ -174,7 +175,7 @@ function refusesKey({ status }: { readonly status: number }): boolean {
   return status === 401 || status === 403;
 }
 
-/** Empty when the answer is no list of models. */
+/** The names of the models; empty when the answer is not a list of models. */
 function modelNames(body: string): readonly string[] {
   const data = asFields(jsonOf(body))?.["data"];
   if (!Array.isArray(data)) return [];

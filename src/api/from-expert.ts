@@ -35,7 +35,7 @@ import { importDefault } from "./load-environment.ts";
 import { readRegular } from "../system/regular-file.ts";
 import { anyNames } from "../lib/any-names.ts";
 
-/** What an expert sees before an action. */
+/** The input that an expert sees before an action. */
 export type ExpertView = {
   /** The conversation so far, guidelines first, the last thing said last. */
   readonly messages: readonly Message[];
@@ -54,7 +54,10 @@ export type ExpertAction =
       readonly learn?: boolean;
     };
 
-/** Who shows how a world is played. Decides by what it is shown alone: the same view gives the same action. */
+/**
+ * Demonstrates how to act in a world. Decides only from the given view: the same view gives the
+ * same action.
+ */
 export type Expert = (view: ExpertView) => ExpertAction | Promise<ExpertAction>;
 
 export type OwnModelOptions = {
@@ -75,7 +78,7 @@ export type OwnModelOptions = {
   readonly tasks: { readonly count: number; readonly at: (place: number) => Task };
   readonly user: UserSource;
   readonly strategy: AgentStrategy;
-  /** Of the training, absolute. The model comes into `model` in it. */
+  /** Folder of the training, absolute. The model is written to its subfolder `model`. */
   readonly folder: string;
   readonly cwd: string;
   readonly signal: AbortSignal;
@@ -122,7 +125,10 @@ export async function makeOwnModel(options: OwnModelOptions): Promise<boolean> {
   );
 }
 
-/** What a training with `--from-expert` intends to clone, and what to tell its user beforehand. */
+/**
+ * The planned amount of cloning of a training with `--from-expert`, and a remark for its user
+ * before it begins.
+ */
 export type CloningBudget = {
   readonly tokens: number;
   /** A line for people: how long the cloning takes, and a remedy if too little time is left for rewards. */
@@ -232,7 +238,7 @@ const actionSchema = z.union([
   }),
 ]);
 
-/** Throws a plain error for what is no action: the episode attributes it. */
+/** Throws a plain error for a value that is not an action; the episode attributes it. */
 function parsed(given: unknown, turn: number): ParsedAction {
   const { success, data } = actionSchema.safeParse(given);
   if (!success)

@@ -17,10 +17,11 @@ import type * as viewModule from "./view.ts";
 import type * as workModule from "./work.ts";
 
 /**
- * Runs groups of episodes and writes a run folder: run.json, episodes.jsonl and its index, groups.jsonl, and samples.jsonl with
- * `writeSamples`. Resolves when all groups are decided or a signal stopped the run; failed episodes are data, in `totals`. Rejects
- * with a `ConfigurationError` for whatever the caller can correct, before the folder is made; with the first fault of the store
- * or of an export, after the folder says so.
+ * Runs groups of episodes and writes a run folder: run.json, episodes.jsonl and its index,
+ * groups.jsonl, and samples.jsonl with `writeSamples`. Resolves when all groups are decided or a
+ * signal stopped the run; failed episodes are data, in `totals`. Rejects with a
+ * `ConfigurationError` for settings that the caller can correct, before the folder is made; with
+ * the first fault of the store or of an export, after the folder says so.
  *
  * @example
  * const { totals, folder } = await rollout({ env: "bookshop", engine: "expert", groupSize: 8, tasks: "0-3" });
@@ -37,9 +38,10 @@ export const planRollout: typeof rolloutModule.planRollout = async (...given) =>
   (await import("./rollout.ts")).planRollout(...given);
 
 /**
- * Runs episodes of whatever runs the coordinators of a queue have, until `drain` (running episodes may finish, for `grace` seconds)
- * or `signal`. Rejects with a `ConfigurationError` when the broker does not take it, or when it cannot run what it was sent:
- * another version of the package, other data, a model that is not here.
+ * Runs episodes for any runs that the coordinators of a queue offer, until `drain` (running
+ * episodes may finish within `grace` seconds) or `signal` aborts. Rejects with a
+ * `ConfigurationError` when the broker rejects it, or when it cannot run the job it received:
+ * another version of the package, other data, a model that does not exist here.
  *
  * @example
  * const { done } = await work({ queue: "nats://127.0.0.1:4222", drain: AbortSignal.timeout(60_000) });
@@ -47,8 +49,9 @@ export const planRollout: typeof rolloutModule.planRollout = async (...given) =>
 export const work: typeof workModule.work = async (...given) => (await import("./work.ts")).work(...given);
 
 /**
- * Runs every task `trials` times, or reads results that exist (`from`), and resolves with pass^k, pass@k, rewards, errors and
- * who caused each failure. A run made here also gets results.json. A low score is no error. Rejects as `rollout` does.
+ * Runs every task `trials` times, or reads results that exist (`from`), and resolves with pass^k,
+ * pass@k, rewards, errors and who caused each failure. A run made here also gets results.json. A
+ * low score is not an error. Rejects as `rollout` does.
  *
  * @example
  * const { evaluation } = await evaluate({ env: "bookshop", engine: "expert", trials: 4, tasks: "0-9" });
@@ -74,10 +77,12 @@ export const compareRuns: typeof compareRunsModule.compareRuns = async (...given
   (await import("./compare-runs.ts")).compareRuns(...given);
 
 /**
- * Trains a small model by reinforcement learning, or by imitation, and compares it before and after on the same held-out tasks.
- * Resolves when time or steps are over, the policy has collapsed, or a signal interrupted it; every checkpoint can be loaded and
- * resumed. The same options and number of threads give the same weights. Rejects with a `ConfigurationError` for whatever the
- * caller can correct, before anything is made; with a `DisagreementError` where sampling and training disagree about logprobs.
+ * Trains a small model by reinforcement learning, or by imitation, and compares it before and after
+ * on the same held-out tasks. Resolves when time or steps are over, the policy has collapsed, or a
+ * signal interrupted it; every checkpoint can be loaded and resumed. The same options and number of
+ * threads give the same weights. Rejects with a `ConfigurationError` for settings that the caller
+ * can correct, before anything is made; with a `DisagreementError` where sampling and training
+ * disagree about logprobs.
  *
  * @example
  * const { comparison, checkpoint } = await train({ minutes: 2, model: "bookshop-nano" });
@@ -108,8 +113,9 @@ export const auditEnvironment: typeof auditEnvironmentModule.auditEnvironment = 
   (await import("./audit-environment.ts")).auditEnvironment(...given);
 
 /**
- * The environment that `env` names: built in, a module, or behind an address. For tests and programs; a rollout takes the
- * name. Rejects with a `ConfigurationError` that says what would be right.
+ * The environment that `env` names: built in, a module, or served at an address. For tests and
+ * programs; a rollout takes the name. Rejects with a `ConfigurationError` that states the valid
+ * values.
  *
  * @example
  * const source = await loadEnvironmentSource({ env: "bookshop" });
@@ -142,10 +148,12 @@ export const exportRun: typeof exportRunModule.exportRun = async (...given) =>
   (await import("./export-run.ts")).exportRun(...given);
 
 /**
- * Writes the episodes that count, in the order of the index, into a new run folder without shards: for programs that read
- * `episodes.jsonl` themselves, and to copy a run as a few files. Readers of this package need no merge. Resolves with `null` when the
- * signal stopped it. Rejects with a `ConfigurationError` for a run without shards, for one in progress, and where a line is not what
- * was written; no folder is made then. Journals of episodes in flight are left behind: a merged run that is resumed begins them again.
+ * Writes the episodes that count, in the order of the index, into a new run folder without shards:
+ * for programs that read `episodes.jsonl` themselves, and to copy a run as a few files. Readers of
+ * this package need no merge. Resolves with `null` when the signal stopped it. Rejects with a
+ * `ConfigurationError` for a run without shards, for one in progress, and where a line is not what
+ * was written; no folder is made then. Journals of episodes in flight are not copied: a merged run
+ * that is resumed starts these episodes again.
  *
  * @example
  * const merged = await mergeRun({ run: "runs/large", out: "runs/large-merged" });
@@ -154,8 +162,9 @@ export const mergeRun: typeof mergeRunModule.mergeRun = async (...given) =>
   (await import("./merge-run.ts")).mergeRun(...given);
 
 /**
- * Serves the episodes of an environment over MCP, at `/mcp` below the address, and over OpenEnv, at `/ws`. Resolves when requests come
- * in; rejects with a `ConfigurationError` for whatever the caller can correct.
+ * Serves the episodes of an environment over MCP, at `/mcp` below the address, and over OpenEnv, at
+ * `/ws`. Resolves when requests are accepted; rejects with a `ConfigurationError` for settings that
+ * the caller can correct.
  *
  * @example
  * const server = await serveEnvironment({ env: "bookshop", listen: "127.0.0.1:0" });
@@ -176,9 +185,9 @@ export const initEnvironment: typeof initEnvironmentModule.initEnvironment = asy
   (await import("./init-environment.ts")).initEnvironment(...given);
 
 /**
- * Serves a policy, or a model behind an API (`agentModel`, `agentUrl`), to agent programs, over Chat Completions, Messages and
- * Responses. `out` is required. Resolves when requests come in. Rejects with a `ConfigurationError` for whatever the caller can
- * correct.
+ * Serves a policy, or a model behind an API (`agentModel`, `agentUrl`), to agent programs, over
+ * Chat Completions, Messages and Responses. `out` is required. Resolves when requests are accepted.
+ * Rejects with a `ConfigurationError` for settings that the caller can correct.
  *
  * @example
  * const running = await gateway({ engine: "expert", listen: "127.0.0.1:0", out: "runs/gateway" });
@@ -192,9 +201,10 @@ export const gateway: typeof gatewayModule.gateway = async (...given) =>
   (await import("./gateway.ts")).gateway(...given);
 
 /**
- * Serves rollouts over HTTP, for a trainer that requests groups or takes batches. What was requested is kept in the folder `out`,
- * which is required: served again, it is resumed. Resolves when requests come in. Rejects with a `ConfigurationError` for
- * whatever the caller can correct.
+ * Serves rollouts over HTTP, for a trainer that requests groups or takes batches. What was
+ * requested is kept in the folder `out`, which is required: served again, it is resumed. Resolves
+ * when requests are accepted. Rejects with a `ConfigurationError` for settings that the caller can
+ * correct.
  *
  * @example
  * const service = await serve({ env: "bookshop", listen: "127.0.0.1:0", out: "runs/service" });
@@ -204,8 +214,8 @@ export const gateway: typeof gatewayModule.gateway = async (...given) =>
 export const serve: typeof serveModule.serve = async (...given) => (await import("./serve.ts")).serve(...given);
 
 /**
- * Serves the page over runs, finished or in progress. Resolves when it can be opened; rejects with a `ConfigurationError` for
- * whatever the caller can correct.
+ * Serves the page over runs, finished or in progress. Resolves when it can be opened; rejects with
+ * a `ConfigurationError` for settings that the caller can correct.
  *
  * @example
  * const viewer = await view({ sources: ["runs/first"], listen: "127.0.0.1:0" });

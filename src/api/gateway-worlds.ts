@@ -71,7 +71,7 @@ export function openWorlds(
     handle: async (id, { method, url, headers, body }) => {
       const world = worlds.get(id);
       if (world === undefined) return null;
-      // Whoever has a session's key is its agent.
+      // Any holder of a session's key acts as its agent.
       const isTrusted = false;
       const address = requestAddress(url);
       if (address === null) return { status: 404, headers: {}, body: "" };

@@ -284,7 +284,7 @@ function answeringParts(
   return engine === null || renderer === null ? { apiModel } : { engine, renderer };
 }
 
-/** The environment of sessions is no setting of the run: it is named at each start. */
+/** The environment of sessions is not a setting of the run: it is named at each start. */
 function splitOptions(options: GatewayOptions) {
   const isOfWorlds = (name: string): boolean => worldSettingNames.some((one) => one === name);
   const entries = Object.entries(options);

@@ -1,9 +1,10 @@
-// How a server ends: what is in flight may finish for a time, and a second call ends it at once. Not what is finished.
+// Shutdown of a server: work in flight may finish within a time limit, and a second call ends it at
+// once. This file does not know what that work is.
 
 import { subscribeToAbort } from "../lib/deadline.ts";
 
 export type CloseOptions = {
-  /** What is in flight may finish first, for the time of `--grace`. @default true */
+  /** True to let work in flight finish first, for the time of `--grace`. @default true */
   readonly wait?: boolean;
 };
 

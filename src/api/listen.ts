@@ -24,12 +24,12 @@ export const listenSettings = (group: string, port: number, what: string): Liste
 type ListenSettings = {
   /** Host and port to listen on, as in `127.0.0.1:8800`; port 0 takes a free one. */
   readonly listen: Setting<string>;
-  /** In place of `listen`: name or address to listen on. */
+  /** Name or address to listen on, in place of `listen`. */
   readonly host: Setting<string | null>;
-  /** In place of `listen`: port to listen on, 0 for a free one. */
+  /** Port to listen on, in place of `listen`; 0 for a free port. */
   readonly port: Setting<number | null>;
 };
-/** As flags or a program give them. */
+/** Values from flags or from a program. */
 type ListenOptions = { readonly [Name in keyof ListenSettings]?: unknown };
 
 export type ListenAddress = { readonly host: string; readonly port: number };
@@ -44,7 +44,7 @@ export function readListen({ listen, host, port }: ListenSettings, options: List
     );
   }
   const usual = readAddress(listen.default);
-  // With IPv6 in brackets.
+  // IPv6 addresses are in brackets.
   const named = httpAddress(given.host ?? usual.host, given.port ?? usual.port).slice("http://".length);
   return readAddress(named, "--host");
 }

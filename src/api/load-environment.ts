@@ -26,7 +26,7 @@ import { startWatch, watchedSource, type WatchLimits } from "./user-code.ts";
 import { meant, suggestion } from "../lib/nearest.ts";
 import { requireRegularSync } from "../system/regular-file.ts";
 
-/** Of each split; others are checked when they are taken. */
+/** Number of tasks checked in each split; the others are checked when they are taken. */
 const checkedTasks = 100;
 
 /** The environment with tasks that are checked when they are taken. Throws a `ConfigurationError` that says what is wrong. */
@@ -63,7 +63,7 @@ export function checkedSource(value: unknown, module: string): EnvironmentSource
   }
 }
 
-/** What the value lacks to be an `EnvironmentSource`. */
+/** Members that the value lacks to be an `EnvironmentSource`. */
 function missingParts(value: unknown): string[] {
   const isText = (part: unknown): boolean => typeof part === "string" && part !== "";
   const isTexts = (part: unknown): boolean => Array.isArray(part) && part.length > 0 && part.every(isText);
@@ -174,7 +174,7 @@ function placeOfParser(error: unknown): string | null {
   return `${filename}:${startLine}:${startColumn + 1}`;
 }
 
-/** In the module, or in those of the user's that it imports. */
+/** Place of a syntax error in the module, or in the user's modules that it imports. */
 async function placeOfSyntaxError(first: string): Promise<string | null> {
   const { parseProblem } = await import("./module-hooks.ts");
   const files = [first];
@@ -193,7 +193,7 @@ async function placeOfSyntaxError(first: string): Promise<string | null> {
 
 const ownFiles = new URL("..", import.meta.url).href;
 
-/** The first frame that is none of ours, of whatever copy of this package. */
+/** The first frame outside this package, also outside other copies of it. */
 function placeOfFrame(error: unknown): string | null {
   const stack = isRecord(error) && typeof error["stack"] === "string" ? error["stack"] : "";
   for (const [, url = "", place = ""] of stack.matchAll(/(?<![^\s(])(file:\/\/[^\s()]+?)((?::\d+){2})\)?$/gm)) {
@@ -217,7 +217,10 @@ export function checkSplit(source: EnvironmentSource, split: string, flag = "--s
   );
 }
 
-/** What is loaded, and from where. */
+/**
+ * The kind of module for messages, its file, and the folder that places in messages are relative
+ * to.
+ */
 type Loaded = { readonly what: string; readonly file: string; readonly cwd: string };
 
 type LoaderOptions = {
@@ -257,7 +260,7 @@ function tau2Loader(domain: string, options: Tau2Options = {}): Loader {
   };
 }
 
-/** The folder of a benchmark's data, which is no part of this package. */
+/** The data folder of a benchmark, which is not part of this package. */
 function requireData(env: string, data: string | null, benchmark: string): string {
   if (data === null) {
     throw new ConfigurationError(
@@ -290,15 +293,18 @@ export async function loadEnvironment(
     readonly cwd: string;
     /** The split that will be played. Default: not known. */
     readonly split?: string | null;
-    /** Of a remote environment. Default: as the settings have it. */
+    /** Settings of a remote environment. Default: `defaultRemote`. */
     readonly remote?: RemoteSettings;
     /** Variables of the process. Default: none. */
     readonly env?: Surroundings["env"];
     /** The environment as a value, in place of a name. Default: it is named. */
     readonly parts?: GivenParts;
-    /** How long code of a module may keep everything else from running. Default: as the settings have it. */
+    /** Time that code of a module may block everything else. Default: that of the settings. */
     readonly limits?: WatchLimits;
-    /** Of one opening of a remote environment, once there is room for it. Default: as `defaultRemoteLimits` has it. */
+    /**
+     * Time limit for opening a remote environment once, counted from when there is room for it.
+     * Default: that of `defaultRemoteLimits`.
+     */
     readonly openMs?: number;
   },
 ): Promise<LoadedEnvironment> {

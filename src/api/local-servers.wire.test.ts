@@ -1,5 +1,6 @@
-// What every HTTP server of ours owes a machine with a browser and clients that compress: without a token no page of another server is
-// served, the other ports of this machine included; encoded bodies are decoded within the bound of what they unpack to.
+// Protection that every HTTP server of ours gives a machine with a browser and clients that
+// compress: without a token, no page of another server is served, pages from other ports of this
+// machine included; encoded bodies are decoded only up to a bound on their decoded size.
 
 import { request as httpRequest } from "node:http";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -95,7 +96,7 @@ afterAll(async () => {
 
 type Answered = { readonly status: number; readonly text: string; readonly headers: Readonly<Record<string, unknown>> };
 
-/** With any header, which `fetch` does not allow. */
+/** Sends any header, which `fetch` does not allow. */
 function send(name: string, { path, method = "GET", headers = {}, body }: Sent): Promise<Answered> {
   const { hostname, port } = new URL(opened.get(name)!.url);
   return new Promise((resolve, reject) => {

@@ -13,7 +13,7 @@ export type MergeRunOptions = Pick<CallOptions, "cwd" | "signal"> & {
 };
 
 export type MergeRunResult = MergedRun & {
-  /** As it was given or made. */
+  /** The given or generated path of the folder. */
   readonly folder: string;
 };
 

@@ -52,14 +52,14 @@ export async function gradingByModels(
   };
 }
 
-/** What grades, before it is known who. */
+/** The choice of graders, before the judge is known. */
 type Graders = {
   readonly environmentWeight: number | null;
   readonly rubrics: readonly Rubric[];
   readonly ranking: Ranking | null;
 };
 
-/** `null`: the environment grades alone. Throws a `ConfigurationError`. */
+/** Returns `null` if only the environment grades. Throws a `ConfigurationError`. */
 async function chooseGraders(
   settings: RolloutSettings,
   environment: EnvironmentSource,
@@ -165,7 +165,7 @@ async function chooseJudge(
     timeoutMs: gradingTimeout * 1000,
     maxConcurrency: concurrencyBounds(concurrency).ceiling,
     ...ratesOf(settings, context),
-    // Some models sample in one way alone and refuse to be told so.
+    // Some models have a fixed temperature and refuse requests that set it.
     sampling: judgeTemperature === 1 ? {} : { temperature: judgeTemperature },
     ...(url === null ? {} : { url }),
     ...(apiKey === null ? {} : { apiKey }),

@@ -1,6 +1,7 @@
-// Module hooks for the modules that options name, in Node's loader thread. A module loads whatever Node runs it and whatever the
-// package.json above it says: types are blanked, as newer Nodes do; a file with imports or exports is an ES module, also where
-// "npm init" wrote "type": "commonjs"; and this package is found by its name, also where it is not installed beside the module.
+// Module hooks for the modules that options name, in Node's loader thread. A module loads under any
+// version of Node and any package.json above it: types are blanked, as newer Nodes do; a file with
+// imports or exports is an ES module, also where "npm init" wrote "type": "commonjs"; and this
+// package is found by its name, also where it is not installed beside the module.
 
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
@@ -44,7 +45,10 @@ export async function resolve(
   );
 }
 
-/** Whether a text without types compiles as a CommonJS module; one with imports, exports or a top-level await does not. */
+/**
+ * True if a source without types compiles as a CommonJS module; one with imports, exports or a
+ * top-level await does not.
+ */
 function isCommonJs(source: string): boolean {
   try {
     compileFunction(source, ["exports", "require", "module", "__filename", "__dirname"]);
@@ -70,7 +74,7 @@ function asEsModule(code: string): string {
   return `${imports} ${names} ${file} (function (exports) { ${code}\n})(module.exports); export default module.exports;\n`;
 }
 
-/** What the parser has to say about a module, TypeScript or JavaScript; `null` when it is one. */
+/** The parser's error for a module in TypeScript or JavaScript; `null` if the module is valid. */
 export function parseProblem(source: string, filename: string): unknown {
   try {
     transformSync(source, { mode: "strip-only", filename, module: true });

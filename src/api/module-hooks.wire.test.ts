@@ -39,7 +39,10 @@ const modules = {
   "broken.ts": `export const a = 1;\nexport default a +;`,
 };
 
-/** What loading each module in a fresh process came to, by name: the environment's name, or the sentence of its error. */
+/**
+ * Results of loading each module in a fresh process, by module name: the environment's name, or the
+ * sentence of its error.
+ */
 async function load(type: string | null, names: readonly string[], { isInstalled = true } = {}) {
   const folder = await mkdtemp(join(tmpdir(), "module-hooks-"));
   folders.push(folder);

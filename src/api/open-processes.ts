@@ -20,7 +20,7 @@ import { keyOf } from "./setting.ts";
 import { packageVersion, type Surroundings } from "./surroundings.ts";
 import type { WorkerSettings } from "./worker-run.ts";
 
-/** From src/ and from dist/ alike: processes run what was built. */
+/** The same path from src/ and from dist/: processes always run the built program. */
 const program = fileURLToPath(new URL("../../dist/api/worker-process.js", import.meta.url));
 
 type OpenWorkers = {
@@ -82,7 +82,8 @@ export async function openProcesses({
     version: packageVersion(),
     settings: JSON.stringify(settings),
     shards: join(folder, runFiles.shards),
-    // Of many machines one may be set up wrongly.
+    // One of many machines on a queue may be misconfigured, so a refusal does not end the run
+    // there.
     endsOnRefusal: queue === null,
     connect: (handlers, fail) => {
       if (queue !== null)
@@ -103,7 +104,8 @@ export async function openProcesses({
             cwd,
             env: { ...env, [markName]: variable },
             execArgv: [],
-            // What a worker says is for people; standard output is this program's.
+            // Output of a worker is for people, so it goes to standard error; standard output
+            // belongs to this program.
             stdio: ["ignore", 2, 2, "ipc"],
           });
           // Programs of a worker that was killed.
@@ -115,7 +117,10 @@ export async function openProcesses({
   });
 }
 
-/** As workers on other machines get them: the broker keeps what it is sent, so nothing secret. Throws a `ConfigurationError`. */
+/**
+ * Settings for workers on other machines: without secrets, because the broker keeps all messages.
+ * Throws a `ConfigurationError`.
+ */
 function settingsForQueue(given: RolloutSettings): RolloutSettings {
   for (const name of addressNames) {
     const value = given[name];

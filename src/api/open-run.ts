@@ -1,5 +1,6 @@
-// The folder of a run for whatever writes one (a rollout, a service, a gateway): its store, new or resumed, and its run.json, which says
-// what the run is and, in the end, what came of it. Not the run itself.
+// The folder of a run, for all that write one (a rollout, a service, a gateway): its store, new or
+// resumed, and its run.json, which describes the run and, in the end, its result. It does not hold
+// the run itself.
 
 import { randomUUID } from "node:crypto";
 import { fromPlain } from "../python-semantics/json/plain.ts";
@@ -32,15 +33,15 @@ type RunToOpen = {
   readonly hasShards?: boolean;
   /** Settings that the run has. @default all of a rollout */
   readonly names?: readonly SettingName[];
-  /** As run.json calls it. @default that of the rollout */
+  /** Name of the environment in run.json. @default that of the rollout */
   readonly environment?: string;
-  /** How long writes wait for a full disk. */
+  /** Time that writes wait for a full disk. */
   readonly patience: DiskPatience;
   /** Takes a line for people: the disk refuses a write, or has room again. */
   readonly onNotice: (message: string) => void;
 };
 
-/** What came of a run, as far as it has come. */
+/** The state of a run so far. */
 type RunState = {
   readonly status: NonNullable<RunFacts["status"]>;
   readonly totals?: RunTotals;
@@ -50,10 +51,10 @@ type RunState = {
 export type OpenedRun = {
   /** Random; the same after a resume and in a copy of the folder. */
   readonly id: string;
-  /** How often the run was resumed. */
+  /** Number of times that the run was resumed. */
   readonly resumed: number;
   readonly store: FileRunStore;
-  /** What earlier processes left; `null`: a new run. */
+  /** Records of earlier processes; `null` for a new run. */
   readonly earlier: ResumedRun | null;
   /** Episodes of earlier processes; `null`: a new run. */
   readonly counts: { readonly ended: number; readonly inFlight: number } | null;
@@ -61,7 +62,7 @@ export type OpenedRun = {
   release(this: void, error: unknown): Promise<never>;
   /** Writes run.json and takes the folder. `policy`: what was connected to. */
   begin(policy: Pick<ConnectedPolicy, "address" | "weightVersion">): Promise<void>;
-  /** Writes what came of it, and releases the folder. Call it after `begin` alone. */
+  /** Writes the final state and releases the folder. Call it only after `begin`. */
   close(state: RunState): Promise<void>;
 };
 

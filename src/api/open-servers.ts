@@ -23,7 +23,7 @@ export async function openServers(
   return { ...here(engine), address: engines.map((one) => one.address).join(", "), weightVersion };
 }
 
-/** How long a call waits for servers of which none takes requests. */
+/** Longest time that a call waits while no server accepts requests. */
 function maxWaitMs({ engineWait }: RolloutSettings): number {
   return (engineWait ?? defaultEngineWait) * 1000;
 }

@@ -20,7 +20,7 @@ import type { RunToResume } from "./run-to-resume.ts";
 import { presetDefaults } from "./presets.ts";
 import type { GivenParts, Surroundings } from "./surroundings.ts";
 
-/** What every public function takes beside its settings. */
+/** Options that every public function accepts besides its settings. */
 export type CallOptions = {
   /** Folder that relative paths start from. @default process.cwd() */
   readonly cwd?: string;
@@ -33,25 +33,28 @@ export type CallOptions = {
 };
 
 type Parts = {
-  /** As the setting; or an environment, as `defineEnvironment` returns it. */
+  /** The value of the setting, or an environment that `defineEnvironment` returned. */
   readonly env: string | EnvironmentSource;
-  /** As the setting; or an engine of your own, which you close. `model` then names tokenizer and chat template. */
+  /**
+   * The value of the setting, or an engine of your own, which you close. In the latter case,
+   * `model` names tokenizer and chat template.
+   */
   readonly engine: RolloutSettings["engine"] | Engine;
-  /** As the setting; or a chat agent of your own. */
+  /** The value of the setting, or a chat agent of your own. */
   readonly agentModel: string | ChatAgent | null;
-  /** As the setting; or a strategy. */
+  /** The value of the setting, or a strategy. */
   readonly strategy: string | AgentStrategy;
-  /** As the setting; or a source of users. */
+  /** The value of the setting, or a source of users. */
   readonly user: string | UserSource | null;
-  /** As the setting; or a rubric, as `defineRubric` returns it. */
+  /** The value of the setting, or a rubric that `defineRubric` returned. */
   readonly rubric: string | Rubric | null;
-  /** As the setting; or a ranking, as `defineRanking` returns it. */
+  /** The value of the setting, or a ranking that `defineRanking` returned. */
   readonly ranking: string | Ranking | null;
-  /** As the setting; or a judge, as `createJudge` returns it. */
+  /** The value of the setting, or a judge that `createJudge` returned. */
   readonly judgeModel: string | Judge | null;
-  /** As the setting; or filters, all of which a group must pass. */
+  /** The value of the setting, or filters, all of which a group must pass. */
   readonly filter: string | GroupFilter | readonly GroupFilter[] | null;
-  /** As the setting; or the indexes. */
+  /** The value of the setting, or the indexes. */
   readonly tasks: string | readonly number[] | null;
 };
 
@@ -74,8 +77,8 @@ export type ReadOptions = {
 };
 
 /**
- * Of a policy that outside programs use: their prompts are their own, and they stop when they are done; the bound is only so that a
- * broken one stops at all.
+ * Defaults of a policy that outside programs use: they write their own prompts and stop when they
+ * are done; the bound only stops broken programs.
  */
 export const programDefaults = { maxTurns: 1000, toolInstruction: "none" } as const satisfies FlagValues;
 

@@ -1,5 +1,5 @@
-// From settings to everything a rollout needs, checked, before a server is contacted or a folder made. The composition root:
-// implementations are chosen here and nowhere below.
+// Turns settings into everything that a rollout needs, checked before a server is contacted or a
+// folder is made. This is the composition root: implementations are chosen here and nowhere below.
 
 import { resolve } from "node:path";
 import {
@@ -38,20 +38,20 @@ export type ConnectOptions = PolicyOptions & {
 };
 
 export type PreparedRollout = {
-  /** With everything decided that was left open. */
+  /** The settings, with every open choice decided. */
   readonly settings: RolloutSettings;
   readonly environment: LoadedEnvironment["source"];
   readonly plan: RolloutPlan;
   /** Which groups are kept, and how many are run. */
   readonly groups: GroupOptions;
   readonly sampling: SamplingParams;
-  /** As in "engine sglang". */
+  /** Name for people, such as "engine sglang". */
   readonly policyTitle: string;
   /** Answers the calls of outside programs in place of an engine; `null`: an engine does, or no model of ours. */
   readonly apiModel: ApiModel | null;
   /** Name of the model behind an API that is evaluated, as run.json has it; `null`: there is none. */
   readonly agentName: string | null;
-  /** `null`: the agent is behind an API, and there are no tokens. */
+  /** `null` if the agent is behind an API, so that tokens are unknown. */
   readonly model: ChosenModel | null;
   readonly user: UserSource;
   readonly preset: Preset | null;
@@ -84,8 +84,8 @@ export type PrepareOptions = {
 };
 
 /**
- * Throws a `ConfigurationError` for whatever the user can correct, and leaves nothing open then. `resumes`: an earlier process began the
- * run. Default: false.
+ * Throws a `ConfigurationError` for settings that the user can correct, after closing what it
+ * opened. `resumes`: an earlier process began the run. Default: false.
  */
 export async function prepareRollout(
   requested: RolloutSettings,
@@ -105,7 +105,8 @@ export async function prepareRollout(
       `Cannot resume a run of preset "${requested.preset}": its loop keeps no journal of its episodes; begin a new run.`,
     );
   }
-  // A process that was killed may have left programs that go on working, and sampling, for nobody.
+  // A killed process may have left programs that still run and sample although their results are
+  // lost.
   if (requested.agentCommand !== null) (await import("../programs/index.ts")).killOrphans();
   const limits = { environmentMs: requested.environmentTimeout * 1000, graderMs: requested.gradingTimeout * 1000 };
   const loaded = await loadEnvironment(requested.env, {
@@ -244,13 +245,13 @@ async function prepareWith(
   };
 }
 
-/** Of the servers at another address; the key is for those of the settings alone. */
+/** Settings for the servers at another address; the key is sent only to the servers of the settings. */
 function settingsAt(url: string, given: RolloutSettings): RolloutSettings {
   const at = { ...given, url, host: null, port: null };
   return areOwnServers(url, given) ? at : { ...at, apiKeyEnv: null, engineAuthorizationEnv: null };
 }
 
-/** The models behind an address of the user's own, which can be checked before an episode runs. */
+/** Models served at an address of the user's, which can be checked before an episode runs. */
 function chatModels(
   settings: RolloutSettings,
   { env: variables, parts }: Surroundings,

@@ -27,7 +27,8 @@ const loops: Readonly<Record<string, Preset>> = { "slime-tau": slimeTauPreset };
 
 /** Presets whose episodes run by the usual loop: settings under one name. */
 const recipes: Readonly<Record<string, FlagValues>> = {
-  // How upstream's published results were made: its run.py's defaults and the user model of its leaderboard.
+  // Settings of upstream's published results: the defaults of its run.py and the user model of its
+  // leaderboard.
   "tau-bench": { temperature: 0, maxTurns: 30, user: "llm", userModel: "openai/gpt-4o", userCompat: "upstream" },
 };
 
@@ -37,7 +38,10 @@ export function findPreset(name: string | null): Preset | null {
   return name !== null && Object.hasOwn(loops, name) ? loops[name]! : null;
 }
 
-/** What a preset puts in place of the general defaults. Throws a `ConfigurationError` for a name that is none. */
+/**
+ * Values of a preset that replace the general defaults. Throws a `ConfigurationError` for an
+ * unknown name.
+ */
 export function presetDefaults(name: string | null): FlagValues {
   if (name === null) return {};
   if (Object.hasOwn(loops, name)) return loops[name]!.defaults;

@@ -24,7 +24,8 @@ export function processesOf(
   if (engine === "embedded" || engine === "llama-cpp") return 1;
   const { ceiling } = concurrencyBounds(concurrency);
   const busy = Math.min(Math.floor(episodes / leastEpisodes), Math.floor(ceiling / leastAtOnce));
-  // The coordinator has a core of its own: on two cores two workers take longer than this process alone.
+  // The coordinator needs a core of its own: on two cores, two workers are slower than a single
+  // process.
   return Math.max(1, Math.min(availableParallelism() - 1, busy));
 }
 
@@ -40,7 +41,10 @@ export function chooseSharing(settings: RolloutSettings, context: Surroundings, 
   return { queue, processes };
 }
 
-/** Of a file that one process writes, or a person at this terminal. */
+/**
+ * Settings that require a single process: a file that only one process writes, or a person at this
+ * terminal.
+ */
 const ofOneProcess = ["preset", "recordUsers", "judgeCache"] as const;
 
 /** Throws a `ConfigurationError` for what does not cross into another process. */

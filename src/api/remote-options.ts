@@ -1,6 +1,7 @@
-// What the address of a remote environment says beside the place: `openenv:ws://127.0.0.1:8000?reward=last&capacity=4`. Kept in the
-// address, so that a recorded run knows it. A parameter with the name of a secret (`api_key`) is the server's: it is sent with every
-// request, and never recorded.
+// Options in the address of a remote environment:
+// `openenv:ws://127.0.0.1:8000?reward=last&capacity=4`. They are kept in the address, so that a
+// recorded run contains them. A parameter with the name of a secret (`api_key`) belongs to the
+// server: it is sent with every request and never recorded.
 
 import { ConfigurationError } from "../core/index.ts";
 import type { RemoteLimits } from "../environments/remote/index.ts";
@@ -9,7 +10,7 @@ import { parseBaseUrl } from "../http/index.ts";
 import { isSecretName } from "../lib/hidden-parts.ts";
 import { suggestion } from "../lib/nearest.ts";
 
-/** What a remote environment is told beside its address. */
+/** Options of a remote environment that are not in its address. */
 export type RemoteContext = {
   readonly cwd: string;
   readonly variables: Readonly<Record<string, string | undefined>>;
@@ -59,7 +60,7 @@ export function readRemoteAddress(
     const near = suggestion(name, known);
     refuse(`it has no option "${name}", there are ${known.join(", ")}${near === null ? "" : ` (${near})`}`);
   }
-  // As they are written: a signature may not survive being read and written again.
+  // Other parameters are kept as written: a signature may not survive decoding and encoding.
   const passed = parts.filter((part) => ![...new URLSearchParams(part).keys()].some(isOwn)).join("&");
   const text = (name: string): string | null => given.get(name);
   const choice = <T extends string>(name: string, choices: readonly T[]): T | null => {

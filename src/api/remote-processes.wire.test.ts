@@ -1,4 +1,5 @@
-// What a rollout over a server of tools leaves behind: nothing, also of servers that wait or never begin.
+// Processes that a rollout over a server of tools leaves running: none, even if servers wait or
+// never start.
 
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

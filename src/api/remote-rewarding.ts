@@ -1,5 +1,6 @@
-// Environments behind OpenEnv and ORS, from an address: `openenv:ws://127.0.0.1:8000?reward=last` with tasks that are seeds or lines of
-// a file, `ors:http://127.0.0.1:8080/<environment>` with the server's own.
+// OpenEnv and ORS environments from an address: `openenv:ws://127.0.0.1:8000?reward=last` with
+// tasks that are seeds or lines of a file, `ors:http://127.0.0.1:8080/<environment>` with the
+// server's own tasks.
 
 import { z } from "zod";
 import { AttributedError, ConfigurationError } from "../core/index.ts";
@@ -23,7 +24,7 @@ import { type Access, readAccess } from "./secrets.ts";
 import { readNamedFile } from "./surroundings.ts";
 import { setOwn } from "../lib/counts.ts";
 
-/** Of both. */
+/** Options of both protocols. */
 const shared = ["reward", "capacity", "deterministic", "unrewarded"];
 
 /** Throws a `ConfigurationError` for an address, a task or a server that cannot be used. */
@@ -137,7 +138,7 @@ function variable(name: string, { variables }: RemoteContext): string {
   throw new ConfigurationError(`Cannot reach the ORS server: variable ${name} is not set; set it, or correct --env.`);
 }
 
-/** What is wrong before the first episode is for the user to correct. */
+/** Turns faults before the first episode into errors that the user can correct. */
 async function reached<T>(contact: () => Promise<T>): Promise<T> {
   try {
     return await contact();

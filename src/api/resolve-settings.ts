@@ -9,9 +9,9 @@ import { type RolloutSettings, rolloutSettings, type SettingName, settingNames }
 import { keyOf, readValue, type Setting } from "./setting.ts";
 
 export type ConfigFile = {
-  /** As the user named it. */
+  /** The path that the user gave. */
   readonly path: string;
-  /** By setting; `where` is `file:line:column` of the value. */
+  /** Values by setting; `where` is `file:line:column` of the value. */
   readonly values: ReadonlyMap<SettingName, { readonly value: unknown; readonly where: string }>;
 };
 

@@ -25,14 +25,14 @@ import type { RunToResume } from "./run-to-resume.ts";
 import type { TracedPolicy } from "../telemetry/index.ts";
 import { type RunWatch, watchRun } from "./watch-run.ts";
 
-/** What happens in a rollout, in order. Nothing in it is secret. */
+/** Events of a rollout, in order. They contain no secrets. */
 export type RolloutEvent =
   /** A line for people: a server that is waited for, a line of an earlier run that is torn, where metrics are. */
   | { readonly type: "notice"; readonly message: string }
   | { readonly type: "run-start"; readonly run: StartedRun }
   /** Something about the settings that makes learning harder. */
   | { readonly type: "warning"; readonly message: string }
-  /** A server failed several times in a row and is left alone, or is back. */
+  /** A server is skipped after several failures in a row, or is used again. */
   | { readonly type: "server-change"; readonly change: CircuitStatus }
   /** An episode started or ended, a turn was sampled, a group was decided. `totals` may be called at any time. */
   | { readonly type: "progress"; readonly totals: () => RunTotals }
@@ -43,13 +43,13 @@ export type RolloutEvent =
 
 /** A run whose folder exists and whose first episode is about to start. */
 export type StartedRun = {
-  /** As commands take it: relative to `cwd`, or as it was given. */
+  /** The path for commands: relative to `cwd`, or as it was given. */
   readonly folder: string;
   readonly environment: string;
   readonly split: string;
   readonly tasks: number;
   readonly groupSize: number;
-  /** As in "engine sglang at http://127.0.0.1:30000". */
+  /** Name and address for people, such as "engine sglang at http://127.0.0.1:30000". */
   readonly policy: string;
   readonly user: string;
   /** Episodes of earlier processes; `null`: a new run. */
@@ -73,9 +73,9 @@ export type RolloutOptions = RolloutSettingOptions &
     readonly onEvent?: (event: RolloutEvent) => void;
   };
 
-/** What a rollout left. */
+/** The result of a rollout. */
 export type RolloutResult = {
-  /** As commands take it: relative to `cwd`, or as it was given. */
+  /** The path for commands: relative to `cwd`, or as it was given. */
   readonly folder: string;
   /** "complete": the resumed run was done already, and nothing happened. */
   readonly status: "done" | "interrupted" | "complete";
@@ -178,7 +178,7 @@ async function runPrepared(
     onNotice,
   });
   const { store, earlier } = run;
-  // Who stops a run does not wait for its disk.
+  // A stopped run does not wait for its disk.
   opened.add(subscribeToAbort(signal, () => store.disk.giveUp()));
   let watch: RunWatch | null = null;
   const onCircuit = (change: CircuitStatus): void => {
@@ -282,13 +282,14 @@ async function runPrepared(
     return { ...facts, status, totals, isResumable: status === "interrupted" && preset === null, redact };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    // What stopped the run is thrown; that its folder cannot be closed either adds nothing.
+    // The fault that stopped the run is thrown; a second fault while closing the folder adds
+    // nothing.
     await run.close({ status: "failed", error: reason }).catch(() => undefined);
     throw error;
   }
 }
 
-/** By the names that viewers of traces know models by. */
+/** Attributes of the policy under the names that trace viewers know. */
 function tracedPolicy({
   agentModel,
   model,
@@ -315,7 +316,7 @@ function writesSamples(place: string, { settings, preset }: PreparedRollout): bo
 /** Rows as they are stored beside a kept group. */
 export function exporterFor({ model, preset }: PreparedRollout): NonNullable<RolloutParts["exportSamples"]> {
   const options = {
-    // Without a model there are no tokens to decode.
+    // Without a model no tokens are decoded.
     decode: (tokens: Uint32Array) => model?.renderer.decode(tokens) ?? "",
     allowTextDelta: preset?.allowTextDelta ?? false,
   };

@@ -22,18 +22,18 @@ import {
 import { keyOf } from "./setting.ts";
 
 export type RunToResume = {
-  /** As the user named it. */
+  /** The path that the user gave. */
   readonly folder: string;
-  /** As run.json has them; flags win. */
+  /** The settings in run.json; flags override them. */
   readonly settings: ConfigFile;
   readonly configuration: JsonObject;
   /** `null`: of a version that gave runs none. */
   readonly id: string | null;
   readonly begun: Date;
-  /** How often it was resumed so far. */
+  /** Number of times that the run was resumed so far. */
   readonly resumed: number;
   readonly isComplete: boolean;
-  /** As of the last time that a process ended the run; `null`: none did. */
+  /** Totals when a process last ended the run; `null` if none did. */
   readonly totals: RunTotals | null;
 };
 

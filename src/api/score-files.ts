@@ -1,6 +1,7 @@
-// Files of other tools as scores. Of upstream's simulations of τ²-bench: the rewards that they record and, where the data are there,
-// whether our evaluation gives the same. Of all others the rewards are those of the file. Nothing is run, and nobody is asked:
-// rewards that hang on a judge's word are taken as they stand, and what a file does not record stays unknown.
+// Files of other tools as scores. Upstream's simulations of τ²-bench give the rewards that they
+// record and, if the data are present, whether our evaluation gives the same. All other files give
+// only their own rewards. No episode is run and no model is called: rewards that depend on a judge
+// are taken as recorded, and facts that a file does not record stay unknown.
 
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -76,7 +77,7 @@ export async function scoreTau2File(file: ReadFile, folder: string | null): Prom
       taskIndex: indexes.get(taskId) ?? 0,
       contentHash: null,
       trial,
-      // What broke down says nothing of the agent; upstream leaves it out as well.
+      // An infrastructure error says nothing about the agent; upstream excludes it as well.
       reward: reason === "infrastructure_error" ? null : reward,
       outcome: outcomes[reason],
       ending: reason,
@@ -114,13 +115,13 @@ async function confirm(data: DomainData, file: ReadFile, simulation: ReadSimulat
   try {
     return (await evaluate(data, task, messages, { reason, isSolo: file.isSolo, isStrict: false })).reward;
   } catch (error) {
-    // Where the reference's evaluator raises, there is no reward to compare.
+    // If the reference evaluator raises, no reward exists to compare with.
     if (error instanceof PythonError) return null;
     throw error;
   }
 }
 
-/** What both sides said and did. */
+/** Utterances and calls of both sides. */
 function stepsOf(messages: readonly Tau2Message[]): ConversationStep[] {
   const results = new Map(messages.flatMap((one) => (one.role === "tool" ? [[one.id, one] as const] : [])));
   return messages.flatMap((message): ConversationStep[] => {
@@ -143,7 +144,7 @@ function stepsOf(messages: readonly Tau2Message[]): ConversationStep[] {
   });
 }
 
-/** As in "inspect: popularity". */
+/** Title for people, such as "inspect: popularity". */
 export function titleOf({ format, title }: ForeignFile): string {
   return title === null ? format : `${format}: ${title}`;
 }

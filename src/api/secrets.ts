@@ -43,7 +43,7 @@ const accessNames = {
 export type AccessPart = keyof typeof accessNames;
 type AccessSetting<Part extends AccessPart> = (typeof accessNames)[Part]["key" | "authorization"];
 
-/** How a server is called: with a key, with the value of its `Authorization` header, or with neither. */
+/** Access to a server: a key, the value of its `Authorization` header, or neither. */
 export type Access = { readonly apiKey: string | null; readonly authorization: string | null };
 
 /** Names of variables that may hold secrets of the servers of these settings. */
@@ -72,12 +72,13 @@ export function readAccess<Part extends AccessPart>(
   return { apiKey: readKey(env, keyName, keyFlag), authorization: readKey(env, name, flag) };
 }
 
-/** Shorter values are no secrets ("EMPTY", "none"), and replacing them would garble what people said. */
+/** Shorter values are not secrets ("EMPTY", "none"), and replacing them would garble conversations. */
 const shortestSecret = 8;
 
 /**
- * Takes secrets out of texts: the named keys, those that `readKey` has read until then, whatever else the environment holds
- * under the name of a key, and credentials in addresses; in the spellings that `createRedactor` names.
+ * Removes secrets from text: the named keys, the keys that `readKey` has read so far, all other
+ * values that the environment holds under the name of a key, and credentials in addresses; in the
+ * spellings that `createRedactor` names.
  */
 export function redactorFor(
   env: Env,

@@ -33,7 +33,7 @@ import { toolsOfSession } from "./export-run.ts";
 import { type SettingValues, number, readFlags, section, variable, whole } from "./setting.ts";
 import { readKey } from "./secrets.ts";
 
-/** What a plan, an agent behind an API or a terminal needs. */
+/** Settings that need a plan, an agent behind an API or a terminal. */
 const notServed = [
   ...([
     "tasks",
@@ -175,7 +175,7 @@ type OpenServiceOptions = {
   readonly opened: Opened;
 };
 
-/** Throws a `ConfigurationError` for whatever the user can correct. */
+/** Throws a `ConfigurationError` for settings that the user can correct. */
 async function openService(
   given: RolloutSettings,
   context: Surroundings,
@@ -204,7 +204,7 @@ async function openService(
   // It is never "done": a service can always be resumed.
   opened.add(() => run.close({ status: "interrupted" }));
   const stopping = new AbortController();
-  // The HTTP framework and the metrics library are loaded by whoever serves.
+  // The HTTP framework and the metrics library are loaded only when a service starts.
   const { createRolloutService, gatedEngine, openRequestLog, TurnGate } = await import("../service/index.ts");
   const { createRunMetrics } = await import("../telemetry/index.ts");
   const metrics = createRunMetrics();
@@ -306,7 +306,7 @@ async function openService(
     },
     { token, redact, version: packageVersion(), limits: { concurrency, maxWaiting } },
   );
-  // What still runs has no folder to write into after this.
+  // Requests that still run must end here, because afterwards no folder is open for their records.
   opened.add(() => service.close({ wait: false }));
   opened.add(() => suspend({ wait: false }));
   await service.restore(requests, { decided: earlier?.decided ?? new Map() });

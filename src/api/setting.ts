@@ -7,22 +7,26 @@ import { z } from "zod";
 import { ConfigurationError } from "../core/index.ts";
 import { suggestion } from "../lib/nearest.ts";
 
-/** What else is true of a setting, whose default is the first of each. */
+/** Traits of a setting; the default is the first member of each. */
 export type Traits = {
-  /** What a value may hold that is never repeated: nothing; a key, put where its name belongs; or an address, or a command, with one. */
+  /**
+   * Secret content that a value may hold and that is never printed: "nothing"; "key", if someone
+   * gives a key in place of its name; or "address", an address or a command that contains a key.
+   */
   readonly holds: "nothing" | "key" | "address";
   /**
-   * Of a run that is resumed: the same as before, or its episodes would not be alike; free (where servers are, how they are called); or
-   * of the terminal in which it is resumed.
+   * Change allowed when a run resumes: "same", because its episodes would differ otherwise; "free"
+   * (where servers are and how they are called); or "of-terminal", taken from the terminal that
+   * resumes it.
    */
   readonly onResume: "same" | "free" | "of-terminal";
-  /** Whether the short help lists it: what most people need. */
+  /** True if the short help lists it, because most people need it. */
   readonly isCommon: boolean;
 };
 
-/** What a flag means and what it must be. */
+/** Meaning and valid values of a flag. */
 export type Flag<T> = Traits & {
-  /** As in the help: `--tasks <list>`. A flag without a value sets true. */
+  /** The flag in the help, such as `--tasks <list>`. A flag without a value sets true. */
   readonly flag: string;
   readonly help: string;
   /** Completes "..., <expected> is needed". */
@@ -115,9 +119,9 @@ export const named = <Initial extends string | null = null>(of: string, initial:
   text("<name>", `the name of ${of}`, initial);
 export const folder = text("<folder>", "a folder");
 export const file = text("<file>", "a file");
-/** Of a key. */
+/** Name of the environment variable that holds a key. */
 export const variable = text("<variable>", "the name of an environment variable", null, { ...free, holds: "key" });
-/** Of a server; `expected` completes "..., <expected> is needed". */
+/** Address of a server; `expected` completes "..., <expected> is needed". */
 export const address = (expected: string) => text("<address>", expected, null, { ...free, holds: "address" });
 export const chatAddress = address("an address like http://127.0.0.1:8000/v1");
 
@@ -139,7 +143,7 @@ export function number<Initial extends number | null>(
   });
 }
 
-/** As long as a timer can be. Without a default: `null`. */
+/** Number of seconds, up to the longest possible timer. Without a default: `null`. */
 export function seconds<Initial extends number | null = null>(
   initial: Initial = null as Initial,
 ): Undescribed<OrNull<number, Initial>> {
@@ -166,7 +170,7 @@ export function choice<const Name extends string>(
   return custom<Name>(value, { default: names[0], expected: alternatives(names), schema });
 }
 
-/** As in "a, b or c". */
+/** The names as a phrase such as "a, b or c". */
 export function alternatives(names: readonly string[]): string {
   return `${names.slice(0, -1).join(", ")} or ${names.at(-1)}`;
 }
@@ -174,7 +178,7 @@ export function alternatives(names: readonly string[]): string {
 /** True when it is given. */
 export const flag = custom<boolean>("", { default: false, expected: "true or false", schema: z.boolean() });
 
-/** The value of a setting that is no setting of a rollout; its default when it is absent. */
+/** The value of a setting that does not belong to a rollout; its default when it is absent. */
 export function readFlag<T>(setting: Flag<T>, value: unknown): T {
   if (value === undefined) return setting.default;
   return readValue(setting, value, setting.flag.split(" ")[0] ?? setting.flag);
@@ -200,7 +204,10 @@ export function readValue<T>({ schema, expected, holds }: Flag<T>, value: unknow
   );
 }
 
-/** What a mistyped name meant: one that the schema allows; in a list, one that the words of what is expected hold. */
+/**
+ * Suggestion for a mistyped name: a name that the schema allows or, for a list, a name in the text
+ * of `expected`.
+ */
 function suggestionFor(value: string, schema: z.ZodType, expected: string): string | null {
   const allowed: string[] = [];
   z.toJSONSchema(schema, {

@@ -43,7 +43,7 @@ export type PresetParts = {
   readonly url: string;
   /** For the server; never shown. `null`: none. */
   readonly apiKey: string | null;
-  /** In place of a key. */
+  /** Value of the `Authorization` header, in place of a key. */
   readonly authorization: string | null;
   readonly cwd: string;
 };

@@ -1,4 +1,5 @@
-// What options are read against: the process they are given in, and parts that a program gives as values.
+// Context in which options are read: the process that receives them, and parts that a program gives
+// as values.
 
 import { readFileSync } from "node:fs";
 
@@ -24,7 +25,10 @@ export type Surroundings = {
   readonly cwd: string;
   /** Used in place of what the settings of the same meaning name. Default: none. */
   readonly parts?: GivenParts;
-  /** Of a worker: how many there are, which changes. Limits of the run are shared by them. Default: one process has them whole. */
+  /**
+   * Number of workers, which changes, if this process is one of them; they share the limits of the
+   * run. Default: this process has the limits to itself.
+   */
   readonly share?: { readonly workers: number };
 };
 
@@ -64,7 +68,7 @@ export function packageVersion(): string {
   return version;
 }
 
-/** What wrote a run, for whoever reads its folder later. */
+/** Versions of the programs that wrote a run, for later readers of its folder. */
 export function packageVersions(): JsonObject {
   return new Map([
     ["trainable-agents", packageVersion()],

@@ -8,7 +8,7 @@ import { defineEnvironment } from "../environments/index.ts";
 import { initializeWeights, modelShapes, writeCheckpoint } from "../learner/model/index.ts";
 import { trainChatTokenizer } from "../tokenizers/index.ts";
 
-/** In a folder of its own, which the test removes. */
+/** Prepares a training in a folder of its own, which the test removes. */
 export async function prepareTinyTraining() {
   const cwd = await mkdtemp(join(tmpdir(), "train-"));
   onTestFinished(() => rm(cwd, { recursive: true }));

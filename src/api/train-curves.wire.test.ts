@@ -23,7 +23,7 @@ it("train() writes its steps where --metrics says, and continues there", async (
   const folder = join(cwd, "r");
   const stepsOf = (name: string): number[] => server.metrics.filter(({ key }) => key === name).map(({ step }) => step);
   expect(stepsOf("pass_rate")).toEqual([1, 2]);
-  // What a step did not measure is no zero: nothing was evaluated in between.
+  // A value that a step did not measure is absent, not zero: no evaluation ran in between.
   expect(stepsOf("held_out_pass_rate")).toEqual([]);
   const [header = "", ...rows] = (await readFile(join(folder, "metrics.csv"), "utf8")).trim().split("\n");
   const column = header.split(",").indexOf("sampled_tokens");

@@ -26,7 +26,7 @@ export function chooseTasks(
   );
 }
 
-/** What tables of cases need to know of a task, from what its environment says of it. */
+/** Traits of a task for tables of cases, from the info of its environment. */
 export function traitsIn(info: JsonObject): TaskTraits {
   const [kind, level, cases] = ["kind", "level", "cases"].map((key) => info.get(key));
   const [only, ...others] = Array.isArray(cases) ? cases : [];
@@ -37,7 +37,7 @@ export function traitsIn(info: JsonObject): TaskTraits {
   };
 }
 
-/** Where there is one split alone, its first tasks are kept for evaluation, a third of them at most. */
+/** If there is only one split, its first tasks, a third at most, are held out for evaluation. */
 export function holdOut(indexes: readonly number[], count: number): [readonly number[], readonly number[]] {
   const held = Math.min(count, Math.floor(indexes.length / 3));
   if (held < 1) {

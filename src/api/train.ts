@@ -70,9 +70,12 @@ export type TrainOptions = Omit<RolloutSettingOptions, keyof TrainSettings> &
     readonly onEvent?: (event: TrainingEvent) => void;
   };
 
-/** What a training left. */
+/** The result of a training. */
 export type TrainResult = TrainingResult & {
-  /** As commands take it: relative to `cwd`, or as it was given. Holds train.json, metrics.csv, pass-rate.svg and checkpoints/. */
+  /**
+   * The path for commands: relative to `cwd`, or as it was given. The folder holds train.json,
+   * metrics.csv, pass-rate.svg and checkpoints/.
+   */
   readonly folder: string;
 };
 
@@ -133,7 +136,7 @@ async function trainWith(
   const notice = (message: string): void => onEvent({ type: "notice", message });
   const disk = new Disk(place, { waitMs: base.diskWait * 1000 });
   tellDisk(disk, place, notice);
-  // Who stops a training does not wait for its disk.
+  // A stopped training does not wait for its disk.
   opened.add(subscribeToAbort(signal, () => disk.giveUp()));
   const refuse = (error: unknown): never => {
     throw storeFault("begin the training", place, error);
@@ -169,7 +172,7 @@ async function trainWith(
     );
   const { grading } = prepared;
   const runEpisode = runnerOf(grading ?? undefined);
-  // What was learnt is measured by the environment, where it grades; no judge is paid for that.
+  // Evaluations use only the environment's grade where it has one, so they pay no judge.
   const measured = grading === null || grading.environmentWeight === null ? (grading ?? undefined) : undefined;
   const evaluate = runnerOf(measured);
   const runGreedily = runnerOf(measured, { ...samplingOf(base), temperature: 0 });
@@ -232,7 +235,7 @@ async function trainWith(
   return { ...result, folder };
 }
 
-/** What was measured at a step, by the names of columns of metrics.csv. */
+/** Measurements of a step, by column name of metrics.csv. */
 function pointOf({ step, ...measured }: StepMetrics): CurvePoint {
   const scalars = Object.entries(measured).flatMap(([name, value]) => (value === null ? [] : [[name, value] as const]));
   return { step: step ?? 0, time: Date.now(), scalars };
@@ -252,19 +255,22 @@ async function idOf(place: string): Promise<string> {
 
 export type TrainingSettings = {
   readonly settings: TrainSettings;
-  /** Of its rollouts. */
+  /** Settings of its rollouts. */
   readonly base: RolloutSettings;
   readonly folder: string;
   readonly surroundings: Surroundings;
 };
 
-/** Of the rollouts of a training. A small model talks in short turns; one that does not end its own is cut off soon. */
+/**
+ * Defaults for the rollouts of a training. A small model writes short turns; a turn that does not
+ * end by itself is truncated soon.
+ */
 export const rolloutDefaults: FlagValues = { maxNewTokens: 96, maxTurns: 20 };
 
 /** Below so many minutes the defaults are those of {@link shortTraining}. */
 const shortMinutes = 5;
 
-/** What shows soonest that a model learns: steps of half the size, and nothing that holds back. */
+/** Settings that show progress soonest: steps of half the size, without regularization. */
 const shortTraining = { groups: 8, warmUp: 2, kl: 0, finalTasks: 48 };
 
 /** One habit to unlearn: shipped and delivered orders are cancelled like all others at first. The episodes are short. */
@@ -351,7 +357,10 @@ async function readTrainingToResume(folder: string, options: TrainOptions): Prom
   return { settings, base: { ...base, quiet: options.quiet === true }, folder, surroundings };
 }
 
-/** Resolves with `null` when it was stopped while a model was made. Throws a `ConfigurationError` for whatever the caller can correct. */
+/**
+ * Resolves with `null` when it was stopped while a model was made. Throws a `ConfigurationError`
+ * for settings that the caller can correct.
+ */
 async function prepareTraining(
   { settings, base: given, folder, surroundings }: TrainingSettings,
   {

@@ -1,8 +1,10 @@
-// Code of a user's module beside its calls: what never yields, what ends the process, what is thrown where nothing awaits it.
-// Only the program watches (`main.ts`); commands that run in tests or in other programs leave their process alone.
+// Faults of a user's module beyond failing calls: code that never yields, code that ends the
+// process, errors thrown where nothing awaits them. Only the program watches (`main.ts`); commands
+// that run in tests or in other programs do not change their process.
 //
-//   never yields ─► a thread names it, exit code 70        ends the process ─► named, exit code 70
-//   thrown or rejected outside of calls ─► named on standard error, and the run continues; in code of ours it ends
+// never yields ─► a thread names it, exit code 70 ends the process ─► named, exit code 70 thrown or
+// rejected outside of calls ─► named on standard error, and the run continues; in code of ours it
+// ends
 
 import { closeSync, writeSync } from "node:fs";
 import { url as debuggerUrl } from "node:inspector";
@@ -13,12 +15,15 @@ import { messageOf } from "../core/index.ts";
 import { cell, labelStart, memorySize, type WatchSetup } from "./watch-memory.ts";
 import { visible } from "../lib/visible-text.ts";
 
-/** Of a process that code of a user's module has blocked or ended: finished episodes are kept and can be resumed. */
+/**
+ * Exit code of a process that code of a user's module has blocked or ended: finished episodes are
+ * kept and can be resumed.
+ */
 export const stuckExitCode = 70;
 
 export type WatchLimits = { readonly environmentMs: number; readonly graderMs: number };
 
-/** From src/ and from dist/ alike: threads run what was built. */
+/** The same path from src/ and from dist/: threads always run the built program. */
 const program = new URL("../../dist/api/watch-thread.js", import.meta.url);
 const ownFiles = new URL("../", import.meta.url).href;
 const shownStrays = 3;
@@ -65,7 +70,10 @@ export function endWatch(): void {
   if (strays > shownStrays) say(`Environment "${module ?? "?"}" raised ${strays} errors outside of its calls.`);
 }
 
-/** How the run that has begun is resumed; said when the process ends in the middle of it. */
+/**
+ * Sets the command that resumes the run; it is printed when the process ends in the middle of the
+ * run.
+ */
 export function resumeWith(command: string | null): void {
   remedy = command === null ? "" : ` Resume with: ${command}`;
   thread?.postMessage(remedy, []);
@@ -97,7 +105,8 @@ export function watchedSource(source: unknown, limits: WatchLimits): unknown {
   const watched = (value: unknown, of: string): unknown => {
     if (typeof value !== "object" || value === null) return value;
     if ("then" in value) return Promise.resolve(value).then((opened: unknown) => watched(opened, of));
-    // Of nothing, because a frozen object insists on its own functions.
+    // The target is an empty object, because a proxy of a frozen object must return the object's
+    // own functions.
     return new Proxy(Object.create(null) as object, {
       get: (_, key) => {
         const part: unknown = Reflect.get(value, key, value);
@@ -120,7 +129,8 @@ function startThread(name: string, loopLimitMs: number): void {
   if (thread !== null || debuggerUrl() !== undefined) return;
   memory = new SharedArrayBuffer(memorySize);
   const cells = new Int32Array(memory);
-  // What it evaluates knows only what is global. Nobody reads what Node says about the debugger that leaves.
+  // The debugger evaluates expressions that see only globals. Closing standard error hides Node's
+  // message about the debugger that disconnects.
   const end = (): void => {
     closeSync(2);
     // Without listeners, which may be stuck, too.
@@ -183,6 +193,6 @@ function say(text: string): void {
   try {
     writeSync(2, `\n${visible(watch?.redact(text) ?? text)}\n`);
   } catch {
-    // Nobody reads.
+    // Standard error is closed.
   }
 }

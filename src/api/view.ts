@@ -45,7 +45,7 @@ export type ViewOptions = Partial<SettingValues<typeof viewSettings>> &
   };
 
 export type RunningViewer = {
-  /** With the token, where there is one. */
+  /** The address, including the token if there is one. */
   readonly url: string;
   close(): Promise<void>;
 };

@@ -25,7 +25,7 @@ export type RunWatch = {
 export type CurveWatchOptions = {
   /** The run folder; event files go below it. */
   readonly folder: string;
-  /** What curves are labelled with. */
+  /** Labels of the curves. */
   readonly run: CurveRun;
   /** Where keys of servers are. */
   readonly variables: Surroundings["env"];
@@ -36,7 +36,7 @@ export type CurveWatchOptions = {
 };
 
 export type WatchOptions = CurveWatchOptions & {
-  /** What spans of model calls are labelled with. */
+  /** Labels of the spans of model calls. */
   readonly policy: TracedPolicy;
   /** Takes a line for machines. */
   readonly log: (line: string) => void;

@@ -1,6 +1,7 @@
-// The thread that notices code of a user's module which never yields: then no timer fires and no Ctrl-C arrives in the main
-// thread. It names the code and ends the process with exit code 70. Time counts only while this thread runs, too: a machine that
-// was suspended, or a debugger, accuses nobody.
+// The thread that notices code of a user's module which never yields: then no timer fires and no
+// Ctrl-C arrives in the main thread. It names the code and ends the process with exit code 70. Time
+// counts only while this thread runs, too: a machine that was suspended, or a debugger, accuses no
+// module.
 
 import { writeSync } from "node:fs";
 import { type Debugger, Session } from "node:inspector";
@@ -11,7 +12,7 @@ import { cell, labelStart, type WatchSetup } from "./watch-memory.ts";
 const { memory, loopLimitMs, module, ownFiles, endExpression } = workerData as WatchSetup;
 const cells = new Int32Array(memory);
 const periodMs = Math.min(500, Math.max(20, loopLimitMs / 10));
-/** What the program says to do next; it comes once there is a run to resume. */
+/** The command that resumes the run; empty until there is a run to resume. */
 let remedy = "";
 parentPort?.on("message", (text: string) => {
   remedy = text;
@@ -26,7 +27,7 @@ let isAsking = false;
 
 setInterval(() => {
   const now = performance.now();
-  // Of a pause of the whole process only so much counts.
+  // Bounds the elapsed time, so that a pause of the whole process hardly counts.
   const elapsed = Math.min(now - last, 2 * periodMs);
   last = now;
   const isSame = { call: cells[cell.sequence] === sequence, beat: cells[cell.heartbeat] === beat };

@@ -148,7 +148,7 @@ export async function work(options: WorkOptions): Promise<WorkResult> {
   return { name, done };
 }
 
-/** The run folder must be the coordinator's: what a worker writes elsewhere, nobody reads. */
+/** The run folder must be the coordinator's: records that a worker writes elsewhere are never read. */
 async function checkFolder(place: string, { runId }: RunState): Promise<void> {
   const read = async (): Promise<string | null> => runFacts(await openRunFolder(place).manifest()).id;
   const id = await read().catch(() => null);

@@ -32,5 +32,5 @@ await runWorker({
   openRun: (state) => openWorkerRun(state, { surroundings, name, folder, onNotice }),
 });
 endWatch();
-// Whatever an engine or a module of the user's has left open.
+// Exits even if an engine or a module of the user's left a handle open.
 process.exit();

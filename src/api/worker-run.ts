@@ -13,22 +13,25 @@ import { resolveSettings } from "./resolve-settings.ts";
 import { type RolloutSettings, rolloutSettings } from "./rollout-settings.ts";
 import type { Surroundings } from "./surroundings.ts";
 
-/** What `RunState.settings` holds. */
+/** Content of `RunState.settings`. */
 export type WorkerSettings = {
   readonly settings: RolloutSettings;
-  /** Of the run, where its coordinator is; absolute. */
+  /** Folder of the run on the coordinator's machine, absolute. */
   readonly folder: string;
   readonly groups: NonNullable<PrepareOptions["groups"]>;
 };
 
 type WorkerPlace = {
   readonly surroundings: Surroundings;
-  /** Of the worker. */
+  /** Name of the worker. */
   readonly name: string;
   /** Run folder, below which the worker has its shard. */
   readonly folder: string;
   readonly onNotice: (message: string) => void;
-  /** In place of the coordinator's: where things are on this machine. Default: none. */
+  /**
+   * Settings that replace the coordinator's, for addresses and paths on this machine. Default:
+   * none.
+   */
   readonly mine?: Partial<RolloutSettings>;
 };
 
@@ -60,7 +63,7 @@ async function openRunHere(state: RunState, place: WorkerPlace, opened: Opened):
   const expertsFile = createRoutedExpertsFile(shard.location);
   opened.add(() => expertsFile.close());
   const stop = new AbortController();
-  // What an earlier life of this worker left of a cancelled episode is not what counts.
+  // Episodes that an earlier process of this worker recorded as cancelled do not count.
   const journal = {
     record: (...event: Parameters<ShardStore["record"]>) => shard.record(...event),
     recorded: (episodeId: string) => shard.recorded(episodeId),
@@ -116,7 +119,7 @@ async function openRunHere(state: RunState, place: WorkerPlace, opened: Opened):
   };
 }
 
-/** From another process, perhaps of another machine. Throws a `ConfigurationError`. */
+/** Settings from another process, perhaps on another machine. Throws a `ConfigurationError`. */
 export function readWorkerSettings(text: string): WorkerSettings {
   try {
     const { settings, groups, folder } = schema.parse(JSON.parse(text));
