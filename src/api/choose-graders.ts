@@ -33,7 +33,7 @@ export function gradingOfEvaluation(
   return { ...settings, ranking: isRanked ? "off" : null, ...(isJudged ? {} : unjudged) };
 }
 
-/** The message about tasks that only a judge can grade, if there is no judge; `null` otherwise. */
+/** The message about tasks that only a judge can grade, if none is configured; `null` otherwise. */
 export function missingJudge(
   grading: Grading | null,
   { needsJudge }: EnvironmentSource,

@@ -2,9 +2,8 @@
 // process, errors thrown where nothing awaits them. Only the program watches (`main.ts`); commands
 // that run in tests or in other programs do not change their process.
 //
-// never yields ─► a thread names it, exit code 70 ends the process ─► named, exit code 70 thrown or
-// rejected outside of calls ─► named on standard error, and the run continues; in code of ours it
-// ends
+//   never yields ─► a thread names it, exit code 70        ends the process ─► named, exit code 70
+//   thrown or rejected outside of calls ─► named on standard error, and the run continues; in code of ours it ends
 
 import { closeSync, writeSync } from "node:fs";
 import { url as debuggerUrl } from "node:inspector";

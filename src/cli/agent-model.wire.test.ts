@@ -42,7 +42,7 @@ const server = createServer((incoming, outgoing) => {
   let text = "";
   incoming.setEncoding("utf8").on("data", (part: string) => (text += part));
   incoming.on("end", () => {
-    // Whether the model is there is asked before anything is played.
+    // The program checks that the model exists before it runs an episode.
     if (incoming.method === "GET") {
       outgoing.writeHead(404).end();
       return;

@@ -1,5 +1,5 @@
-// What a command sees of the world, as values, so that commands run in tests as they run in a terminal; and what commands do
-// about Ctrl-C.
+// The context of a command as values, so that commands run in tests as they run in a terminal, and
+// their reaction to Ctrl-C.
 
 import { stuckExitCode } from "../api/user-code.ts";
 import { faultAt } from "../core/index.ts";
@@ -14,7 +14,7 @@ export function untilAborted(...signals: readonly AbortSignal[]): Promise<void> 
   });
 }
 
-/** How long a start that was interrupted may take to end by itself. */
+/** Time in which an interrupted start may end by itself. */
 const startEndMs = 3000;
 
 /**
@@ -71,13 +71,13 @@ export type CliContext = {
   /** Progress, warnings, errors. */
   readonly stderr: Output;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** What relative paths start from. */
+  /** Folder that relative paths start from. */
   readonly cwd: string;
   /** Aborted at the first Ctrl-C: begin nothing new. */
   readonly drain: AbortSignal;
   /** Aborted at the second: end what runs. */
   readonly cancel: AbortSignal;
-  /** How this program is called, for commands to paste: `npx trainable-agents`. */
+  /** Command that starts this program, for commands to paste: `npx trainable-agents`. */
   readonly program: string;
 };
 

@@ -19,7 +19,7 @@ export async function createTestCli(
   options: {
     readonly onStdout?: (text: string) => void;
     readonly onStderr?: (text: string) => void;
-    /** How wide the terminal of both streams is; absent: they are none. */
+    /** Width of the terminal of both streams; absent if they are not terminals. */
     readonly columns?: number;
   } = {},
 ): Promise<TestCli> {
@@ -63,7 +63,7 @@ export async function runServer(
   server: {
     readonly argv: readonly string[];
     readonly env?: Readonly<Record<string, string>>;
-    /** How it is ended. Default "drain". */
+    /** Signal that ends the server. Default "drain". */
     readonly ending?: "drain" | "cancel";
   },
 ): Promise<CliRun> {

@@ -43,7 +43,7 @@ const commands: readonly (readonly [string, number?])[] = [
 test.each([{ isTTY: true }, { isTTY: false }])(
   "every command fits a terminal of 80 columns (%j)",
   async ({ isTTY }) => {
-    // In a pipe the variable says how wide the lines may be.
+    // The variable sets the width of lines in a pipe.
     const cli = await createTestCli(isTTY ? {} : { COLUMNS: String(columns) }, isTTY ? { columns } : {});
     const wide: string[] = [];
     const codes: string[] = [];

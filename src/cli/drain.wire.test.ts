@@ -59,7 +59,7 @@ type Answer = {
   readonly body: string;
 };
 
-/** With `node:http`, which shows the headers of the connection. */
+/** Sends with `node:http`, which shows the headers of the connection. */
 function send(url: string, body?: object, agent?: Agent): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const headers = { "content-type": "application/json", authorization: "Bearer some" };

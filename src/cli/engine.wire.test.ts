@@ -1,4 +1,4 @@
-// `engine` as its users meet it: a folder of a model, a port, and whatever speaks to SGLang.
+// `engine` from its users' side: a model folder, a port, and any client of SGLang.
 
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

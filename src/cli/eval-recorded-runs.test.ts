@@ -76,7 +76,7 @@ describe.skipIf(data === null)(
       const stdout = await score(results);
       const rates = table(stdout, /pass\^k/);
       expect([...rates.keys()]).toEqual(["1", "2"]);
-      // What display_metrics of upstream's runner prints for these 100 runs.
+      // Output of display_metrics of upstream's runner for these 100 runs.
       expect(rates.get("1")?.[0]).toBe("0.430");
       expect(rates.get("2")?.[0]).toBe("0.240");
       expect(stdout).toContain("100 of 100 runs, 0 of ");

@@ -1,5 +1,6 @@
-// Starts that fail at each thing that they open, after whatever they opened before: one message, the exit code, and a process that ends by
-// itself, because nothing is left open. Real processes of dist/; the queue's cases need a broker (NATS_SERVER).
+// Starts that fail at each resource that they open, after those opened before it: one message, the
+// exit code, and a process that ends by itself, because nothing is left open. Real processes of
+// dist/; the queue's cases need a broker (NATS_SERVER).
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -143,7 +144,7 @@ const parts: Readonly<Record<string, Case>> = {
   },
 };
 
-/** Of what runs episodes by a plan. */
+/** Cases of commands that run episodes by a plan. */
 const runs: Readonly<Record<string, Case>> = {
   "a folder that is not empty": { argv: () => [...expert, "--out", "taken"], says: /not empty/ },
   "a folder that another process uses": {

@@ -16,7 +16,7 @@ import { createSglangFront } from "../testing/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
 import { conservationViolations, episodeSamples } from "../trajectories/index.ts";
 
-/** Why there is no disk of our own; `null`: there is. */
+/** Reason why no disk of our own can be mounted; `null` if one can. */
 const obstacle = ((): string | null => {
   if (process.platform !== "linux") return "it needs Linux";
   if (process.getuid?.() !== 0) return "it needs root, to mount a disk";

@@ -48,7 +48,8 @@ describe("rollout with groups", () => {
       new Set(kept.map(({ groupIndex }) => groupIndex)),
     );
 
-    // The same seed keeps the same groups, whatever runs at once; and what is known makes a curriculum.
+    // The same seed keeps the same groups at any concurrency; and the known pass rates make a
+    // curriculum.
     await run("rollout", ...flags, "--concurrency", "2", "--out", "b");
     expect((await lines(join(folder, "b"), "samples.jsonl")).map((row) => JSON.stringify(row)).toSorted()).toEqual(
       rows.map((row) => JSON.stringify(row)).toSorted(),

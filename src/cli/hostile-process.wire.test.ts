@@ -1,5 +1,6 @@
-// Environments that block or end the process, or throw where nobody waits: the built program, in a process of its own. What
-// stays within an episode is in `runs/hostile-environments.test.ts`.
+// Environments that block or end the process, or throw where nothing awaits them: the built
+// program, in a process of its own. Faults that stay within an episode are tested in
+// `runs/hostile-environments.test.ts`.
 
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";

@@ -1,5 +1,5 @@
-// Requests for whatever a socket can carry as an address, to every server that a command starts: none is answered as if the server had
-// failed, and all go on answering.
+// Requests for all kinds of targets that a socket can carry, to every server that a command starts:
+// none is answered as if the server had failed, and all servers keep answering.
 
 import { connect } from "node:net";
 import fc from "fast-check";

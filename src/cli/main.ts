@@ -4,7 +4,7 @@
 import { basename, relative } from "node:path";
 import { nodeProblem } from "./node-problem.ts";
 
-/** Of a process whose command has ended. */
+/** Time that a process may linger after its command has ended. */
 const lingerMs = 2000;
 
 const problem = nodeProblem(process.versions.node);
@@ -23,7 +23,7 @@ const signals = watchSignals(process.argv.slice(2), {
     process.exit(code);
   },
 });
-// Whoever reads our output may stop reading (`inspect ... | head`); that is no fault.
+// A reader of our output may stop reading (`inspect ... | head`); that is not a fault.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code === "EPIPE") process.exit(0);
   throw error;
@@ -52,7 +52,7 @@ const code = await runCli(process.argv.slice(2), {
 });
 process.exitCode = signals.exitCode(code);
 endWatch();
-// What a library has left open does not hold the process up.
+// Handles that a library has left open do not keep the process alive.
 const end = (): void => {
   if (process.stdout.writableLength + process.stderr.writableLength === 0) process.exit(process.exitCode);
   setTimeout(end, lingerMs).unref();

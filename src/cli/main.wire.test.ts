@@ -23,7 +23,7 @@ type Ended = { readonly code: number | null; readonly stdout: string; readonly s
 
 type RunOptions = {
   readonly cwd: string;
-  /** Of Node itself. */
+  /** Flags of Node itself. */
   readonly nodeFlags?: readonly string[];
   readonly program?: string;
   readonly onStart?: (child: ChildProcess) => void;
@@ -49,7 +49,7 @@ function run(argv: readonly string[], options: RunOptions): Promise<Ended> {
 
 const newFolder = (): Promise<string> => mkdtemp(join(tmpdir(), "trainable-agents-"));
 
-/** What a trainer gets, in an order that does not depend on the order of the episodes. */
+/** Training rows, in an order that does not depend on the order of the episodes. */
 async function rowsOf(folder: string): Promise<readonly string[]> {
   const text = await readFile(join(folder, "samples.jsonl"), "utf8");
   const rows = text.split("\n").filter((line) => line !== "");

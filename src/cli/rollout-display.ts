@@ -1,5 +1,5 @@
-// What a rollout looks like in a terminal: its events as lines and progress, its signals as sentences, its result as a table and
-// an exit code. `rollout`, `eval` and `start` share it.
+// Display of a rollout in a terminal: its events as lines and progress, its signals as sentences,
+// its result as a table and an exit code. `rollout`, `eval` and `start` share it.
 
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -120,7 +120,7 @@ function resumeCommand(
   return isResumable ? `${program} ${command} --resume ${quoted(folder)}` : null;
 }
 
-/** What a person has to know of a server that comes and goes; `null`: nothing. */
+/** Note about a server that fails or recovers; `null` if there is nothing to report. */
 function circuitNote({ server, state, failures, message }: CircuitStatus, engineWait: number): string | null {
   if (state === "half-open") return null;
   if (state === "closed") return `The server at ${server} is back.`;
@@ -159,7 +159,7 @@ export function showTable(result: RolloutResult, context: CliContext): void {
   stdout.write(`${lines.join("\n")}\n`);
 }
 
-/** What stands under a table, after a blank line. */
+/** Notes under a table, after a blank line. */
 export function noteLines({ totals, redact }: Pick<RolloutResult, "totals" | "redact">, context: CliContext): string[] {
   const { yellow } = coloursFor(context.stdout, context.env);
   const notes = runNotes(totals).map((note) => `  ${yellow(visibleLine(redact(note)))}`);
@@ -180,7 +180,7 @@ export function writtenFiles(place: string): string {
   return written.filter((name) => existsSync(join(place, name))).join(", ");
 }
 
-/** As a shell takes it. */
+/** The word quoted for a shell. */
 export function quoted(word: string): string {
   return /^[\w./:@%+=,-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }

@@ -107,7 +107,7 @@ describe("rollout", () => {
     const manifest: unknown = JSON.parse(files.get("run.json") ?? "");
     const documented = runManifest.parts[0]?.fields.map(({ name }) => name);
     expect(Object.keys(manifest as object)).toEqual(documented);
-    // What is not as described would be read as null.
+    // A field that deviates from its description would be read as null.
     const stored = parseJson(files.get("run.json") ?? "");
     expect(fromPlain(runManifest.read(stored, "run.json"))).toEqual(stored);
     expect(manifest).toMatchObject({

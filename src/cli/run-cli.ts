@@ -112,8 +112,8 @@ export async function runCli(argv: readonly string[], surroundings: CliContext):
 }
 
 /**
- * What is wrong with a command line; `null`: it can be read. Runs nothing and looks at no value. For the commands that
- * documentation prints: `isIncomplete` when all that is wrong is that something is missing.
+ * The error of a command line; `null` if it can be parsed. Runs nothing and checks no value. For
+ * the commands that documentation prints: `isIncomplete` when the only error is a missing part.
  */
 export async function commandLineProblem(
   argv: readonly string[],
@@ -131,7 +131,10 @@ export async function commandLineProblem(
   }
 }
 
-/** With the command that is named; with all of them where none is, for the help and for what a misspelt one is near to. */
+/**
+ * Creates the program with the named command; with all commands if none is named, for the help and
+ * for suggestions of similar names.
+ */
 async function createProgram(argv: readonly string[], context: CliContext, run: RunCommand): Promise<Command> {
   const { stdout, stderr, env } = context;
   const program = new Command("trainable-agents")
@@ -172,7 +175,7 @@ type Failed = { readonly program: Command; readonly argv: readonly string[]; rea
 
 async function report(error: unknown, { program, argv, context }: Failed): Promise<number> {
   const { stderr, env } = context;
-  // What the arguments name may be a variable with a key, or an address with one.
+  // An argument may name a variable that holds a key, or contain an address with a key.
   const values = argv.flatMap((word) => [word, word.slice(word.indexOf("=") + 1)]);
   const redact = redactorFor(env, { variables: values, urls: values });
   const say = (message: string): void => {
@@ -209,7 +212,7 @@ function unforeseen(error: unknown, env: CliContext["env"]): string {
   return isSet(env["DEBUG"]) ? message : `${message}\nThis should not happen. Run it again with DEBUG=1 to see where.`;
 }
 
-/** What the file system refused, with the remedy; `null`: it is no such error. */
+/** Message for a refusal of the file system, with the remedy; `null` for other errors. */
 function systemMessage(error: unknown): string | null {
   const remedy = remedyOf(error);
   if (remedy === null) return null;

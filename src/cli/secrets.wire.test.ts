@@ -13,7 +13,7 @@ import { createTestCli, readAll, runServer, type TestCli } from "./cli.test-help
 
 const canary = 'sk-canary/"7f3a+9"';
 const users = ["", "a:", "me:", "she:"];
-/** Those characters of base64 that the key alone decides, after so many others. */
+/** The base64 characters that depend only on the key, after a user of this length. */
 const base64Of = (user: string): string =>
   btoa(user + canary).slice(Math.ceil((user.length * 8) / 6), Math.floor(((user + canary).length * 8) / 6));
 const hexOf = (text: string): string => Buffer.from(text).toString("hex");

@@ -74,7 +74,7 @@ async function train(
       const answer = ask<T>(`${url}${path}`, body, { "idempotency-key": "the training" });
       if (!killsAt(requests++)) return answer;
       const isUnread = kills++ % 2 === 0;
-      // What is killed while it answers may have answered in time.
+      // A server that is killed while it answers may have answered in time.
       const heard = answer.catch(() => null);
       if (isUnread) await heard;
       await killProcess(child);

@@ -107,7 +107,8 @@ describe("serve", () => {
           await ask(`${url}/v1/weights`, { version });
           expect(await ask(`${url}/v1/groups`, { ...asked, engine })).toMatchObject({ status: "ended" });
         }
-        // The router did not take the second version, so the second group was played by weights that are one behind.
+        // The router did not accept the second version, so the second group was run with weights
+        // that are one version older.
         const page = await (await fetch(`${url}/metrics`)).text();
         expect(page).toContain('trainable_agents_staleness_versions_bucket{le="0"} 3');
         expect(page).toContain('trainable_agents_staleness_versions_bucket{le="1"} 6');

@@ -1,11 +1,11 @@
-// What SIGINT and SIGTERM mean to a command, as signals that abort: drain, cancel, and then the end of the process, which nothing can
-// hold up. Imports nothing, so that it watches before anything else is loaded.
+// SIGINT and SIGTERM as signals for a command: drain, cancel, and then the end of the process,
+// which nothing can delay. Imports nothing, so that it watches before anything else is loaded.
 //
 //   SIGINT ──────► drain ─ again ─► cancel, and the end after `cancelMs` ─ again ─► the end
 //   SIGTERM ─┬───► drain ─ again ─► the same                                          for commands that drain
 //            └───────────► cancel ─ again ─► the end                                  for the others
 
-/** What a terminal has sent, npm sends again. */
+/** Time in which npm repeats a signal that the terminal has already sent. */
 const echoMs = { SIGINT: 250, SIGTERM: 50 };
 /** Longest time that a cancelled command has to close its files. */
 const cancelMs = 5000;

@@ -1,5 +1,5 @@
-// A trainer that loads new weights into the servers and then reports them to `serve`: what is played from then on is not
-// stale by mistake, whatever stands between the two.
+// A trainer that loads new weights into the servers and then reports them to `serve`: later
+// episodes do not count as stale by mistake, with or without a router in between.
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -1,5 +1,6 @@
-// `engine`: the embedded model as a server that speaks SGLang's protocol, so that whatever talks to SGLang can be tried
-// against a real sampler on a laptop. Composition only: the engine samples, the protocol front checks and answers.
+// `engine`: the embedded model as a server that speaks SGLang's protocol, so that any client of
+// SGLang can be tried against a real sampler on a laptop. Composition only: the engine samples, the
+// protocol front checks and answers.
 
 import { Command } from "commander";
 import { ConfigurationError } from "../../core/index.ts";

@@ -48,7 +48,7 @@ async function list({ stdout, env, program }: CliContext): Promise<number> {
   return exitCodes.done;
 }
 
-/** Of the comment at the top of a file. */
+/** First sentence of the comment at the top of a file. */
 function firstSentence(source: string): string {
   const [comment = ""] = /^(?:\/\/.*\n)+/.exec(source) ?? [];
   const text = comment.replaceAll(/^\/\/ ?/gm, "").replaceAll("\n", " ");

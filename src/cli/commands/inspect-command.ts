@@ -228,7 +228,10 @@ function cellsOf({
   ];
 }
 
-/** By its number in the list, or its id. Throws a `ConfigurationError` when there is none. */
+/**
+ * Finds an episode by its number in the list or by its id. Throws a `ConfigurationError` when it
+ * does not exist.
+ */
 export async function findEpisode(reader: RunFolder, nameOrNumber: string, folder: string): Promise<Episode> {
   const episode = await reader.episode(/^\d+$/.test(nameOrNumber) ? Number(nameOrNumber) : nameOrNumber);
   if (episode !== null) return episode;

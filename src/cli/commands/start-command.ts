@@ -201,7 +201,7 @@ function showTwoEpisodes(
 
 function showCommands(folder: string, failing: number, { stdout, program, env }: CliContext): void {
   const run = quoted(folder);
-  // In a clone npm knows the program by a shorter name, and builds it first where it is out of date.
+  // A clone has a shorter npm command, which also rebuilds an outdated program first.
   const train = env["npm_lifecycle_event"] === "start" ? "npm run train" : `${program} train`;
   stdout.write(
     [

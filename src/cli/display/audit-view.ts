@@ -12,7 +12,7 @@ import { tableRows } from "../../lib/text.ts";
 import { visibleLine } from "../../lib/visible-text.ts";
 
 export type AuditViewOptions = {
-  /** As the user named the folder. */
+  /** The folder as the user named it. */
   readonly title: string;
   readonly colours: Colours;
 };
@@ -151,7 +151,7 @@ function verdict({ renderer, isAppendOnly, problems }: TemplateAudit, colours: C
   return problems.length === 0 ? colours.green(history) : `${history} ${colours.red("Not fit for training yet.")}`;
 }
 
-/** As a quoted text in which nothing is invisible. */
+/** A quoted string without invisible characters. */
 function escaped(text: string): string {
   return visibleLine(JSON.stringify(text));
 }

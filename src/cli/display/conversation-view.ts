@@ -30,7 +30,7 @@ export function conversationView(episode: Episode, view: View): string[] {
   return [conversationHeading(episode, colours), "", ...lines, "", ...endingLines(episode, view)];
 }
 
-/** Who, how rewarded and how ended, in one line. */
+/** Id, reward and ending of an episode in one line. */
 export function conversationHeading(episode: Episode, colours: Colours): string {
   const replies = episode.events.filter(({ type }) => type === "agent-reply");
   const turns = episode.trajectory.turns.length + replies.length;
@@ -198,8 +198,8 @@ function isWithoutCall(decision: Decision): boolean {
 }
 
 /**
- * What the agent wrote beside its call, or beside the utterance that it marked as one; "" where there is none. A text strategy reads
- * the call out of the content, after the last "Action:".
+ * Text that the agent wrote before its call, or before the utterance that it marked as one; "" if
+ * there is none. A text strategy reads the call from the content, after the last "Action:".
  */
 function textBeside({ content, toolCalls }: ParsedAction, decision: Decision): string {
   if (toolCalls.length > 0) return content.trim();
@@ -207,7 +207,7 @@ function textBeside({ content, toolCalls }: ParsedAction, decision: Decision): s
   return content.slice(0, Math.max(0, content.lastIndexOf(actionMarker))).trim();
 }
 
-/** What failed, and what the grader said. */
+/** The failure, and the log of the grader. */
 export function endingLines(episode: Episode, { colours, textLength }: View): string[] {
   const { failure, grade } = episode;
   const lines: string[] = [];

@@ -28,7 +28,7 @@ const shownErrors = 12;
 
 type View = { readonly colours: Colours; readonly columns: number };
 
-/** Of a result file also what the environment says of its rewards. */
+/** The evaluation as lines; for a result file also whether the environment confirms its rewards. */
 export function evaluationView(result: EvaluateResult, colours: Colours, columns = 80): string[] {
   const view = { colours, columns };
   if (result.parts.length > 0) return domainsView(result, view);
@@ -149,7 +149,7 @@ function durationsText(durations: Evaluation["durations"]): string {
   );
 }
 
-/** With three digits: 0.420. */
+/** A rate with three decimals: 0.420. */
 function rate(value: number | null): string {
   return value === null ? "–" : value.toFixed(3);
 }
@@ -158,7 +158,7 @@ function interval(bounds: Interval | null): string {
   return bounds === null ? "" : ` (95 %: ${rate(bounds.low)} to ${rate(bounds.high)})`;
 }
 
-/** How well the attribution of failures agrees with a list of labels given by hand. */
+/** Agreement between the attribution of failures and a list of labels given by hand. */
 function agreementView(name: string, agreement: readonly Agreement[]): string[] {
   const ratio = (right: number, all: number): string => (all === 0 ? "–" : (right / all).toFixed(3));
   return textTable(
@@ -188,7 +188,7 @@ function upstreamView(evaluation: Evaluation, scores: readonly EpisodeScore[], c
   return [`  ${colours.dim("pass^k with missing trials counted as failed, as upstream does")}  ${rates.join(", ")}`];
 }
 
-/** Whether the environment gives the rewards that were recorded. */
+/** States whether the environment gives the recorded rewards. */
 function confirmationView(rescored: readonly RescoredRun[], colours: Colours): string[] {
   const replayed = rescored.filter(({ replayedReward }) => replayedReward !== null);
   const unconfirmed = rescored.filter(isUnconfirmed);

@@ -50,16 +50,16 @@ function* sampleLines(sample: Sample, { colours, decode }: TokenViewOptions): Ge
 export type MaskedTextOptions = {
   readonly colours: Colours;
   readonly decode: (tokens: Uint32Array) => string;
-  /** Of the terminal; `undefined`: 100. */
+  /** Width of the terminal; `undefined` means 100. */
   readonly columns: number | undefined;
 };
 
-/** Of an observation, so many lines stay at each end. */
+/** Number of lines of an observation that are shown at each end. */
 const shownEnds = 5;
 
 type Mark = "." | "1" | "s";
 
-/** What the marks and colours of `maskedText` mean. */
+/** Legend for the marks and colours of `maskedText`. */
 export function maskLegend(colours: Colours): string {
   return `${colours.dim(". shown to the policy")}  ${colours.green("1 sampled and trained")}  ${colours.yellow("s sampled, masked")}`;
 }

@@ -19,15 +19,16 @@ export function coloursFor(stream: Output, env: Readonly<Record<string, string |
 // oxlint-disable-next-line no-control-regex
 const colourCodes = /(\u001b\[(?:[0123479]|2[234579]|[34][0-79]|(?:9|10)[0-7])m)/;
 
-/** What a terminal is given: control characters become visible; where `hasColours`, colours stay. */
+/** Text for a terminal: control characters become visible; if `hasColours`, colours stay. */
 export function terminalText(text: string, hasColours: boolean): string {
   if (!hasColours) return visible(text);
   return text.split(colourCodes).map((part, at) => (at % 2 === 1 ? part : visible(part))).join(""); // prettier-ignore
 }
 
 /**
- * The one way to a terminal: whatever is written is shown and cannot act, wherever it comes from. Where its width is known (that of
- * the terminal, else the variable COLUMNS), lines that are longer continue below themselves and no word is broken.
+ * The only way to a terminal: all text is shown and cannot act, no matter where it comes from. If
+ * the width is known (that of the terminal, else the variable COLUMNS), longer lines wrap without
+ * breaking a word.
  */
 export function terminalOutput(stream: Output, env: Readonly<Record<string, string | undefined>>): Output {
   const hasColours = coloursFor(stream, env).isColorSupported;
@@ -164,7 +165,10 @@ export function labelledRows(
   });
 }
 
-/** A table whose titles are dim, each line after `indent` spaces; it fits `columns`, which are 80 where nobody knows. */
+/**
+ * A table whose titles are dim, each line after `indent` spaces; it fits `columns`, 80 if the width
+ * is unknown.
+ */
 export function tableLines(
   header: string,
   rows: readonly (readonly string[])[],

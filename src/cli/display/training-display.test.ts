@@ -47,7 +47,7 @@ test("terminalChart() shows one smoothed line between labelled axes, and evaluat
   const lines = terminalChart(data, { width: 47, height: 11 });
   expect(lines).toHaveLength(12);
   expect(lines[0]).toMatch(/^ 50 % ┤ +.*◆$/);
-  // What stands at the axis is exactly the rate of its line.
+  // Each label at the axis is exactly the rate of its line.
   expect(lines.map((line) => line.slice(0, 5).trim()).filter((label) => label !== "")).toEqual(["50 %", "40 %", "30 %", "20 %", "10 %", "0 %"]); // prettier-ignore
   expect(lines[11]).toMatch(/└─+ step 30$/);
   const plot = lines.slice(0, 11).map((line) => line.slice(7).padEnd(40));

@@ -1,5 +1,5 @@
-// What a training looks like: in a terminal a chart that repaints itself, one line a step elsewhere, both on stderr, so that
-// stdout holds results alone; and the table of before and after.
+// Display of a training: in a terminal a chart that repaints itself, elsewhere one line a step,
+// both on stderr, so that stdout holds only results; and the table of before and after.
 
 import type { Interval } from "../../graders/index.ts";
 import type { ComparedKind, PassRateCurve, StepMetrics, TrainingProgress } from "../../learner/index.ts";

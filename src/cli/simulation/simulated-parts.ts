@@ -13,7 +13,7 @@ export function fasterClock(factor: number, clock: Clock = systemClock): Clock {
   return { now: () => clock.now() * factor, after, sleep: sleepWith(after) };
 }
 
-/** Of a log-normal distribution. */
+/** Durations with a log-normal distribution. */
 export type Duration = {
   readonly medianMs: number;
   /** Standard deviation of the logarithm: 0 is always the median, 1 is a long tail. */
@@ -83,7 +83,7 @@ type TrainerOptions = {
   readonly steps: number;
   readonly batchGroups: number;
   readonly stepMs: number;
-  /** How long the engine takes new weights; nothing is sampled meanwhile. */
+  /** Time that the engine takes to load new weights; nothing is sampled meanwhile. */
   readonly updateMs: number;
   readonly clock: Clock;
   /** Gives the engine its new weights. */
@@ -98,7 +98,7 @@ export type TrainerStep = {
   readonly groups: number;
   readonly episodes: number;
   readonly trainedTokens: number;
-  /** Of its groups. */
+  /** Staleness of its groups, one value per group. */
   readonly staleness: readonly number[];
   /** At the moment the batch was handed over. */
   readonly runningEpisodes: number;

@@ -71,7 +71,7 @@ export type StoryToken = {
   readonly logprob: number | null;
 };
 
-/** One training row, or a prompt to which there is no answer yet. */
+/** One training row, or a prompt that has not been answered yet. */
 export type StorySample = {
   readonly id: string;
   /** Why the history before it was rewritten; `null`: it was not. */
@@ -84,7 +84,7 @@ export type TokenStory = {
   readonly tokenizer: string;
   readonly historyPolicy: string;
   readonly samples: readonly StorySample[];
-  /** What to know beside the tokens. */
+  /** Remarks besides the tokens. */
   readonly notes: readonly string[];
 };
 
@@ -130,7 +130,10 @@ function rolesOfTurns(episode: Episode): Map<number, readonly TokenRole[]> {
   return all;
 }
 
-/** What a turn was newly shown: the user's utterance, or what a tool or the loop answered. */
+/**
+ * Role of the new observation in each turn: the user's utterance, or the answer of a tool or of the
+ * loop.
+ */
 function observedRoles(episode: Episode): Map<number, TokenRole> {
   const roles = new Map<number, TokenRole>();
   let shown: TokenRole = "user";
@@ -148,13 +151,13 @@ function fill(count: number, role: TokenRole): TokenRole[] {
 
 type StoryViewOptions = {
   readonly colours: Colours;
-  /** Of the terminal; `undefined`: lines are as long as they are. */
+  /** Width of the terminal; `undefined` for lines of any length. */
   readonly columns: number | undefined;
   /** True: nothing is folded. */
   readonly isFull: boolean;
 };
 
-/** Of a run of observed tokens, so many stay at each end. */
+/** Number of tokens shown at each end of a run of observed tokens. */
 const shownEnds = 4;
 
 export function* storyView(story: TokenStory, options: StoryViewOptions): Generator<string> {
@@ -245,7 +248,7 @@ function hasLogprobs({ samples }: TokenStory): boolean {
   return samples.some(({ tokens }) => tokens.some(({ logprob }) => logprob !== null));
 }
 
-/** At least wide enough for the numbers, whatever the terminal says. */
+/** Truncates to the width of the terminal, but not below the width that the numbers need. */
 function cut(line: string, columns: number | undefined): string {
   const width = Math.max(columns ?? Infinity, 32);
   return line.length <= width ? line : `${line.slice(0, width - 1)}…`;

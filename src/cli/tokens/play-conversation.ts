@@ -34,7 +34,7 @@ class Player {
   readonly #tokenizer: Tokenizer;
   readonly #recorder = new TrajectoryRecorder();
   readonly #rolesOfTurns = new Map<number, readonly TokenRole[]>();
-  /** Of the recorder's prompt. */
+  /** Roles of the tokens in the recorder's prompt. */
   #roles: TokenRole[] = [];
   #generationPrompt: Uint32Array = new Uint32Array();
   readonly #notes: string[] = [];
@@ -116,7 +116,7 @@ class Player {
     return shown;
   }
 
-  /** Words alone are taken as they were sampled; parts as the template writes them. */
+  /** Plain content is taken as sampled; reasoning and tool calls are written by the template. */
   #sampled(
     answer: AssistantMessage,
     { history, place }: { readonly history: readonly Message[]; readonly place: number },
@@ -150,7 +150,7 @@ class Player {
     return all;
   }
 
-  /** What closes the answer and what opens the next one are the template's own. */
+  /** The tokens that close an answer and those that open the next one belong to the template. */
   #rolesOfBridge(tokens: Uint32Array, messages: readonly Message[]): TokenRole[] {
     const all = roles(tokens.length, messages[0]?.role ?? "template");
     const closing = this.#tokenizer.encode(this.#template.family.closing);
