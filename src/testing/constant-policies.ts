@@ -1,5 +1,5 @@
-// What a policy earns that looks at nothing: it does nothing, only talks, or makes one call, the same in every task. What it earns
-// is what a trained policy will find first.
+// Rewards of policies that look at nothing: they do nothing, only talk, or make one call, the same
+// in every task. A trained policy will find such rewards first.
 
 import type { Environment, EnvironmentCall, EnvironmentSource, Task } from "../core/environment.ts";
 import { messageOf } from "../core/failure.ts";
@@ -59,7 +59,7 @@ export async function constantPolicies(
   return judged(rewards, count);
 }
 
-/** What one episode earns in which nothing but this happens. */
+/** Reward of one episode in which only this happens. */
 async function rewardOf(
   source: EnvironmentSource,
   task: Task,

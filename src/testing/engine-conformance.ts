@@ -1,7 +1,8 @@
-// The contract of engines, as checks without a test runner: each rejects with an `AssertionError` when the contract is
-// broken. An engine with scripted answers (a script, a fake server) proves all of it; one with a real model proves
-// what holds whatever it says (more of it where `live` says how to keep it busy), and the other checks are skipped with that
-// reason. `trainable-agents doctor engine` runs them against any server.
+// The contract of engines, as checks without a test runner: each rejects with an `AssertionError`
+// when the contract is broken. An engine with scripted answers (a script, a fake server) proves all
+// of it; one with a real model proves the parts that hold for any answer (more of them if `live`
+// states how to keep it busy), and the other checks are skipped with that reason. `trainable-agents
+// doctor engine` runs them against any server.
 
 import assert from "node:assert/strict";
 import {
@@ -35,7 +36,7 @@ export type OpenEngine = {
   readonly close: () => Promise<void>;
 };
 
-/** What stands in for a script where a real model answers. */
+/** Replacement for a script where a real model answers. */
 export type LiveModel = {
   /** Sampling by which a call continues until it is ended, such as many tokens past the end token. */
   readonly endless: Partial<SamplingParams>;
@@ -53,7 +54,10 @@ export interface EngineHarness {
   readonly unscripted: string | null;
   /** For an engine that cannot be scripted: how the checks that need no script are run. Left out: they are skipped. */
   readonly live?: LiveModel;
-  /** Whether all of an answer is told as it comes, to calls with `onTokens`. @default false: what is told begins the answer */
+  /**
+   * True if calls with `onTokens` receive the whole answer as it is sampled. @default false: they
+   * receive a beginning of it
+   */
   readonly streams?: boolean;
   /** Why the engine has no operations; `null` when it has. */
   readonly uncontrolled: string | null;
@@ -111,13 +115,13 @@ export function engineConformance(harness: EngineHarness): readonly EngineCheck[
     prompt: options.prompt ?? TokenBuffer.from(harness.promptIds),
     sampling: { ...defaultSampling, maxNewTokens: 4, ...options.sampling },
     stopTokenIds: options.stopTokenIds ?? (live === null ? [stopId] : []),
-    // Of equal length: servers may take an id for the beginning of a longer one.
+    // All ids have equal length, because servers may match an id that is a prefix of a longer one.
     requestId: `conformance-${run}-${String(++count).padStart(4, "0")}`,
     routingKey: null,
   });
-  /** What a script leaves unanswered. */
+  /** A request that a script never answers. */
   const endless = (): SampleRequest => request(live === null ? {} : { sampling: live.endless });
-  /** What a script answers with these tokens, and a model as it likes. */
+  /** Checks an answer: a script gives exactly these tokens, a model may give any. */
   const checkAnswer = (result: SampleResult, tokens: readonly number[]): void => {
     checkAligned(result, 4);
     if (live === null) assert.deepEqual([...result.sampledTokens], tokens);
@@ -135,7 +139,7 @@ export function engineConformance(harness: EngineHarness): readonly EngineCheck[
         await body(opened.engine, opened);
       } finally {
         await opened.engine.close();
-        // Closing twice is no mistake.
+        // Closing twice is allowed.
         await opened.engine.close();
         await opened.close();
       }

@@ -14,15 +14,15 @@ export type EnvironmentConformanceOptions = {
   readonly calls?: number;
   /** Default: 1. */
   readonly seed?: number;
-  /** Of each step that is asynchronous. Default: 60,000. */
+  /** Time limit of each asynchronous step. Default: 60,000. */
   readonly timeoutMs?: number;
-  /** Of the opening of an episode. Default: as `timeoutMs`. */
+  /** Time limit for opening an episode. Default: `timeoutMs`. */
   readonly openTimeoutMs?: number;
   /** Calls for which it returns false are not made, for worlds that the loop shields from them. Default: all are made. */
   readonly isAllowed?: (environment: Environment, call: EnvironmentCall) => boolean;
 };
 
-/** What the contract is about, in the order in which it is examined. */
+/** Parts of the contract, in the order in which they are examined. */
 export const contractChecks = [
   "tasks",
   "opening",
@@ -37,10 +37,10 @@ export const contractChecks = [
 
 export type ContractCheck = (typeof contractChecks)[number];
 
-/** What is wrong, as a sentence, and what to do about it, as part of one. */
+/** The violation as a sentence, and its remedy as part of a sentence. */
 export type ContractViolation = { readonly check: ContractCheck; readonly text: string; readonly remedy: string };
 
-/** What is wrong, one sentence each; empty when the contract holds. */
+/** Violations, one sentence each; empty when the contract holds. */
 export async function environmentViolations(
   source: EnvironmentSource,
   options: EnvironmentConformanceOptions = {},
@@ -51,7 +51,7 @@ export async function environmentViolations(
 
 type Report = (check: ContractCheck, text: string, remedy: string) => void;
 
-/** As {@link environmentViolations}, by what they concern. */
+/** Same as {@link environmentViolations}, with the check that each violation belongs to. */
 export async function contractViolations(
   source: EnvironmentSource,
   options: EnvironmentConformanceOptions & { readonly signal?: AbortSignal },
@@ -150,7 +150,7 @@ async function checkTask(source: EnvironmentSource, task: Task, context: Context
 
 class OpeningError extends Error {}
 
-/** What opens too late is closed when it comes. */
+/** Opens an episode; one that opens too late is closed when it arrives. */
 export async function openInTime(source: EnvironmentSource, task: Task, timeoutMs: number): Promise<Environment> {
   let late: Promise<Environment> | null = null;
   try {
@@ -168,7 +168,7 @@ export async function openInTime(source: EnvironmentSource, task: Task, timeoutM
 type TaskContext = Context & {
   readonly open: () => Promise<Environment>;
   readonly close: (environment: Environment) => Promise<void>;
-  /** Whether equal calls must have equal results. */
+  /** True if equal calls must have equal results. */
   readonly isReplayed: boolean;
 };
 
@@ -185,7 +185,7 @@ async function examineTask(task: Task, context: TaskContext): Promise<void> {
     randomSteps(one, { random, count: calls }).filter((step) => "utterance" in step || isAllowed(one, step));
   let steps = stepsFor(environment);
   let first = await play(environment, steps, context);
-  // What ends the episode is tried last, so that the rest is tried at all.
+  // The step that ends the episode is moved to the end, so that the other steps are tried.
   for (let attempt = 0; first.endedAt !== null && first.endedAt < steps.length - 1 && attempt < 8; attempt++) {
     const ending = steps[first.endedAt]!;
     const others = steps.filter((step) => nameOf(step) !== nameOf(ending));
@@ -217,7 +217,7 @@ async function examineTask(task: Task, context: TaskContext): Promise<void> {
     report("isolation", `an episode of task "${task.id}" goes otherwise while another runs${change}.`, share);
 }
 
-/** Of its tool; `null`: it is an utterance. */
+/** Name of the tool that the step calls; `null` for an utterance. */
 function nameOf(step: Step): string | null {
   return "utterance" in step ? null : step.name;
 }
@@ -271,7 +271,7 @@ function gradeProblem({
 
 type Side = { readonly one: Environment; readonly steps: readonly Step[] };
 
-/** What the first shows while the second takes a step after each of its own. */
+/** Output of the first environment while the second takes a step after each of its steps. */
 async function playBeside(first: Side, second: Side, timeoutMs: number): Promise<readonly string[]> {
   const [shown, other] = [first, second].map(({ one, steps }) => playing(one, { steps, timeoutMs }));
   const lines: string[] = [];

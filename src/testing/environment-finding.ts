@@ -1,10 +1,11 @@
-// What was found out about an environment, as data: what `doctor environment --json` prints, so its names are part of the command.
+// Findings about an environment, as data: `doctor environment --json` prints them, so their names
+// are part of the command.
 
 import type { EnvironmentConformanceOptions } from "./environment-conformance.ts";
 
 /** One thing that was examined. */
 export type EnvironmentFinding = {
-  /** What was examined: "determinism", "constant policy". */
+  /** The subject of the check: "determinism", "constant policy". */
   readonly check: string;
   /** A warning costs learning or time, a fault breaks runs or makes their rewards meaningless. */
   readonly result: "ok" | "warning" | "fault";

@@ -28,7 +28,7 @@ export async function inTime<T>(
 }
 
 export type ShownSteps = {
-  /** What each step showed, then the grades and the digest. */
+  /** Output of each step, then the grades and the digest. */
   readonly shown: readonly string[];
   /** The step that ended the episode; `null`: none did. */
   readonly endedAt: number | null;
@@ -77,7 +77,7 @@ export function randomSteps(
   return Array.from({ length: count }, () => randomStep(tools, { random, known }));
 }
 
-/** What looks like an id or a number. */
+/** Words of the task that look like ids or numbers. */
 function namesIn(task: Task): readonly string[] {
   return idsIn(JSON.stringify([task.instruction, task.agenda])).slice(0, 50);
 }

@@ -24,7 +24,7 @@ export type EngineExamination = {
   readonly unpausable: string | null;
   /** Default: all. */
   readonly pauseModes?: LiveModel["pauseModes"];
-  /** How long a short call takes, in milliseconds. Default 3,000. */
+  /** Duration of a short call, in milliseconds. Default 3,000. */
   readonly settleMs?: number;
   /** Once it is aborted, no further check begins. */
   readonly signal?: AbortSignal;
@@ -40,7 +40,10 @@ export type CheckOutcome = {
 
 /** Ids that every vocabulary has. */
 const promptIds = [1, 2, 3];
-/** Of a call that continues until it is ended, where the context allows: seconds on a fast server. */
+/**
+ * Tokens of a call that continues until it is ended, if the context allows: seconds on a fast
+ * server.
+ */
 const endlessTokens = 8_000;
 
 /**
@@ -164,7 +167,10 @@ export function createBehaviourSampler(
 
 const output: SamplerOutput = { ids: [9], logprobs: [-1], finish: "end", cachedTokens: 0, weightVersion: null };
 
-/** What a sampler throws so that its front answers with a failure; those that no answer brings about are missing. */
+/**
+ * Errors that a sampler throws so that its front answers with a failure; failures that no answer
+ * causes are missing.
+ */
 const failures: Readonly<Partial<Record<EngineFailureCode, () => Error>>> = {
   "context-length": () => new SamplerRefusal(400, "This is more than the context length."),
   "bad-request": () => new SamplerRefusal(400, "on purpose"),

@@ -1,6 +1,7 @@
-// What an environment does to a run, measured by playing it without a model: whether it keeps its contract, what a policy earns
-// that does the same everywhere, how long steps take, how much a result fills of the context, whether a call ends when nobody waits
-// any more. What `trainable-agents doctor environment` runs. Not a benchmark: one process, few tasks.
+// Effects of an environment on a run, measured by running it without a model: whether it keeps its
+// contract, the reward of a policy that does the same everywhere, the duration of steps, the share
+// of the context that a result fills, whether a call ends after its caller has given up.
+// `trainable-agents doctor environment` runs it. Not a benchmark: one process, few tasks.
 
 import type { Environment, EnvironmentCall, EnvironmentSource, Task } from "../core/environment.ts";
 import { contractChecks, contractViolations, type ContractCheck, openInTime } from "./environment-conformance.ts";
@@ -14,7 +15,7 @@ import { failingTools } from "./failing-tools.ts";
 const noticedMs = 200;
 /** A call that takes longer makes the environment, and not the model, what a run waits for. */
 const slowMs = 1_000;
-/** Of a tool result, about 5,000 tokens. */
+/** Characters of a long tool result, about 5,000 tokens. */
 const longResult = 20_000;
 
 /**
@@ -64,7 +65,7 @@ export async function examineEnvironment(
   return findings;
 }
 
-/** What holds where nothing is wrong. */
+/** Text of a finding without a violation. */
 function kept(
   check: ContractCheck,
   {
@@ -148,7 +149,7 @@ function observe(source: EnvironmentSource): { readonly source: EnvironmentSourc
         const ms = seen.callMs.at(-1)!;
         if (ms > (seen.slowest?.ms ?? 0)) seen.slowest = { task: world.task, call, ms };
         const characters = result.text.length;
-        // What is refused repeats the hostile argument.
+        // A refusal repeats the hostile argument, so its length is not counted.
         if (!result.isError && characters > (seen.longest?.characters ?? -1))
           seen.longest = { tool: call.name, characters };
         return result;
@@ -177,7 +178,7 @@ function observe(source: EnvironmentSource): { readonly source: EnvironmentSourc
   return { source: observed, seen };
 }
 
-/** A call that nobody waits for any more should end. */
+/** A call whose caller has given up should end. */
 async function abortedCall(
   source: EnvironmentSource,
   { slowest, timeoutMs }: { readonly slowest: Seen["slowest"]; readonly timeoutMs: number },

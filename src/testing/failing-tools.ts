@@ -20,11 +20,11 @@ const mostMs = 3_000;
 /** Errors that were told apart: more than one means that the tool looked at its arguments. */
 type Attempts = { made: number; succeeded: boolean; readonly errors: Set<string> };
 
-/** How a tool says that its arguments name nothing that exists. */
+/** Phrases of a tool whose arguments name nothing that exists. */
 const refusal =
   /\b(?:no such|there (?:is|are) no|no \w+ (?:with|of|named|called)|not (?:found|exist|known|valid|allowed)|unknown|invalid|missing|required|must|does not|do not)\b/i;
 
-/** What engines and systems say of code that is wrong, whatever its arguments. */
+/** Messages of engines and systems about incorrect code, independent of its arguments. */
 const mistake =
   /Cannot (?:read|set|destructure|convert|access) |is not (?:a function|a constructor|defined|iterable|an object)|Assignment to constant|\bE[A-Z]{4,}\b|fetch failed|\b(?:Attribute|Key|Name|Type|Import|ModuleNotFound|NotImplemented|Connection)Error\b/;
 

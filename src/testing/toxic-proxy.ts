@@ -5,7 +5,7 @@
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { systemClock, type Clock } from "../lib/clock.ts";
 
-/** What happens to one answer. */
+/** Fault applied to one answer. */
 export type Toxic =
   | { readonly type: "none" }
   /** Every piece of it comes so much later. */
@@ -35,7 +35,10 @@ export type ToxicProxy = {
   readonly port: number;
   /** Connections that are open now. */
   connections(): number;
-  /** From now on nothing passes either way, and nobody is told: a partition. The function that comes back ends it. */
+  /**
+   * Starts a partition: from now on nothing passes either way, and neither side is notified. The
+   * returned function ends it.
+   */
   partition(): () => void;
   /** Closes the socket and every connection. Idempotent. */
   close(): Promise<void>;
@@ -108,7 +111,10 @@ class AnswerPath {
     this.#clock = clock;
   }
 
-  /** Whether the last request has got something back, so that the next one begins. */
+  /**
+   * True if part of the reply to the last request was received, so that the next request begins a
+   * new answer.
+   */
   get isAnswered(): boolean {
     return this.#received > 0;
   }

@@ -45,18 +45,18 @@ export type FaultSamplerOptions = {
   readonly rates: Partial<Readonly<Record<FaultName, number>>>;
   /** Spoils an answer, in the shapes of its protocol. Default: pages and halves that are JSON in none. */
   readonly garble?: (random: Random) => (item: unknown) => unknown;
-  /** How late a slow answer is at most; half of it at least. Default 50. */
+  /** Longest delay of a slow answer; the shortest is half of it. Default 50. */
   readonly slowMs?: number;
   /** Default: the real one. */
   readonly clock?: Clock;
 };
 
 export type FaultSampler = Sampler & {
-  /** How often each fault has happened. */
+  /** Number of times that each fault has happened. */
   readonly counts: Readonly<Record<FaultName, number>>;
 };
 
-/** Throws a `RangeError` for a rate that is no probability. */
+/** Throws a `RangeError` for a rate that is not a probability. */
 export function createFaultSampler(inner: Sampler, options: FaultSamplerOptions): FaultSampler {
   const { seed, rates, slowMs = 50, clock = systemClock, garble: spoilItem = garbleText } = options;
   const counts = Object.fromEntries(faultNames.map((name) => [name, 0])) as Record<FaultName, number>;
@@ -83,7 +83,7 @@ export function createFaultSampler(inner: Sampler, options: FaultSamplerOptions)
   return { ...operationsOf(inner), sample, counts };
 }
 
-/** What the inner sampler can do beside sampling, and only that. */
+/** Operations of the inner sampler besides sampling, and no others. */
 function operationsOf(inner: Sampler): Omit<Sampler, "sample"> {
   return {
     ...(inner.updateWeights && { updateWeights: (modelPath: string) => inner.updateWeights!(modelPath) }),

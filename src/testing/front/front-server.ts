@@ -15,7 +15,7 @@ export type WholeAnswer = {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly text: string;
-  /** How much of its bytes is sent before the connection breaks: 1 sends all. */
+  /** Share of its bytes that is sent before the connection breaks; 1 sends all. */
   readonly share: number;
 };
 
@@ -138,7 +138,10 @@ function writerFor({ env }: Pick<Context<FrontEnvironment>, "env">): OpenWriter 
 
 /** A request for generation, as its protocol runs it. */
 export type Generation = {
-  /** In the table of live requests; those that still run are aborted when the client leaves. */
+  /**
+   * Its requests in the table of live requests; those that still run are aborted when the client
+   * leaves.
+   */
   readonly live: readonly LiveRequest[];
   whole(): Promise<{ readonly text: string; readonly share: number }>;
   /** Sends all events but the last, "[DONE]". */
@@ -224,11 +227,14 @@ export type Front = {
   handle(request: Request): Promise<Response>;
   /** Serves it on a socket of this machine. Rejects when the port is taken. */
   listen(options?: ListenOptions): Promise<FrontListener>;
-  /** How many sequences run and wait. */
+  /** Numbers of running and waiting sequences. */
   load(): { readonly running: number; readonly waiting: number };
 };
 
-/** Of a body with a content-encoding, as it was sent and decoded. Servers of other makers decode none. */
+/**
+ * Size limit of a body with a content-encoding, both as sent and decoded. Servers of other vendors
+ * decode no such body.
+ */
 const mostEncodedBytes = 64 * 2 ** 20;
 
 /** `answerTo`: the answer for an error that a route threw; a refusal of the protocol, or any other. */

@@ -41,7 +41,7 @@ export class RequestTable {
     return this.#live.size - this.running;
   }
 
-  /** Whether new requests wait. */
+  /** True if new requests must wait. */
   get isHolding(): boolean {
     return this.#holds.size > 0;
   }
@@ -139,7 +139,7 @@ export abstract class SequenceTracker<Finish> {
     else this.#versions.push({ version, start, end });
   }
 
-  /** All tokens so far are of this version, whatever was said as they came. */
+  /** Attributes all tokens so far to this version, replacing earlier attributions. */
   attributeTo(version: string): void {
     const end = this.ids.length;
     this.#versions = end === 0 ? [] : [{ version, start: 0, end }];
@@ -155,13 +155,13 @@ export abstract class SequenceTracker<Finish> {
   protected abstract endedBy(how: "stop" | "length" | "abort"): Finish;
 }
 
-/** What all sequences of a front share. */
+/** Parts that all sequences of a front share. */
 export type RunContext = {
   readonly sampler: Sampler;
   readonly table: RequestTable;
   /** The version of the weights, as the front knows it now. */
   readonly version: { current: string };
-  /** How the protocol says that the sampler refused, or (`null`) failed. */
+  /** The protocol's error for a refusal of the sampler or (`null`) for its failure. */
   readonly refusalOf: (refusal: SamplerRefusal | null) => Error;
 };
 
@@ -169,7 +169,7 @@ export type SequenceOutcome = {
   /** False: it was aborted while it waited. */
   readonly hasRun: boolean;
   readonly cachedTokens: number;
-  /** What is to go wrong on the wire; `null`: nothing. */
+  /** The fault to produce on the wire; `null` for none. */
   readonly fault: Exclude<WireFault, { type: "answer" }> | null;
 };
 

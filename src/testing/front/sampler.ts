@@ -39,9 +39,9 @@ export type SamplerOptions = {
   /** Aborted when the request was aborted or its client went away: settle soon, with what there is. */
   readonly signal: AbortSignal;
   /**
-   * To be called as tokens come, each token in exactly one call, before the promise resolves; a sampler that cannot may
-   * leave it alone and give everything at the end. "stop": the reply is complete (a stop string, say), and tokens
-   * sampled later are thrown away.
+   * Called as tokens come, each token in exactly one call, before the promise resolves; a sampler
+   * that cannot stream may ignore it and return everything at the end. "stop": the reply is
+   * complete (a stop string, for example), and tokens sampled later are discarded.
    */
   readonly onTokens: (ids: ArrayLike<number>, logprobs: ArrayLike<number>) => "continue" | "stop";
 };

@@ -18,13 +18,13 @@ import {
   type SequenceCall,
 } from "./read-request.ts";
 
-/** What all generations of a front share. */
+/** Parts that all generations of a front share. */
 export type GenerationContext = RunContext & {
   readonly clock: Clock;
   readonly limits: ModelLimits;
-  /** What a frame of a stream holds: all so far, or what is new. */
+  /** Content of a frame in a stream: all output so far, or only the new part. */
   readonly streamOutput: "cumulative" | "delta";
-  /** As in `SglangFrontOptions`; `null`: the model has no experts. */
+  /** The function of the same name in `SglangFrontOptions`; `null` if the model has no experts. */
   readonly routedExperts: ((sequence: ArrayLike<number>, place: number) => readonly number[]) | null;
 };
 
@@ -143,7 +143,7 @@ async function generate(
   return (frame, mark = (unmarked) => unmarked) => withFault(mark(item(frame)), fault);
 }
 
-/** As the wire shows it. */
+/** The finish reason on the wire. */
 type WireFinish =
   | { readonly type: "stop"; readonly matched: number | string | null }
   | { readonly type: "length"; readonly length: number }
@@ -279,7 +279,7 @@ function replyItem(facts: ReplyFacts, frame: Frame): object {
   };
 }
 
-/** What becomes of a request that was aborted before it ran: neither prompt nor cached tokens are known. */
+/** The item of a request that was aborted before it ran: neither prompt nor cached tokens are known. */
 function waitingAbortItem(facts: ReplyFacts): object {
   return {
     ...textOf(facts.tracker),

@@ -1,6 +1,7 @@
-// What differs between the versions of SGLang that the front speaks, as data; everything else of the front holds for both.
-// 0.5.23: recorded replies of a real server and its source. 0.5.9: its source. The newer is the default; a client must read both.
-// Then: the shapes in which SGLang refuses, and answers that are not what they should be, each of which a client must refuse.
+// Differences between the versions of SGLang that the front speaks, as data; everything else of the
+// front holds for both. 0.5.23: recorded replies of a real server and its source. 0.5.9: its
+// source. The newer is the default; a client must read both. Then: the shapes in which SGLang
+// refuses, and answers that are not what they should be, each of which a client must refuse.
 
 import type { Random } from "../../lib/random.ts";
 import { jsonAnswer, type WholeAnswer } from "../front/front-server.ts";
@@ -19,7 +20,10 @@ export type SglangProtocol = {
   readonly detailedStreamErrors: boolean;
   /** An unknown path: `{"detail"}` of the web framework, or the flat error of the server. */
   readonly notFound: "detail" | "flat";
-  /** What frames of a stream hold only the new part of, where the server was started so: the ids, or also text and logprobs. */
+  /**
+   * Fields of which stream frames hold only the new part, if the server was started that way: the
+   * ids, or also text and logprobs.
+   */
   readonly deltas: "ids" | "all";
   /** `weight_versions` and the other fields of `meta_info` that came after 0.5.9. */
   readonly newMetaFields: boolean;
@@ -36,14 +40,14 @@ export type SglangProtocol = {
   readonly freeTokens: number;
   /** Text and ids in one request: the ids are used, or the request is refused. */
   readonly idsWinOverText: boolean;
-  /** Whether text matched by `stop_regex` is cut off. */
+  /** True if text matched by `stop_regex` is removed. */
   readonly trimsStopPattern: boolean;
   /** `priority` is accepted where it has no effect, or refused. */
   readonly acceptsPriority: boolean;
   readonly temperatureRange: string;
   readonly repetitionPenalty: { readonly allowsZero: boolean; readonly range: string };
   readonly twoGrammars: string;
-  /** Whether a weight update says which version it set. */
+  /** True if the reply to a weight update names the version that it set. */
   readonly updateNamesVersion: boolean;
   /** Paths that only this version has. */
   readonly paths: readonly ("/ready" | "/get_load")[];
@@ -101,7 +105,7 @@ export const sglangProtocols: Readonly<Record<SglangVersion, SglangProtocol>> = 
 type Item = Readonly<Record<string, unknown>>;
 type Triple = readonly [unknown, unknown, unknown];
 
-/** By name, so that a test can go through all of them. */
+/** Garbled replies by name, so that a test can go through all of them. */
 export const garblings: Readonly<Record<string, (item: Item) => unknown>> = {
   "a page of a proxy": () => new RawText("<html><body>502 Bad Gateway</body></html>"),
   nothing: () => new RawText(""),
@@ -149,7 +153,7 @@ function triples(item: Item): readonly Triple[] {
   return Array.isArray(list) ? (list as Triple[]) : [];
 }
 
-/** What refuses: inside an open stream each has its own way to say so. */
+/** The part that refuses: inside an open stream each reports it in its own way. */
 type RefusalKind = "value" | "parameter" | "shape" | "scheduler" | "path" | "key" | "crash";
 
 /** An answer other than 200. `message` is what the server says. */

@@ -24,7 +24,7 @@ export type SequenceCall = {
   readonly expertsFrom: number | null;
 };
 
-/** What the front itself does about a generation. */
+/** Parameters that the front itself applies to the output. */
 type OutputParams = {
   readonly stopStrings: readonly string[];
   readonly stopPatterns: readonly RegExp[];
@@ -35,7 +35,7 @@ type OutputParams = {
 export type GenerateCall = {
   /** Prompt-major: all sequences of the first prompt, then those of the second. */
   readonly sequences: readonly SequenceCall[];
-  /** Whether the answer is a list. */
+  /** True if the answer is a list. */
   readonly isList: boolean;
   /** A stream has a frame for the first token, then for every so many. */
   readonly streamInterval: number;
@@ -164,7 +164,7 @@ function toIds(list: readonly unknown[]): Uint32Array {
       const problem = "contains non-int64 element: 'float' object cannot be interpreted as an integer";
       throw Refusal.ofShape("input_ids", `Value error, ${problem}`);
     }
-    // As an id beyond the vocabulary, this would end the server.
+    // An id beyond the vocabulary would end the real server.
     if (id < 0 || id >= 2 ** 32) throw Refusal.ofValue(`The input_ids contain ${id}, which is no token id.`);
   }
   return Uint32Array.from(list as readonly number[]);
@@ -198,7 +198,10 @@ function readRequestIds(
   return ids;
 }
 
-/** What the server can do and this front cannot, and what the server refuses unless it was started for it. */
+/**
+ * Refuses requests that the server can serve and this front cannot, and those that the server
+ * serves only if it was started for them.
+ */
 function refuseUnsupported(fields: Fields, prompts: readonly Uint32Array[], { protocol }: ModelLimits): void {
   const start = fields["logprob_start_len"];
   const shortest = Math.min(...prompts.map(({ length }) => length));
@@ -256,7 +259,7 @@ function require(holds: boolean, message: string): void {
   if (!holds) throw Refusal.ofValue(message);
 }
 
-/** What was expected, as the server's reader says it. */
+/** The expected type in the words of the server's parser. */
 const expected = (type: string) => ({
   error: ({ input }: { readonly input?: unknown }) => `invalid type: ${typeName(input)}, expected ${type}`,
 });
@@ -271,7 +274,7 @@ const strings = z
   )
   .optional();
 
-/** In the order in which the server lists them. */
+/** Parameters in the order in which the server lists them. */
 const samplingSchema = z.strictObject({
   max_new_tokens: i64.nullable().default(128),
   stop: strings,
@@ -303,7 +306,10 @@ const samplingSchema = z.strictObject({
   choice: any,
 });
 
-/** Null is a bound of its own; an unknown name is refused whatever it says. */
+/**
+ * True for `max_new_tokens`, where null has a meaning of its own, and for unknown names, which are
+ * refused with any value.
+ */
 function keepsNull(name: string): boolean {
   return name === "max_new_tokens" || !(name in samplingSchema.shape);
 }
@@ -358,7 +364,7 @@ export function readSampling(
   require(min_new_tokens >= 0, `min_new_tokens must be in [0, max_new_tokens], got ${min_new_tokens}.`);
   require(most >= 0, `max_new_tokens must be at least 0, got ${most}.`);
   require(min_new_tokens <= most, `min_new_tokens must be in [0, max_new_tokens(${most})], got ${min_new_tokens}.`);
-  // In digits; doubles from 2^53 on print rounded otherwise.
+  // BigInt prints all digits; doubles from 2^53 on would be printed rounded.
   require(Math.abs(seed ?? 0) < 2 ** 63, `sampling_seed must be in [-2**63, 2**63 - 1], got ${BigInt(seed ?? 0)}.`);
   refuseGrammars(read, protocol);
   return {

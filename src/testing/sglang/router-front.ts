@@ -10,7 +10,7 @@ import { isFields, withoutNulls } from "../front/read-fields.ts";
 import { listenOn, type FrontListener, type ListenOptions } from "../front/front-server.ts";
 
 export type RouterWorker = {
-  /** As the router lists it. */
+  /** The address in the router's list. */
   readonly url: string;
   readonly isHealthy?: boolean;
   /** Rejects when the worker cannot be reached. */
@@ -28,7 +28,7 @@ export type RouterFront = {
   listen(options?: ListenOptions): Promise<FrontListener>;
 };
 
-/** What is said where the router expects something else. */
+/** Error message for a value of another type than the router expects. */
 const expected = (type: string) => ({ error: `expected ${type}` });
 const f32 = z.number(expected("f32")).optional();
 const integer = (type: string) => z.number(expected(type)).refine(Number.isInteger, expected(type)).optional();
@@ -77,7 +77,10 @@ const generation = z.object({
 const forwardedHeaders =
   /^(authorization|content-type|x-request-id(-.*)?|x-correlation-id|traceparent|tracestate|x-smg-routing-key)$/;
 
-/** Attempts of one request, and unreached attempts after which a worker is left alone. */
+/**
+ * Most attempts for one request, and the number of attempts without an answer after which a worker
+ * is skipped.
+ */
 const maxAttempts = 5;
 const circuitFailures = 10;
 

@@ -24,7 +24,7 @@ export function addControlRoutes(app: FrontApp, { table, sampler, version, limit
     const isAll = boolean(fields["abort_all"], "abort_all");
     const rid = isAll ? null : optionalText(fields, "rid");
     if (isAll) table.abort();
-    // By prefix, but only when the id itself is live, as the reference does.
+    // Aborts by prefix, but only when the id itself is live, like the reference.
     else if (rid && table.isLive(rid)) table.abort((id) => id.startsWith(rid));
     return null;
   });

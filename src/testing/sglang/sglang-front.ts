@@ -17,7 +17,7 @@ export type SglangFrontOptions = {
   readonly sampler: Sampler;
   /** Whose replies and refusals these are. Default "0.5.23". */
   readonly version?: SglangVersion;
-  /** What the server calls its model. Default "model". */
+  /** Name that the server gives its model. Default "model". */
   readonly modelPath?: string;
   /** Most tokens of prompt and completion together, and more than the prompt by `reservedTokens`. Default 32,768. */
   readonly contextLength?: number;
@@ -35,7 +35,10 @@ export type SglangFrontOptions = {
   readonly refusesStrangers?: boolean;
   /** Demanded instead of `apiKey` by what changes the server. Default `null`. */
   readonly adminApiKey?: string | null;
-  /** What a frame of a stream holds: all so far, or what is new (--incremental-streaming-output; 0.5.9: --stream-output, ids alone). Default "cumulative". */
+  /**
+   * Content of a frame in a stream: all output so far, or only the new part
+   * (--incremental-streaming-output; 0.5.9: --stream-output, only ids). Default "cumulative".
+   */
   readonly streamOutput?: "cumulative" | "delta";
   /**
    * The expert that a mixture-of-experts model chooses for a token of a sequence: one number for each layer and choice. Default:

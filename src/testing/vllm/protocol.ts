@@ -1,6 +1,7 @@
-// What differs between the versions of vLLM whose protocol the front speaks, as data; everything else of the front holds for
-// all. 0.32.0: recorded replies of a real server and its source; the others: their source. A client must read all of them.
-// Then: the shapes in which vLLM refuses, and answers that are not what they should be, each of which a client must refuse.
+// Differences between the versions of vLLM whose protocol the front speaks, as data; everything
+// else of the front holds for all. 0.32.0: recorded replies of a real server and its source; the
+// others: their source. A client must read all of them. Then: the shapes in which vLLM refuses, and
+// answers that are not what they should be, each of which a client must refuse.
 
 import type { Random } from "../../lib/random.ts";
 import { jsonAnswer, type WholeAnswer } from "../front/front-server.ts";
@@ -11,19 +12,25 @@ export type VllmVersion = "0.32.0" | "0.12.0" | "0.10.2";
 
 export type VllmProtocol = {
   readonly version: VllmVersion;
-  /** The endpoint of ids: behind a flag of the server and 403 without it, always there, or unknown. */
+  /**
+   * The endpoint of ids: enabled by a flag of the server and 403 without it, always present, or
+   * unknown.
+   */
   readonly generate: "flag" | "always" | "absent";
   /** Logprobs of the endpoint of ids name their token by number, or as "token_id:17". */
   readonly generateTokens: "ids" | "names";
-  /** What came with 0.32: `output_mode`, `weight_versions`, `metrics` and others. */
+  /** True for the fields added in 0.32: `output_mode`, `weight_versions`, `metrics` and others. */
   readonly newFields: boolean;
-  /** Whether a stream ends with a chunk that says so when the request was aborted and there are no more tokens. */
+  /**
+   * True if the stream of an aborted request without further tokens ends with a chunk that reports
+   * the abort.
+   */
   readonly streamsAbort: boolean;
   /** Errors stand under "error", or flat. */
   readonly errors: "nested" | "flat";
   /** An unknown path: `{"detail"}` of the web framework, or an error of the server. */
   readonly notFound: "detail" | "error";
-  /** Whether errors name the parameter and its value. */
+  /** True if errors name the parameter and its value. */
   readonly namesParameter: boolean;
   /** More than the context has room for: the completion is shortened, or refused with one of two messages. */
   readonly overflow: "shorten" | "input-and-output" | "total";
@@ -72,7 +79,10 @@ export const vllmProtocols: Readonly<Record<VllmVersion, VllmProtocol>> = {
 
 type Item = Readonly<Record<string, unknown>>;
 
-/** By name, so that a test can go through all of them. Each takes a whole answer, or the last chunk of a stream. */
+/**
+ * Garbled replies by name, so that a test can go through all of them. Each takes a whole answer, or
+ * the last chunk of a stream.
+ */
 export const vllmGarblings: Readonly<Record<string, (item: Item) => unknown>> = {
   "a page of a proxy": () => new RawText("<html><body>502 Bad Gateway</body></html>"),
   "half of the text": (item) => new RawText(JSON.stringify(item).slice(0, 40)),
@@ -153,7 +163,7 @@ export class VllmRefusal extends Error {
     this.#parameter = parameter;
   }
 
-  /** As it stands in a body, or in a chunk of a stream. */
+  /** The error in a body, or in a chunk of a stream. */
   toBody(protocol: VllmProtocol): unknown {
     const { status } = this;
     if (status === 401) return { error: this.message };

@@ -19,7 +19,7 @@ export type VllmCall = {
   readonly endTokenIds: ReadonlySet<number>;
   /** They end a reply, and are cut from its text. */
   readonly stopStrings: readonly string[];
-  /** As the client gave it. */
+  /** The id that the client gave. */
   readonly requestId: string;
   readonly routingKey: string | null;
   readonly n: number;
@@ -35,7 +35,7 @@ export type VllmLimits = {
   readonly contextLength: number;
   readonly vocabularySize: number | null;
   readonly endTokenIds: readonly number[];
-  /** Whether there is a tokenizer: without one, no stop string is found. */
+  /** True if there is a tokenizer: without one, no stop string is found. */
   readonly hasText: boolean;
   readonly protocol: VllmProtocol;
 };
@@ -56,7 +56,10 @@ export function readFields<Schema extends z.ZodType>(schema: Schema, value: unkn
   });
 }
 
-/** Null is a bound of its own; an unknown name is refused whatever it says. */
+/**
+ * True for `max_tokens`, where null has a meaning of its own, and for unknown names, which are
+ * refused with any value.
+ */
 function keepsNull(name: string): boolean {
   return name === "max_tokens" || !(name in strictSampling.shape || name in bodies.completions.shape);
 }
@@ -219,7 +222,7 @@ function toSampler(sampling: Sampling, room: Room): Pick<VllmCall, "sampler" | "
       frequencyPenalty: frequency_penalty,
       presencePenalty: presence_penalty,
       repetitionPenalty: repetition_penalty,
-      // Unlike the model's own end tokens, these hold whatever `ignore_eos` says.
+      // Unlike the model's own end tokens, these apply even with `ignore_eos`.
       stopTokenIds: new Set([...endTokenIds, ...sampling.stop_token_ids]),
       logitBias: new Map(),
       seed: sampling.seed ?? null,

@@ -13,7 +13,7 @@ import { readCall, type VllmCall, type VllmEndpoint, type VllmLimits } from "./r
 export type ServeContext = RunContext & {
   readonly limits: VllmLimits;
   readonly tokenizer: Tokenizer | null;
-  /** Whether usage tells cached tokens (--enable-prompt-tokens-details). */
+  /** True if usage reports cached tokens (--enable-prompt-tokens-details). */
   readonly tellsCachedTokens: boolean;
 };
 
@@ -177,7 +177,7 @@ type AnswerFacts = {
   readonly created: number;
   /** `null`: the server does not say. */
   readonly cachedTokens: number | null;
-  /** Of the weights, for a reply without tokens. */
+  /** Version of the weights, for a reply without tokens. */
   readonly weightVersion: string;
 };
 
@@ -319,7 +319,7 @@ function usageOf(facts: AnswerFacts, trackers: readonly ChoiceTracker[]): Json {
     prompt_tokens: prompt,
     total_tokens: prompt + completion,
     completion_tokens: completion,
-    // Of no cached token the server says nothing, either.
+    // The real server omits the details as well if no token was cached.
     prompt_tokens_details: facts.cachedTokens ? { cached_tokens: facts.cachedTokens } : null,
     ...(facts.protocol.newFields ? { completion_tokens_details: null } : {}),
   };

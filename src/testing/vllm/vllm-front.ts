@@ -18,7 +18,10 @@ export type VllmFrontOptions = {
   readonly sampler: Sampler;
   /** Whose replies and refusals these are. Default "0.32.0". */
   readonly version?: VllmVersion;
-  /** Whether the server was started with --enable-scale-out, which 0.32 demands for the endpoint of ids. Default true. */
+  /**
+   * True for a server started with --enable-scale-out, which 0.32 requires for the endpoint of ids.
+   * Default true.
+   */
   readonly scaleOut?: boolean;
   /** Without one completions have no text, and there is no `/tokenize`. Default `null`. */
   readonly tokenizer?: Tokenizer | null;
@@ -30,9 +33,9 @@ export type VllmFrontOptions = {
   readonly vocabularySize?: number | null;
   /** The model's own end tokens. Default: none. */
   readonly endTokenIds?: readonly number[];
-  /** What `/weight_info` says until a sampler says otherwise. Default "default". */
+  /** Version in `/weight_info` until a sampler reports another one. Default "default". */
   readonly weightVersion?: string;
-  /** Whether usage tells cached tokens (--enable-prompt-tokens-details). Default true. */
+  /** True if usage reports cached tokens (--enable-prompt-tokens-details). Default true. */
   readonly tellsCachedTokens?: boolean;
   /** Demanded as a bearer token by everything but health. Default `null`: nothing is demanded. */
   readonly apiKey?: string | null;
@@ -119,7 +122,7 @@ async function readText(body: Promise<unknown>, name: string): Promise<string> {
   return value;
 }
 
-/** As much of what a server tells Prometheus as says how busy it is. */
+/** The Prometheus metrics of a server that show its load. */
 function metricsText({ running, waiting }: RequestTable, model: string): string {
   const labels = `{engine="0",model_name="${model}"}`;
   return [
@@ -158,7 +161,7 @@ function addPauseRoutes(app: FrontApp, state: ServeContext): void {
   app.get("/is_paused", (context) => context.json({ is_paused: release !== null }));
 }
 
-/** What only new servers have. */
+/** Routes that only new servers have. */
 function addNewRoutes(app: FrontApp, { table, version }: ServeContext): void {
   app.post("/abort_requests", async (context) => {
     const body = await readJson(context.req);
