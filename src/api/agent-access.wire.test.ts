@@ -11,7 +11,10 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type RunningEnvServer, serveEnvironment } from "./env-server.ts";
 import { gateway, type RunningGateway } from "./gateway.ts";
 
-/** Everything in it that an agent must not read says so; the instruction of its own task is what its user says. */
+/**
+ * All content that an agent must not read is marked as such; the instruction of its own task is the
+ * text that its user says.
+ */
 const world = `
   const splits = { train: 2, test: 3 };
   const taskOf = (split, index) => ({
@@ -78,7 +81,7 @@ const claiming = (claim: unknown): Rpc => ({
   params: { capabilities: { experimental: { "trainable-agents": claim } }, clientInfo: { name: "trainable-agents" } },
 });
 
-/** The private methods, those of the protocol, and names that are none. */
+/** The private methods, those of the protocol, and names that do not exist. */
 const requests: readonly Rpc[] = [
   { method: "trainable-agents/describe" },
   ...["train", "test"].map((split) => ({ method: "trainable-agents/tasks", params: { split, from: 0, count: 9 } })),
@@ -123,7 +126,7 @@ describe("the key of a session", () => {
     const { text } = await rpc(address, call, { "mcp-session-id": begun.session! });
     expect(JSON.parse(text)).toMatchObject({ result: { structuredContent: { reward: 0.5 } } });
     const other = await opened();
-    // The session of one world is none of another's.
+    // The session of one world does not exist in another.
     expect((await rpc(other.mcp_url, { method: "ping" }, { "mcp-session-id": begun.session! })).status).toBe(404);
   });
 

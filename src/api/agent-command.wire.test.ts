@@ -12,7 +12,7 @@ import { openRunFolder } from "../store/index.ts";
 import { rollout } from "./rollout.ts";
 import { type RunningService, serve, type ServeOptions } from "./serve.ts";
 
-/** Two turns, then what its task says. */
+/** A program with two turns, which then does as its task says. */
 const agent = `
 import { spawn } from "node:child_process";
 import { existsSync, writeFileSync } from "node:fs";

@@ -1,5 +1,6 @@
-// A file of tasks for an outside agent program, as an environment: JSON lines, each with an id. Their world is the program's own, so
-// nothing can be called here; what a program is told of its task is its line.
+// A file of tasks for an outside agent program, as an environment: JSON lines, each with an id. The
+// program has a world of its own, so nothing can be called here; the program receives the line of
+// its task.
 
 import { createHash } from "node:crypto";
 import { basename } from "node:path";

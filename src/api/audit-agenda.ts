@@ -1,5 +1,6 @@
-// Can an agent get what the agendas of tasks hold? Each phrase, proposal and settling sentence is said to the agenda-based user
-// itself, so that what it does not hear is found before a run. Not whether a dialogue makes sense.
+// Checks that an agent can get the information in the agendas of tasks. Each phrase, proposal and
+// settling sentence is said to the agenda-based user itself, so that phrases it does not understand
+// are found before a run. It does not check that a dialogue makes sense.
 
 import type { Agenda, AgendaConfirmation, AgendaGoal, AgendaSlot, Task, UserLine } from "../core/index.ts";
 import { agendaUser } from "../users/index.ts";

@@ -24,7 +24,10 @@ export function ratesOf(
   return { requestsPerMinute: share === undefined ? most : () => most / share.workers };
 }
 
-/** The built-in list with those of `--prices` over it. Throws a `ConfigurationError` for a file that is none. */
+/**
+ * The built-in prices, overridden by those of `--prices`. Throws a `ConfigurationError` for a file
+ * that holds no prices.
+ */
 export function pricesOf({ prices: file }: Pick<RolloutSettings, "prices">, cwd: string): PriceTable {
   if (file === null) return listPrices;
   const shape =
@@ -44,7 +47,7 @@ export function pricesOf({ prices: file }: Pick<RolloutSettings, "prices">, cwd:
   );
 }
 
-/** Throws a `ConfigurationError` for a budget that nothing could be counted against. */
+/** Throws a `ConfigurationError` for a budget if no cost can be counted. */
 export function checkBudget(settings: RolloutSettings, cwd: string): void {
   const prices = pricesOf(settings, cwd);
   if (settings.maxCost === null) return;
@@ -58,12 +61,12 @@ export function checkBudget(settings: RolloutSettings, cwd: string): void {
 }
 
 export type Budget = {
-  /** Aborted when it is spent: begin no other episode. */
+  /** Aborts when the budget is spent: no further episode may begin. */
   readonly signal: AbortSignal;
   check(this: void, totals: () => RunTotals): void;
 };
 
-/** `maxCost`: US dollars; `null`: no bound. */
+/** `maxCost`: US dollars; `null` for no limit. */
 export function createBudget(maxCost: number | null, onNotice: (message: string) => void): Budget {
   const spent = new AbortController();
   const stop = (reason: string): void => {

@@ -8,7 +8,7 @@ import type { RolloutSettings } from "./rollout-settings.ts";
 import { keyOf } from "./setting.ts";
 import type { Surroundings } from "./surroundings.ts";
 
-/** Settings that nothing reads without a grader. */
+/** Settings that have no effect without a grader. */
 const ofGraders = [
   "environmentWeight",
   "judgeCache",
@@ -72,7 +72,7 @@ export async function chooseGrading(
   return gradingByModels(settings, environment, context);
 }
 
-/** A rubric or a ranking is given, or the environment is defined with one. */
+/** True if a rubric or a ranking is given, or the environment is defined with one. */
 function hasGraders(
   { rubric, ranking }: RolloutSettings,
   { graders }: EnvironmentSource,

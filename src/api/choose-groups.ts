@@ -1,5 +1,6 @@
-// Which groups a rollout keeps and how many it runs, from its settings: filters by name or from a module, the quota, the
-// curriculum. What does not go together is refused here, before a server is contacted.
+// Groups that a rollout keeps, and how many it runs, from its settings: filters by name or from a
+// module, the quota, the curriculum. Conflicting settings are refused here, before a server is
+// contacted.
 
 import { resolve } from "node:path";
 import { ConfigurationError, type EngineLoadSource } from "../core/index.ts";
@@ -27,10 +28,10 @@ import { meant } from "../lib/nearest.ts";
 
 export type GroupOptions = Required<Pick<RolloutOptions, "groups" | "quota">> & Pick<RolloutOptions, "tasks">;
 
-/** Settings that mean something only where a number of groups is requested. */
+/** Settings that have an effect only if a number of groups is requested. */
 const needGroups = ["oversample", "keepOrder", "maxGroups", "curriculum"] as const satisfies readonly SettingName[];
 
-/** Throws a `ConfigurationError` for what the user can correct. */
+/** Throws a `ConfigurationError` for settings that the user can correct. */
 export async function chooseGroups(
   settings: RolloutSettings,
   plan: RolloutPlan,
@@ -65,7 +66,7 @@ export async function chooseGroups(
   return { groups: policy, quota, tasks: createCurriculum({ taskIndexes, seed, known }) };
 }
 
-/** A number, or bounds between which it follows what the servers report. */
+/** A number, or bounds between which the concurrency adapts to the load that servers report. */
 export function concurrencyOf(
   value: ConcurrencyValue,
   engine: Partial<EngineLoadSource> | null,

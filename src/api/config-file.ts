@@ -1,5 +1,6 @@
-// Settings as YAML: reads a configuration file, writes one, and says in a JSON Schema what one may hold. A file keeps where each value
-// stands, so that an error can point at it. Imported when a file is named or printed: the YAML library costs every other command 40 ms.
+// Settings as YAML: reads and writes configuration files, and describes them in a JSON Schema. The
+// position of each value is kept, so that an error can point at it. Imported only when a file is
+// named or printed: the YAML library costs 40 ms.
 
 import { stringify, isMap, isNode, isScalar, LineCounter, parseDocument } from "yaml";
 import { z } from "zod";
@@ -84,7 +85,7 @@ export function settingsYaml(settings: RolloutSettings): string {
 export function configurationSchema(): Readonly<Record<string, unknown>> {
   const properties = settingNames.map((name) => {
     const { schema, help, default: value, group } = rolloutSettings[name];
-    // Refinements and conversions of text are code: what they take is said in words.
+    // Refinements and conversions of text are code: their valid values are described in words.
     const { $schema: _, ...type } = z.toJSONSchema(schema, { io: "input", unrepresentable: "any" }) as Record<
       string,
       unknown

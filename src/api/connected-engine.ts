@@ -1,4 +1,4 @@
-// An engine of a rollout, connected, and what one is connected with.
+// A connected engine of a rollout, and the parts it is connected with.
 
 import type { Engine, EngineLoadSource } from "../core/index.ts";
 import type { CircuitStatus } from "../engines/guarded/index.ts";
@@ -31,7 +31,7 @@ export type ServerOptions = Access & {
 /** Parts that a connected engine is built from. */
 export type EngineParts = {
   readonly settings: RolloutSettings;
-  /** Given as a value, and closed by its owner; `null`: the settings name one. */
+  /** An engine given as a value, which its owner closes; `null` if the settings name one. */
   readonly own: Engine | null;
   /** One for each server. */
   readonly servers: readonly ServerOptions[];

@@ -10,13 +10,13 @@ export type ExportCounts = {
   readonly episodes: number;
   /** Groups with a row. */
   readonly groups: number;
-  /** `null`: rows of this format hold no tokens. */
+  /** `null` if rows of this format hold no tokens. */
   readonly trainedTokens: number | null;
   /** Counts of left-out data, one per reason. */
   readonly leftOut: readonly LeftOut[];
 };
 
-/** No episode is left for the format; `counts.leftOut` says why. */
+/** No episode is left for the format; `counts.leftOut` holds the reasons. */
 export class NothingToExportError extends ConfigurationError {
   readonly counts: ExportCounts;
   constructor(message: string, counts: ExportCounts) {

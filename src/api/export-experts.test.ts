@@ -68,7 +68,7 @@ describe("routed experts, from a server to the rows of trainers", () => {
         end += length;
       }
       expect(end).toBe(bytes.length);
-      // Formats without a place say so, and export the rest.
+      // Formats without a field for experts report that and export the rest.
       const notices: string[] = [];
       const onNotice = (message: string): void => void notices.push(message);
       await exportRun({ runs: join(cwd, folder), format: "tinker", output: join(cwd, "t.jsonl"), cwd, onNotice });

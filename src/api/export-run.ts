@@ -1,5 +1,6 @@
-// exportRun(): runs as the rows of a trainer, in one file. Streams group by group; what is left out is counted with its reason,
-// and a token that would be lost or trained twice stops it before the file has its name.
+// exportRun(): writes runs as the rows of a trainer into one file. Streams group by group; left-out
+// data are counted with their reason, and a token that would be lost or trained twice stops the
+// export before the file has its name.
 
 import { existsSync } from "node:fs";
 import { realpath } from "node:fs/promises";
@@ -56,7 +57,7 @@ const fileKinds = { jsonl: createJsonLinesFile, parquet: createParquetFile } as 
 export type ExportFileKind = keyof typeof fileKinds;
 export const exportFileKinds = Object.keys(fileKinds) as readonly ExportFileKind[];
 
-/** samples.jsonl as the run would have written it. */
+/** The same file as the run's samples.jsonl. */
 const ownSamples = "samples";
 
 const tau2Results = "tau2";
@@ -69,25 +70,31 @@ export const exportNames: readonly ExportName[] = [...exportFormatNames, ownSamp
 export type ExportRunOptions = Omit<CallOptions, "variables"> & {
   /** Run folders, at least one. */
   readonly runs: string | readonly string[];
-  /** Whose rows: slime, verl, ...; "samples", the run's own samples.jsonl; or "tau2", upstream's file of simulations. */
+  /**
+   * Format of the rows: slime, verl, ...; "samples", the run's own samples.jsonl; or "tau2",
+   * upstream's file of simulations.
+   */
   readonly format: ExportName;
   /** The file to be written. */
   readonly output: string;
-  /** Kind of file. @default "parquet" for a file named so, else "jsonl" */
+  /** Kind of file. @default "parquet" for a file with that extension, else "jsonl" */
   readonly to?: ExportFileKind;
   /** Only episodes for which the expression holds, like `reward == 1 and turns < 9`. @default all */
   readonly where?: string;
-  /** Folder of the tokenizer, where the run's own is gone (slime, samples). @default the run's */
+  /** Folder of the tokenizer, if the run's own no longer exists (slime, samples). @default the run's */
   readonly model?: string;
-  /** Environment that knows tools and faults, where the run's is a module of yours. @default the run's */
+  /** Environment that knows tools and faults, if the run's is a module of yours. @default the run's */
   readonly env?: string | EnvironmentSource;
-  /** Folder of the environment's data, where it lies elsewhere now. @default the run's */
+  /** Folder of the environment's data, if it has moved. @default the run's */
   readonly data?: string;
-  /** Rewards of turns: a row holds them, and a format without a place refuses them; or they are left out. @default "keep" */
+  /**
+   * "keep" writes rewards of turns into rows, and a format without a field for them refuses them;
+   * otherwise they are left out. @default "keep"
+   */
   readonly turnRewards?: TurnRewardsChoice;
   /** Replaces the file if it exists. @default false */
   readonly force?: boolean;
-  /** Receives lines for people, synchronously: a torn line, tools that are not known. @default nothing does */
+  /** Receives lines for people, synchronously: a torn line, unknown tools. @default nothing does */
   readonly onNotice?: (message: string) => void;
 };
 
@@ -302,7 +309,7 @@ async function contextOf(
   const showsTools = options.format === "atif" || format.columns.some(({ name }) => name === "tools");
   for (const { name, environment } of runs) {
     if (format.needsText) decoders.set(name, await decoderOf(environment, request));
-    // The sessions of a gateway bring their own.
+    // Sessions of a gateway record their own tools.
     if (!showsTools || (environment.env ?? recorded(environment, "env")) === null) continue;
     const onUnknown = (reason: string): void =>
       onNotice(`Note: the tools of "${environment.folder}" are not known, so "tools" is null: ${reason}`);
@@ -316,7 +323,10 @@ async function contextOf(
   };
 }
 
-/** The tools that the program of a gateway's session sent last; `null`: the episode is none. */
+/**
+ * The tools that the program of a gateway session sent last; `null` if the episode is not a
+ * session.
+ */
 export function toolsOfSession({ events }: Episode): string | null {
   if (!events.some(({ type }) => type === "session")) return null;
   const last = events.findLast((event) => event.type === "exchange" && event.tools !== null);
@@ -349,12 +359,15 @@ type RunEnvironment = {
   readonly cwd: string;
 };
 
-/** The tools of an episode as JSON, once they are learnt; `null`: not known, or not shown by the chat template. */
+/**
+ * The tools of an episode as JSON, after `learn`; `null` if unknown, or not shown by the chat
+ * template.
+ */
 type RunTools = { of(episode: Episode): string | null; learn(episode: Episode): Promise<void> };
 
 const unknownTools: RunTools = { of: () => null, learn: async () => undefined };
 
-/** `onUnknown` gets the reason where no tools are known. */
+/** `onUnknown` receives the reason if tools are unknown. */
 async function toolsOfRun(run: RunEnvironment, onUnknown: (reason: string) => void): Promise<RunTools> {
   // Other strategies describe tools in the first message.
   if ((recorded(run, "strategy") ?? "tool-calling") !== "tool-calling") return unknownTools;
@@ -409,7 +422,7 @@ async function environmentOf(run: RunEnvironment): Promise<EnvironmentSource> {
   return source;
 }
 
-/** A setting of the run, which run.json has by its key. */
+/** A setting of the run, by its key in run.json. */
 function recorded({ facts }: RunEnvironment, name: SettingName): string | null {
   const value = facts.configuration?.get(keyOf(name));
   return typeof value === "string" ? value : null;

@@ -1,5 +1,7 @@
-// The fault policy of a rollout, and what graders may know of a task for it: of τ-bench and τ²-bench the expected calls and who the user is, of
-// others what every task says. An episode that failed through the user or the environment says nothing about the policy.
+// The fault policy of a rollout, and the facts about a task that graders may know for it: for
+// τ-bench and τ²-bench the expected calls and the identity of the user, for others the fields that
+// every task has. An episode that failed because of the user or the environment says nothing about
+// the policy.
 
 import { type EnvironmentSource, type Task, type Episode, type EpisodeSamples, useEnvironment } from "../core/index.ts";
 import type { DomainData } from "../environments/tau-bench/index.ts";
@@ -13,7 +15,7 @@ type FaultPolicyOptions = {
   readonly data: string | null;
 };
 
-/** The runner with the policy applied; itself when the policy is to keep everything. */
+/** The runner with the policy applied; the runner itself when the policy is "keep". */
 export function withFaultPolicy(runEpisode: RunEpisode, options: FaultPolicyOptions): RunEpisode {
   if (options.policy === "keep") return runEpisode;
   const apply = faultPolicyOf(options);
@@ -34,7 +36,7 @@ export function faultPolicyOf({
 }: FaultPolicyOptions): (episode: Episode, result: EpisodeSamples) => Promise<EpisodeSamples> {
   const factsOf = taskFactsOf(environment, data);
   return async (episode, result) => {
-    // Aborted and failed episodes train nothing as it is.
+    // Aborted and failed episodes are never trained on.
     if (policy === "keep" || episode.reward === null) return result;
     const graders = await import("../graders/index.ts");
     if (graders.isSuccess(episode.reward)) return result;
@@ -54,7 +56,10 @@ export type TaskFactsSource = (task: Task) => Promise<TaskFacts>;
 const tauBench = "tau-bench/";
 const tau2Bench = /^tau2-bench\/(.+?)(-solo)?$/;
 
-/** `data`: where the tasks of τ-bench or τ²-bench were loaded from; `null` for other environments. */
+/**
+ * `data`: folder that the tasks of τ-bench or τ²-bench were loaded from; `null` for other
+ * environments.
+ */
 export function taskFactsOf(environment: EnvironmentSource, data: string | null): TaskFactsSource {
   const domain = environment.name.startsWith(tauBench) ? environment.name.slice(tauBench.length) : null;
   const known = new Map<string, Promise<TaskFacts>>();
@@ -89,14 +94,14 @@ async function unknownEnd(environment: EnvironmentSource, task: Task): Promise<T
   };
 }
 
-/** None where the environment cannot be opened: that is what failed the episode then. */
+/** No tools if the environment cannot be opened, which also failed the episode. */
 async function toolsOf(environment: EnvironmentSource, task: Task): Promise<Pick<TaskFacts, "tools" | "userTools">> {
   try {
     return await useEnvironment(checkedOpening(environment), task, ({ tools, userSide }) => {
       return { tools, userTools: userSide?.tools ?? [] };
     });
   } catch {
-    // Its episode has the reason.
+    // The episode records the reason.
     return { tools: [], userTools: [] };
   }
 }

@@ -1,5 +1,6 @@
-// A model from nothing for a world of the author's own (`train --from-expert`): conversations of the author's scripted expert, or
-// recorded ones, become a tokenizer and weights that can be trained by rewards.
+// A model from scratch for a world of the author's own (`train --from-expert`): conversations of
+// the author's scripted expert, or recorded ones, become a tokenizer and weights that can be
+// trained by rewards.
 
 import { createHash } from "node:crypto";
 import { existsSync, statSync } from "node:fs";
@@ -37,9 +38,12 @@ import { anyNames } from "../lib/any-names.ts";
 
 /** The input that an expert sees before an action. */
 export type ExpertView = {
-  /** The conversation so far, guidelines first, the last thing said last. */
+  /** The conversation so far, from the guidelines to the latest message. */
   readonly messages: readonly Message[];
-  /** The next of a row of numbers from 0 to 1. It begins again before every action, so what it decides holds for a conversation. */
+  /**
+   * The next number, from 0 to 1, of a sequence that restarts before every action, so that a choice
+   * made from it stays the same throughout a conversation.
+   */
   readonly random: () => number;
 };
 
@@ -47,10 +51,13 @@ export type ExpertView = {
 export type ExpertAction =
   | string
   | {
-      /** Before a call: a note that the user does not read. */
+      /** A note before a call, which the user does not read. */
       readonly say?: string;
       readonly call?: { readonly name: string; readonly arguments: Readonly<Record<string, unknown>> };
-      /** False: a mistake made on purpose, which is read and not cloned, so that the recovery from it teaches. @default true */
+      /**
+       * False for a deliberate mistake, which is shown but not cloned, so that the recovery from it
+       * is learnt. @default true
+       */
       readonly learn?: boolean;
     };
 
@@ -64,17 +71,20 @@ export type OwnModelOptions = {
   /** A module with an {@link Expert} as its default export, or the folder of a recorded run. */
   readonly fromExpert: string;
   readonly size: "small" | "nano";
-  /** Conversation tokens to clone; `null`: as many as half of the remaining time allows, a million at most. */
+  /**
+   * Number of conversation tokens to clone; `null` for as many as half of the remaining time
+   * allows, a million at most.
+   */
   readonly tokens: number | null;
   /** Minutes that the whole training has left, cloning included. */
   readonly minutes: number;
   readonly seed: number;
   readonly threads: number;
   readonly maxTurns: number;
-  /** Least reward of a recorded episode; `null`: any, and none. */
+  /** Lowest reward of a recorded episode to clone; `null` accepts any reward, and none. */
   readonly minReward: number | null;
   readonly environment: EnvironmentSource;
-  /** Those that are trained on; there may be too many to make them all. */
+  /** Tasks that are trained on; there may be too many to create all of them. */
   readonly tasks: { readonly count: number; readonly at: (place: number) => Task };
   readonly user: UserSource;
   readonly strategy: AgentStrategy;
@@ -85,7 +95,10 @@ export type OwnModelOptions = {
   readonly notice: (message: string) => void;
 };
 
-/** Resolves with false when the signal stopped it; called again it continues. Rejects with a `ConfigurationError` for an expert that fails. */
+/**
+ * Resolves with false when the signal stopped it; another call continues it. Rejects with a
+ * `ConfigurationError` for an expert that fails.
+ */
 export async function makeOwnModel(options: OwnModelOptions): Promise<boolean> {
   const { fromExpert, folder, cwd, tokens, seed, threads, signal, notice } = options;
   const place = resolve(cwd, fromExpert);
@@ -96,7 +109,7 @@ export async function makeOwnModel(options: OwnModelOptions): Promise<boolean> {
     .update(JSON.stringify([first, options.size, tokens]))
     .digest("hex")
     .slice(0, 12);
-  // Named after these conversations: those of another expert make another model.
+  // The folder is named after these conversations: those of another expert make another model.
   const stateFolder = join(folder, "cloning", digest);
   const begun = performance.now();
   const chooseTokens = async (msPerToken: number): Promise<number> => {
@@ -131,7 +144,10 @@ export async function makeOwnModel(options: OwnModelOptions): Promise<boolean> {
  */
 export type CloningBudget = {
   readonly tokens: number;
-  /** A line for people: how long the cloning takes, and a remedy if too little time is left for rewards. */
+  /**
+   * A line for people: the duration of the cloning, and a remedy if too little time is left for
+   * rewards.
+   */
   readonly remark: string;
 };
 
@@ -141,7 +157,10 @@ const mostTokens = 1_000_000;
 /** Share of the time that cloning may take; the evaluations and the steps of rewards need the rest. */
 const cloningShare = 0.5;
 
-/** `requested`: conversation tokens, `null` leaves the choice to the time. `minutes`: left for everything. */
+/**
+ * `requested`: number of conversation tokens, `null` to choose it from the time. `minutes`: time
+ * left for the whole training.
+ */
 export function planCloning(given: {
   readonly requested: number | null;
   readonly msPerToken: number;
@@ -256,7 +275,7 @@ function parsed(given: unknown, turn: number): ParsedAction {
   };
 }
 
-/** Guidelines and tools as the training shows them stand in place of those of the record. */
+/** Recorded guidelines and tools are replaced by those that the training shows. */
 async function recordedConversations(folder: string, options: OwnModelOptions): Promise<ConversationSource> {
   const { environment, strategy, minReward, fromExpert } = options;
   const found: Conversation[] = [];
