@@ -9,8 +9,8 @@ export type CloseOptions = {
 };
 
 /**
- * Closes once: `finish` may take `graceSeconds`, until its signal aborts; then `end` runs. A call without `wait` cuts an earlier one
- * short; every call resolves when `end` has.
+ * Closes once: `finish` may take `graceSeconds`, until its signal aborts; then `end` runs. A call
+ * without `wait` shortens the wait of an earlier call; every call resolves when `end` has.
  */
 export function closeWithGrace(
   graceSeconds: number,

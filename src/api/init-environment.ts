@@ -1,6 +1,7 @@
-// initEnvironment(): a folder with an environment that runs, small enough to be read and replaced piece by piece: a copy of
-// examples/new-environment under another name. Nothing is installed: where no node_modules above the folder has this package, as in
-// a clone or after a global installation, the folder gets a link to the copy that runs.
+// initEnvironment(): writes a folder with an environment that runs, small enough to be read and
+// replaced piece by piece: a copy of examples/new-environment under another name. Nothing is
+// installed: if no node_modules above the folder has this package, as in a clone or after a global
+// installation, the folder gets a link to the running copy.
 
 import { existsSync } from "node:fs";
 import { readdir, readFile, symlink, writeFile } from "node:fs/promises";
@@ -106,7 +107,8 @@ async function environmentFiles(
     return [file, (await readFile(new URL(from, template), "utf8")).replaceAll("NAME", name)] as const;
   });
   const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
-  // Not in the example: what lies beside a package.json cannot import this package by its name.
+  // These files are not in the example: modules beside a package.json cannot import this package by
+  // its name.
   const made = {
     "package.json": json({
       name,

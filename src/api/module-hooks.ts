@@ -10,7 +10,7 @@ import { transformSync } from "@swc/wasm-typescript";
 
 type LoadResult = { readonly format: string; readonly source?: unknown; readonly shortCircuit?: boolean };
 
-/** Node calls it for every module that is loaded after the hooks are registered. */
+/** Called by Node for every module that is loaded after the hooks are registered. */
 export async function load(
   url: string,
   context: { readonly format?: string | null },
@@ -31,7 +31,7 @@ export async function load(
 type ResolveContext = { readonly parentURL?: string };
 type Resolved = { readonly url: string };
 
-/** Node calls it for every import. Our own name falls back to this very copy of the package. */
+/** Called by Node for every import. Our own name falls back to this very copy of the package. */
 export async function resolve(
   specifier: string,
   context: ResolveContext,
@@ -58,14 +58,15 @@ function isCommonJs(source: string): boolean {
   }
 }
 
-/** A TypeScript module that exports nothing in either way is an ES module. */
+/** True for CommonJS; a TypeScript module that exports nothing in either way is an ES module. */
 function usesCommonJs(source: string): boolean {
   return /\b(require|module|exports)\b/.test(source) && isCommonJs(source);
 }
 
 /**
- * CommonJS as an ES module whose default export is `module.exports`; line numbers stay. Node gives modules of the format "commonjs"
- * that come from a hook a `require` that finds no ES module.
+ * CommonJS as an ES module whose default export is `module.exports`; line numbers do not change.
+ * Modules of the format "commonjs" that come from a hook get a `require` from Node that finds no ES
+ * module.
  */
 function asEsModule(code: string): string {
   const imports = `import { createRequire } from "node:module"; import { fileURLToPath } from "node:url";`;

@@ -1,4 +1,5 @@
-// Modules of users, loaded by this Node in folders as "npm init" makes them; `npm run verify -- node` runs this on other Nodes.
+// Modules of users, loaded by this Node from folders as "npm init" makes them; `npm run verify --
+// node` runs this on other versions of Node.
 
 import { execFile } from "node:child_process";
 import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";

@@ -1,4 +1,5 @@
-// The processes that share the episodes of a run, and their coordinator. A run of one process uses nothing of this.
+// The processes that share the episodes of a run, and their coordinator. A run of one process uses
+// none of this.
 
 import { fork } from "node:child_process";
 import { join } from "node:path";
@@ -32,7 +33,7 @@ type OpenWorkers = {
   /** Absolute. */
   readonly folder: string;
   readonly sharing: Sharing;
-  /** Ends the wait for a broker that is not there. */
+  /** Ends the wait for an absent broker. */
   readonly signal: AbortSignal;
 } & Pick<CoordinatorOptions, "onNotice" | "onReport">;
 
@@ -49,7 +50,7 @@ export async function openProcesses({
   onNotice: tell,
   ...options
 }: OpenWorkers): Promise<Coordinator> {
-  // An episode of a group that is compared counts once it was.
+  // An episode counts only after its group was compared, if the run ranks groups.
   if (earlier !== null && prepared.rank === null) {
     for await (const one of unindexedEpisodes(folder, earlier.ended)) await store.appendIndexed(one);
   }
@@ -60,7 +61,7 @@ export async function openProcesses({
   const capacity = Math.ceil(ceiling / processes);
   const leaseMs = Math.max(3, given.queueLease) * 1000;
   const settings: WorkerSettings = { settings: queue === null ? given : settingsForQueue(given), groups, folder };
-  /** Each process says what is wrong with the run itself; it is shown once. */
+  /** Every process reports problems of the run itself; each is shown once. */
   const warned = new Set<string>();
   const onNotice = (message: string): void => {
     const isKnown = warned.has(message);
@@ -108,7 +109,7 @@ export async function openProcesses({
             // belongs to this program.
             stdio: ["ignore", 2, 2, "ipc"],
           });
-          // Programs of a worker that was killed.
+          // Ends the programs of a killed worker.
           child.once("exit", () => killMarked(mark));
           return child;
         },

@@ -1,5 +1,6 @@
-// The options of the public functions: settings by their flags' names in camelCase, parts as values where a program has them,
-// and what a command has its process for. Here they become settings.
+// Options of the public functions: settings by their flags' names in camelCase, parts as values if
+// a program has them, and the context that a command takes from its process. This file turns them
+// into settings.
 
 import {
   type AgentStrategy,
@@ -28,7 +29,7 @@ export type CallOptions = {
   readonly variables?: Readonly<Record<string, string | undefined>>;
   /** Stops at once: running episodes are cancelled, and a resumed run continues them. @default never */
   readonly signal?: AbortSignal;
-  /** Begins nothing new; running episodes are finished. @default never */
+  /** Starts nothing new; running episodes are finished. @default never */
   readonly drain?: AbortSignal;
 };
 
@@ -61,18 +62,21 @@ type Parts = {
 /** The settings of a rollout, all optional, by their flags' names in camelCase: `--group-size` is `groupSize`. */
 export type RolloutSettingOptions = Partial<Omit<RolloutSettings, keyof Parts> & Parts>;
 
-/** Where settings come from beside the options themselves, which win. */
+/** Sources of settings besides the options themselves, which override them. */
 export type SettingSources = {
   /** YAML file with settings, by the names of flags without the dashes. @default none */
   readonly config?: string;
-  /** Run folder to continue, with its settings; only addresses, keys, concurrency and the like may be given again. @default none */
+  /**
+   * Run folder to continue, with its settings; only addresses, keys, concurrency and the like may
+   * be given again. @default none
+   */
   readonly resume?: string;
 };
 
 export type ReadOptions = {
   readonly settings: RolloutSettings;
   readonly surroundings: Surroundings;
-  /** `null`: a new run. */
+  /** `null` for a new run. */
   readonly resume: RunToResume | null;
 };
 
@@ -82,7 +86,10 @@ export type ReadOptions = {
  */
 export const programDefaults = { maxTurns: 1000, toolInstruction: "none" } as const satisfies FlagValues;
 
-/** Options to settings; `given`: a run that is resumed, which `resume` does not name. Throws a `ConfigurationError` that names the option as its flag, or file, line and column. */
+/**
+ * Converts options to settings; `given` is a resumed run that `resume` does not name. Throws a
+ * `ConfigurationError` that names the option as its flag, or file, line and column.
+ */
 export async function readOptions(
   options: RolloutSettingOptions & SettingSources & CallOptions,
   defaults: FlagValues = {},
@@ -119,7 +126,7 @@ export async function readOptions(
   return read(resolveSettings(values, file, below));
 }
 
-/** Values apart from settings; a setting then has the name of its value. */
+/** Separates values from settings; such a setting then holds the name of its value. */
 function splitParts(options: RolloutSettingOptions): { readonly values: FlagValues; readonly parts: GivenParts } {
   const values: Record<string, unknown> = { ...options };
   const parts: Record<string, unknown> = {};

@@ -14,33 +14,42 @@ import { suggestion } from "../lib/nearest.ts";
 export type RemoteContext = {
   readonly cwd: string;
   readonly variables: Readonly<Record<string, string | undefined>>;
-  /** File with its tasks, as an absolute path, or `seeds:` and a range; `null`: the service has tasks of its own, or the user forgot them. */
+  /**
+   * File with the tasks, as an absolute path, or `seeds:` and a range; `null` if the service has
+   * tasks of its own, or the user forgot them.
+   */
   readonly envTasks: string | null;
-  /** Variable with the key that is sent to the service; `null`: none is. */
+  /** Variable with the key that is sent to the service; `null` if none is sent. */
   readonly envApiKeyEnv: string | null;
-  /** Variable with the value of the `Authorization` header, in place of a key; `null`: none is. */
+  /**
+   * Variable with the value of the `Authorization` header, in place of a key; `null` if none is
+   * sent.
+   */
   readonly envAuthorizationEnv: string | null;
   readonly mcpElicitation: ElicitationPolicy;
   readonly mcpWarm: number;
   readonly limits: Partial<RemoteLimits>;
-  /** The default export of a module that a file of tasks names; paths are absolute. */
+  /** The default export of a module that a task file names; paths are absolute. */
   importDefault(file: string, what: string): Promise<unknown>;
 };
 
 export type RemoteAddress = {
   readonly origin: string;
-  /** Without a slash at its end. */
+  /** Path without a trailing slash. */
   readonly path: string;
   /** The server's own parameters, with their question mark; empty when there are none. */
   readonly search: string;
-  /** The value of an option; `null`: it is not given. */
+  /** The value of an option; `null` if it is not given. */
   text(name: string): string | null;
   choice<T extends string>(name: string, choices: readonly T[]): T | null;
   count(name: string): number | null;
   flag(name: string): boolean | null;
 };
 
-/** Throws a `ConfigurationError` for an address that is none, one with credentials, an unknown option, or one of another type. */
+/**
+ * Throws a `ConfigurationError` for an invalid address, one with credentials, and an unknown or
+ * mistyped option.
+ */
 export function readRemoteAddress(
   address: string,
   options: { readonly what: string; readonly known: readonly string[] },

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { rollout } from "./rollout.ts";
 
-/** Notes its process, and speaks as far as it is told. */
+/** A server that records its process id and, unless mute, answers. */
 const server = `
 import { appendFileSync } from "node:fs";
 import { createInterface } from "node:readline";

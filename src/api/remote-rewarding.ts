@@ -51,7 +51,7 @@ export async function loadOpenEnv(address: string, context: RemoteContext): Prom
   return remoteSource(service, { limits: context.limits });
 }
 
-/** `seeds:100` (0 to 99), `seeds:100-199`, or JSON lines; `null`: the server has its own. */
+/** `seeds:100` (0 to 99), `seeds:100-199`, or JSON lines; `null` if the server has its own tasks. */
 async function openEnvTasks({ envTasks, cwd }: RemoteContext): Promise<NonNullable<OpenEnvOptions["tasks"]> | null> {
   const remedy =
     "give --env-tasks seeds:100, whose tasks differ in the seed of their reset, or a file with a task in each line";

@@ -33,7 +33,7 @@ import {
 import { tau2Facts } from "./tau2-facts.ts";
 import { readRegular } from "../system/regular-file.ts";
 
-/** A file of simulations, or a folder with a file a simulation; `null`: the path is neither. */
+/** A file of simulations, or a folder with one file per simulation; `null` if the path is neither. */
 export async function readTau2File(path: string, name: string): Promise<Tau2ResultFile | null> {
   if (!(await stat(path)).isDirectory()) {
     const text = await readRegular(path, "utf8");
@@ -52,7 +52,10 @@ export async function readTau2File(path: string, name: string): Promise<Tau2Resu
 
 type ReadFile = Omit<Tau2ResultFile, "repeated">;
 
-/** One per simulation, by task and trial. `folder` is that of the data; `null`: no reward is confirmed. */
+/**
+ * One score per simulation, by task and trial. `folder` holds the data; `null` if no reward is to
+ * be confirmed.
+ */
 export async function scoreTau2File(file: ReadFile, folder: string | null): Promise<RescoredRun[]> {
   const data = folder === null ? null : await loadTau2Data({ domain: file.domain, folder });
   const indexes = new Map([...file.tasks.keys()].map((id, index) => [id, index]));
@@ -66,7 +69,7 @@ export async function scoreTau2File(file: ReadFile, folder: string | null): Prom
   };
   for (const simulation of file.simulations) {
     const { taskId, trial, reward, reason } = simulation;
-    // A task that the file does not have comes after those that it has.
+    // A task that is missing from the file's list follows the listed ones.
     if (!indexes.has(taskId)) indexes.set(taskId, indexes.size);
     const conversation = stepsOf(simulation.messages);
     const isFailed = reason !== "infrastructure_error" && reward !== null && !isSuccess(reward);
@@ -107,7 +110,7 @@ const outcomes: Readonly<Record<ReadSimulation["reason"], Outcome>> = {
   unexpected_error: "failed",
 };
 
-/** The reward that our evaluation gives; `null`: it hangs on a judge, or cannot be given. */
+/** The reward that our evaluation gives; `null` if it depends on a judge, or cannot be computed. */
 async function confirm(data: DomainData, file: ReadFile, simulation: ReadSimulation): Promise<number | null> {
   const { reason, messages, reward, taskId } = simulation;
   const task = file.tasks.get(taskId);
@@ -149,7 +152,10 @@ export function titleOf({ format, title }: ForeignFile): string {
   return title === null ? format : `${format}: ${title}`;
 }
 
-/** One per episode, by task and trial. Tasks are numbered as they come. `onRepeated`: as of a file. */
+/**
+ * One score per episode, by task and trial. Tasks are numbered in order of appearance.
+ * `onRepeated`: as for the file.
+ */
 export async function scoreForeign(file: ForeignFile, onRepeated: (id: string) => void): Promise<EpisodeScore[]> {
   const indexes = new Map<string, number>();
   const trials = new Map<string, number>();

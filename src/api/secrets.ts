@@ -1,4 +1,4 @@
-// Keys: read from the environment by name, and taken out of everything that is shown or written. A flag never holds a key.
+// Keys: read from the environment by name, and removed from all output. A flag never holds a key.
 
 import { ConfigurationError } from "../core/index.ts";
 import { createRedactor } from "../http/redactor.ts";
@@ -8,12 +8,15 @@ import { keyOf } from "./setting.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** Names of variables that keys were read from, whether a flag, a file or a run to resume named them. */
+/**
+ * Names of variables that keys were read from, no matter if a flag, a file or a resumed run named
+ * them.
+ */
 const readFrom = new WeakMap<Env, Set<string>>();
 
 /**
- * The key in the variable that a flag names. Throws a `ConfigurationError` when it is not set; the message repeats the name
- * only when it can hardly be a key itself.
+ * The key in the variable that a flag names. Throws a `ConfigurationError` when it is not set; the
+ * message repeats the name only when it can hardly be a key itself.
  */
 export function readKey(env: Env, variable: string | null, flag: string): string | null {
   if (variable === null) return null;
@@ -114,7 +117,7 @@ function queueSecrets(url: string): readonly string[] {
   try {
     return parseNatsAddress(url).secrets;
   } catch {
-    // An address that cannot be read is refused where it is used.
+    // An unreadable address is refused where it is used.
     return [];
   }
 }

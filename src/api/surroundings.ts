@@ -23,7 +23,7 @@ import { readRegular } from "../system/regular-file.ts";
 export type Surroundings = {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
-  /** Used in place of what the settings of the same meaning name. Default: none. */
+  /** Parts that replace those which the settings of the same meaning name. Default: none. */
   readonly parts?: GivenParts;
   /**
    * Number of workers, which changes, if this process is one of them; they share the limits of the
@@ -59,7 +59,7 @@ export async function readNamedFile(path: string, cwd: string, remedy: string, k
 
 let version: string | null = null;
 
-/** Ours, from package.json. */
+/** Version of this package, from package.json. */
 export function packageVersion(): string {
   if (version !== null) return version;
   const manifest: unknown = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));

@@ -46,7 +46,10 @@ function knownFacts(instruction: string): KnownFact[] {
   return patterns.flatMap(([name, pattern]) => [...instruction.matchAll(pattern)].map(([value]) => ({ name, value })));
 }
 
-/** Plays the reference solution, each side its part, and says what is to be said; a judge would find nothing wrong. */
+/**
+ * Replays the reference solution, each side its part, and says the required information; a judge
+ * would find no mistake.
+ */
 async function isReachable(data: DomainData, task: Tau2Task): Promise<boolean> {
   const actions = [...(task.criteria?.actions ?? [])];
   const closing = ["That is all.", ...(task.criteria?.communicated ?? [])].join(" ");

@@ -1,4 +1,4 @@
-// A model that has learnt nothing, and an environment whose rewards are chance: trainings that take seconds.
+// An untrained model, and an environment with random rewards: trainings that take seconds.
 
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

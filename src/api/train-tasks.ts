@@ -1,10 +1,13 @@
-// Which tasks a training learns from, by their kinds and cases, and which are held out.
+// Tasks that a training learns from, by their kinds and cases, and tasks that are held out.
 
 import { ConfigurationError } from "../core/index.ts";
 import type { TaskTraits } from "../learner/index.ts";
 import type { JsonObject } from "../python-semantics/json/index.ts";
 
-/** Tasks of the kinds and cases that `names` lists, separated by commas; `null`: all. Throws a `ConfigurationError` that lists what there is. */
+/**
+ * Tasks of the kinds and cases that `names` lists, separated by commas; `null` for all. Throws a
+ * `ConfigurationError` that lists the available ones.
+ */
 export function chooseTasks(
   indexes: readonly number[],
   traitsOf: (index: number) => TaskTraits,

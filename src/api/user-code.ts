@@ -28,7 +28,7 @@ const ownFiles = new URL("../", import.meta.url).href;
 const shownStrays = 3;
 const endName = "trainable-agents.end";
 
-/** `null`: nothing is watched. */
+/** `null` if nothing is watched. */
 let watch: { readonly redact: (text: string) => string } | null = null;
 let module: string | null = null;
 let memory: SharedArrayBuffer | null = null;
@@ -37,7 +37,7 @@ let remedy = "";
 let strays = 0;
 let isEnded = false;
 
-/** Watches this process from now on. `redact` takes secrets out of what is said. */
+/** Watches this process from now on. `redact` removes secrets from messages. */
 export function watchProcess(redact: (text: string) => string): void {
   watch = { redact };
   process.on("uncaughtException", onStray);
@@ -63,7 +63,7 @@ export function watchProcess(redact: (text: string) => string): void {
   });
 }
 
-/** The command has ended: from now on the process may end. */
+/** Called when the command has ended: from now on the process may end. */
 export function endWatch(): void {
   isEnded = true;
   if (strays > shownStrays) say(`Environment "${module ?? "?"}" raised ${strays} errors outside of its calls.`);
@@ -78,14 +78,17 @@ export function resumeWith(command: string | null): void {
   thread?.postMessage(remedy, []);
 }
 
-/** A module of the user's is about to be loaded. */
+/** Called before a module of the user's is loaded. */
 export function startWatch(name: string, limits: WatchLimits): void {
   if (watch === null) return;
   module = name;
   startThread(name, limits.environmentMs);
 }
 
-/** The environment with calls that the thread knows of: two counts and a name are written for each. */
+/**
+ * The environment with calls that the watching thread sees: two counts and a name are written for
+ * each call.
+ */
 export function watchedSource(source: unknown, limits: WatchLimits): unknown {
   if (memory === null) return source;
   const cells = new Int32Array(memory);
@@ -132,7 +135,7 @@ function startThread(name: string, loopLimitMs: number): void {
   // message about the debugger that disconnects.
   const end = (): void => {
     closeSync(2);
-    // Without listeners, which may be stuck, too.
+    // Exits without calling listeners, which may be stuck as well.
     (process as unknown as { reallyExit(code: number): void }).reallyExit(stuckExitCode);
   };
   Object.defineProperty(globalThis, Symbol.for(endName), { value: end });
@@ -149,7 +152,7 @@ function startThread(name: string, loopLimitMs: number): void {
   setInterval(beat, Math.min(500, loopLimitMs / 4)).unref();
 }
 
-/** A promise was rejected, or a timer threw, and nothing awaits it. */
+/** Called for a rejected promise or a throwing timer that nothing awaits. */
 function onStray(error: unknown): void {
   const [first = ""] = framesOf(error);
   if (module === null || first.startsWith(ownFiles)) {
@@ -187,7 +190,7 @@ function shownPlace(frame: string): string {
   return `${fileURLToPath(url)}${place}`;
 }
 
-/** At once: the process may be about to end. */
+/** Writes at once, because the process may be about to end. */
 function say(text: string): void {
   try {
     writeSync(2, `\n${visible(watch?.redact(text) ?? text)}\n`);

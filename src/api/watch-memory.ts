@@ -15,7 +15,7 @@ export const cell = Object.freeze({
   labelLength: 4,
 });
 
-/** Offset of the name in bytes; the other sizes are in bytes as well. */
+/** Offset of the name, in bytes; the size of the memory is in bytes as well. */
 export const labelStart = 64;
 export const memorySize = 4096;
 

@@ -1,5 +1,5 @@
-// A run as one of its workers has it: prepared from the coordinator's settings, with the worker's own shard, its own connections to the
-// engines, and a gate before every engine call.
+// A run from the view of one of its workers: prepared from the coordinator's settings, with the
+// worker's own shard, its own connections to the engines, and a gate before every engine call.
 
 import { z } from "zod";
 import { ConfigurationError, messageOf } from "../core/index.ts";
@@ -46,7 +46,7 @@ export async function openWorkerRun(state: RunState, place: WorkerPlace): Promis
   }
 }
 
-/** `opened`: gets what the run opens. */
+/** `opened` receives the resources that the run opens. */
 async function openRunHere(state: RunState, place: WorkerPlace, opened: Opened): Promise<WorkerRun> {
   const { surroundings, name, folder, onNotice } = place;
   const { settings: theirs, groups } = readWorkerSettings(state.settings);
@@ -85,7 +85,7 @@ async function openRunHere(state: RunState, place: WorkerPlace, opened: Opened):
     stop.abort(new Error("The run has ended."));
     return engines.close();
   });
-  // A server that is not there is the run's fault, and not the first episode's.
+  // An absent server is a fault of the run, not of the first episode.
   if (groups !== "requested") await engines.connect(null);
   let known: string | null = null;
   return {

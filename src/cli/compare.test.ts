@@ -1,4 +1,4 @@
-// `compare`, as a user meets it: run folders, results.json, wrong arguments.
+// `compare` from its users' side: run folders, results.json, wrong arguments.
 
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";

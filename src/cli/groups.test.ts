@@ -1,4 +1,4 @@
-// The flags that decide about groups, as a user meets them.
+// The flags that control groups, from their users' side.
 
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -90,7 +90,7 @@ describe("rollout with groups", () => {
     expect(fruitless.length).toBeGreaterThan(0);
     expect(fruitless.length).toBeLessThan(groups.length / 4);
     expect(runNotes(totals)[0]).toContain(`1 task was never graded: w:train:2 (${fruitless.length} group`);
-    // Where nothing was graded, the failures say why.
+    // If nothing was graded, the failures tell the reason.
     expect(runNotes({ ...totals, graded: 0 }).join()).not.toContain("never graded");
   });
 

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createTestCli, runServer } from "./cli.test-helper.ts";
 
-/** The status of the answer; `null`: the connection was closed without one. */
+/** The status of the answer; `null` if the connection was closed without one. */
 function statusOf(base: string, target: string, method: string): Promise<number | null> {
   const { hostname, port, host } = new URL(base);
   return new Promise((resolve, reject) => {

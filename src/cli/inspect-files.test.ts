@@ -1,4 +1,5 @@
-// `inspect` of files of other tools, and reading a run from another folder than where it was begun.
+// `inspect` of files of other tools, and reading a run from another folder than the one in which it
+// began.
 
 import { cp, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";

@@ -30,7 +30,7 @@ export type EvaluationJson = Evaluation &
     readonly format: 1;
     readonly agreement: Readonly<Record<string, readonly Agreement[]>>;
     readonly rollout: RolloutJson | null;
-    /** Where several results were named: each by itself. */
+    /** One result for each source, if several were named. */
     readonly parts: readonly EvaluationJson[];
   };
 

@@ -17,7 +17,7 @@ type Asked = {
   readonly response_format: { readonly json_schema: { readonly schema: { readonly required: string[] } } };
 };
 
-/** Scores what it is asked about, higher the later it stands; `fault` in place of an answer. */
+/** Gives scores by position of the criterion: 1, 1/2, ...; answers with `fault` if it is given. */
 async function serveJudge(fault: string | null = null) {
   const asked: Asked[] = [];
   const server = createServer((incoming, outgoing) => {
@@ -54,7 +54,7 @@ async function prepare() {
       ...["rollout", "--env", "bookshop", "--engine", "expert", "--tasks", "0-1", "--group-size", "2", "--out", out],
       ...["--rubric", "rubric.json", "--ranking", "on", "--judge-cache", "answers.jsonl", ...flags],
     );
-  /** Without times. */
+  /** Episodes without times. */
   const episodes = async (out: string): Promise<unknown[]> => {
     const text = await readFile(join(cli.folder, out, "episodes.jsonl"), "utf8");
     const lines = text.trim().split("\n").toSorted();

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// The program: hands the process to `runCli` as values. Everything else is imported once this Node is known to be able to.
+// The program: passes the process to `runCli` as values. Everything else is imported after the
+// version of Node was checked.
 
 import { basename, relative } from "node:path";
 import { nodeProblem } from "./node-problem.ts";
@@ -38,7 +39,7 @@ const [{ runCli }, { redactorFor }, { endWatch, watchProcess }] = await Promise.
   import("../api/user-code.ts"),
 ]);
 const values = process.argv.slice(2).flatMap((word) => [word, word.slice(word.indexOf("=") + 1)]);
-// An end that was requested is not one by code of the user's.
+// A requested end is not one that user code caused.
 beforeExit = endWatch;
 watchProcess(redactorFor(process.env, { variables: values, urls: values }));
 const code = await runCli(process.argv.slice(2), {

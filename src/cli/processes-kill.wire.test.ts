@@ -120,14 +120,14 @@ async function leftBehind(folder: string): Promise<string[]> {
   return names.filter((name) => /lock|journal|\.new$/.test(name));
 }
 
-/** Episodes that count. */
+/** Number of episodes that count. */
 async function indexed(folder: string): Promise<number> {
   return (await readFile(join(folder, "index.jsonl"), "utf8").catch(() => "")).split("\n").length - 1;
 }
 
 type Started = { readonly run: Run; readonly workers: readonly number[]; end(): Promise<void> };
 
-/** A run with two workers, of its own or at a broker, whose lease is three seconds. */
+/** A run with two workers, as processes of its own or on a broker, with a lease of three seconds. */
 async function withWorkers(kind: "processes" | "queue", folder: string): Promise<Started> {
   const lease = ["--queue-lease", "3"];
   if (kind === "processes") {
@@ -203,7 +203,7 @@ describe.each(["processes", "queue"] as const)("workers of a run (%s)", (kind) =
       const { run, workers, folder } = await begin("full");
       const limit = (bytes: string): void =>
         void execFileSync("prlimit", ["--pid", String(workers[0]!), `--fsize=${bytes}`]);
-      // The system refuses every further byte of its files.
+      // The system now refuses all further bytes of its files.
       limit("1:unlimited");
       await rest(3000);
       limit("unlimited:unlimited");
@@ -257,7 +257,7 @@ test("workers and coordinators that are killed change nothing", { timeout: isFul
       }
       const workers = workersOf(run.child.pid!);
       for (const pid of workers) seen.add(pid);
-      // Each process gets somewhere before the next dies.
+      // Each process makes progress before the next is killed.
       const lines = (await readFile(join(folder, "index.jsonl"), "utf8").catch(() => "")).split("\n").length;
       if (lines <= before || done.workers + done.coordinators >= kills) continue;
       before = lines;
@@ -266,7 +266,7 @@ test("workers and coordinators that are killed change nothing", { timeout: isFul
           process.kill(workers[random.integer(workers.length)]!, "SIGKILL");
           done.workers++;
         } catch {
-          // It ended by itself meanwhile.
+          // The process has ended by itself meanwhile.
         }
       } else {
         run.child.kill("SIGKILL");

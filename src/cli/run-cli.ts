@@ -1,5 +1,6 @@
-// The command line as a function: arguments and a context in, an exit code out. Every mistake that the user can correct
-// becomes one sentence; what was not foreseen says how to get its stack.
+// The command line as a function: arguments and a context in, an exit code out. Every mistake that
+// the user can correct becomes one sentence; for unforeseen errors, the message tells how to get
+// the stack.
 
 import { Command, CommanderError } from "commander";
 
@@ -13,7 +14,10 @@ import { withTodaysNames } from "./flags.ts";
 import { remedyFor, suggestion } from "../lib/nearest.ts";
 import { SpecialFileError } from "../system/regular-file.ts";
 
-/** Each command by name, in the order of the help. Loaded when it is named: together they import the whole package. */
+/**
+ * Each command by name, in the order of the help. A command is loaded when it is named: together
+ * they import the whole package.
+ */
 const commands: Readonly<Record<string, () => Promise<(run: RunCommand) => Command>>> = {
   start: async () => (await import("./commands/start-command.ts")).startCommand,
   example: async () => (await import("./commands/example-command.ts")).exampleCommand,
@@ -40,8 +44,8 @@ const commands: Readonly<Record<string, () => Promise<(run: RunCommand) => Comma
 };
 
 /**
- * A mistake on the command line as one sentence with the remedy. Repeats names and never values: a value may be a key that
- * was given to a flag that does not exist.
+ * A mistake on the command line as one sentence with the remedy. Repeats names and never values: a
+ * value may be a key that was given to a nonexistent flag.
  */
 function usageMessage(
   error: CommanderError,
@@ -75,7 +79,7 @@ function usageMessage(
       return `${cannot} there is no command "${name}"${near === null ? "" : `; ${near}`} (${help})`;
     }
     case "commander.missingMandatoryOptionValue": {
-      // A misspelt one is why it is missing.
+      // The flag may be missing because it is misspelt.
       const misspelt = argv.map((word) => word.split("=")[0]!).find((word) => /^--[a-z]/.test(word) && !known.includes(word)); // prettier-ignore
       return misspelt === undefined ? `${cannot} ${name} is missing (${help})` : unknownOption(misspelt);
     }
@@ -163,7 +167,7 @@ async function createProgram(argv: readonly string[], context: CliContext, run: 
       .configureOutput({
         writeOut: (text) => void stdout.write(text),
         writeErr: (text) => void stderr.write(text),
-        // Said once, in our wording, where errors are reported.
+        // Errors are reported once, in our wording, by `report`.
         outputError: () => undefined,
         getOutHasColors: () => coloursFor(stdout, env).isColorSupported,
       });
@@ -180,7 +184,7 @@ async function report(error: unknown, { program, argv, context }: Failed): Promi
   const redact = redactorFor(env, { variables: values, urls: values });
   const say = (message: string): void => {
     stderr.write(`${coloursFor(stderr, env).red(oneMessage(redact(message)))}\n`);
-    // The stack of a mistyped flag says nothing, and its message repeats values.
+    // The stack of a mistyped flag is useless, and its message repeats values.
     if (isSet(env["DEBUG"]) && !(error instanceof CommanderError)) stderr.write(`${redact(stackOf(error))}\n`);
   };
   if (error instanceof CommanderError) {

@@ -1,5 +1,5 @@
-// A canary key on every way in, against servers that repeat what they were sent. It may leave this process in one header
-// only: never in a message, never in a file.
+// A canary key on every way in, with servers that echo what they received. It may leave this
+// process only in one header: never in a message, never in a file.
 
 import { existsSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
@@ -19,7 +19,10 @@ const base64Of = (user: string): string =>
 const hexOf = (text: string): string => Buffer.from(text).toString("hex");
 const env = { MY_KEY: canary, OPENAI_API_KEY: `other-${canary}` };
 
-/** Healthy, and answers every other request with `status` and all that it was told, the key in several spellings. */
+/**
+ * A healthy server that answers every other request with `status` and everything it received, with
+ * the key in several spellings.
+ */
 async function withEchoServer<T>(
   status: number,
   use: (url: string, authorizations: ReadonlySet<string>) => Promise<T>,
@@ -227,7 +230,7 @@ describe("keys", () => {
         const again = await expectNoCanary(cli, "rollout", "--resume", "runs/env", "--env", address);
         expect([again.code, again.stderr]).toEqual([0, expect.any(String)]);
         await expectNoCanary(cli, "rollout", ...flags, "--dry-run");
-        // Without a name the folder is called after the environment.
+        // Without a name, the folder is named after the environment.
         await expectNoCanary(cli, "rollout", ...flags);
         expect(seen.size).toBeGreaterThan(0);
         for (const target of seen) expect(target).toContain(`api_key=${encodeURIComponent(canary)}`);

@@ -1,4 +1,5 @@
-// `serve` as a trainer meets it: requests over a socket, rows back, and a folder that a restarted service goes on with.
+// `serve` from a trainer's side: requests over a socket, rows as answers, and a folder that a
+// restarted service continues.
 
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
@@ -160,7 +161,7 @@ describe("serve", () => {
         const batch = (number: number): string => `${url}/v1/producers/${id}/batches/${number}`;
         expect(await ask(batch(0), { wait_seconds: 60 })).toMatchObject({ status: "ready" });
         const headers = { "content-type": "application/json" };
-        // No weights are reported, so there is none to hand over.
+        // No weights are reported, so no batch becomes ready.
         waiting = fetch(batch(1), { method: "POST", headers, body: '{"wait_seconds": 60}' });
         await ask(`${url}/v1/info`);
       },

@@ -10,10 +10,10 @@ import { callText, constantCalls, inTime } from "./environment-play.ts";
 const mostTools = 12;
 const utterance = "It is done.";
 
-/** Rewards by policy; one for each task that it could be played in. */
+/** Rewards by policy; one for each task in which it could act. */
 type Rewards = Map<string, number[]>;
 
-/** The best of them over the tasks that are tried. */
+/** Finds the constant policy with the highest reward over the tasks that are tried. */
 export async function constantPolicies(
   source: EnvironmentSource,
   options: EnvironmentExamination,

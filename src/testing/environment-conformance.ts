@@ -1,6 +1,6 @@
-// The contract of environments, as checks without a test runner: run them in your own tests, or print what they find.
-// Seeded and bounded. It proves the contract, not that the domain makes sense: what rewards mean is measured in
-// `examine-environment.ts`.
+// The contract of environments, as checks without a test runner: run them in your own tests, or
+// print their findings. Seeded and bounded. They prove the contract, not that the domain makes
+// sense: `examine-environment.ts` measures the rewards.
 
 import type { Environment, EnvironmentCall, EnvironmentSource, Task } from "../core/environment.ts";
 import { AttributedError, messageOf } from "../core/failure.ts";
@@ -8,17 +8,20 @@ import { createRandom, deriveSeed } from "../lib/random.ts";
 import { gradeText, inTime, LateError, type ShownSteps, playing, randomSteps, type Step } from "./environment-play.ts";
 
 export type EnvironmentConformanceOptions = {
-  /** Tasks tried of every split. Default: 5. */
+  /** Number of tasks tried in each split. Default: 5. */
   readonly tasks?: number;
-  /** Calls made in each. Default: 40. */
+  /** Number of calls made in each task. Default: 40. */
   readonly calls?: number;
-  /** Default: 1. */
+  /** Seed of the calls. Default: 1. */
   readonly seed?: number;
   /** Time limit of each asynchronous step. Default: 60,000. */
   readonly timeoutMs?: number;
   /** Time limit for opening an episode. Default: `timeoutMs`. */
   readonly openTimeoutMs?: number;
-  /** Calls for which it returns false are not made, for worlds that the loop shields from them. Default: all are made. */
+  /**
+   * Returns false for calls that are not to be made, in worlds that the loop shields from them.
+   * Default: all calls are made.
+   */
   readonly isAllowed?: (environment: Environment, call: EnvironmentCall) => boolean;
 };
 
@@ -59,7 +62,7 @@ export async function contractViolations(
   const { calls = 40, seed = 1, timeoutMs = 60_000, isAllowed = () => true, signal } = options;
   const { openTimeoutMs = timeoutMs } = options;
   const violations: ContractViolation[] = [];
-  // Each play of a task says the same again.
+  // Each run of a task reports the same violations, so repeated ones are ignored.
   const report: Report = (check, text, remedy) => {
     if (!violations.some((known) => known.text === text)) violations.push({ check, text, remedy });
   };
@@ -93,7 +96,7 @@ export async function contractViolations(
   return violations;
 }
 
-/** So many of a split, evenly spaced. */
+/** At most this many tasks of a split, evenly spaced. */
 export function spacedTasks(source: EnvironmentSource, split: string, most = 5): Task[] {
   const taskset = source.taskset(split);
   const count = Math.min(most, taskset.size);
@@ -107,7 +110,7 @@ type Context = Required<Pick<EnvironmentConformanceOptions, "isAllowed" | "openT
   readonly report: Report;
 };
 
-/** Its episodes, all of which are closed in the end. */
+/** Checks the episodes of a task, and closes all of them at the end. */
 async function checkTask(source: EnvironmentSource, task: Task, context: Context): Promise<void> {
   const { timeoutMs, openTimeoutMs, report } = context;
   const opened = new Set<Environment>();
@@ -222,7 +225,7 @@ function nameOf(step: Step): string | null {
   return "utterance" in step ? null : step.name;
 }
 
-/** Everything an episode shows. Grading must not change what it grades. */
+/** Everything that an episode shows. Grading must not change the state that it grades. */
 async function play(
   environment: Environment,
   steps: readonly Step[],
@@ -282,7 +285,7 @@ async function playBeside(first: Side, second: Side, timeoutMs: number): Promise
   return lines;
 }
 
-/** Where they differ first, as the end of a sentence; `null`: nowhere. */
+/** The first difference, as the end of a sentence; `null` if there is none. */
 function differenceOf(first: readonly string[], second: readonly string[]): string | null {
   const at = Array.from({ length: Math.max(first.length, second.length) }).findIndex(
     (_, index) => first[index] !== second[index],

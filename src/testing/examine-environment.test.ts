@@ -67,7 +67,7 @@ describe("examineEnvironment()", () => {
         last = task.id;
       },
       teardown: () => void open--,
-      // Alone there are two: the one that is never touched.
+      // Two environments are open for a single episode, because one is kept untouched.
       tools: { switch_lamp: { ...switchLamp, run: () => `${last} ${open > 2 ? "crowded" : "alone"}` } },
     });
     expect(await found(source)).toEqual(["fault isolation"]);

@@ -11,15 +11,16 @@ import type { EnvironmentFinding, EnvironmentExamination } from "./environment-f
 import { inTime, LateError } from "./environment-play.ts";
 import { failingTools } from "./failing-tools.ts";
 
-/** A call that takes longer is tried with a signal that aborts. */
+/** Duration from which a call is also tried with a signal that aborts. */
 const noticedMs = 200;
-/** A call that takes longer makes the environment, and not the model, what a run waits for. */
+/** Duration from which a run waits for the environment rather than for the model. */
 const slowMs = 1_000;
 /** Characters of a long tool result, about 5,000 tokens. */
 const longResult = 20_000;
 
 /**
- * Plays tasks of every split and resolves with findings, faults of the environment included; never rejects for them.
+ * Runs tasks of every split and resolves with findings, which include faults of the environment;
+ * never rejects because of them.
  *
  * @example
  * const findings = await examineEnvironment(bookshopSource(), { tasks: 2 });
@@ -38,7 +39,7 @@ export async function examineEnvironment(
   const violations = await contractViolations(observed, options);
   for (const check of contractChecks) {
     const found = violations.filter((violation) => violation.check === check);
-    // The same fault of each task is one fault.
+    // The same fault in several tasks is one fault.
     for (const { text, remedy } of found.slice(0, 3)) add({ check, result: "fault", text: sentence(text), remedy });
     if (found.length > 3) add({ check, result: "fault", text: `${found.length - 3} more like these.`, remedy: null });
     if (found.length === 0)
@@ -114,7 +115,7 @@ type Seen = {
   slowest: { readonly task: Task; readonly call: EnvironmentCall; readonly ms: number } | null;
 };
 
-/** The source, and what is seen of its episodes. */
+/** The source, and the observations of its episodes. */
 function observe(source: EnvironmentSource): { readonly source: EnvironmentSource; readonly seen: Seen } {
   const seen: Seen = {
     openMs: [],
@@ -163,7 +164,7 @@ function observe(source: EnvironmentSource): { readonly source: EnvironmentSourc
   };
   const open: EnvironmentSource["open"] = async (...given) =>
     wrapped(await timed(seen.openMs, () => source.open(...given)));
-  // A source may keep its methods in a class.
+  // The methods of a source may be in a class, so they are not spread.
   const observed: EnvironmentSource = {
     name: source.name,
     splits: source.splits,
@@ -200,7 +201,7 @@ async function abortedCall(
       const start = performance.now();
       await inTime("the call", timeoutMs, () => world.call(call, { signal: controller.signal })).catch(
         (error: unknown) => {
-          // However it ends: that it does is what counts.
+          // The call may end in any way; only its duration counts.
           if (error instanceof LateError) throw error;
         },
       );
@@ -213,7 +214,7 @@ async function abortedCall(
   let ms: number;
   let took: number | null = null;
   try {
-    // The first of its kind may have been long for another reason.
+    // The first such call may have been slow for another reason.
     ms = await timed(null);
     if (ms < noticedMs) {
       const text = `Not examined: the longest call, of "${call.name}", took ${round(ms)} ms when it was made again.`;
@@ -256,7 +257,7 @@ function median(values: readonly number[]): number {
   return values.toSorted((left, right) => left - right)[Math.floor(values.length / 2)] ?? 0;
 }
 
-/** Violations end a sentence that begins with the environment's name. */
+/** Makes a sentence of a violation, which is written to follow the environment's name. */
 function sentence(text: string): string {
   const whole = text.charAt(0).toUpperCase() + text.slice(1);
   return /[.!?]$/.test(whole) ? whole : `${whole}.`;

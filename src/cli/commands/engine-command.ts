@@ -73,7 +73,8 @@ async function serve(flags: EngineFlags, context: CliContext): Promise<number> {
   }
   const folder = modelPath(flags.model, cwd);
   const [endTokenIds, tokenizer] = [await readEndTokens(folder), await loadTokenizer(folder)];
-  // The front names the weights: the engine would repeat the first name over one that a trainer set since.
+  // The front names the weights: the engine would overwrite the name that a trainer has set since
+  // with the first one.
   const engine = await loadEmbeddedEngine(folder, threads === null ? {} : { threads });
   try {
     const { contextLength, vocabularySize } = engine.config;

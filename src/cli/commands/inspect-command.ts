@@ -1,4 +1,5 @@
-// `inspect`: a run as a list of episodes, or one episode as a conversation, or as tokens. Reads one episode at a time.
+// `inspect`: shows a run as a list of episodes, or one episode as a conversation or as tokens.
+// Reads one episode at a time.
 
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -95,7 +96,10 @@ async function inspect(
   return 0;
 }
 
-/** Shows a file of another tool, as `view` opens it. False: it is none, or a run. */
+/**
+ * Shows a file of another tool, as `view` opens it. Resolves with false for a run, and for a file
+ * of an unknown format.
+ */
 async function inspectForeign(
   { folder, episode, flags }: Parameters<typeof inspect>[0],
   { cwd, stdout, env, program }: CliContext,

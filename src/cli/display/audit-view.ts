@@ -1,4 +1,5 @@
-// An audit as people read it: what renders, what happens to history, what an answer loses when it is read and rendered again.
+// An audit for people: the parts that render, the treatment of history, and the content that an
+// answer loses when it is parsed and rendered again.
 
 import type {
   Difference,
@@ -17,7 +18,7 @@ export type AuditViewOptions = {
   readonly colours: Colours;
 };
 
-/** Lines without line ends; colours aside, no line depends on the width of the terminal. */
+/** Lines without line ends; apart from colours, no line depends on the width of the terminal. */
 export function auditView(audit: TemplateAudit, { title, colours }: AuditViewOptions): string[] {
   return [
     colours.bold(title),

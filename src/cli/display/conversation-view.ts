@@ -1,5 +1,5 @@
-// An episode as a conversation that people read: who said what, what was called, what was wrong, how it ended. Made of the
-// episode's events, so it shows what happened and not what the policy was shown.
+// An episode as a conversation for people: utterances, calls, problems and the ending. It is built
+// from the episode's events, so it shows the events and not the prompt of the policy.
 
 import { actionMarker } from "../../agents/index.ts";
 import {
@@ -14,7 +14,7 @@ import { dumpJson } from "../../python-semantics/json/index.ts";
 import { type Colours, shorten } from "./terminal-text.ts";
 import { visible, visibleLine } from "../../lib/visible-text.ts";
 
-/** `textLength`: characters of a text that are shown. */
+/** `textLength`: number of characters of a text that are shown. */
 type View = { readonly colours: Colours; readonly textLength: number };
 
 /** The conversation as lines, a heading first and the ending last. */
@@ -104,7 +104,7 @@ function eventLines(event: EpisodeEvent, view: View): string[] {
   }
 }
 
-/** A call of an outside program: what it added, and what it was answered. */
+/** A call of an outside program: the messages that it added, and the answer. */
 function exchangeLines(
   { messages, action, basis }: Extract<EpisodeEvent, { readonly type: "exchange" }>,
   view: View,
@@ -140,7 +140,7 @@ function programLines(
   ];
 }
 
-/** The end says more than the beginning. */
+/** The end of an output tells more than its beginning, so the end is shown. */
 function endOf(text: string, { textLength }: View): string {
   return text.length <= textLength ? text : `…${text.slice(1 - textLength)}`;
 }
@@ -190,7 +190,7 @@ function decisionLines(
   }
 }
 
-/** Nothing that the agent wrote was read as a call or heard by the user. */
+/** True if no part of the action was read as a call or heard by the user. */
 function isWithoutCall(decision: Decision): boolean {
   return (
     decision.type === "end" || decision.type === "abort" || (decision.type === "observe" && decision.call === null)

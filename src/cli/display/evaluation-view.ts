@@ -1,4 +1,4 @@
-// An evaluation as lines for people: rates first, then tasks, then what went wrong.
+// An evaluation as lines for people: rates first, then tasks, then errors.
 
 import type { EvaluateResult } from "../../api/evaluate.ts";
 import {
@@ -23,7 +23,7 @@ import {
 } from "./terminal-text.ts";
 import { visibleLine } from "../../lib/visible-text.ts";
 
-/** Kinds of errors that are shown; results.json has all. */
+/** Number of kinds of errors that are shown; results.json has all. */
 const shownErrors = 12;
 
 type View = { readonly colours: Colours; readonly columns: number };
@@ -176,7 +176,10 @@ function agreementView(name: string, agreement: readonly Agreement[]): string[] 
   );
 }
 
-/** Upstream's runner takes a task's missing trials as failed; shown where that makes a difference. */
+/**
+ * Upstream's runner counts a task's missing trials as failed; its rates are shown if that makes a
+ * difference.
+ */
 function upstreamView(evaluation: Evaluation, scores: readonly EpisodeScore[], colours: Colours): string[] {
   const trials = new Set(scores.map(({ trial }) => trial)).size;
   if (evaluation.tasks.every((task) => task.trials === trials)) return [];

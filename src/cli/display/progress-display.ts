@@ -17,11 +17,11 @@ import {
 } from "./terminal-text.ts";
 
 export interface ProgressDisplay {
-  /** May be called as often as anything happens. */
+  /** May be called at every event. */
   update(totals: () => RunTotals): void;
-  /** A line that stays, above the block. */
+  /** Prints a permanent line above the block. */
   note(line: string): void;
-  /** Shows the last state once more where that is useful, and lets go of the terminal. */
+  /** Shows the last state once more if that is useful, and releases the terminal. */
   stop(): void;
 }
 
@@ -109,7 +109,7 @@ function liveDisplay(stderr: CliContext["stderr"], colours: Colours, painter: Pa
   };
 }
 
-/** The block: a bar, the state of learning, the speed, what went wrong. */
+/** The block: a bar, the state of learning, the speed, the problems. */
 export function progressBlock(totals: RunTotals, colours: Colours, columns = 80): string {
   const { episodesFinished, episodesPlanned, episodesStarted, elapsedMs, outcomes } = totals;
   const { turnsPerSecond, sampledTokensPerSecond } = ratesOf(totals);

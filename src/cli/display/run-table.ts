@@ -1,4 +1,4 @@
-// The closing table of a run, and the line that says how far it is.
+// The closing table of a run, and the line that reports its progress.
 
 import type { Counts } from "../../core/index.ts";
 import { ratesOf, type RunTotals } from "../../rollout/loop.ts";
@@ -13,7 +13,7 @@ import {
   formatRate,
 } from "./terminal-text.ts";
 
-/** One line: how far, how good, how fast, what went wrong. */
+/** One line with progress, pass rate, speed and problems. */
 export function progressLine(totals: RunTotals): string {
   const { episodesFinished, episodesPlanned, outcomes } = totals;
   const { turnsPerSecond, sampledTokensPerSecond } = ratesOf(totals);
@@ -30,7 +30,7 @@ export function progressLine(totals: RunTotals): string {
   return parts.join(", ");
 }
 
-/** The pass rate; a dash where the policy did nothing in any graded episode. */
+/** The pass rate; a dash if the policy took no turn in any graded episode. */
 export function passText(totals: RunTotals): string {
   return formatPercent(hasBegun(totals) ? totals.passRate : null);
 }

@@ -1,5 +1,6 @@
-// A conversation as the loop would have recorded it, had the policy sampled its answers: the same renderer, bridges, recorder
-// and masks. Answers are encoded here because there is only their text; in a rollout the sampled ids stay as they are.
+// A conversation in the form in which the loop would have recorded it, had the policy sampled its
+// answers: the same renderer, bridges, recorder and masks. Answers are encoded here because only
+// their text is known; in a rollout the sampled ids are never changed.
 
 import { type AssistantMessage, ConfigurationError, type Message, type Tokenizer } from "../../core/index.ts";
 import {
@@ -15,7 +16,10 @@ import { toSamples, TrajectoryRecorder } from "../../trajectories/index.ts";
 import type { Conversation } from "./read-conversation.ts";
 import { observedTokens, storySamples, type TokenRole, type TokenStory } from "./episode-story.ts";
 
-/** Throws a `ConfigurationError` for a conversation that cannot be one of a policy, or that the template refuses. */
+/**
+ * Throws a `ConfigurationError` for a conversation that a policy cannot have had, or that the
+ * template refuses.
+ */
 export function playConversation(conversation: Conversation, input: AuditTemplateOptions): TokenStory {
   const template = new AuditedTemplate(input, conversation.tools);
   try {
@@ -196,7 +200,7 @@ class Player {
   }
 }
 
-/** Answers before the first user message are shown, not sampled: greetings, say. */
+/** Answers before the first user message, such as greetings, are shown, not sampled. */
 function firstAnswer(messages: readonly Message[]): number {
   const opened = messages.findIndex(({ role }) => role === "user");
   const first = messages.findIndex(({ role }, index) => role === "assistant" && index > opened);

@@ -1,5 +1,6 @@
-// Everything that goes wrong with inference servers, each with its own rate, on top of a sampler that works. Which request
-// meets which fault follows from the seed and the request's id, never from the order of requests, so a run can be repeated.
+// All faults of inference servers, each with its own rate, on top of a working sampler. The seed
+// and the request's id determine which fault a request meets, never the order of requests, so a run
+// can be repeated.
 
 import { systemClock, type Clock } from "../../lib/clock.ts";
 import { createRandom, deriveSeed, type Random } from "../../lib/random.ts";
@@ -13,11 +14,11 @@ import {
   WireFaultError,
 } from "./sampler.ts";
 
-/** Two that leave the answer right, and eight of which a request meets at most one. */
+/** Two faults that do not change the answer, and eight of which a request meets at most one. */
 export const faultNames = [
   /** The answer is late. */
   "slow",
-  /** The weights change meanwhile: the reply names an unknown version. */
+  /** The weights change during the request: the reply names an unknown version. */
   "weight-bump",
   /** HTTP 400. */
   "bad-request",
@@ -27,11 +28,11 @@ export const faultNames = [
   "server-error",
   /** HTTP 503: the queue is full. */
   "queue-full",
-  /** Aborted inside HTTP 200, with some of its tokens or none; never with the last. */
+  /** The answer is aborted inside HTTP 200, with some of its tokens or none; never with the last. */
   "abort",
-  /** Cut off by the server's own bound before its last token. */
+  /** The answer is truncated by the server's own limit before its last token. */
   "cut",
-  /** An answer that is not what it should be. */
+  /** The answer is malformed. */
   "garbage",
   /** The connection ends in the middle of the answer. */
   "drop",
@@ -43,11 +44,14 @@ export type FaultSamplerOptions = {
   readonly seed: number;
   /** Probability of each fault, from 0 to 1. Default 0. */
   readonly rates: Partial<Readonly<Record<FaultName, number>>>;
-  /** Spoils an answer, in the shapes of its protocol. Default: pages and halves that are JSON in none. */
+  /**
+   * Garbles an answer in the shapes of its protocol. Default: pages and fragments that are not
+   * valid JSON.
+   */
   readonly garble?: (random: Random) => (item: unknown) => unknown;
   /** Longest delay of a slow answer; the shortest is half of it. Default 50. */
   readonly slowMs?: number;
-  /** Default: the real one. */
+  /** Default: the real clock. */
   readonly clock?: Clock;
 };
 
@@ -72,7 +76,7 @@ export function createFaultSampler(inner: Sampler, options: FaultSamplerOptions)
     for (const name of faultNames) if (name === main || (met.has(name) && isHarmless(name))) counts[name] += 1;
     if (met.has("slow")) await clock.sleep(slowMs * (0.5 + random.next() / 2), call.signal);
     refuse(main);
-    // A fault of the answer is decided before its first token leaves.
+    // A fault of the answer is decided before its first token is sent.
     const isQuiet = main !== null;
     const output = await inner.sample(request, isQuiet ? { ...call, onTokens: () => "continue" } : call);
     if (met.has("weight-bump")) version += 1;
