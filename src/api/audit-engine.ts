@@ -35,7 +35,7 @@ export type EngineCheck = { readonly mode: "whole" | "streamed" } & CheckOutcome
 
 export type AuditEngineResult = {
   readonly engine: "sglang" | "vllm";
-  /** Safe to show. */
+  /** Address of the server, safe to show. */
   readonly address: string;
   /** `null` if the server does not report it. */
   readonly contextTokens: number | null;

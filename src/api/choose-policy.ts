@@ -214,7 +214,7 @@ type EpisodeParts = {
 };
 
 export type ConnectedPolicy = {
-  /** Safe to show. */
+  /** Address of the policy, safe to show. */
   readonly address: string;
   readonly weightVersion: string | null;
   /** `null` for an agent behind an API. */

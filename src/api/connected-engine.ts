@@ -11,7 +11,7 @@ export type EngineName = NonNullable<RolloutSettings["engine"]>;
 
 export type ConnectedEngine = {
   readonly engine: Engine & Partial<EngineLoadSource>;
-  /** Safe to show. */
+  /** Address of the engine, safe to show. */
   readonly address: string;
   readonly weightVersion: string | null;
   close(): Promise<void>;
@@ -38,7 +38,7 @@ export type EngineParts = {
   readonly model: ChosenModel;
   readonly cwd: string;
   readonly cancel: AbortSignal;
-  /** Called when the first contact has to wait. */
+  /** Called when the first contact with a server has to wait. */
   readonly onNotice: (message: string) => void;
   readonly onCircuit: (change: CircuitStatus) => void;
 };

@@ -1,7 +1,7 @@
 // Module hooks for the modules that options name, in Node's loader thread. A module loads under any
 // version of Node and any package.json above it: types are blanked, as newer Nodes do; a file with
-// imports or exports is an ES module, also where "npm init" wrote "type": "commonjs"; and this
-// package is found by its name, also where it is not installed beside the module.
+// imports or exports is an ES module, even if "npm init" wrote "type": "commonjs"; and this package
+// is found by its name, even if it is not installed beside the module.
 
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";

@@ -1,7 +1,7 @@
-// The thread that notices code of a user's module which never yields: then no timer fires and no
+// A thread that detects code of a user's module which never yields: then no timer fires and no
 // Ctrl-C arrives in the main thread. It names the code and ends the process with exit code 70. Time
-// counts only while this thread runs, too: a machine that was suspended, or a debugger, accuses no
-// module.
+// counts only while this thread runs as well, so a suspended machine or a debugger does not accuse
+// a module.
 
 import { writeSync } from "node:fs";
 import { type Debugger, Session } from "node:inspector";
