@@ -182,7 +182,7 @@ function checkAgentCommand(settings: RolloutSettings): void {
   );
 }
 
-/** Hooks that are connected to a policy. */
+/** Hooks for connecting a policy. */
 export type PolicyOptions = {
   /** Wraps the engine for the loop, and bounds its calls in place of the loop. Default: not wrapped. */
   readonly wrapEngine?: (engine: Engine) => Engine;

@@ -1,5 +1,5 @@
-// gateway(): records outside agent programs, which sample from the policy, in a run folder.
-// Restarted in its folder, it continues the sessions that an earlier process left open.
+// gateway(): serves the policy to outside agent programs, and records their sessions in a run
+// folder. Restarted in its folder, it continues the sessions that an earlier process left open.
 
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";

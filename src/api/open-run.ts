@@ -1,6 +1,6 @@
 // The folder of a run, for all that write one (a rollout, a service, a gateway): its store, new or
-// resumed, and its run.json, which describes the run and, in the end, its result. It does not hold
-// the run itself.
+// resumed, and its run.json, which describes the run and, in the end, its result. Nothing is run
+// here.
 
 import { randomUUID } from "node:crypto";
 import { fromPlain } from "../python-semantics/json/plain.ts";

@@ -275,7 +275,7 @@ export const rolloutDefaults: FlagValues = { maxNewTokens: 96, maxTurns: 20 };
 /** Minutes below which the defaults are those of {@link shortTraining}. */
 const shortMinutes = 5;
 
-/** Settings that show progress soonest: steps of half the size, without regularization. */
+/** Settings that show progress soonest: steps of half the size, without a KL penalty. */
 const shortTraining = { groups: 8, warmUp: 2, kl: 0, finalTasks: 48 };
 
 /**

@@ -131,7 +131,7 @@ async function untilRunning(
   }
 }
 
-/** The first line of an assertion's message; the values follow in further lines. */
+/** Joins the first lines of a message; that of an assertion continues with the values in many lines. */
 function summaryOf(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   return message

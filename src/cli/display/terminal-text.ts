@@ -134,7 +134,7 @@ export function formatCount(count: number): string {
   return Math.round(count).toLocaleString("en-US");
 }
 
-/** A rate or mean with three significant digits, or as a whole number from 100 on. */
+/** A rate or mean: two decimals below ten, one below a hundred, none from there on. */
 export function formatNumber(value: number): string {
   if (!Number.isFinite(value)) return "–";
   if (Math.abs(value) >= 100) return formatCount(value);
