@@ -31,8 +31,8 @@ import { readNamedFile, type Surroundings } from "./surroundings.ts";
 export type GradingContext = Surroundings & {
   readonly redact: (text: string) => string;
   /**
-   * Number of episodes in a group; `null` if each request has a size of its own. @default that of
-   * the settings
+   * Number of episodes in a group; `null` if each request has a size of its own.
+   * @default that of the settings
    */
   readonly groupSize?: number | null;
 };

@@ -64,8 +64,8 @@ export interface EngineHarness {
    */
   readonly live?: LiveModel;
   /**
-   * True if calls with `onTokens` receive the whole answer as it is sampled. @default false: they
-   * receive a beginning of it
+   * True if calls with `onTokens` receive the whole answer as it is sampled.
+   * @default false: they receive a beginning of it
    */
   readonly streams?: boolean;
   /** Reason why the engine has no operations; `null` when it has. */
