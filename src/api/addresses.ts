@@ -18,7 +18,10 @@ export function addressesOf(settings: Pick<RolloutSettings, AddressName>): reado
   return addressNames.map((name) => settings[name]);
 }
 
-/** Servers of settings, and the setting that takes their `Authorization` header. An environment is checked by the loader of its scheme. */
+/**
+ * Servers of settings, and the setting that takes their `Authorization` header. The loader of its
+ * scheme checks the address of an environment.
+ */
 const called: Partial<Record<AddressName, { readonly what: string; readonly setting: string }>> = {
   url: { what: "engine", setting: "--engine-authorization-env" },
   agentUrl: { what: "agent model", setting: "--agent-authorization-env" },
@@ -27,7 +30,10 @@ const called: Partial<Record<AddressName, { readonly what: string; readonly sett
   metrics: { what: "metrics server", setting: "--metrics-authorization-env" },
 };
 
-/** Throws a `ConfigurationError` for an address with a user or a password; the queue's may have one. */
+/**
+ * Throws a `ConfigurationError` for an address with a user or a password; only the queue's address
+ * may have one.
+ */
 export function checkAddresses(settings: Pick<RolloutSettings, AddressName>): void {
   for (const name of addressNames) {
     const options = called[name];

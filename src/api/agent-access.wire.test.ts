@@ -1,5 +1,6 @@
-// What an agent can reach with what it was given: the key of a gateway's session, or the agents' token of an environment server. Every
-// route and every method is tried, by a client that claims to be ours; nothing that is not its own may come back.
+// Reach of an agent with what it was given: the key of a gateway session, or the agents' token of
+// an environment server. The tests try every route and every method with a client that claims to be
+// ours; nothing that belongs to others may come back.
 
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -10,7 +11,10 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type RunningEnvServer, serveEnvironment } from "./env-server.ts";
 import { gateway, type RunningGateway } from "./gateway.ts";
 
-/** Everything in it that an agent must not read says so; the instruction of its own task is what its user says. */
+/**
+ * All content that an agent must not read is marked as such; the instruction of its own task is the
+ * text that its user says.
+ */
 const world = `
   const splits = { train: 2, test: 3 };
   const taskOf = (split, index) => ({
@@ -65,7 +69,7 @@ function rpc(address: string, { method, params = {} }: Rpc, headers: Readonly<Re
   return send(address, { method: "POST", headers: { "content-type": "application/json", ...headers }, body });
 }
 
-/** As `environments/remote/mcp` introduces itself, and worse. */
+/** The introduction that `environments/remote/mcp` sends, and more dangerous ones. */
 const claims: readonly unknown[] = [
   {},
   { task: "w:test:1", seed: 0 },
@@ -77,7 +81,7 @@ const claiming = (claim: unknown): Rpc => ({
   params: { capabilities: { experimental: { "trainable-agents": claim } }, clientInfo: { name: "trainable-agents" } },
 });
 
-/** The private methods, those of the protocol, and names that are none. */
+/** The private methods, those of the protocol, and names that do not exist. */
 const requests: readonly Rpc[] = [
   { method: "trainable-agents/describe" },
   ...["train", "test"].map((split) => ({ method: "trainable-agents/tasks", params: { split, from: 0, count: 9 } })),
@@ -122,7 +126,7 @@ describe("the key of a session", () => {
     const { text } = await rpc(address, call, { "mcp-session-id": begun.session! });
     expect(JSON.parse(text)).toMatchObject({ result: { structuredContent: { reward: 0.5 } } });
     const other = await opened();
-    // The session of one world is none of another's.
+    // The session of one world does not exist in another.
     expect((await rpc(other.mcp_url, { method: "ping" }, { "mcp-session-id": begun.session! })).status).toBe(404);
   });
 

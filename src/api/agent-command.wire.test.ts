@@ -1,5 +1,6 @@
-// Episodes that an outside program runs, behind a service and in a rollout: real child processes, which sample over HTTP from the
-// embedded model, print their reward, crash, hang or are left in the middle.
+// Episodes that an outside program runs, started by a service or in a rollout: real child
+// processes, which sample over HTTP from the embedded model, print their reward, crash, hang or are
+// abandoned midway.
 
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -11,7 +12,7 @@ import { openRunFolder } from "../store/index.ts";
 import { rollout } from "./rollout.ts";
 import { type RunningService, serve, type ServeOptions } from "./serve.ts";
 
-/** Two turns, then what its task says. */
+/** A program with two turns, which then does as its task says. */
 const agent = `
 import { spawn } from "node:child_process";
 import { existsSync, writeFileSync } from "node:fs";

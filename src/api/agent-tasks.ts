@@ -1,5 +1,6 @@
-// A file of tasks for an outside agent program, as an environment: JSON lines, each with an id. Their world is the program's own, so
-// nothing can be called here; what a program is told of its task is its line.
+// A file of tasks for an outside agent program, as an environment: JSON lines, each with an id. The
+// program has a world of its own, so nothing can be called here; the program receives the line of
+// its task.
 
 import { createHash } from "node:crypto";
 import { basename } from "node:path";
@@ -89,8 +90,9 @@ export async function agentTaskSource(path: string): Promise<EnvironmentSource> 
 }
 
 /**
- * What a program is told of a task: the line of its file, or what the environment says of it. `user`: its name; the instruction of one
- * that is simulated is not for the agent, which hears it from the user.
+ * The line that describes a task to a program: the line of its file, or the fields that the
+ * environment gives. `user` is the name of the user; the instruction of a simulated user is
+ * withheld, because the agent hears it from the user.
  */
 export function agentTaskLine(source: EnvironmentSource, task: Task, user: string): string {
   if (isTaskFile(source)) return source.lineOf(task);
@@ -98,7 +100,7 @@ export function agentTaskLine(source: EnvironmentSource, task: Task, user: strin
   return JSON.stringify({ id, environment, split, index, instruction: user === "task" ? task.instruction : null });
 }
 
-/** Whether its tasks can be run by a program alone. */
+/** True if the tasks come from a file, so that programs run them without an environment of ours. */
 export function isTaskFile(source: EnvironmentSource): source is AgentTaskSource {
   return "lineOf" in source;
 }

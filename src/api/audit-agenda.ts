@@ -1,10 +1,14 @@
-// Can an agent get what the agendas of tasks hold? Each phrase, proposal and settling sentence is said to the agenda-based user
-// itself, so that what it does not hear is found before a run. Not whether a dialogue makes sense.
+// Checks that an agent can get the information in the agendas of tasks. Each phrase, proposal and
+// settling sentence is said to the agenda-based user itself, so that phrases it does not understand
+// are found before a run. It does not check that a dialogue makes sense.
 
 import type { Agenda, AgendaConfirmation, AgendaGoal, AgendaSlot, Task, UserLine } from "../core/index.ts";
 import { agendaUser } from "../users/index.ts";
 
-/** What of an agenda nothing an agent says can reach, one sentence part each; empty when all of it can be reached. */
+/**
+ * Parts of an agenda that no utterance of an agent reaches, one sentence part each; empty when all
+ * parts can be reached.
+ */
 export async function agendaGaps(task: Task): Promise<readonly string[]> {
   if (task.agenda === null) return [];
   const gaps: string[] = [];
@@ -61,7 +65,7 @@ async function confirmationGaps(confirmation: AgendaConfirmation | null, probe: 
     : [`goal "${goal.name}" is not confirmed by a proposal that names ${named}: the user says "${line.text}"`];
 }
 
-/** What the user answers out of its slots; `null`: something else. */
+/** The answer of the user if it comes from one of its slots; `null` for any other reply. */
 async function answer(utterance: string, probe: Probe): Promise<string | null> {
   const { text } = await say(utterance, probe);
   return probe.goal.slots.some(({ answers }) => answers.includes(text)) ? text : null;

@@ -1,5 +1,6 @@
-// auditEngine(): the contract of engines put to a server that is running, whole and streamed. Says what a rollout will rely on,
-// check by check; runs no episode and needs no model folder.
+// auditEngine(): checks a running server against the contract of engines, with whole and streamed
+// replies. Reports check by check what a rollout will rely on; runs no episode and needs no model
+// folder.
 
 import { AttributedError, ConfigurationError } from "../core/index.ts";
 import { createSglangEngine } from "../engines/sglang/index.ts";
@@ -19,9 +20,9 @@ export type AuditEngineOptions = Omit<CallOptions, "cwd"> &
   > & {
     /** Address of the server, like http://127.0.0.1:30000. Required. */
     readonly url?: string;
-    /** What the server is. @default "sglang" */
+    /** Kind of the server. @default "sglang" */
     readonly engine?: "sglang" | "vllm";
-    /** True: the server has no other users, so that it may be paused. @default false */
+    /** True if the server has no other users, so that it may be paused. @default false */
     readonly exclusive?: boolean;
     /** Receives the server once it has answered. @default nothing does */
     readonly onServer?: (server: Omit<AuditEngineResult, "checks">) => void;
@@ -29,14 +30,14 @@ export type AuditEngineOptions = Omit<CallOptions, "cwd"> &
     readonly onCheck?: (check: EngineCheck) => void;
   };
 
-/** One check; `mode`: how replies come. */
+/** One check; `mode` tells how replies arrive. */
 export type EngineCheck = { readonly mode: "whole" | "streamed" } & CheckOutcome;
 
 export type AuditEngineResult = {
   readonly engine: "sglang" | "vllm";
-  /** Safe to show. */
+  /** Address of the server, safe to show. */
   readonly address: string;
-  /** `null`: the server does not say. */
+  /** `null` if the server does not report it. */
   readonly contextTokens: number | null;
   readonly checks: readonly EngineCheck[];
 };
@@ -86,7 +87,7 @@ export async function auditEngine(options: AuditEngineOptions): Promise<AuditEng
   return { ...facts, checks };
 }
 
-/** A server that does not answer is a mistake in the options, and not thirty failed checks. */
+/** A server that does not answer is an error in the options, not thirty failed checks. */
 async function firstContact(
   engine: ReturnType<typeof createSglangEngine | typeof createVllmEngine>,
   signal: AbortSignal | undefined,
@@ -104,7 +105,10 @@ async function firstContact(
   }
 }
 
-/** What SGLang and vLLM say of their model; `null` when they do not, as routers. */
+/**
+ * The context length that SGLang and vLLM report for their model; `null` when none is reported, for
+ * example by routers.
+ */
 async function readContext(server: Access & { readonly url: string }): Promise<number | null> {
   const { url, apiKey, authorization } = server;
   const pool = createHttpPool({ boundary: "engine", connections: 1 });

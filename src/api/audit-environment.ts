@@ -1,5 +1,7 @@
-// auditEnvironment(): an environment played without a model, before anything is trained: its contract, what a policy earns that
-// looks at nothing, how long steps take, what a simulated user says and can be asked. And loadEnvironmentSource(): what `--env` names.
+// auditEnvironment(): runs an environment without a model, before anything is trained, and reports
+// on its contract, the reward of a policy that looks at nothing, the duration of steps, and the
+// lines and answers of a simulated user. loadEnvironmentSource(): loads the environment that
+// `--env` names.
 
 import { findViolation, schemaWarnings } from "../agents/index.ts";
 import { type EnvironmentSource, messageOf, type Task, useEnvironment } from "../core/index.ts";
@@ -15,7 +17,7 @@ import type { SettingName } from "./rollout-settings.ts";
 import { namedTools } from "./tool-names.ts";
 import { readFlags, section, type SettingValues, whole } from "./setting.ts";
 
-/** The settings of a rollout that say which environment it is, and how long its steps may take. */
+/** The settings of a rollout that choose the environment and bound the time of its steps. */
 export const auditEnvironmentSettingNames = [
   ...([
     "data",
@@ -48,20 +50,20 @@ export type AuditEnvironmentOptions = EnvironmentSourceOptions &
   Pick<CallOptions, "signal"> & {
     /** Receives the environment once it is loaded. @default nothing does */
     readonly onEnvironment?: (environment: AuditedEnvironment) => void;
-    /** Receives each finding when it is there. @default nothing does */
+    /** Receives each finding as it is made. @default nothing does */
     readonly onFinding?: (finding: EnvironmentFinding) => void;
   };
 
 export type AuditedEnvironment = {
   readonly name: string;
   readonly users: readonly string[];
-  /** Tasks of each split. */
+  /** Number of tasks in each split. */
   readonly splits: Readonly<Record<string, number>>;
 };
 
 export type AuditEnvironmentResult = AuditedEnvironment & { readonly findings: readonly EnvironmentFinding[] };
 
-/** Tasks whose agendas are read, of each split. */
+/** Number of tasks in each split whose agendas are read. */
 const readAgendas = 50;
 const shownTasks = 3;
 
@@ -99,7 +101,8 @@ async function auditLoaded(
     openTimeoutMs,
     onFinding,
     ...(signal === undefined ? {} : { signal }),
-    // A service is asked what the loop would let through; code of this process may be asked anything.
+    // A service receives only calls that the loop would let through; code of this process may
+    // receive any call.
     ...(isRemote && source.argumentErrors === "loop"
       ? {
           isAllowed: ({ tools }, call) => {
@@ -154,12 +157,12 @@ function sizesOf(source: EnvironmentSource): Readonly<Record<string, number>> {
   return Object.fromEntries(source.splits.map((split) => [split, source.taskset(split).size]));
 }
 
-/** With results that are checked, as in an episode. */
+/** The source with fewer splits, and with results that are checked as in an episode. */
 function narrowed(source: EnvironmentSource, splits: readonly string[]): EnvironmentSource {
   return { ...source, splits, ...checkedOpening(source) };
 }
 
-/** A tool whose schema cannot be read takes anything. */
+/** A tool with an unreadable schema accepts any arguments. */
 async function schemaFinding(source: EnvironmentSource): Promise<EnvironmentFinding> {
   const check = "tool schemas";
   try {
@@ -182,7 +185,10 @@ async function schemaFinding(source: EnvironmentSource): Promise<EnvironmentFind
   }
 }
 
-/** Formats differ in the names of tools that they can write: a call of another tool is text to the user. */
+/**
+ * Call formats differ in the tool names that they can write: a call of another tool becomes text
+ * for the user.
+ */
 async function nameFinding(source: EnvironmentSource): Promise<EnvironmentFinding> {
   const check = "tool names";
   try {
@@ -225,7 +231,7 @@ function firstTask(source: EnvironmentSource): Task {
   return source.taskset(split).task(0);
 }
 
-/** What simulated users begin with, and what of agendas cannot be reached. */
+/** Opening lines of simulated users, and the parts of agendas that cannot be reached. */
 async function userFindings(source: EnvironmentSource, splits: readonly string[]): Promise<EnvironmentFinding[]> {
   const tasks = splits.flatMap((split) => {
     const taskset = source.taskset(split);
@@ -260,7 +266,7 @@ async function userFindings(source: EnvironmentSource, splits: readonly string[]
   return findings;
 }
 
-/** The first line that a policy reads of a task. */
+/** The first line of a task that a policy reads. */
 async function beginning(
   source: EnvironmentSource,
   task: Task,

@@ -1,4 +1,5 @@
-// auditTemplate(): what the loop does with the chat template of a model folder, before anything is trained.
+// auditTemplate(): reports how the loop handles the chat template of a model folder, before
+// anything is trained.
 
 import { ConfigurationError } from "../core/index.ts";
 import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
@@ -11,7 +12,7 @@ import { rolloutSettings } from "./rollout-settings.ts";
 import { readFlag } from "./setting.ts";
 import { readNamedFile } from "./surroundings.ts";
 
-/** Where --template names no file. */
+/** Remedy for a --template that is not a file. */
 export const templateRemedy = "correct --template, which names a Jinja file.";
 
 /** Options of {@link auditTemplate}: the flags of the command `doctor template` in camelCase. */
@@ -55,7 +56,7 @@ async function templateOf(
   );
 }
 
-/** Models with several templates have one for tools under another name, which is easily missed. */
+/** Models with several templates have a separate one for tools, which is easily missed. */
 function otherTemplates({ namedTemplates }: ModelFolder, file: string | null): string[] {
   const others = [...namedTemplates.keys()].filter((name) => name !== "default");
   if (others.length === 0 || file !== null) return [];

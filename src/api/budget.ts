@@ -1,5 +1,6 @@
-// What models behind an API cost: prices that the user knows better than our list, and a budget of a run. Dollars are counted when an
-// episode has ended, so those in flight are spent beyond it.
+// Costs of models behind an API: prices that the user knows better than our list, and the budget of
+// a run. Dollars are counted when an episode has ended, so the cost of episodes in flight comes on
+// top of the budget.
 
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
@@ -15,7 +16,7 @@ import { requireRegularSync } from "../system/regular-file.ts";
 
 const price = z.strictObject({ input: z.number().min(0), output: z.number().min(0) });
 
-/** Of each model behind an API; a worker has its share of it. */
+/** Rate limit of each model behind an API; a worker gets its share of it. */
 export function ratesOf(
   { modelRequestsPerMinute: most }: Pick<RolloutSettings, "modelRequestsPerMinute">,
   { share }: Pick<Surroundings, "share">,
@@ -24,7 +25,10 @@ export function ratesOf(
   return { requestsPerMinute: share === undefined ? most : () => most / share.workers };
 }
 
-/** The built-in list with those of `--prices` over it. Throws a `ConfigurationError` for a file that is none. */
+/**
+ * The built-in prices, overridden by those of `--prices`. Throws a `ConfigurationError` for a file
+ * that holds no prices.
+ */
 export function pricesOf({ prices: file }: Pick<RolloutSettings, "prices">, cwd: string): PriceTable {
   if (file === null) return listPrices;
   const shape =
@@ -44,7 +48,7 @@ export function pricesOf({ prices: file }: Pick<RolloutSettings, "prices">, cwd:
   );
 }
 
-/** Throws a `ConfigurationError` for a budget that nothing could be counted against. */
+/** Throws a `ConfigurationError` for a budget if no cost can be counted. */
 export function checkBudget(settings: RolloutSettings, cwd: string): void {
   const prices = pricesOf(settings, cwd);
   if (settings.maxCost === null) return;
@@ -58,12 +62,12 @@ export function checkBudget(settings: RolloutSettings, cwd: string): void {
 }
 
 export type Budget = {
-  /** Aborted when it is spent: begin no other episode. */
+  /** Aborts when the budget is spent: no further episode may begin. */
   readonly signal: AbortSignal;
   check(this: void, totals: () => RunTotals): void;
 };
 
-/** `maxCost`: US dollars; `null`: no bound. */
+/** `maxCost`: US dollars; `null` for no limit. */
 export function createBudget(maxCost: number | null, onNotice: (message: string) => void): Budget {
   const spent = new AbortController();
   const stop = (reason: string): void => {
@@ -83,7 +87,7 @@ export function createBudget(maxCost: number | null, onNotice: (message: string)
   };
 }
 
-/** Of all models behind an API; `null`: not known. */
+/** Cost of all models behind an API; `null` if unknown. */
 function costOf({ agentCost, userCost, judgeCost }: RunTotals): number | null {
   return agentCost === null || userCost === null || judgeCost === null ? null : agentCost + userCost + judgeCost;
 }

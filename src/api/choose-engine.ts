@@ -1,6 +1,6 @@
-// The engine of a rollout: an SGLang or vLLM server, a GGUF file or a small model in this process, or the demonstration expert.
-// Connecting is a step of its own, so that everything else is checked before a server is contacted. An engine is imported when it
-// is chosen.
+// The engine of a rollout: an SGLang or vLLM server, a GGUF file or a small model in this process,
+// or the demonstration expert. Connecting is a separate step, so that everything else is checked
+// before a server is contacted. An engine is imported only when it is chosen.
 
 import { resolve } from "node:path";
 
@@ -23,7 +23,10 @@ import { findRemote } from "./remote-environments.ts";
 
 type Addressed = Pick<RolloutSettings, "engine" | "url" | "host" | "port">;
 
-/** `urls`: as in a setting, with commas between them. Throws a `ConfigurationError` for what is no address. */
+/**
+ * True if all `urls` (a comma-separated setting) are servers that the settings name. Throws a
+ * `ConfigurationError` for an invalid address.
+ */
 export function areOwnServers(urls: string, settings: Addressed): boolean {
   const own = new Set(originsOf(settings.url ?? addressOf(settings)));
   return originsOf(urls).every((origin) => own.has(origin));
@@ -38,10 +41,13 @@ function addressOf({ engine, host, port }: Addressed): string {
 }
 
 const telecomWorlds = ["tau2-bench/telecom", "tau2-bench/telecom-workflow"];
-/** In which the expert can act. */
+/** Environments in which the expert can act. */
 const expertEnvironments: readonly string[] = ["bookshop", ...telecomWorlds];
 
-/** The engine that the settings name. Throws a `ConfigurationError` when they do not go together. `own`: an engine is given as a value. */
+/**
+ * The engine that the settings name. Throws a `ConfigurationError` for conflicting settings. `own`:
+ * an engine is given as a value.
+ */
 export function chooseEngineName(settings: RolloutSettings, own: boolean): EngineName {
   const { url, host, port, model, env, gguf } = settings;
   const namesServer = [url, host, port, model].some((value) => value !== null);
@@ -59,7 +65,7 @@ export function chooseEngineName(settings: RolloutSettings, own: boolean): Engin
         : `Cannot use --gguf with engine "${name}": it reads no such file; leave it out, or use --engine llama-cpp.`,
     );
   }
-  // A remote environment may be one of them, and says so when it is opened.
+  // A remote environment may be one of these; it is checked when it is opened.
   if (name === "expert" && !expertEnvironments.includes(env) && findRemote(env) === null) {
     throw new ConfigurationError(
       `Cannot run "${env}" with engine "expert": it knows ${expertEnvironments.join(", ")}; use --engine sglang with --url and --model.`,
@@ -87,7 +93,7 @@ export function chooseEngineName(settings: RolloutSettings, own: boolean): Engin
   return name;
 }
 
-/** The addresses in a setting, at least one; `null`: that of the server by default. */
+/** The addresses in a setting, at least one; `null` for the default server. */
 function readUrls(url: string | null): readonly (string | null)[] {
   if (url === null) return [null];
   const urls = url.split(",").map((part) => part.trim());
@@ -99,7 +105,7 @@ function readUrls(url: string | null): readonly (string | null)[] {
   return urls;
 }
 
-/** Options of the engines, one for each server, without sending anything; keys are read here. */
+/** Options of the engines, one for each server. Nothing is sent; keys are read here. */
 export function serverOptions(settings: RolloutSettings, env: Surroundings["env"]): readonly ServerOptions[] {
   const { host, port, concurrency, turnTimeout, connectTimeout, firstByteTimeout } = settings;
   const { logprobsMode, endpoint } = settings;
@@ -124,8 +130,8 @@ export function serverOptions(settings: RolloutSettings, env: Surroundings["env"
 }
 
 /**
- * Connects and makes sure that the server answers. Rejects with a `ConfigurationError` when it does not: a rollout against
- * a server that is not there would only collect failures.
+ * Connects and checks that the server answers. Rejects with a `ConfigurationError` when it does
+ * not: a rollout against an absent server would only collect failures.
  */
 export async function connectEngine(name: EngineName, parts: EngineParts): Promise<ConnectedEngine> {
   const { own, model } = parts;
@@ -145,7 +151,7 @@ export async function connectEngine(name: EngineName, parts: EngineParts): Promi
   return openExpert(parts);
 }
 
-/** The expert acts in this process, or behind the protocol of SGLang where a preset speaks to a server. */
+/** The expert acts in this process, or as a server of SGLang's protocol if a preset needs one. */
 async function openExpert(parts: EngineParts): Promise<ConnectedEngine> {
   const { settings, model, servers } = parts;
   const { tokenizer, renderer } = model;
@@ -198,7 +204,7 @@ async function openGguf({ settings, model, cwd }: EngineParts): Promise<Connecte
     ...(maxContextTokens === null ? {} : { contextTokens: maxContextTokens }),
   });
   const { vocabularySize } = engine.limits;
-  // The other way round is common: weights are padded.
+  // A vocabulary larger than the tokenizer's is common: weights are padded.
   if (model.tokenizer.vocabularySize <= vocabularySize) return here(engine);
   await engine.close();
   throw new ConfigurationError(

@@ -1,5 +1,5 @@
-// Who grades the episodes of a rollout: the environment alone, or models besides (`model-grading.ts`). Settings that nothing would
-// read are refused here, before a server is contacted.
+// The graders of a rollout: only the environment, or models as well (`model-grading.ts`). Settings
+// without effect are refused here, before a server is contacted.
 
 import { ConfigurationError, type EnvironmentSource, type Grading } from "../core/index.ts";
 import type { RolloutPlan } from "../rollout/index.ts";
@@ -8,7 +8,7 @@ import type { RolloutSettings } from "./rollout-settings.ts";
 import { keyOf } from "./setting.ts";
 import type { Surroundings } from "./surroundings.ts";
 
-/** Settings that nothing reads without a grader. */
+/** Settings that have no effect without a grader. */
 const ofGraders = [
   "environmentWeight",
   "judgeCache",
@@ -18,7 +18,10 @@ const ofGraders = [
   "judgeAuthorizationEnv",
 ] as const;
 
-/** The settings of an evaluation: it compares no episodes, and its judge may be there for the attribution of failures alone. */
+/**
+ * The settings of an evaluation: it compares no episodes, and its judge may serve only to attribute
+ * failures.
+ */
 export function gradingOfEvaluation(
   settings: RolloutSettings,
   { graders, needsJudge }: EnvironmentSource,
@@ -30,7 +33,7 @@ export function gradingOfEvaluation(
   return { ...settings, ranking: isRanked ? "off" : null, ...(isJudged ? {} : unjudged) };
 }
 
-/** What is said of tasks that have no grade without a judge, where there is none; `null`: nothing. */
+/** The message about tasks that only a judge can grade, if none is configured; `null` otherwise. */
 export function missingJudge(
   grading: Grading | null,
   { needsJudge }: EnvironmentSource,
@@ -45,7 +48,10 @@ export function missingJudge(
   );
 }
 
-/** The grading of a rollout; `null`: the environment grades alone. Throws a `ConfigurationError` for what the user can correct. */
+/**
+ * The grading of a rollout; `null` if only the environment grades. Throws a `ConfigurationError`
+ * for settings that the user can correct.
+ */
 export async function chooseGrading(
   settings: RolloutSettings,
   environment: EnvironmentSource,
@@ -66,7 +72,7 @@ export async function chooseGrading(
   return gradingByModels(settings, environment, context);
 }
 
-/** A rubric or a ranking is given, or the environment is defined with one. */
+/** True if a rubric or a ranking is given, or the environment is defined with one. */
 function hasGraders(
   { rubric, ranking }: RolloutSettings,
   { graders }: EnvironmentSource,

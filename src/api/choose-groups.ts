@@ -1,5 +1,6 @@
-// Which groups a rollout keeps and how many it runs, from its settings: filters by name or from a module, the quota, the
-// curriculum. What does not go together is refused here, before a server is contacted.
+// Groups that a rollout keeps, and how many it runs, from its settings: filters by name or from a
+// module, the quota, the curriculum. Conflicting settings are refused here, before a server is
+// contacted.
 
 import { resolve } from "node:path";
 import { ConfigurationError, type EngineLoadSource } from "../core/index.ts";
@@ -27,10 +28,10 @@ import { meant } from "../lib/nearest.ts";
 
 export type GroupOptions = Required<Pick<RolloutOptions, "groups" | "quota">> & Pick<RolloutOptions, "tasks">;
 
-/** Settings that mean something only where a number of groups is requested. */
+/** Settings that have an effect only if a number of groups is requested. */
 const needGroups = ["oversample", "keepOrder", "maxGroups", "curriculum"] as const satisfies readonly SettingName[];
 
-/** Throws a `ConfigurationError` for what the user can correct. */
+/** Throws a `ConfigurationError` for settings that the user can correct. */
 export async function chooseGroups(
   settings: RolloutSettings,
   plan: RolloutPlan,
@@ -65,7 +66,7 @@ export async function chooseGroups(
   return { groups: policy, quota, tasks: createCurriculum({ taskIndexes, seed, known }) };
 }
 
-/** A number, or bounds between which it follows what the servers report. */
+/** A number, or bounds between which the concurrency adapts to the load that servers report. */
 export function concurrencyOf(
   value: ConcurrencyValue,
   engine: Partial<EngineLoadSource> | null,
@@ -114,7 +115,7 @@ async function loadFilter(name: string, cwd: string): Promise<GroupFilter> {
   };
 }
 
-/** What an earlier run found out about the tasks of this one. */
+/** Pass rates that an earlier run measured on the tasks of this run. */
 async function passRates(
   folder: string,
   { taskset, taskIndexes }: RolloutPlan,
@@ -124,7 +125,7 @@ async function passRates(
   const rates = new Map<number, TaskRecord>();
   const { openRunFolder } = await import("../store/index.ts");
   const run = openRunFolder(resolve(cwd, folder));
-  // A folder that is no run is refused by its reader.
+  // The reader refuses a folder that does not hold a run.
   await run.manifest();
   for await (const { taskId, rewards, reason } of run.groups()) {
     const taskIndex = indexOf.get(taskId);

@@ -1,4 +1,4 @@
-// The algorithm of a training, from its settings. Not the training itself (`train.ts`).
+// The algorithm of a training, from its settings. The training itself is in `train.ts`.
 
 import { ConfigurationError } from "../core/index.ts";
 import {
@@ -15,7 +15,7 @@ import type { RolloutSettings } from "./rollout-settings.ts";
 import type { Surroundings } from "./surroundings.ts";
 import type { TrainSettings } from "./train-settings.ts";
 
-/** The algorithm: learning from rewards runs episodes; cloning reads samples and runs none. */
+/** The algorithm: learning from rewards runs episodes; cloning reads samples and runs no episode. */
 export async function createLearner(
   { settings, surroundings }: { readonly settings: TrainSettings; readonly surroundings: Surroundings },
   parts: PolicyParts,

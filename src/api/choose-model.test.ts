@@ -16,7 +16,7 @@ const settings = resolveSettings({ renderer: "llama-3.1-instruct" }, null);
 
 const withoutTools = "{% for m in messages %}{{ '<|im_start|>' + m.role + m.content + '<|im_end|>' }}{% endfor %}";
 
-/** A model folder without weights; `null`: it has no chat template. */
+/** A model folder without weights; `null` for one without a chat template. */
 async function folderWith(chatTemplate: string | null, further: object = {}): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "model-"));
   onTestFinished(async () => rm(folder, { recursive: true }));

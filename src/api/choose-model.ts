@@ -17,7 +17,7 @@ import { jsonOf } from "../lib/text.ts";
 import { suggestion } from "../lib/nearest.ts";
 import { readRegular } from "../system/regular-file.ts";
 
-/** Empty when the folder names none. Throws a `ConfigurationError` for files that are not what they should be. */
+/** Empty when the folder names no end token. Throws a `ConfigurationError` for invalid files. */
 export async function readEndTokens(folder: string): Promise<readonly number[]> {
   for (const name of ["generation_config.json", "config.json"]) {
     const fields = await readFields(folder, name);
@@ -47,23 +47,26 @@ async function readFields(folder: string, name: string): Promise<Readonly<Record
   throw new ConfigurationError(`Cannot use ${path}: it is not a JSON object; download the folder again.`);
 }
 
-/** Names the tokenizer of the demonstrations instead of a folder: for fake servers and tests, which need no files then. */
+/**
+ * Names the tokenizer of the demonstrations instead of a folder: fake servers and tests then need
+ * no files.
+ */
 export const readableModel = "readable";
 
 export type ChosenModel = {
-  /** As the user named it; `null`: the readable tokenizer without files. */
+  /** The name that the user gave; `null` for the readable tokenizer without files. */
   readonly folder: string | null;
   readonly tokenizer: Tokenizer;
   readonly renderer: Renderer;
-  /** The Jinja program of the folder, or the encoder of a model that has none. */
+  /** The Jinja program of the folder, or the encoder of a model without one. */
   readonly chatTemplate: TemplateSource;
   /** `bos_token`, ... of tokenizer_config.json. */
   readonly specialTokens: ReadonlyMap<string, string>;
 };
 
 /**
- * Where the model lies that a flag names: a shipped one by its name, or a folder. Throws a `ConfigurationError` for the name of a
- * model on a hub, because nothing here downloads.
+ * Location of the model that a flag names: a shipped model by its name, or a folder. Throws a
+ * `ConfigurationError` for the name of a model on a hub, because nothing here downloads.
  */
 export function modelPath(model: string, cwd: string): string {
   const path = resolve(cwd, modelFolder(model));
@@ -80,29 +83,34 @@ export function modelPath(model: string, cwd: string): string {
   return path;
 }
 
-/** The folder of a shipped model that is named; anything else is a folder already. */
+/** The folder of a named shipped model; any other value is already a folder. */
 function modelFolder(model: string): string {
   const isShipped = shippedCheckpoints.includes(model as ShippedCheckpoint);
   return isShipped ? shippedCheckpoint(model as ShippedCheckpoint) : model;
 }
 
 /**
- * The settings with the folder of a shipped checkpoint in place of its name; the embedded engine has one by default.
+ * The settings with the folder of a shipped checkpoint in place of its name; the embedded engine
+ * has a default checkpoint.
  */
 export function withShippedModel(settings: RolloutSettings): RolloutSettings {
   const name = settings.model ?? (settings.engine === "embedded" ? "bookshop-1m" : null);
   return name === null ? settings : { ...settings, model: modelFolder(name) };
 }
 
-/** Loads what the settings name. Throws a `ConfigurationError` for what is missing or does not fit together. */
+/**
+ * Loads the model that the settings name. Throws a `ConfigurationError` for missing files and
+ * conflicting settings.
+ */
 export async function chooseModel(settings: RolloutSettings, cwd: string): Promise<ChosenModel> {
-  // Ours asks for one call a turn.
+  // Our own instruction requests one call a turn.
   const isOwn = settings.toolInstruction === null && settings.calls === "several";
   const instruction = isOwn ? null : await readToolInstruction(settings.toolInstruction, cwd);
   const optionsFor = (template: TemplateSource | null) => ({
     historyPolicy: settings.history,
-    // Our own wording goes where a template has the sentence it replaces; requested wording must find its place.
-    // The models that this package trains are too small for other wording than they were trained with.
+    // Our own wording is used if a template has the sentence that it replaces; for requested
+    // wording, the sentence must be there. The models that this package trains are too small to
+    // understand other wording than they were trained with.
     promptEdits:
       instruction === null || (settings.toolInstruction === null && template === bundledChatTemplate)
         ? []
@@ -155,7 +163,7 @@ export async function chooseModel(settings: RolloutSettings, cwd: string): Promi
   return { folder, tokenizer, renderer, chatTemplate, specialTokens };
 }
 
-/** Variables that the chat template of a renderer is given, as rows name them. */
+/** Variables of a renderer's chat template, under their names in rows. */
 export function templateKwargsOf(
   renderer: Pick<Renderer, "templateKwargs"> | undefined,
 ): Readonly<Record<string, unknown>> {
@@ -163,8 +171,9 @@ export function templateKwargsOf(
 }
 
 /**
- * The decoder of a recorded run; `null` when its model folder is gone. A run names the folder as it was given, from where it was begun: it
- * is looked for from `cwd`, then from `run`, the run's own folder, and those above it. @default `run`: the run is not looked at
+ * The decoder of a recorded run; `null` when its model folder no longer exists. A run records the
+ * folder as it was given, relative to where it began: it is looked up from `cwd`, then from `run`,
+ * the run's own folder, and the folders above it. @default `run`: the run's folder is not searched
  */
 export async function tokenizerOf(folder: string | null, cwd: string, run?: string): Promise<Tokenizer | null> {
   if (folder === null) return createReadableTokenizer();
@@ -185,7 +194,7 @@ function foldersAbove(folder: string): string[] {
   return above === folder ? [folder] : [folder, ...foldersAbove(above)];
 }
 
-/** `null`: the template's own wording stays. */
+/** `null` if the template keeps its own wording. */
 async function readToolInstruction(setting: string | null, cwd: string): Promise<string | null> {
   if (setting === null) return defaultToolInstruction;
   if (setting === "none") return null;

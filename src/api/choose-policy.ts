@@ -34,15 +34,18 @@ import { readAccess } from "./secrets.ts";
 import { keyOf } from "./setting.ts";
 import type { Surroundings } from "./surroundings.ts";
 
-/** Settings of an engine, which nothing would read. */
+/** Settings of an engine, which have no effect on a model behind an API. */
 const ofEngines = [
   ...(["engine", "gguf", "url", "host", "port", "apiKeyEnv", "engineAuthorizationEnv", "model"] as const),
   ...(["renderer", "thinking", "preset"] as const),
 ];
-/** Ways of sampling that not every provider has a name for. */
+/** Sampling parameters that some providers do not support. */
 const ofSampling = ["topK", "minP", "repetitionPenalty"] as const;
 
-/** Options of a model behind an API; `null`: none is named. Throws a `ConfigurationError` for settings that do not go together. */
+/**
+ * Options of a model behind an API; `null` if none is named. Throws a `ConfigurationError` for
+ * conflicting settings.
+ */
 function agentModelOptions(
   settings: RolloutSettings,
   context: Surroundings,
@@ -85,22 +88,23 @@ function agentModelOptions(
   };
 }
 
-/** Where the turns of episodes come from. Nothing is contacted yet. */
+/** Source of the turns of episodes. Nothing is contacted yet. */
 export type ChosenPolicy = {
-  /** As in "engine sglang". */
+  /** Name for people, such as "engine sglang". */
   readonly title: string;
-  /** `null`: a model behind an API. "none": programs call models of their own. */
+  /** `null` for a model behind an API; "none" if programs call models of their own. */
   readonly engine: EngineName | null;
-  /** Plays the episodes of the built-in loop; `null`: an engine does, or programs do. */
+  /** Runs the episodes of the built-in loop; `null` if an engine does, or programs do. */
   readonly agent: ChatAgent | null;
-  /** Answers the calls of programs; `null`: an engine does, or nothing. */
+  /** Answers the calls of programs; `null` if an engine does, or nothing. */
   readonly apiModel: ApiModel | null;
   readonly servers: readonly ServerOptions[];
 };
 
 /**
- * `hasPrograms`: outside programs run the episodes. Throws a `ConfigurationError` for settings that do not go together, and for
- * programs whose model is not named: a script in its place would say nothing about them.
+ * `hasPrograms`: outside programs run the episodes. Throws a `ConfigurationError` for conflicting
+ * settings, and for programs without a named model: a script in its place would say nothing about
+ * them.
  */
 export async function choosePolicy(
   settings: RolloutSettings,
@@ -158,7 +162,10 @@ function unnamedModel(): ConfigurationError {
   );
 }
 
-/** A program has a loop, prompts and a world of its own. Throws a `ConfigurationError` for settings that nothing would read. */
+/**
+ * Refuses settings that have no effect on a program, which has its own loop, prompts and world,
+ * with a `ConfigurationError`.
+ */
 function checkAgentCommand(settings: RolloutSettings): void {
   const { preset, strategy, faultPolicy, calls, routedExperts } = settings;
   const unread = [
@@ -166,7 +173,7 @@ function checkAgentCommand(settings: RolloutSettings): void {
     strategy === "tool-calling" ? null : "--strategy",
     faultPolicy === "keep" ? null : "--fault-policy",
     calls === "one" ? null : "--calls",
-    // Its turns begin and branch where the program says, and nothing joins what the router chose for them.
+    // Turns begin and branch where the program decides, so the experts of turns cannot be joined.
     routedExperts === null ? null : "--routed-experts",
   ].find((flag) => flag !== null);
   if (unread === undefined) return;
@@ -175,25 +182,31 @@ function checkAgentCommand(settings: RolloutSettings): void {
   );
 }
 
-/** What a policy is connected with. */
+/** Hooks for connecting a policy. */
 export type PolicyOptions = {
-  /** Stands between the loop and the engine, and bounds its calls in place of the loop. Default: nothing does. */
+  /** Wraps the engine for the loop, and bounds its calls in place of the loop. Default: not wrapped. */
   readonly wrapEngine?: (engine: Engine) => Engine;
-  /** Called when the first contact with a server has to wait. Default: nothing is. */
+  /** Called when the first contact with a server has to wait. Default: not called. */
   readonly onNotice?: (message: string) => void;
-  /** Called when a server is left alone because it failed, and when it is back. Default: nothing is. */
+  /**
+   * Called when a server is skipped because it failed, and when it is used again. Default: not
+   * called.
+   */
   readonly onCircuit?: (change: CircuitStatus) => void;
-  /** Where the experts of a mixture-of-experts model are kept. Default: `routedExperts` of the settings is refused. */
+  /**
+   * Sink for the experts of a mixture-of-experts model. Default: the setting `routedExperts` is
+   * refused.
+   */
   readonly expertsFile?: Pick<RoutedExpertsSink, "write">;
 };
 
-/** Everything else that an episode is run with. */
+/** All other parts that an episode is run with. */
 type EpisodeParts = {
   readonly settings: RolloutSettings;
   readonly environment: EnvironmentSource;
   readonly user: UserSource;
   readonly strategy: AgentStrategy;
-  /** `null`: an agent behind an API, or programs with models of their own. */
+  /** `null` for an agent behind an API, or programs with models of their own. */
   readonly model: ChosenModel | null;
   readonly grading: Grading | null;
   readonly preset: Preset | null;
@@ -201,16 +214,16 @@ type EpisodeParts = {
 };
 
 export type ConnectedPolicy = {
-  /** Safe to show. */
+  /** Address of the policy, safe to show. */
   readonly address: string;
   readonly weightVersion: string | null;
-  /** `null`: an agent behind an API. */
+  /** `null` for an agent behind an API. */
   readonly engine: ConnectedEngine["engine"] | null;
   readonly runEpisode: RunEpisode;
   close(): Promise<void>;
 };
 
-/** Contacts the server. Rejects with a `ConfigurationError` when it is not there. */
+/** Contacts the server. Rejects with a `ConfigurationError` when it does not answer. */
 export async function connectPolicy(
   { engine: name, agent, apiModel, servers }: ChosenPolicy,
   { settings, environment, user, strategy, model, grading: chosen, preset, redact }: EpisodeParts,
@@ -299,7 +312,7 @@ async function openPrograms(
     callMs: environmentTimeout * 1000,
     openMs: openTimeout * 1000,
   };
-  // They end with their programs.
+  // Sessions end with their programs.
   const bounds = { maxSessions: Infinity, idleMs: agentTimeout * 1000 };
   const worlds = isTaskFile(environment) ? null : (await import("./gateway-worlds.ts")).openWorlds(hosted, bounds);
   const programs = await openAgentPrograms({
@@ -326,12 +339,12 @@ function programOptions(settings: RolloutSettings) {
   return { sampling, episode: { limits, seedTurns } };
 }
 
-/** Programs of a gateway's clients are started by them. */
+/** The clients of a gateway start their own programs. */
 const noPrograms: RunEpisode = () => {
   throw new TypeError("Episodes of outside programs are not run here.");
 };
 
-/** Throws a `ConfigurationError` where nothing reports experts, or nothing keeps them. */
+/** Throws a `ConfigurationError` if the engine reports no experts, or no file keeps them. */
 export function expertsSink(
   {
     name,
@@ -375,7 +388,7 @@ function episodeOptions(settings: RolloutSettings) {
   };
 }
 
-/** A person thinks as long as it takes. */
+/** A person has unlimited time to think. */
 function userTimeoutMs({ userTimeout, user }: RolloutSettings): number {
   if (userTimeout !== null) return userTimeout * 1000;
   return user === "human" ? Infinity : defaultTimeouts.userMs;

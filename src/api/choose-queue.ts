@@ -1,4 +1,5 @@
-// `--queue`: the broker that carries jobs to workers on other machines, as settings of whoever coordinates and of workers.
+// `--queue`: the broker that carries jobs to workers on other machines, as settings of coordinators
+// and of workers.
 
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
@@ -27,7 +28,7 @@ export const queueSettings = section("The queue", {
 
 type QueueValues = SettingValues<typeof queueSettings>;
 
-/** How the queue is reached; `null`: none is named. Throws a `ConfigurationError`. */
+/** Connection options of the queue; `null` if no queue is named. Throws a `ConfigurationError`. */
 export function chooseQueue(values: QueueValues, { cwd, env }: Surroundings): NatsConnectOptions | null {
   const { queue, queueTokenEnv, queueCert, queueKey } = values;
   if (queue === null) {

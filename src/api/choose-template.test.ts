@@ -1,4 +1,5 @@
-// A model folder without a chat template, whose prompts an encoder makes: chosen without a flag, with the folder's own sentences.
+// A model folder without a chat template, whose prompts an encoder writes: chosen without a flag,
+// with the folder's own sentences.
 
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

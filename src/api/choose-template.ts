@@ -1,5 +1,5 @@
-// Chooses what writes the prompts of a model folder: its chat template or, without one, the encoder for its type of model. The encoder
-// takes the vendor's sentences from files of the folder.
+// Chooses the writer of the prompts of a model folder: its chat template or, without one, the
+// encoder for its type of model. The encoder takes the vendor's sentences from files of the folder.
 
 import { join } from "node:path";
 
@@ -9,8 +9,9 @@ import { encoderOf, type RendererOptions, type TemplateSource } from "../rendere
 import { type ModelFolder, readModelFile } from "../tokenizers/index.ts";
 
 /**
- * The chat template of a model folder, or its encoder. `null`: it has neither. Rejects with a `ConfigurationError` for a file that
- * cannot be read, and for a type of model that needs an encoder and has none here.
+ * The chat template of a model folder, or its encoder; `null` if it has neither. Rejects with a
+ * `ConfigurationError` for an unreadable file, and for a type of model that needs an encoder which
+ * this package lacks.
  */
 export async function templateSourceOf(model: ModelFolder, folder: string): Promise<TemplateSource | null> {
   if (model.chatTemplate !== null) return model.chatTemplate;
@@ -28,11 +29,11 @@ export async function templateSourceOf(model: ModelFolder, folder: string): Prom
   return encoder.load(contents.filter((content) => content !== null));
 }
 
-/** The parsers of the checkpoint's own response template, where it has one. */
+/** The parsers of the checkpoint's own response template, if it has one. */
 export async function ownParsers({ tokenizerConfig }: ModelFolder): Promise<Pick<RendererOptions, "responseTemplate">> {
   const template = tokenizerConfig?.get("response_template") ?? null;
   return template === null ? {} : { responseTemplate: await loadTemplateParsers(template) };
 }
 
-/** Forty times the longest of these modules. */
+/** Forty times the length of the longest of these modules. */
 const maxModuleLength = 2 ** 20;

@@ -14,7 +14,10 @@ import { readAccess } from "./secrets.ts";
 import { readNamedFile, type Surroundings } from "./surroundings.ts";
 import { suggestion } from "../lib/nearest.ts";
 
-/** Throws a `ConfigurationError` for a strategy that is unknown or lacks something, and for files that it would not read. */
+/**
+ * Throws a `ConfigurationError` for an unknown or incomplete strategy, and for files that it would
+ * not read.
+ */
 export async function chooseStrategy(
   settings: RolloutSettings,
   environment: EnvironmentSource,
@@ -30,12 +33,13 @@ export async function chooseStrategy(
     return agentFactory({ strategy, calls, displays: await displaysOf(settings, environment, cwd) });
   }
   if (instruction === null) return agentFactory({ strategy, calls });
-  // The text stands directly behind the tools; a file seldom begins with the line break between them.
+  // The text follows directly after the tools, so it needs a leading line break, which files seldom
+  // have.
   const text = await readNamedFile(instruction, cwd, "correct --instruction.");
   return agentFactory({ strategy, instruction: text.startsWith("\n") ? text : `\n${text}` });
 }
 
-/** `null`: the strategy is a value. */
+/** `null` if the strategy is a value. */
 function refuseSeveral(strategy: string | null, environment: EnvironmentSource): void {
   const refuse = (reason: string): never => {
     throw new ConfigurationError(`Cannot carry out several calls a turn (--calls several): ${reason}.`);
@@ -75,7 +79,10 @@ function requireUsed(flag: string, isUsed: boolean, strategy: string): void {
   );
 }
 
-/** The source, recorded; as it is when `file` is `null`. Throws a `ConfigurationError` when the file exists and the run begins. */
+/**
+ * The source with recording; the source itself when `file` is `null`. Throws a `ConfigurationError`
+ * when the file exists and the run is new.
+ */
 export async function recordUsers(
   source: UserSource,
   file: string | null,
@@ -102,10 +109,13 @@ export async function recordUsers(
 /** Users that a model simulates; an environment that lists "llm" runs with each. */
 const modelUsers = ["llm", "react", "verify", "reflection"];
 
-/** A recording is named to replay it. */
+/** User "replay" is chosen by naming a recording instead. */
 const selectable = userNames.filter((name) => name !== "replay");
 
-/** Throws a `ConfigurationError` for a user that is unknown, cannot run with the environment, or lacks something. */
+/**
+ * Throws a `ConfigurationError` for a user that is unknown, does not fit the environment, or is
+ * incomplete.
+ */
 export async function chooseUser(
   settings: RolloutSettings,
   environment: EnvironmentSource,
@@ -120,7 +130,7 @@ export async function chooseUser(
       `Cannot find user "${name}": ${suggestion(name, selectable) ?? `there are ${selectable.join(", ")}; choose one with --user.`}`,
     );
   }
-  // It passes on what the task says, whatever the environment.
+  // User "task" repeats the instruction of the task, so it works with every environment.
   const isListed =
     name === "task" ||
     environment.users.includes(name) ||
@@ -143,7 +153,7 @@ export async function chooseUser(
   return loadUser(name, { lines: text.split(/\r?\n/).filter((line) => line.trim() !== "") });
 }
 
-/** Any environment will do: what was recorded can be replayed. */
+/** A recording can be replayed in any environment. */
 async function replayedUser(settings: RolloutSettings, file: string, cwd: string): Promise<UserSource> {
   const { user, userModel, userLines } = settings;
   if ((user !== null && user !== "replay") || userModel !== null || userLines !== null) {
@@ -157,7 +167,7 @@ async function replayedUser(settings: RolloutSettings, file: string, cwd: string
   });
 }
 
-/** What the environment lists first; a model when one is named. */
+/** The first user that the environment lists; a model or scripted lines when the settings name them. */
 function defaultUser(settings: RolloutSettings, environment: EnvironmentSource): string {
   if (settings.userModel !== null && environment.users.includes("llm")) return "llm";
   if (settings.userLines !== null && environment.users.includes("scripted")) return "scripted";

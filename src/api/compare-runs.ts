@@ -1,5 +1,5 @@
-// compareRuns(): run folders and result files, compared task by task. The statistics are in `statistics/`; here the files are
-// read, each into its tasks with the rewards of their episodes.
+// compareRuns(): compares run folders and result files task by task. The statistics are in
+// `statistics/`; this file reads each source into its tasks with the rewards of their episodes.
 
 import { existsSync } from "node:fs";
 import { stat } from "node:fs/promises";
@@ -16,7 +16,7 @@ import { readRegular } from "../system/regular-file.ts";
 export type CompareRunsOptions = Pick<CallOptions, "cwd"> & {
   /** At least two run folders or result files; each later one is compared with the first. */
   readonly runs: readonly string[];
-  /** Of the bootstrap and of random signs. @default 0 */
+  /** Seed of the bootstrap and of random signs. @default 0 */
   readonly seed?: number;
   /** Receives lines for people, synchronously: a torn last line. @default nothing does */
   readonly onNotice?: (message: string) => void;
@@ -39,7 +39,7 @@ export async function compareRuns(options: CompareRunsOptions): Promise<Comparis
   return compareTasks(read, { seed });
 }
 
-/** The last part of each path where that says which is which. */
+/** The last part of each path, if these parts differ. */
 function shortNames(runs: readonly string[]): readonly string[] {
   const short = runs.map((run) => basename(resolve(run)));
   return new Set(short).size === runs.length ? short : runs;
@@ -79,7 +79,7 @@ class TaskCollector {
   readonly #tasks = new Map<string, ComparedTask & { readonly episodes: ComparedTask["episodes"][number][] }>();
 
   add(taskId: string, hash: string | null, episode: ComparedTask["episodes"][number]): void {
-    // An environment may leave it empty.
+    // An environment may leave the hash empty.
     const contentHash = hash === "" ? null : hash;
     const key = `${contentHash} ${taskId}`;
     const known = this.#tasks.get(key) ?? { taskId, contentHash, episodes: [] };
@@ -92,7 +92,7 @@ class TaskCollector {
   }
 }
 
-/** What is read of results.json; `contentHash` is not in files of earlier versions. */
+/** Fields of results.json that are read; files of earlier versions have no `contentHash`. */
 const resultsFile = z.object({
   format: z.literal(1),
   scores: z.array(

@@ -1,5 +1,6 @@
-// Settings as YAML: reads a configuration file, writes one, and says in a JSON Schema what one may hold. A file keeps where each value
-// stands, so that an error can point at it. Imported when a file is named or printed: the YAML library costs every other command 40 ms.
+// Settings as YAML: reads and writes configuration files, and describes them in a JSON Schema. The
+// position of each value is kept, so that an error can point at it. Imported only when a file is
+// named or printed: the YAML library costs 40 ms.
 
 import { stringify, isMap, isNode, isScalar, LineCounter, parseDocument } from "yaml";
 import { z } from "zod";
@@ -25,7 +26,7 @@ export async function readConfigFile(path: string, cwd: string): Promise<ConfigF
   return parseConfig(await readNamedFile(path, cwd, howToName, "the configuration "), path);
 }
 
-/** As {@link readConfigFile}, from the text itself. */
+/** Same as {@link readConfigFile}, but takes the text itself. */
 export function parseConfig(text: string, path: string): ConfigFile {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
@@ -50,7 +51,7 @@ export function parseConfig(text: string, path: string): ConfigFile {
     const keyText = isScalar(key) ? String(key.value) : "?";
     const name = settingOfKey(keyText);
     if (name === undefined) throw unknownKey(keyText, where);
-    // An empty value leaves the setting alone, like a flag that is not given.
+    // An empty value does not change the setting, as if its flag were not given.
     if (!isNode(value) || (isScalar(value) && value.value === null)) continue;
     values.set(name, { value: value.toJS(document), where: at(value.range?.[0]) });
   }
@@ -77,11 +78,14 @@ export function settingsYaml(settings: RolloutSettings): string {
   return stringify(settingsRecord(settings), { lineWidth: 0 });
 }
 
-/** Of a file for `--config`. What it accepts, a run may still refuse: it knows types and names, not how settings fit together. */
+/**
+ * JSON schema of a `--config` file. A run may still refuse a valid file: the schema knows types and
+ * names, not how settings fit together.
+ */
 export function configurationSchema(): Readonly<Record<string, unknown>> {
   const properties = settingNames.map((name) => {
     const { schema, help, default: value, group } = rolloutSettings[name];
-    // Refinements and conversions of text are code: what they take is said in words.
+    // Refinements and conversions of text are code: their valid values are described in words.
     const { $schema: _, ...type } = z.toJSONSchema(schema, { io: "input", unrepresentable: "any" }) as Record<
       string,
       unknown

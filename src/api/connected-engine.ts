@@ -1,4 +1,4 @@
-// An engine of a rollout, connected, and what one is connected with.
+// A connected engine of a rollout, and the parts it is connected with.
 
 import type { Engine, EngineLoadSource } from "../core/index.ts";
 import type { CircuitStatus } from "../engines/guarded/index.ts";
@@ -11,13 +11,13 @@ export type EngineName = NonNullable<RolloutSettings["engine"]>;
 
 export type ConnectedEngine = {
   readonly engine: Engine & Partial<EngineLoadSource>;
-  /** Safe to show. */
+  /** Address of the engine, safe to show. */
   readonly address: string;
   readonly weightVersion: string | null;
   close(): Promise<void>;
 };
 
-/** How one server is called. */
+/** Address, access and timeouts for the calls to one server. */
 export type ServerOptions = Access & {
   readonly url?: string;
   readonly host?: string;
@@ -28,17 +28,17 @@ export type ServerOptions = Access & {
   readonly connections: number;
 } & Pick<RolloutSettings, "logprobsMode" | "endpoint">;
 
-/** What engines are connected with. */
+/** Parts that a connected engine is built from. */
 export type EngineParts = {
   readonly settings: RolloutSettings;
-  /** Given as a value, and closed by its owner; `null`: the settings name one. */
+  /** An engine given as a value, which its owner closes; `null` if the settings name one. */
   readonly own: Engine | null;
   /** One for each server. */
   readonly servers: readonly ServerOptions[];
   readonly model: ChosenModel;
   readonly cwd: string;
   readonly cancel: AbortSignal;
-  /** Called when the first contact has to wait. */
+  /** Called when the first contact with a server has to wait. */
   readonly onNotice: (message: string) => void;
   readonly onCircuit: (change: CircuitStatus) => void;
 };

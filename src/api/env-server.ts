@@ -1,4 +1,5 @@
-// serveEnvironment(): an environment for programs of others, over MCP and OpenEnv. Agents talk to the simulated user that the settings choose.
+// serveEnvironment(): serves an environment to programs of others, over MCP and OpenEnv. Agents
+// talk to the simulated user that the settings choose.
 
 import { ConfigurationError } from "../core/index.ts";
 import { failedStartMs, Opened } from "../lib/opened.ts";
@@ -13,7 +14,10 @@ import { listenSettings, readListen, withoutListen } from "./listen.ts";
 import { readFlags, seconds, section, type SettingValues, variable, whole } from "./setting.ts";
 import { packageVersion } from "./surroundings.ts";
 
-/** The settings of a rollout that an environment server has: the environment and its user; the agent is the client's. */
+/**
+ * The settings of a rollout that an environment server has: the environment and its user; the
+ * client brings the agent.
+ */
 export const envServerSettingNames = [
   ...([
     "env",
@@ -52,9 +56,9 @@ export type ServeEnvironmentOptions = Pick<
   Omit<CallOptions, "drain" | "signal">;
 
 export type RunningEnvServer = EnvServer & {
-  /** Of the environment. */
+  /** Name of the environment. */
   readonly name: string;
-  /** Of the user that agents talk to. */
+  /** Name of the user that agents talk to. */
   readonly user: string;
 };
 
@@ -97,12 +101,13 @@ export async function serveEnvironment(options: ServeEnvironmentOptions = {}): P
   }
 }
 
-/** What says which environment is hosted, and with which user. */
+/** Options that name the hosted environment and its user. */
 export type HostedEnvironmentOptions = Omit<ServeEnvironmentOptions, keyof SettingValues<typeof envServerSettings>>;
 
 /**
- * The environment, its user, and what keeps their secrets. Throws a `ConfigurationError` for whatever the caller can correct. `opened`: gets
- * what the environment keeps beside its episodes; a source of the caller's is the caller's.
+ * The environment, its user, and the redactor of their secrets. Throws a `ConfigurationError` for
+ * settings that the caller can correct. `opened` receives the resources that the environment keeps
+ * besides its episodes; a source that the caller gave stays the caller's to close.
  */
 export async function readHostedEnvironment(options: HostedEnvironmentOptions, opened: Opened) {
   const { variables = process.env } = options;

@@ -1,6 +1,6 @@
-// The bookshop served over MCP and OpenEnv: to a client of ours, which gets the episodes that it has in process, token for token; and to
-// any other, which is shown tools alone. MCP's client library is the official one; OpenEnv's, in Python, plays it in
-// `npm run verify -- environments`.
+// The bookshop served over MCP and OpenEnv: to a client of ours, which gets the same episodes as in
+// process, token for token; and to any other client, which sees only tools. MCP's client library is
+// the official one; OpenEnv's, in Python, runs in `npm run verify -- environments`.
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -41,7 +41,7 @@ async function episodesOf(env: string, out: string): Promise<readonly Episode[]>
   return episodes.sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/** Times, and which process sampled, are not what an episode is. */
+/** Times and the sampling process are not part of an episode's content. */
 const withoutTimes = ({ events, trajectory, ...episode }: Episode): unknown => ({
   ...episode,
   turns: trajectory.turns.map(({ observationTokens, sampledTokens, logprobs }) => [
@@ -92,7 +92,7 @@ describe("serveEnvironment()", () => {
     const call = async (name: string, given: Readonly<Record<string, unknown>>) =>
       mcp.request({ method: "tools/call", params: { name, arguments: given } });
     expect(await call("look_up", { id: "#W1" })).toMatchObject({ isError: true });
-    // Its schema is validated here, where the loop of a rollout would.
+    // The server validates the schema, as the loop of a rollout would.
     expect(await call("look_up", { id: 5 })).toMatchObject({ isError: true });
     expect(await call("respond", { message: "Who are you?" })).toMatchObject({ structuredContent: { isOver: false } });
     expect(await call("finish", {})).toMatchObject({ structuredContent: { reward: 0 } });

@@ -1,6 +1,7 @@
-// Calls that an environment answers itself reach it however they were read: sampled as tokens, said by an API model, or made by an outside
-// program whose model a gateway samples; in this process, and over each protocol of a server of ours. The words are those
-// of the τ²-bench reference (`orchestrator.jsonl` has the first two), through the real parsers.
+// Calls that an environment answers itself reach it in every form: sampled as tokens, made by an
+// API model, or made by an outside program whose model a gateway samples; in this process, and over
+// each protocol of a server of ours. The texts are those of the τ²-bench reference
+// (`orchestrator.jsonl` has the first two), through the real parsers.
 
 import { Opened } from "../lib/opened.ts";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -29,7 +30,7 @@ const data = sharedFolder("tau2-bench");
 const env = "tau2-bench/mock";
 const lines = ["Create a task.", "Go on.", "Bye ###STOP###"];
 
-/** Calls of the agent, and what the reference answers. */
+/** Calls of the agent, and the answers of the reference. */
 const answered: readonly (readonly [call: Called, text: string])[] = [
   [{ name: "nope", arguments: {} }, "Error: Tool 'nope' not found."],
   [{ name: "check_notifications", arguments: {} }, "Error: Tool 'check_notifications' not found."],
@@ -44,7 +45,7 @@ const answered: readonly (readonly [call: Called, text: string])[] = [
     "Error: MockTools.get_users() got an unexpected keyword argument 'note'",
   ],
 ];
-/** Names that a server gives to tools of its own where no client of ours calls. */
+/** Names that a server uses for tools of its own if the client is not ours. */
 const servedNames = ["respond", "finish"].map(
   (name) => [{ name, arguments: { message: "x" } }, `Error: Tool '${name}' not found.`] as const,
 );
@@ -201,7 +202,8 @@ describe.skipIf(data === null)("what τ²-bench answers itself (skipped without 
     }
     const over = "\n[The episode is over; call finish.]";
     expect(seen).toEqual(rows.map(([, text], at) => (at === 9 ? text + over : text)));
-    // A client that allows no call gets none, and without a world an unknown tool is a problem, as ever.
+    // A client that allows no call gets none, and without a world an unknown tool remains a
+    // problem.
     expect((await ask(messages, { tool_choice: "none" })).tool_calls ?? []).toEqual([]);
     const plain = await post("/v1/sessions", {});
     expect((await ask(messages.slice(0, 1), {}, plain["key"])).tool_calls ?? []).toEqual([]);
@@ -240,7 +242,7 @@ describe.skipIf(tauData === null)("what τ-bench answers itself (skipped without
       source.taskset("dev").task(0),
     );
     expect(resultsOf(episode)).toEqual(rows.map(([, text]) => text));
-    // A call that ends a conversation ends it even where it fails, as upstream.
+    // A call that ends a conversation ends it even if the call fails, as in upstream.
     expect(episode).toMatchObject({ stopReason: "tool_ended", failure: null });
   });
 });

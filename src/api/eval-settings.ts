@@ -1,5 +1,5 @@
-// The table of what an evaluation has beside the settings of a rollout. Flags alone: they say how results are read, not how
-// episodes are run.
+// The table of evaluation settings besides those of a rollout. Flags only: they control how results
+// are read, not how episodes are run.
 
 import { z } from "zod";
 import { readReports, type Report } from "./evaluation-report.ts";

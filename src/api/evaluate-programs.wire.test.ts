@@ -1,5 +1,5 @@
-// Agent programs that are evaluated with a model behind an API, or with one of their own: real child processes, a real server in the
-// place of the API, and the run folder that they leave.
+// Agent programs that are evaluated with a model behind an API, or with one of their own: real
+// child processes, a real server in place of the API, and the run folder that they write.
 
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
@@ -16,7 +16,7 @@ import { gateway } from "./gateway.ts";
 import { rollout, type RolloutEvent } from "./rollout.ts";
 import { serve } from "./serve.ts";
 
-/** Asks once, and says what its task says. */
+/** A program that calls the model once, then does as its task says. */
 const agent = `
 const task = JSON.parse(process.env.TRAINABLE_AGENTS_TASK);
 if (task.shows) console.error(JSON.stringify(process.env));
@@ -40,7 +40,7 @@ let root = "";
 let server: Server;
 let url = "";
 let taken: Taken[] = [];
-/** Status of the next answers; then 200. */
+/** Statuses of the next answers; 200 after them. */
 let statuses: number[] = [];
 
 beforeEach(async () => {
@@ -228,7 +228,7 @@ describe("evaluate() with a program that calls no model of ours", { timeout: 60_
   });
 });
 
-/** Calls tools of its world over MCP, as its task says. */
+/** A program that calls tools of its world over MCP, as its task says. */
 const player = `
 const { index } = JSON.parse(process.env.TRAINABLE_AGENTS_TASK);
 const plan = JSON.parse(process.env.PLAN ?? "{}")[index] ?? [];
@@ -277,13 +277,14 @@ describe("a program with tasks of an environment", { timeout: 60_000 }, () => {
       const { scores } = await evaluate(settings);
       return scores.map(({ reward }) => reward);
     };
-    // The first two use their world, and the others do not: what they print counts, or the world as they left it.
+    // The first two episodes use their world, the others do not: the printed reward counts, or else
+    // that of the final world.
     expect(await evaluated('{"reward": 0.25}', "prints")).toEqual([1, 0, 0.25, 0.25]);
     expect(await evaluated("nothing", "silent")).toEqual([1, 0, 0, 0]);
     const [first] = await stored("prints");
     expect(program(first)?.stdout).toMatch(/Renew L-17\..*\n.*done/s);
     expect(program(first)?.reward).toBe(0.25);
-    // The instruction of a simulated user is not told: the program hears it from the user.
+    // The instruction of a simulated user is withheld: the program hears it from the user.
     const told = async (user: string) => {
       const settings = { ...options, env: "bookshop", tasks: "0", user, engine: "none", out: user } as const;
       await evaluate({ ...settings, agentCommand: "echo $TRAINABLE_AGENTS_TASK" });

@@ -41,7 +41,7 @@ it("evaluate() counts a recording once, in a file and in several results, and sa
   const alone = await evaluate({ ...scoring, from: "a" });
   expect(alone.scores).toHaveLength(2);
   expect(notices.filter((one) => one.includes("counts once"))).toEqual([]);
-  // The same settings and seed, and other episodes all the same.
+  // Two runs with the same settings and seed are still different episodes.
   const both = await evaluate({ ...scoring, from: ["a", "b"] });
   expect(both.scores).toHaveLength(4);
   expect(notices.filter((one) => one.includes("counts once"))).toEqual([]);

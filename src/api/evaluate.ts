@@ -1,6 +1,7 @@
-// evaluate(): how reliable a policy is. Runs episodes like rollout(), through the same code, and then reads what that wrote:
-// scores come from the run folder, so an evaluation can be repeated on any run folder, and on a result file of upstream's
-// τ-bench or τ²-bench, whose rewards the environment confirms or does not.
+// evaluate(): measures how reliable a policy is. Runs episodes like rollout(), through the same
+// code, and then reads the run folder: scores come only from there, so an evaluation can be
+// repeated on any run folder, and on a result file of upstream's τ-bench or τ²-bench, whose rewards
+// are checked against the environment.
 
 import { existsSync } from "node:fs";
 import { realpath, stat, writeFile } from "node:fs/promises";
@@ -55,7 +56,7 @@ import { readRegular } from "../system/regular-file.ts";
  */
 export type EvaluateOptions = Omit<RolloutSettingOptions, keyof typeof groupSettings> &
   Partial<Omit<EvalSettings, "from">> & {
-    /** As the setting; or a list of such paths. */
+    /** The value of the setting, or a list of such paths. */
     readonly from?: string | readonly string[] | null;
   } & SettingSources &
   CallOptions &
@@ -64,24 +65,33 @@ export type EvaluateOptions = Omit<RolloutSettingOptions, keyof typeof groupSett
 /** The results of one environment and split. */
 export type DomainResult = Pick<EvaluateResult, "title" | "evaluation" | "scores">;
 
-/** What an evaluation found. */
+/** The result of an evaluation. */
 export type EvaluateResult = {
-  /** Run folder or file, as it was given or made. */
+  /** The run folder or file, as given or as generated. */
   readonly source: string;
-  /** As in "bookshop (train)". */
+  /** Title for people, such as "bookshop (train)". */
   readonly title: string;
   readonly evaluation: Evaluation;
   /** One per episode, by task and trial. */
   readonly scores: readonly EpisodeScore[];
-  /** The run that was made for it; `null`: `from` named the results, or the resumed run was complete. */
+  /**
+   * The run that this evaluation made; `null` if `from` named the results, or the resumed run was
+   * complete.
+   */
   readonly rollout: RolloutResult | null;
-  /** Runs of a result file with the rewards that the environment gives; `null`: the source is a run folder. */
+  /**
+   * Runs of a result file with the rewards that the environment gives; `null` if the source is a
+   * run folder.
+   */
   readonly rescored: readonly RescoredRun[] | null;
-  /** Where `from` named several results: one for each environment and split, their episodes taken together; else none. */
+  /**
+   * One result for each environment and split, with episodes combined, if `from` named several
+   * results; empty otherwise.
+   */
   readonly domains: readonly DomainResult[];
-  /** Where `from` named several results: each by itself; else none. */
+  /** One result for each source, if `from` named several; empty otherwise. */
   readonly parts: readonly EvaluateResult[];
-  /** For each list of `labels`, how well the attribution of failures agrees with it. */
+  /** Agreement of the attribution of failures with each list of `labels`. */
   readonly agreement: ReadonlyMap<string, readonly Agreement[]>;
 };
 
@@ -137,7 +147,10 @@ type EvaluationPlan = {
   readonly resume: RunToResume | null;
 };
 
-/** An evaluation counts every episode of every task, whatever a configuration file says about training. */
+/**
+ * An evaluation counts every episode of every task; training settings of a configuration file have
+ * no effect on it.
+ */
 const noGroups = Object.fromEntries(
   Object.entries(groupSettings).map(([name, { default: value }]) => [name, value]),
 ) as Pick<RolloutSettings, keyof typeof groupSettings>;
@@ -182,7 +195,7 @@ async function orderTasks(
   });
   try {
     const split = settings.split ?? defaultSplit;
-    // An unknown split is refused where every rollout's is.
+    // An unknown split is refused where every rollout checks it.
     if (!hasSplit(source, split)) return settings;
     const taskset = source.taskset(split);
     const indexes =
@@ -198,7 +211,7 @@ async function orderTasks(
 
 function taskIndex(id: string, taskset: Taskset): number {
   const { environment, split, size } = taskset;
-  // Ids end in the index; comparing each of thousands of ids would make all tasks.
+  // Ids end in the index; comparing the ids of thousands of tasks would create all of them.
   const index = Number(/^\d+$/.test(id) ? id : (/(?<!\d)(\d+)$/.exec(id)?.[1] ?? NaN));
   if (Number.isInteger(index) && index < size && (/^\d+$/.test(id) || taskset.task(index).id === id)) return index;
   throw new ConfigurationError(
@@ -212,11 +225,11 @@ type Scoring = Pick<EvalSettings, "passK" | "format"> & {
   readonly judge: JudgeModel | null;
   readonly signal?: AbortSignal;
   readonly notice: (message: string) => void;
-  /** Gets the environments that are opened. */
+  /** Receives the environments that are opened. */
   readonly opened: Opened;
 };
 
-/** Refuses what could not be scored, before hours are spent on episodes. */
+/** Refuses settings that cannot be scored, before hours are spent on episodes. */
 async function prepareScoring(
   { own, given, surroundings }: EvaluationPlan,
   { signal, drain, onEvent }: EvaluateOptions,
@@ -230,14 +243,17 @@ async function prepareScoring(
   return { passK, format, surroundings, labels, judge, notice, opened, ...(signal === undefined ? {} : { signal }) };
 }
 
-/** `null`: rules alone. Rejects with a `ConfigurationError` for settings that cannot work and a server that cannot be reached. */
+/**
+ * Returns `null` if only rules attribute failures. Rejects with a `ConfigurationError` for settings
+ * that cannot work and a server that cannot be reached.
+ */
 async function chooseJudge(
   settings: RolloutSettings,
   { env: variables, parts }: Surroundings,
   signal: AbortSignal,
 ): Promise<JudgeModel | null> {
   const { judgeModel: model, judgeUrl: url, judgeApiKeyEnv, judgeAuthorizationEnv } = settings;
-  // A judge of the caller's own grades alone.
+  // A judge that the caller gives as a value is used only for grading.
   if (parts?.judgeModel !== undefined) return null;
   if (model === null) {
     if ((url ?? judgeApiKeyEnv ?? judgeAuthorizationEnv) === null) return null;
@@ -256,7 +272,10 @@ async function chooseJudge(
 
 type Source = Pick<RolloutSettings, "env" | "data" | "split"> & { readonly remote: RemoteSettings };
 
-/** The environment of results, and the attribution of their failures. The judge's first failure is reported, and stands for the others. */
+/**
+ * The environment of results, and the attribution of their failures. Only the judge's first failure
+ * is reported.
+ */
 async function openSource({ env, data, remote, split }: Source, scoring: Scoring) {
   const { surroundings, judge, notice, signal, opened } = scoring;
   const { source: environment, defaultSplit } = await loadEnvironment(env, { data, remote, ...surroundings });
@@ -275,7 +294,10 @@ async function openSource({ env, data, remote, split }: Source, scoring: Scoring
   return { environment, split: split ?? defaultSplit, gradeFault };
 }
 
-/** Of several results, each environment's together, and all of them: pass^k is the mean over all tasks, as upstream takes it. */
+/**
+ * Scores several results: those of each environment combined, and all of them; pass^k is the mean
+ * over all tasks, as in upstream.
+ */
 async function scoreAll(
   names: readonly string[],
   plan: EvaluationPlan,
@@ -362,7 +384,7 @@ async function scoreFrom(
       `Cannot score "${from}": it is no file that is known: slime, verifiers, inspect, ATIF, τ-bench or τ²-bench; correct --from.`,
     );
   }
-  // What the folder says of itself, unless an option says otherwise.
+  // The configuration of the run, unless an option overrides it.
   const { configuration } = runFacts(await openRunFolder(path).manifest());
   const recorded = (name: "env" | "data" | "split"): string | null => {
     if (options[name] !== undefined) return given[name];
@@ -379,7 +401,7 @@ async function scoreFrom(
   return (await scoreFolder(from, source, scoring)).result;
 }
 
-/** One episode in memory at a time. `text` is that of results.json. */
+/** Holds one episode in memory at a time. `text` is the text of results.json. */
 async function scoreFolder(
   folder: string,
   source: Source,
@@ -404,7 +426,7 @@ async function scoreFolder(
   scores.sort((a, b) => a.taskIndex - b.taskIndex || a.trial - b.trial);
   const title = `${environment.name} (${split})`;
   const result = resultOf(folder, title, scores, scoring);
-  // Upstream's runner writes trial by trial.
+  // Upstream's runner writes results trial by trial.
   entries.sort((a, b) => a.trial - b.trial || a.task - b.task);
   const text =
     scoring.format === "tau-bench"
@@ -432,7 +454,7 @@ async function scoreFile(from: string, source: Source, scoring: Scoring): Promis
   return { ...resultOf(from, `${environment.name} (${taskset.split})`, scores, scoring), rescored };
 }
 
-/** `where`: which recordings are repeated. */
+/** `where` describes the recordings that are repeated. */
 function tellRepeated(
   {
     source,

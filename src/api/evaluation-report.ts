@@ -1,5 +1,6 @@
-// An evaluation for continuous integration: JUnit XML, a test case an episode, and Markdown for a pull request. What tasks and
-// environments are called may hold anything, so both escape it.
+// An evaluation for continuous integration: JUnit XML with a test case per episode, and Markdown
+// for a pull request. Names of tasks and environments may hold any character, so both formats
+// escape them.
 
 import { existsSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
@@ -7,9 +8,9 @@ import { dirname, resolve } from "node:path";
 import { ConfigurationError, messageOf } from "../core/index.ts";
 import { type EpisodeScore, type Evaluation, isSuccess } from "../graders/index.ts";
 
-/** What a report is made of. */
+/** Content of a report. */
 export type EvaluationToReport = {
-  /** As in "bookshop (train)". */
+  /** Title for people, such as "bookshop (train)". */
   readonly title: string;
   readonly evaluation: Evaluation;
   readonly scores: readonly EpisodeScore[];
@@ -20,7 +21,7 @@ const reports = { junit: junitReport, markdown: markdownReport } as const;
 export type ReportKind = keyof typeof reports;
 export type Report = { readonly kind: ReportKind; readonly file: string };
 
-/** Reads "junit:<file>,markdown:<file>"; `null`: it is none. */
+/** Reads "junit:<file>,markdown:<file>"; `null` for any other string. */
 export function readReports(list: string): readonly Report[] | null {
   const read = list.split(",").map((one) => {
     const [, kind, file] = /^(junit|markdown):(.+)$/.exec(one.trim()) ?? [];
@@ -34,7 +35,10 @@ export function evaluationReport(kind: ReportKind, evaluation: EvaluationToRepor
   return reports[kind](evaluation);
 }
 
-/** Throws a `ConfigurationError` for a report whose folder is not there, before anything is run for it. */
+/**
+ * Throws a `ConfigurationError` for a report whose folder does not exist, before any episode is
+ * run.
+ */
 export function checkReports(list: readonly Report[], cwd: string): void {
   for (const { file } of list) {
     if (existsSync(dirname(resolve(cwd, file)))) continue;
@@ -59,7 +63,10 @@ export async function writeReports(
   }
 }
 
-/** As the schema of Jenkins and Ant has it, which every reader takes. An episode without a reward is an error, not a failure. */
+/**
+ * The report in the JUnit schema of Jenkins and Ant, which every reader accepts. An episode without
+ * a reward counts as an error, not as a failure.
+ */
 function junitReport({ title, evaluation, scores }: EvaluationToReport): string {
   const failed = scores.filter(({ reward }) => reward !== null && !isSuccess(reward)).length;
   const errors = scores.filter(({ reward }) => reward === null).length;
@@ -97,7 +104,7 @@ function secondsOf({ durations }: EpisodeScore): number {
   return durations === null ? 0 : (durations.policy + durations.user + durations.tools) / 1000;
 }
 
-/** XML has no place for control characters and lone surrogates, not even escaped. */
+/** XML cannot hold control characters and lone surrogates, not even escaped. */
 function xml(text: string): string {
   return (
     Buffer.from(text)
@@ -112,7 +119,7 @@ function xml(text: string): string {
   );
 }
 
-/** Tasks that are listed: a comment on a pull request has 65,536 characters. */
+/** Most tasks that are listed: a comment on a pull request holds 65,536 characters. */
 const mostTasks = 100;
 
 function markdownReport({ title, evaluation, scores }: EvaluationToReport): string {
@@ -173,7 +180,7 @@ function markdownTable(header: string, rows: readonly (readonly string[])[]): st
   return [line(titles), line(titles.map(() => "---")), ...rows.map(line)];
 }
 
-/** As text: no markup, no mention of anybody, no end of a cell. */
+/** Plain text for Markdown: it adds no markup, mentions no account and ends no table cell. */
 function markdown(text: string): string {
   return text
     .replaceAll(/\s+/g, " ")

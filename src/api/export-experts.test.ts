@@ -14,7 +14,10 @@ afterEach(async () => {
 
 const [layers, topk] = [4, 2];
 
-/** Of the token, its place and the one before, so that rows of another place or sequence show. */
+/**
+ * Experts computed from the token, its position and the token before it, so that rows of another
+ * position or sequence are detected.
+ */
 function chosen(sequence: ArrayLike<number>, at: number): number[] {
   return Array.from(
     { length: layers * topk },
@@ -25,7 +28,7 @@ function chosen(sequence: ArrayLike<number>, at: number): number[] {
 async function served(routes: boolean) {
   const cwd = await mkdtemp(join(tmpdir(), "experts-"));
   folders.push(cwd);
-  // Ids of the shipped model's tokenizer, an end token behind some of them.
+  // Ids of the shipped model's tokenizer; some outputs end with an end token.
   const sampler = createFunctionSampler(({ promptIds }) => ({ ids: [70 + (promptIds.length % 9), 71, 72] }));
   const front = createSglangFront({ sampler, ...(routes ? { routedExperts: chosen } : {}) });
   const listener = await front.listen();
@@ -65,7 +68,7 @@ describe("routed experts, from a server to the rows of trainers", () => {
         end += length;
       }
       expect(end).toBe(bytes.length);
-      // Formats without a place say so, and export the rest.
+      // Formats without a field for experts report that and export the rest.
       const notices: string[] = [];
       const onNotice = (message: string): void => void notices.push(message);
       await exportRun({ runs: join(cwd, folder), format: "tinker", output: join(cwd, "t.jsonl"), cwd, onNotice });

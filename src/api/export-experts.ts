@@ -1,5 +1,6 @@
-// The experts of exported rows, joined over turns and branches into one file beside the rows: what a trainer reads at a row's
-// offset is the array that it replays. One row in memory at a time. Not in JSON: a token has hundreds of numbers.
+// The experts of exported rows, joined over turns and branches into one file beside the rows: a
+// trainer reads the array at a row's offset and replays it. One row in memory at a time. The file
+// is not JSON, because a token has hundreds of numbers.
 
 import { closeSync, openSync, rmSync, writeSync } from "node:fs";
 import { basename } from "node:path";
@@ -13,14 +14,14 @@ export class ExpertsWriter {
   readonly #path: string;
   #file: number | null = null;
   #size = 0;
-  /** Whether the samples so far have experts; `null` before the first. */
+  /** True if the samples so far have experts; `null` before the first sample. */
   #hasExperts: boolean | null = null;
 
   constructor(path: string) {
     this.#path = path;
   }
 
-  /** Bytes written; 0: no sample has experts, and there is no file. */
+  /** Number of bytes written; 0 if no sample has experts, and then no file exists. */
   get size(): number {
     return this.#size;
   }
@@ -48,7 +49,7 @@ export class ExpertsWriter {
     this.#file = null;
   }
 
-  /** The rows are not finished. */
+  /** Removes the file of rows that were not finished. */
   abandon(): void {
     const wasOpened = this.#size > 0;
     this.close();

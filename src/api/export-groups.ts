@@ -1,5 +1,6 @@
-// Groups of run folders, one at a time: a group is put together when the record that decided it is reached, so that only
-// episodes of groups in flight are held. Numbers of groups and episodes are counted over all runs.
+// Groups of run folders, one at a time: a group is assembled when the record that decided it is
+// read, so that only episodes of groups in flight are held. Groups and episodes are numbered over
+// all runs.
 
 import type { Episode, EpisodeSamples } from "../core/index.ts";
 import type { GroupToExport } from "../export/index.ts";
@@ -9,14 +10,14 @@ export type RunToExport = {
   readonly reader: RunFolder;
   /** `null` when it is the only one. */
   readonly name: string | null;
-  /** What the run trained of an episode. */
+  /** Samples of an episode that the run trained on. */
   readonly samplesOf: (episode: Episode) => Promise<EpisodeSamples>;
 };
 
 /**
- * Decided groups in the order of their decisions, then what was not decided. `numbers`: counted over all runs, or those that the
- * run gave its groups and episodes. Throws when a record cannot be read, and when an episode's tokens are lost or would be
- * trained twice.
+ * Decided groups in the order of their decisions, then the undecided ones. `numbers`: counted over
+ * all runs, or those that the run gave its groups and episodes. Throws when a record cannot be
+ * read, and when an episode's tokens are lost or would be trained twice.
  */
 export async function* readExportGroups(
   runs: readonly RunToExport[],
@@ -24,7 +25,7 @@ export async function* readExportGroups(
 ): AsyncGenerator<GroupToExport> {
   const counted = { group: 0, episode: 0 };
   for (const { reader, name, samplesOf } of runs) {
-    /** Episodes that were read and whose group was not: by group and id. */
+    /** Episodes of groups whose record was not read yet, by group and id. */
     const open = new Map<string, Map<string, Episode>>();
     const stride = numbers === "run" ? await episodesPerGroup(reader) : null;
     const episodes = reader.episodes()[Symbol.asyncIterator]();
@@ -60,7 +61,7 @@ export async function* readExportGroups(
           );
         });
         yield await numbered(members, { decision, reason, groupIndex });
-        // Run in place of one of them, or cancelled at the group's time limit.
+        // Episodes that were replaced, or cancelled at the group's time limit.
         const others = [...found.values()].filter(({ id }) => !episodeIds.includes(id));
         const because = "other episodes make it up";
         if (others.length > 0) yield await numbered(others, { decision: "dropped", reason: because });
@@ -75,7 +76,10 @@ export async function* readExportGroups(
   }
 }
 
-/** How many numbers of episodes a group of the run takes: its size, and the replacements that it may run. */
+/**
+ * Number of episode numbers that a group of the run reserves: its size plus the replacements that
+ * it may run.
+ */
 async function episodesPerGroup(reader: RunFolder): Promise<number> {
   const { configuration } = runFacts(await reader.manifest());
   const number = (key: string): number => Number(configuration?.get(key) ?? 0);

@@ -1,5 +1,6 @@
-// exportRun(): runs as the rows of a trainer, in one file. Streams group by group; what is left out is counted with its reason,
-// and a token that would be lost or trained twice stops it before the file has its name.
+// exportRun(): writes runs as the rows of a trainer into one file. Streams group by group; left-out
+// data are counted with their reason, and a token that would be lost or trained twice stops the
+// export before the file has its name.
 
 import { existsSync } from "node:fs";
 import { realpath } from "node:fs/promises";
@@ -56,7 +57,7 @@ const fileKinds = { jsonl: createJsonLinesFile, parquet: createParquetFile } as 
 export type ExportFileKind = keyof typeof fileKinds;
 export const exportFileKinds = Object.keys(fileKinds) as readonly ExportFileKind[];
 
-/** samples.jsonl as the run would have written it. */
+/** The same file as the run's samples.jsonl. */
 const ownSamples = "samples";
 
 const tau2Results = "tau2";
@@ -69,33 +70,42 @@ export const exportNames: readonly ExportName[] = [...exportFormatNames, ownSamp
 export type ExportRunOptions = Omit<CallOptions, "variables"> & {
   /** Run folders, at least one. */
   readonly runs: string | readonly string[];
-  /** Whose rows: slime, verl, ...; "samples", the run's own samples.jsonl; or "tau2", upstream's file of simulations. */
+  /**
+   * Format of the rows: slime, verl, ...; "samples", the run's own samples.jsonl; or "tau2",
+   * upstream's file of simulations.
+   */
   readonly format: ExportName;
   /** The file to be written. */
   readonly output: string;
-  /** Kind of file. @default "parquet" for a file named so, else "jsonl" */
+  /** Kind of file. @default "parquet" for a file with that extension, else "jsonl" */
   readonly to?: ExportFileKind;
   /** Only episodes for which the expression holds, like `reward == 1 and turns < 9`. @default all */
   readonly where?: string;
-  /** Folder of the tokenizer, where the run's own is gone (slime, samples). @default the run's */
+  /** Folder of the tokenizer, if the run's own no longer exists (slime, samples). @default the run's */
   readonly model?: string;
-  /** Environment that knows tools and faults, where the run's is a module of yours. @default the run's */
+  /** Environment that knows tools and faults, if the run's is a module of yours. @default the run's */
   readonly env?: string | EnvironmentSource;
-  /** Folder of the environment's data, where it lies elsewhere now. @default the run's */
+  /** Folder of the environment's data, if it has moved. @default the run's */
   readonly data?: string;
-  /** Rewards of turns: a row holds them, and a format without a place refuses them; or they are left out. @default "keep" */
+  /**
+   * "keep" writes rewards of turns into rows, and a format without a field for them refuses them;
+   * otherwise they are left out. @default "keep"
+   */
   readonly turnRewards?: TurnRewardsChoice;
   /** Replaces the file if it exists. @default false */
   readonly force?: boolean;
-  /** Receives lines for people, synchronously: a torn line, tools that are not known. @default nothing does */
+  /** Receives lines for people, synchronously: a torn line, unknown tools. @default nothing does */
   readonly onNotice?: (message: string) => void;
 };
 
-/** What an export wrote. */
+/** Counts and sizes of an export. */
 export type ExportRunResult = ExportCounts & {
-  /** Of the file. */
+  /** Size of the file in bytes. */
   readonly bytes: number;
-  /** Of `<output>.routed-experts.bin`; 0: no row has experts, and there is no such file. */
+  /**
+   * Size of `<output>.routed-experts.bin` in bytes; 0 if no row has experts, and then this file
+   * does not exist.
+   */
   readonly expertBytes: number;
 };
 
@@ -190,7 +200,7 @@ function keepsExperts({ episodes }: GroupToExport): boolean {
   );
 }
 
-/** The format whose rows these are; formats differ in the types of their rows alone. */
+/** The format whose rows these are; formats differ only in the types of their rows. */
 const rowsAs = (name: ExportName): ExportFormatName => (name === ownSamples || name === tau2Results ? "slime" : name);
 
 async function tau2Of(runs: readonly OpenedRun[]): Promise<Tau2Export> {
@@ -282,7 +292,7 @@ async function refuseTwice(runs: readonly OpenedRun[], cwd: string): Promise<voi
   }
 }
 
-/** What formats need beyond episodes, for each run. */
+/** Data besides episodes that formats need, collected for each run. */
 async function contextOf(
   runs: readonly OpenedRun[],
   request: ExportRequest,
@@ -299,7 +309,7 @@ async function contextOf(
   const showsTools = options.format === "atif" || format.columns.some(({ name }) => name === "tools");
   for (const { name, environment } of runs) {
     if (format.needsText) decoders.set(name, await decoderOf(environment, request));
-    // The sessions of a gateway bring their own.
+    // Sessions of a gateway record their own tools.
     if (!showsTools || (environment.env ?? recorded(environment, "env")) === null) continue;
     const onUnknown = (reason: string): void =>
       onNotice(`Note: the tools of "${environment.folder}" are not known, so "tools" is null: ${reason}`);
@@ -313,7 +323,10 @@ async function contextOf(
   };
 }
 
-/** The tools that the program of a gateway's session sent last; `null`: the episode is none. */
+/**
+ * The tools that the program of a gateway session sent last; `null` if the episode is not a
+ * session.
+ */
 export function toolsOfSession({ events }: Episode): string | null {
   if (!events.some(({ type }) => type === "session")) return null;
   const last = events.findLast((event) => event.type === "exchange" && event.tools !== null);
@@ -332,25 +345,29 @@ async function decoderOf(
   );
 }
 
-// What a run folder does not hold and its environment knows: the tools that an episode's template showed, and who caused a
-// failure. Code that a run folder names is not run: a module of the user must be given.
+// Data that a run folder does not hold but its environment knows: the tools that an episode's
+// template showed, and who caused a failure. Code that a run folder names is never run; a module of
+// the user must be given.
 
 type RunEnvironment = {
   readonly facts: RunFacts;
   readonly folder: string;
-  /** As given; `null`: as the run says. */
+  /** The given name; `null` to use the name that the run recorded. */
   readonly env: string | null;
   readonly data: string | null;
   readonly parts: GivenParts;
   readonly cwd: string;
 };
 
-/** The tools of an episode as JSON, once they are learnt; `null`: not known, or not shown by the chat template. */
+/**
+ * The tools of an episode as JSON, after `learn`; `null` if unknown, or not shown by the chat
+ * template.
+ */
 type RunTools = { of(episode: Episode): string | null; learn(episode: Episode): Promise<void> };
 
 const unknownTools: RunTools = { of: () => null, learn: async () => undefined };
 
-/** `onUnknown` gets the reason where no tools are known. */
+/** `onUnknown` receives the reason if tools are unknown. */
 async function toolsOfRun(run: RunEnvironment, onUnknown: (reason: string) => void): Promise<RunTools> {
   // Other strategies describe tools in the first message.
   if ((recorded(run, "strategy") ?? "tool-calling") !== "tool-calling") return unknownTools;
@@ -376,7 +393,10 @@ async function toolsOfRun(run: RunEnvironment, onUnknown: (reason: string) => vo
   };
 }
 
-/** What the run trained of an episode, its fault policy included. Throws a `ConfigurationError` when that is not known. */
+/**
+ * Samples of an episode that the run trained on, with its fault policy applied. Throws a
+ * `ConfigurationError` when they cannot be determined.
+ */
 async function samplesOfRun(run: RunEnvironment): Promise<(episode: Episode) => Promise<EpisodeSamples>> {
   const policy = faultPolicies.find((one) => one === recorded(run, "faultPolicy")) ?? "keep";
   if (policy === "keep") return async (episode) => episodeSamples(episode);
@@ -402,7 +422,7 @@ async function environmentOf(run: RunEnvironment): Promise<EnvironmentSource> {
   return source;
 }
 
-/** A setting of the run, which run.json has by its key. */
+/** A setting of the run, by its key in run.json. */
 function recorded({ facts }: RunEnvironment, name: SettingName): string | null {
   const value = facts.configuration?.get(keyOf(name));
   return typeof value === "string" ? value : null;

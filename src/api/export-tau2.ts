@@ -1,5 +1,6 @@
-// Runs of τ²-bench as upstream's file of simulations: episodes are played again in their world, and evaluated again from what they
-// recorded, a judge's word included. A reward that is not the recorded one stops the export: then the data are others.
+// Runs of τ²-bench as upstream's file of simulations: episodes are replayed in their world and
+// evaluated again from their records, a judge's verdict included. A reward that differs from the
+// recorded one stops the export: the data have changed.
 
 import { basename, resolve } from "node:path";
 import { ConfigurationError, type Episode, type EnvironmentSource } from "../core/index.ts";
@@ -22,21 +23,21 @@ import { PythonError } from "../python-semantics/index.ts";
 import type { RunFacts } from "../store/index.ts";
 import { episodeUsage } from "../rollout/index.ts";
 
-/** A run as its folder and the settings of the export have it. */
+/** A run, from its folder and the settings of the export. */
 export type Tau2Run = {
-  /** `null`: it is the only one. */
+  /** `null` if it is the only one. */
   readonly name: string | null;
   readonly folder: string;
   readonly facts: RunFacts;
   readonly source: EnvironmentSource;
-  /** As it is recorded or given, from `cwd`. */
+  /** The recorded or given path, relative to `cwd`. */
   readonly data: string | null;
   readonly cwd: string;
 };
 
 export type Tau2Export = {
   readonly format: ExportFormat;
-  /** Makes the simulations of a group's episodes, which the rows are then made of. */
+  /** Builds the simulations of a group's episodes, which the rows are made from. */
   readonly learn: (group: GroupToExport) => Promise<void>;
   readonly openFile: (path: string) => Promise<RowFile>;
 };
@@ -118,7 +119,7 @@ class TrialNumbers {
 
 type Place = { readonly data: DomainData; readonly isSolo: boolean; readonly place: Tau2Run };
 
-/** `null`: upstream's evaluator raises on such an episode, and on the whole file with it. */
+/** Returns `null` if upstream's evaluator raises on such an episode, and so on the whole file. */
 async function play(
   { data, isSolo, place: { name, folder, facts, source } }: Place,
   episode: Episode,
@@ -151,7 +152,7 @@ async function play(
     if (error instanceof PythonError) return null;
     throw error;
   }
-  // Where models grade beside it, that of the environment is a metric.
+  // If models grade as well, the environment's grade is a metric.
   const recorded = episode.grade?.metrics["environment"] ?? episode.grade?.reward;
   if (reward.reward !== recorded) throw mismatch(`its reward is ${recorded}, and ${reward.reward} in these data`);
   const { agent, user } = episodeUsage(episode);
@@ -181,7 +182,7 @@ function timeOf(text: string | null): number | null {
 
 const nameOf = (folder: string | null): string | null => (folder === null ? null : basename(folder));
 
-/** Of the first run. The limits are those of every rollout. */
+/** Facts of the first run. The limits are the same for every rollout. */
 function factsOf({ seed, user, agent, model, configuration }: RunFacts): Omit<Tau2RunFacts, "isSolo" | "trials"> {
   const named = configuration?.get("user-model");
   const userModel = typeof named === "string" ? named : null;

@@ -1,5 +1,7 @@
-// The fault policy of a rollout, and what graders may know of a task for it: of τ-bench and τ²-bench the expected calls and who the user is, of
-// others what every task says. An episode that failed through the user or the environment says nothing about the policy.
+// The fault policy of a rollout, and the facts about a task that graders may know for it: for
+// τ-bench and τ²-bench the expected calls and the identity of the user, for others the fields that
+// every task has. An episode that failed because of the user or the environment says nothing about
+// the policy.
 
 import { type EnvironmentSource, type Task, type Episode, type EpisodeSamples, useEnvironment } from "../core/index.ts";
 import type { DomainData } from "../environments/tau-bench/index.ts";
@@ -9,11 +11,11 @@ import { checkedOpening, type RunEpisode } from "../rollout/loop.ts";
 type FaultPolicyOptions = {
   readonly policy: FaultPolicy;
   readonly environment: EnvironmentSource;
-  /** As in the settings, absolute. */
+  /** The path from the settings, made absolute. */
   readonly data: string | null;
 };
 
-/** The runner with the policy applied; itself when the policy is to keep everything. */
+/** The runner with the policy applied; the runner itself when the policy is "keep". */
 export function withFaultPolicy(runEpisode: RunEpisode, options: FaultPolicyOptions): RunEpisode {
   if (options.policy === "keep") return runEpisode;
   const apply = faultPolicyOf(options);
@@ -23,7 +25,10 @@ export function withFaultPolicy(runEpisode: RunEpisode, options: FaultPolicyOpti
   };
 }
 
-/** What of an episode is trained under the policy: a function of its record, so that it can be applied again later. */
+/**
+ * Computes the samples that the policy allows to be trained from the record of an episode only, so
+ * it can be applied again later.
+ */
 export function faultPolicyOf({
   policy,
   environment,
@@ -31,7 +36,7 @@ export function faultPolicyOf({
 }: FaultPolicyOptions): (episode: Episode, result: EpisodeSamples) => Promise<EpisodeSamples> {
   const factsOf = taskFactsOf(environment, data);
   return async (episode, result) => {
-    // Aborted and failed episodes train nothing as it is.
+    // Aborted and failed episodes are never trained on.
     if (policy === "keep" || episode.reward === null) return result;
     const graders = await import("../graders/index.ts");
     if (graders.isSuccess(episode.reward)) return result;
@@ -51,13 +56,16 @@ export type TaskFactsSource = (task: Task) => Promise<TaskFacts>;
 const tauBench = "tau-bench/";
 const tau2Bench = /^tau2-bench\/(.+?)(-solo)?$/;
 
-/** `data`: where the tasks of τ-bench or τ²-bench were loaded from; `null` for other environments. */
+/**
+ * `data`: folder that the tasks of τ-bench or τ²-bench were loaded from; `null` for other
+ * environments.
+ */
 export function taskFactsOf(environment: EnvironmentSource, data: string | null): TaskFactsSource {
   const domain = environment.name.startsWith(tauBench) ? environment.name.slice(tauBench.length) : null;
   const known = new Map<string, Promise<TaskFacts>>();
   const make = async (task: Task): Promise<TaskFacts> => {
     const [, tau2 = null, solo] = tau2Bench.exec(environment.name) ?? [];
-    // Without a user there is nobody else to be at fault.
+    // Without a user, only the agent can be at fault.
     if (tau2 !== null && data !== null && solo === undefined) {
       const { loadTau2Data, playableTasks } = await import("../environments/tau2-bench/index.ts");
       const loaded = await loadTau2Data({ domain: tau2, folder: data });
@@ -86,14 +94,14 @@ async function unknownEnd(environment: EnvironmentSource, task: Task): Promise<T
   };
 }
 
-/** None where the environment cannot be opened: that is what failed the episode then. */
+/** No tools if the environment cannot be opened, which also failed the episode. */
 async function toolsOf(environment: EnvironmentSource, task: Task): Promise<Pick<TaskFacts, "tools" | "userTools">> {
   try {
     return await useEnvironment(checkedOpening(environment), task, ({ tools, userSide }) => {
       return { tools, userTools: userSide?.tools ?? [] };
     });
   } catch {
-    // Its episode has the reason.
+    // The episode records the reason.
     return { tools: [], userTools: [] };
   }
 }

@@ -1,5 +1,6 @@
-// What is checked of servers before a run begins: whether they are there and take requests, whether they serve the model of the
-// folder with the requested context, and whether the models of user, agent and judge exist where they are said to be.
+// Checks of servers before a run begins: they answer and accept requests, they serve the model of
+// the folder with the requested context, and the models of user, agent and judge exist at their
+// addresses.
 
 import { type Engine, type EngineControl, AttributedError, ConfigurationError, type Tokenizer } from "../core/index.ts";
 import { chatBase, findHostKey } from "../chat-models/index.ts";
@@ -7,7 +8,7 @@ import { asFields, createHttpPool, type ServerFacts, showAddress } from "../http
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { jsonOf } from "../lib/text.ts";
 
-/** What the engines for servers have for it. */
+/** Methods that engines for servers provide for the first contact. */
 export type ServerEngine = Engine &
   EngineControl & {
     readonly address: string;
@@ -20,9 +21,9 @@ export type ServerEngine = Engine &
   };
 
 export type FirstContactOptions = {
-  /** How long a server that answers, but takes no requests yet, is waited for. */
+  /** Time to wait for a server that answers but does not accept requests yet. */
   readonly maxWaitMs: number;
-  /** Whether one that cannot be reached is waited for as well. */
+  /** True to wait for an unreachable server as well. */
   readonly waitsForUnreachable: boolean;
   readonly signal: AbortSignal;
   /** Called once when it has to wait. */
@@ -34,8 +35,9 @@ export type FirstContactOptions = {
 const pollMs = 1000;
 
 /**
- * Resolves with what `ask` gives when the server takes requests. Rejects with what it said last when that takes too long. `ask`
- * is tried again after faults that may pass: a router may call a worker healthy for seconds after its death.
+ * Resolves with the result of `ask` when the server accepts requests. Rejects with the last fault
+ * when that takes too long. `ask` is repeated after faults that may pass: a router may call a
+ * worker healthy for seconds after its death.
  */
 export async function untilServerIsReady<T>(
   engine: ServerEngine,
@@ -71,15 +73,18 @@ function notReady(address: string, maxWaitMs: number): ConfigurationError {
   );
 }
 
-/** Words, digits, spaces and letters of several scripts: other vocabularies cut them differently. */
+/** Words, digits, spaces and letters of several scripts: other vocabularies split them differently. */
 const probe = "The 12 quick brown foxes\n\tjump over 345 lazy dogs; naïve Grüße, 你好, привет!";
 
-/** Rejects with a `ConfigurationError` when a server has another vocabulary than the folder, or less context than requested. */
+/**
+ * Rejects with a `ConfigurationError` when a server has a different vocabulary than the folder, or
+ * less context than requested.
+ */
 export async function checkServerModel(
   engine: ServerEngine,
   expected: {
     readonly tokenizer: Tokenizer;
-    /** `null`: the readable tokenizer, without a folder. */
+    /** `null` for the readable tokenizer, which has no folder. */
     readonly folder: string | null;
     readonly maxContextTokens: number | null;
     /** Names in `sampling.extra`. */
@@ -112,20 +117,21 @@ export async function checkServerModel(
 }
 
 /**
- * Asks an OpenAI-compatible server for its models. Rejects with a `ConfigurationError` when it cannot be reached, refuses the
- * key, or lacks the model. A list that is kept back or without this model does not decide: some servers take models by other
- * names, or any, and some keys may sample but not list. Then one token is requested of the model.
+ * Requests the list of models from an OpenAI-compatible server. Rejects with a `ConfigurationError`
+ * when it cannot be reached, refuses the key, or lacks the model. A list that is withheld or lacks
+ * this model does not decide: some servers accept models by other names, or any name, and some keys
+ * may sample but not list. In that case one token is requested from the model.
  */
 export async function checkChatModel(
   contact: {
     readonly part: "user" | "agent" | "judge";
     readonly url: string;
-    /** `null`: programs name it, so only the server and the key are tried. */
+    /** `null` if programs name it, so that only the server and the key are tried. */
     readonly model: string | null;
     readonly apiKey: string | null;
     /** Value of the `Authorization` header, in place of a key. Default `null`: none. */
     readonly authorization?: string | null;
-    /** Where keys of known hosts are found when none is given. */
+    /** Variables that hold keys of known hosts, if no key is given. */
     readonly variables: Readonly<Record<string, string | undefined>>;
   },
   signal: AbortSignal,
@@ -159,7 +165,7 @@ export async function checkChatModel(
     );
   } catch (error) {
     if (!(error instanceof AttributedError) || error.failure.code === "cancelled") throw error;
-    // It is there, and does not answer this.
+    // The server is reachable but does not answer this request.
     if (error.failure.code !== "unreachable") return;
     throw new ConfigurationError(
       `Cannot reach the server of the ${part}'s model at ${address}: ${error.failure.message.replace(/^[^:]*:\S*: /, "")}`,
@@ -174,7 +180,7 @@ function refusesKey({ status }: { readonly status: number }): boolean {
   return status === 401 || status === 403;
 }
 
-/** Empty when the answer is no list of models. */
+/** The names of the models; empty when the answer is not a list of models. */
 function modelNames(body: string): readonly string[] {
   const data = asFields(jsonOf(body))?.["data"];
   if (!Array.isArray(data)) return [];

@@ -1,4 +1,5 @@
-// What servers are asked before a run begins, over sockets: servers that answer each path with what the test says.
+// Requests to servers before a run begins, over sockets: servers that answer each path as the test
+// specifies.
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";

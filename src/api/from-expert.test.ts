@@ -59,7 +59,7 @@ describe("train({ fromExpert })", () => {
     expect(made.greedy?.[0]).toMatchObject({ kind: "all", tasks: 2 });
     expect(notices.some((line) => line.startsWith("cloning: step"))).toBe(true);
     const { tokenizer } = await loadModelFolder(join(cwd, "made", "model"));
-    // Of these conversations, not of the shipped models.
+    // The tokenizer is trained on these conversations; those of the shipped models are larger.
     expect(tokenizer.vocabularySize).toBeLessThan(700);
     const facts = JSON.parse(await readFile(join(cwd, "made", "train.json"), "utf8")) as { model: string };
     expect(facts.model).toBe(join("made", "model"));

@@ -1,5 +1,6 @@
-// A model from nothing for a world of the author's own (`train --from-expert`): conversations of the author's scripted expert, or
-// recorded ones, become a tokenizer and weights that can be trained by rewards.
+// A model from scratch for a world of the author's own (`train --from-expert`): conversations of
+// the author's scripted expert, or recorded ones, become a tokenizer and weights that can be
+// trained by rewards.
 
 import { createHash } from "node:crypto";
 import { existsSync, statSync } from "node:fs";
@@ -35,11 +36,14 @@ import { importDefault } from "./load-environment.ts";
 import { readRegular } from "../system/regular-file.ts";
 import { anyNames } from "../lib/any-names.ts";
 
-/** What an expert sees before an action. */
+/** The input that an expert sees before an action. */
 export type ExpertView = {
-  /** The conversation so far, guidelines first, the last thing said last. */
+  /** The conversation so far, from the guidelines to the latest message. */
   readonly messages: readonly Message[];
-  /** The next of a row of numbers from 0 to 1. It begins again before every action, so what it decides holds for a conversation. */
+  /**
+   * The next number, from 0 to 1, of a sequence that restarts before every action, so that a choice
+   * made from it stays the same throughout a conversation.
+   */
   readonly random: () => number;
 };
 
@@ -47,42 +51,54 @@ export type ExpertView = {
 export type ExpertAction =
   | string
   | {
-      /** Before a call: a note that the user does not read. */
+      /** A note before a call, which the user does not read. */
       readonly say?: string;
       readonly call?: { readonly name: string; readonly arguments: Readonly<Record<string, unknown>> };
-      /** False: a mistake made on purpose, which is read and not cloned, so that the recovery from it teaches. @default true */
+      /**
+       * False for a deliberate mistake, which is shown but not cloned, so that the recovery from it
+       * is learnt. @default true
+       */
       readonly learn?: boolean;
     };
 
-/** Who shows how a world is played. Decides by what it is shown alone: the same view gives the same action. */
+/**
+ * Demonstrates how to act in a world. Decides only from the given view: the same view gives the
+ * same action.
+ */
 export type Expert = (view: ExpertView) => ExpertAction | Promise<ExpertAction>;
 
 export type OwnModelOptions = {
   /** A module with an {@link Expert} as its default export, or the folder of a recorded run. */
   readonly fromExpert: string;
   readonly size: "small" | "nano";
-  /** Conversation tokens to clone; `null`: as many as half of the remaining time allows, a million at most. */
+  /**
+   * Number of conversation tokens to clone; `null` for as many as half of the remaining time
+   * allows, a million at most.
+   */
   readonly tokens: number | null;
   /** Minutes that the whole training has left, cloning included. */
   readonly minutes: number;
   readonly seed: number;
   readonly threads: number;
   readonly maxTurns: number;
-  /** Least reward of a recorded episode; `null`: any, and none. */
+  /** Lowest reward of a recorded episode to clone; `null` accepts any reward, and none. */
   readonly minReward: number | null;
   readonly environment: EnvironmentSource;
-  /** Those that are trained on; there may be too many to make them all. */
+  /** Tasks that are trained on; there may be too many to create all of them. */
   readonly tasks: { readonly count: number; readonly at: (place: number) => Task };
   readonly user: UserSource;
   readonly strategy: AgentStrategy;
-  /** Of the training, absolute. The model comes into `model` in it. */
+  /** Folder of the training, absolute. The model is written to its subfolder `model`. */
   readonly folder: string;
   readonly cwd: string;
   readonly signal: AbortSignal;
   readonly notice: (message: string) => void;
 };
 
-/** Resolves with false when the signal stopped it; called again it continues. Rejects with a `ConfigurationError` for an expert that fails. */
+/**
+ * Resolves with false when the signal stopped it; another call continues it. Rejects with a
+ * `ConfigurationError` for an expert that fails.
+ */
 export async function makeOwnModel(options: OwnModelOptions): Promise<boolean> {
   const { fromExpert, folder, cwd, tokens, seed, threads, signal, notice } = options;
   const place = resolve(cwd, fromExpert);
@@ -93,7 +109,7 @@ export async function makeOwnModel(options: OwnModelOptions): Promise<boolean> {
     .update(JSON.stringify([first, options.size, tokens]))
     .digest("hex")
     .slice(0, 12);
-  // Named after these conversations: those of another expert make another model.
+  // The folder is named after these conversations: those of another expert make another model.
   const stateFolder = join(folder, "cloning", digest);
   const begun = performance.now();
   const chooseTokens = async (msPerToken: number): Promise<number> => {
@@ -122,10 +138,16 @@ export async function makeOwnModel(options: OwnModelOptions): Promise<boolean> {
   );
 }
 
-/** What a training with `--from-expert` intends to clone, and what to tell its user beforehand. */
+/**
+ * The planned amount of cloning of a training with `--from-expert`, and a remark for its user
+ * before it begins.
+ */
 export type CloningBudget = {
   readonly tokens: number;
-  /** A line for people: how long the cloning takes, and a remedy if too little time is left for rewards. */
+  /**
+   * A line for people: the duration of the cloning, and a remedy if too little time is left for
+   * rewards.
+   */
   readonly remark: string;
 };
 
@@ -135,7 +157,10 @@ const mostTokens = 1_000_000;
 /** Share of the time that cloning may take; the evaluations and the steps of rewards need the rest. */
 const cloningShare = 0.5;
 
-/** `requested`: conversation tokens, `null` leaves the choice to the time. `minutes`: left for everything. */
+/**
+ * `requested`: number of conversation tokens, `null` to choose it from the time. `minutes`: time
+ * left for the whole training.
+ */
 export function planCloning(given: {
   readonly requested: number | null;
   readonly msPerToken: number;
@@ -232,7 +257,7 @@ const actionSchema = z.union([
   }),
 ]);
 
-/** Throws a plain error for what is no action: the episode attributes it. */
+/** Throws a plain error for a value that is not an action; the episode attributes it. */
 function parsed(given: unknown, turn: number): ParsedAction {
   const { success, data } = actionSchema.safeParse(given);
   if (!success)
@@ -250,7 +275,7 @@ function parsed(given: unknown, turn: number): ParsedAction {
   };
 }
 
-/** Guidelines and tools as the training shows them stand in place of those of the record. */
+/** Recorded guidelines and tools are replaced by those that the training shows. */
 async function recordedConversations(folder: string, options: OwnModelOptions): Promise<ConversationSource> {
   const { environment, strategy, minReward, fromExpert } = options;
   const found: Conversation[] = [];

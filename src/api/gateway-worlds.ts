@@ -1,5 +1,6 @@
-// Environments for the sessions of a gateway: a session that is opened with `environment_task` has the tools of that task's world
-// over MCP, at `/s/<key>/mcp`, and the world's reward at its end. The episodes are hosted as those of `env-server`.
+// Environments for the sessions of a gateway: a session that is opened with `environment_task` has
+// the tools of that task's world over MCP, at `/s/<key>/mcp`, and the world's reward at its end.
+// The episodes are hosted in the same way as those of `env-server`.
 
 import { EpisodeHost, type HostedEpisode, HostFullError, HostRequestError, McpFace } from "../env-server/index.ts";
 import { type EnvironmentSource, lookIntoEnvironment, type Tool, type UserSource } from "../core/index.ts";
@@ -7,7 +8,7 @@ import { GatewayError, type SessionWorlds } from "../gateway/index.ts";
 import { packageVersion } from "./surroundings.ts";
 import { requestAddress } from "../lib/address.ts";
 
-/** The settings that say which worlds sessions may have. */
+/** The settings that choose the worlds which sessions may have. */
 export const worldSettingNames = [
   ...(["env", "data", "envTasks", "envApiKeyEnv", "envAuthorizationEnv", "split"] as const),
   ...(["user", "userModel", "userUrl", "userApiKeyEnv", "userAuthorizationEnv", "userLines"] as const),
@@ -30,24 +31,24 @@ export type HostedEnvironment = {
 export type WorldOptions = {
   readonly maxSessions: number;
   readonly idleMs: number;
-  /** Receives the tools of the first task, where its environment opens at once. @default nothing does */
+  /** Receives the tools of the first task, if its environment opens at once. @default nothing does */
   readonly onTools?: (tools: readonly Tool[]) => void;
 };
 
-/** Opens no world before a session asks for one. */
+/** Opens a world only when a session requests one. */
 export function openWorlds(
   hosted: HostedEnvironment,
   { maxSessions, idleMs, onTools }: WorldOptions,
 ): SessionWorlds & { closeAll(): Promise<void> } {
   const { source, split, user, redact, callMs, openMs } = hosted;
-  // The sessions are counted and expire; their worlds end with them.
+  // The gateway counts sessions and lets them expire; their worlds end with them.
   const host = new EpisodeHost({ source, split, user, callMs, openMs, maxSessions, idleMs: 2 * idleMs + 60_000 });
   const worlds = new Map<string, World>();
   if (onTools !== undefined && source.boundsOpening !== true && source.taskset(split).size > 0) {
     try {
       lookIntoEnvironment(source, source.taskset(split).task(0), ({ tools }) => onTools(tools));
     } catch {
-      // The first session says it.
+      // The first session reports the error.
     }
   }
   const needed = (id: string): World => {
@@ -71,7 +72,7 @@ export function openWorlds(
     handle: async (id, { method, url, headers, body }) => {
       const world = worlds.get(id);
       if (world === undefined) return null;
-      // Whoever has a session's key is its agent.
+      // Any holder of a session's key acts as its agent.
       const isTrusted = false;
       const address = requestAddress(url);
       if (address === null) return { status: 404, headers: {}, body: "" };

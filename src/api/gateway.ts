@@ -1,5 +1,5 @@
-// gateway(): agent programs of others sample from the policy, and are recorded in a run folder. Started again in its folder, it
-// takes up the sessions that a process left.
+// gateway(): serves the policy to outside agent programs, and records their sessions in a run
+// folder. Restarted in its folder, it continues the sessions that an earlier process left open.
 
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -34,7 +34,10 @@ import { listenSettings, readListen, withoutListen } from "./listen.ts";
 import { choice, number, readFlags, seconds, section, type SettingValues, variable, whole } from "./setting.ts";
 import { remedyFor } from "../lib/nearest.ts";
 
-/** The settings of a rollout that a gateway has: what answers and how it samples; agent, user and tasks are the program's. */
+/**
+ * The settings of a rollout that a gateway has: the model that answers and its sampling; agent,
+ * user and tasks belong to the program.
+ */
 export const gatewaySettingNames = [
   ...([
     "engine",
@@ -124,7 +127,7 @@ export type GatewayOptions = Pick<
     readonly onNotice?: (message: string) => void;
   };
 
-/** A gateway that takes requests. */
+/** A gateway that accepts requests. */
 export type RunningGateway = Pick<Gateway, "sessions" | "fetch" | "open" | "reward" | "end"> & {
   /** Programs add `/v1`, or `/s/<key>/v1`. */
   readonly url: string;
@@ -132,11 +135,11 @@ export type RunningGateway = Pick<Gateway, "sessions" | "fetch" | "open" | "rewa
   readonly folder: string;
   /** The model that answers, as in "engine embedded" or "agent model "gpt-4o"". */
   readonly policy: string;
-  /** Sessions of an earlier process; `null`: the folder is new. */
+  /** Sessions of an earlier process; `null` if the folder is new. */
   readonly earlier: { readonly ended: number; readonly inFlight: number } | null;
   /**
-   * Takes no further requests. `wait` (default): answers in flight are sent, for at most `grace` seconds. Open sessions stay in the
-   * folder, and the next start takes them up.
+   * Accepts no further requests. With `wait` (default), answers in flight are sent, for at most
+   * `grace` seconds. Open sessions stay in the folder, and the next start continues them.
    */
   close(options?: CloseOptions): Promise<void>;
 };
@@ -174,7 +177,7 @@ export async function gateway(options: GatewayOptions): Promise<RunningGateway> 
 
 type GatewayToOpen = {
   readonly own: SettingValues<typeof gatewaySettings>;
-  /** Absolute; `out`: as it was given. */
+  /** Absolute path; `out` is the path as given. */
   readonly folder: string;
   readonly out: string;
   readonly resume: RunToResume | null;
@@ -183,7 +186,7 @@ type GatewayToOpen = {
   readonly address: ReturnType<typeof readListen>;
   readonly cancel: AbortSignal;
   readonly onNotice: (message: string) => void;
-  /** Gets what the gateway opens. */
+  /** Receives the resources that the gateway opens. */
   readonly opened: Opened;
 };
 
@@ -258,7 +261,7 @@ async function openGateway(
     close: closeWithGrace(own.grace, {
       finish: (ended) => listener.drain(ended),
       end: () => {
-        // Nothing that comes now is worth waiting for.
+        // Later writes are not worth waiting for.
         store.disk.giveUp();
         return opened.close();
       },
@@ -271,7 +274,7 @@ async function openGateway(
   };
 }
 
-/** Says which tools of programs the call format cannot write. */
+/** Reports tools of programs that the call format cannot write. */
 async function toolNames(model: ChosenModel, onNotice: (message: string) => void): Promise<ToolNames> {
   return new (await import("./tool-names.ts")).ToolNames(model, { known: new Set(), onNotice });
 }
@@ -284,7 +287,7 @@ function answeringParts(
   return engine === null || renderer === null ? { apiModel } : { engine, renderer };
 }
 
-/** The environment of sessions is no setting of the run: it is named at each start. */
+/** The environment of sessions is not a setting of the run: it is named at each start. */
 function splitOptions(options: GatewayOptions) {
   const isOfWorlds = (name: string): boolean => worldSettingNames.some((one) => one === name);
   const entries = Object.entries(options);

@@ -1,15 +1,16 @@
-// How a server ends: what is in flight may finish for a time, and a second call ends it at once. Not what is finished.
+// Shutdown of a server: work in flight may finish within a time limit, and a second call ends it at
+// once. This file does not know what that work is.
 
 import { subscribeToAbort } from "../lib/deadline.ts";
 
 export type CloseOptions = {
-  /** What is in flight may finish first, for the time of `--grace`. @default true */
+  /** True to let work in flight finish first, for the time of `--grace`. @default true */
   readonly wait?: boolean;
 };
 
 /**
- * Closes once: `finish` may take `graceSeconds`, until its signal aborts; then `end` runs. A call without `wait` cuts an earlier one
- * short; every call resolves when `end` has.
+ * Closes once: `finish` may take `graceSeconds`, until its signal aborts; then `end` runs. A call
+ * without `wait` shortens the wait of an earlier call; every call resolves when `end` has.
  */
 export function closeWithGrace(
   graceSeconds: number,

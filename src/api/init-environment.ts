@@ -1,6 +1,7 @@
-// initEnvironment(): a folder with an environment that runs, small enough to be read and replaced piece by piece: a copy of
-// examples/new-environment under another name. Nothing is installed: where no node_modules above the folder has this package, as in
-// a clone or after a global installation, the folder gets a link to the copy that runs.
+// initEnvironment(): writes a folder with an environment that runs, small enough to be read and
+// replaced piece by piece: a copy of examples/new-environment under another name. Nothing is
+// installed: if no node_modules above the folder has this package, as in a clone or after a global
+// installation, the folder gets a link to the running copy.
 
 import { existsSync } from "node:fs";
 import { readdir, readFile, symlink, writeFile } from "node:fs/promises";
@@ -12,7 +13,7 @@ import { packageVersion } from "./surroundings.ts";
 
 /** Options of {@link initEnvironment}: the flags of the command `init environment` in camelCase. */
 export type InitEnvironmentOptions = {
-  /** Of the environment and of its package: small letters, digits and dashes. */
+  /** Name of the environment and of its package: lowercase letters, digits and dashes. */
   readonly name: string;
   /** Folder that is made; must be new or empty. @default the name */
   readonly to?: string;
@@ -25,7 +26,10 @@ export type InitEnvironmentResult = {
   readonly folder: string;
   /** Names of the files in it. */
   readonly files: readonly string[];
-  /** How its modules find this package: a node_modules above the folder has it, or one in the folder links to it. */
+  /**
+   * The way its modules find this package: "installed" in a node_modules above the folder, or
+   * "linked" from one inside it.
+   */
   readonly package: "installed" | "linked";
 };
 
@@ -61,7 +65,7 @@ export async function initEnvironment(options: InitEnvironmentOptions): Promise<
 
 const packageFolder = fileURLToPath(new URL("../..", import.meta.url));
 
-/** Whether an import from a package in the folder finds this package. */
+/** True if an import from a package in the folder finds this package. */
 function isInstalledAbove(folder: string): boolean {
   const above = dirname(folder);
   return (
@@ -70,13 +74,16 @@ function isInstalledAbove(folder: string): boolean {
   );
 }
 
-/** What a manifest calls the copy that is linked to: the path of a clone, or the version of an installed one. */
+/**
+ * The version that a manifest gives for the linked copy: the path of a clone, or the version of an
+ * installed package.
+ */
 function linkedVersion(folder: string): string {
   const isInstalled = packageFolder.split(sep).includes("node_modules");
   return isInstalled ? packageVersion() : `file:${relative(folder, packageFolder).replaceAll(sep, "/")}`;
 }
 
-/** What npm makes of a dependency that is a folder: a link to it, and its program. */
+/** Links the package as npm installs a folder dependency: a link to it, and to its program. */
 async function linkPackage(modules: string): Promise<void> {
   await makeFolder(join(modules, ".bin"));
   await symlink(packageFolder, join(modules, "trainable-agents"), "junction");
@@ -100,7 +107,8 @@ async function environmentFiles(
     return [file, (await readFile(new URL(from, template), "utf8")).replaceAll("NAME", name)] as const;
   });
   const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
-  // Not in the example: what lies beside a package.json cannot import this package by its name.
+  // These files are not in the example: modules beside a package.json cannot import this package by
+  // its name.
   const made = {
     "package.json": json({
       name,

@@ -11,7 +11,7 @@ import { evaluate } from "./evaluate.ts";
 import { rollout, type RolloutOptions } from "./rollout.ts";
 
 const rubric = defineRubric({ criteria: [{ name: "short", description: "Was short.", scale: [0, 1] }] });
-/** The shorter, the better. */
+/** A shorter text gets a higher score. */
 const byLength = (_name: string, shown: string): number => 1 / (1 + shown.length / 1000);
 
 const temporary = () => mkdtemp(join(tmpdir(), "judged-"));
@@ -38,7 +38,7 @@ async function episodesOf(folder: string): Promise<readonly Episode[]> {
   return episodes.toSorted((left, right) => left.id.localeCompare(right.id));
 }
 
-/** Without times, and without what only says which process paid. */
+/** Facts without times, and without fields that only record which process paid. */
 const facts = (episodes: readonly Episode[]) =>
   episodes.map(({ id, reward, grade, messages, outcome }) => ({ id, reward, grade, messages, outcome }));
 

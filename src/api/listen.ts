@@ -1,5 +1,5 @@
-// Where a server of ours takes requests: `--listen <host:port>`, or `--host` and `--port` by themselves. The same for every command
-// that serves.
+// Address on which a server of ours accepts requests: `--listen <host:port>`, or `--host` and
+// `--port` separately. The same for every command that serves.
 
 import { ConfigurationError } from "../core/index.ts";
 import { httpAddress } from "../lib/address.ts";
@@ -7,7 +7,7 @@ import { readFlags, type Setting, section, text, whole } from "./setting.ts";
 
 const localHost = "127.0.0.1";
 
-/** The settings of a server whose usual port is `port`; `what` completes "where requests come in". */
+/** The settings of a server with default port `port`; `what` begins the help of --listen. */
 export const listenSettings = (group: string, port: number, what: string): ListenSettings =>
   section(group, {
     listen: text("<host:port>", `an address like ${localHost}:${port}`, `${localHost}:${port}`).help(
@@ -22,14 +22,14 @@ export const listenSettings = (group: string, port: number, what: string): Liste
   });
 
 type ListenSettings = {
-  /** Host and port to listen on, as in `127.0.0.1:8800`; port 0 takes a free one. */
+  /** Host and port to listen on, as in `127.0.0.1:8800`; port 0 for a free port. */
   readonly listen: Setting<string>;
-  /** In place of `listen`: name or address to listen on. */
+  /** Name or address to listen on, in place of `listen`. */
   readonly host: Setting<string | null>;
-  /** In place of `listen`: port to listen on, 0 for a free one. */
+  /** Port to listen on, in place of `listen`; 0 for a free port. */
   readonly port: Setting<number | null>;
 };
-/** As flags or a program give them. */
+/** Values from flags or from a program. */
 type ListenOptions = { readonly [Name in keyof ListenSettings]?: unknown };
 
 export type ListenAddress = { readonly host: string; readonly port: number };
@@ -44,12 +44,15 @@ export function readListen({ listen, host, port }: ListenSettings, options: List
     );
   }
   const usual = readAddress(listen.default);
-  // With IPv6 in brackets.
+  // IPv6 addresses are in brackets.
   const named = httpAddress(given.host ?? usual.host, given.port ?? usual.port).slice("http://".length);
   return readAddress(named, "--host");
 }
 
-/** The options without those of the same name that say where an engine's server is: a server's own are meant. */
+/**
+ * The options without those of the same names that locate an engine's server: in these options they
+ * mean the server itself.
+ */
 export function withoutListen<Options extends ListenOptions>({
   listen: _listen,
   host: _host,
@@ -59,7 +62,7 @@ export function withoutListen<Options extends ListenOptions>({
   return rest;
 }
 
-/** `127.0.0.1:8800` or `[::1]:8800`, that `flag` names. Throws a `ConfigurationError`. */
+/** Parses `127.0.0.1:8800` or `[::1]:8800`, given by `flag`. Throws a `ConfigurationError`. */
 export function readAddress(listen: string, flag = "--listen"): ListenAddress {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:\s]+)):(\d{1,5})$/.exec(listen.trim());
   const port = Number(match?.[3]);

@@ -1,5 +1,5 @@
-// Environments by name, by file or as a value. The only place that runs code that the options name; what a module lacks is a
-// sentence about the module, with the place of its fault, and not a fault of every episode.
+// Environments by name, by file or as a value. Only this file runs code that the options name; a
+// faulty module gets one sentence with the place of its fault, instead of a fault in every episode.
 
 import { existsSync, readFileSync } from "node:fs";
 import { relative, resolve, dirname } from "node:path";
@@ -27,10 +27,13 @@ import { checkPrototypes, guardGlobals, unguardGlobals } from "../lib/global-gua
 import { meant, suggestion } from "../lib/nearest.ts";
 import { requireRegularSync } from "../system/regular-file.ts";
 
-/** Of each split; others are checked when they are taken. */
+/** Number of tasks checked in each split; the others are checked when they are taken. */
 const checkedTasks = 100;
 
-/** The environment with tasks that are checked when they are taken. Throws a `ConfigurationError` that says what is wrong. */
+/**
+ * The environment with tasks that are checked when they are taken. Throws a `ConfigurationError`
+ * that states the fault.
+ */
 export function checkedSource(value: unknown, module: string): EnvironmentSource {
   const refuse = (problem: string, cause?: unknown): ConfigurationError =>
     new ConfigurationError(
@@ -64,7 +67,7 @@ export function checkedSource(value: unknown, module: string): EnvironmentSource
   }
 }
 
-/** What the value lacks to be an `EnvironmentSource`. */
+/** Members that the value lacks to be an `EnvironmentSource`. */
 function missingParts(value: unknown): string[] {
   const isText = (part: unknown): boolean => typeof part === "string" && part !== "";
   const isTexts = (part: unknown): boolean => Array.isArray(part) && part.length > 0 && part.every(isText);
@@ -98,7 +101,7 @@ function checkedTaskset(taskset: Taskset, module: string): Taskset {
     split,
     size,
     task: (index) => {
-      // An index beyond the end is refused by the environment.
+      // The environment itself refuses an index beyond the end.
       if (!(index >= 0 && index < size)) return taskset.task(index);
       try {
         const task = taskset.task(index);
@@ -131,7 +134,10 @@ function checkTasks(source: EnvironmentSource): void {
   checkTools(source);
 }
 
-/** A world that cannot be opened is a fault of its episodes, whose tools are then not known. */
+/**
+ * A world that cannot be opened is a fault of its episodes; its tools are then unknown and not
+ * checked.
+ */
 function checkTools(source: EnvironmentSource): void {
   const split = source.splits.find((name) => source.taskset(name).size > 0)!;
   let tools: Parameters<typeof unusableSchemas>[0];
@@ -146,10 +152,13 @@ function checkTools(source: EnvironmentSource): void {
   if (warning !== undefined) throw new TypeError(warning);
 }
 
-/** Modules that are looked at, the one that is named included. */
+/** Most modules that are searched, the named one included. */
 const mostModules = 200;
 
-/** `<file>:<line>:<column>` of what went wrong when the module was loaded, both from 1; `null` when nothing says where. */
+/**
+ * `<file>:<line>:<column>` of the fault that occurred while the module was loaded, both counted
+ * from 1; `null` if unknown.
+ */
 export async function placeOfFault(file: string, error: unknown): Promise<string | null> {
   return placeOfParser(error) ?? (isSyntaxError(error) ? await placeOfSyntaxError(file) : placeOfFrame(error));
 }
@@ -169,7 +178,7 @@ function placeOfParser(error: unknown): string | null {
   return `${filename}:${startLine}:${startColumn + 1}`;
 }
 
-/** In the module, or in those of the user's that it imports. */
+/** Place of a syntax error in the module, or in the user's modules that it imports. */
 async function placeOfSyntaxError(first: string): Promise<string | null> {
   const { parseProblem } = await import("./module-hooks.ts");
   const files = [first];
@@ -188,7 +197,7 @@ async function placeOfSyntaxError(first: string): Promise<string | null> {
 
 const ownFiles = new URL("..", import.meta.url).href;
 
-/** The first frame that is none of ours, of whatever copy of this package. */
+/** The first frame outside this package, also outside other copies of it. */
 function placeOfFrame(error: unknown): string | null {
   const stack = isRecord(error) && typeof error["stack"] === "string" ? error["stack"] : "";
   for (const [, url = "", place = ""] of stack.matchAll(/(?<![^\s(])(file:\/\/[^\s()]+?)((?::\d+){2})\)?$/gm)) {
@@ -197,14 +206,14 @@ function placeOfFrame(error: unknown): string | null {
   return null;
 }
 
-/** An environment and what a rollout of it does by default. */
+/** An environment and the defaults of its rollouts. */
 export type LoadedEnvironment = {
   readonly source: EnvironmentSource;
   readonly defaultSplit: string;
   readonly defaultTasks: string;
 };
 
-/** The split, when the environment has it. Throws a `ConfigurationError` that names the flag. */
+/** The split, if the environment has it. Throws a `ConfigurationError` that names the flag. */
 export function checkSplit(source: EnvironmentSource, split: string, flag = "--split"): string {
   if (hasSplit(source, split)) return split;
   throw new ConfigurationError(
@@ -212,23 +221,29 @@ export function checkSplit(source: EnvironmentSource, split: string, flag = "--s
   );
 }
 
-/** What is loaded, and from where. */
+/**
+ * The kind of module for messages, its file, and the folder that places in messages are relative
+ * to.
+ */
 type Loaded = { readonly what: string; readonly file: string; readonly cwd: string };
 
 type LoaderOptions = {
   readonly data: string | null;
-  /** The one that will be played, where it is known: some benchmarks have splits too large to be read for nothing. */
+  /**
+   * The split that will be run, if known: some benchmarks have splits too large to be read
+   * needlessly.
+   */
   readonly split: string | null;
 };
 type Loader = (options: LoaderOptions) => LoadedEnvironment | Promise<LoadedEnvironment>;
 
 const tauBench = "tau-bench/";
 const tau2Bench = "tau2-bench/";
-/** Behind a domain's name: without a user. */
+/** Suffix of a domain's name for its mode without a user. */
 const solo = "-solo";
 
 const builtIn: Readonly<Record<string, Loader>> = {
-  // Its tasks are made, not collected: thousands, of which a few show what there is to see.
+  // Its tasks are generated, not collected: there are thousands, and a few are representative.
   bookshop: async ({ data }) => {
     if (data !== null) {
       throw new ConfigurationError('Cannot use --data with "bookshop": it makes its tasks itself; leave --data out.');
@@ -252,7 +267,7 @@ function tau2Loader(domain: string, options: Tau2Options = {}): Loader {
   };
 }
 
-/** The folder of a benchmark's data, which is no part of this package. */
+/** The data folder of a benchmark, which is not part of this package. */
 function requireData(env: string, data: string | null, benchmark: string): string {
   if (data === null) {
     throw new ConfigurationError(
@@ -277,23 +292,29 @@ function tauBenchLoader(domain: string): Loader {
 
 export const environmentNames: readonly string[] = Object.keys(builtIn);
 
-/** Loads a built-in environment or a module of the user. Throws a `ConfigurationError` that says what would be right. */
+/**
+ * Loads a built-in environment or a module of the user. Throws a `ConfigurationError` that states
+ * the valid values.
+ */
 export async function loadEnvironment(
   env: string,
   options: {
     readonly data: string | null;
     readonly cwd: string;
-    /** The split that will be played. Default: not known. */
+    /** The split that will be run. Default: unknown. */
     readonly split?: string | null;
-    /** Of a remote environment. Default: as the settings have it. */
+    /** Settings of a remote environment. Default: `defaultRemote`. */
     readonly remote?: RemoteSettings;
     /** Variables of the process. Default: none. */
     readonly env?: Surroundings["env"];
-    /** The environment as a value, in place of a name. Default: it is named. */
+    /** The environment as a value, in place of a name. Default: the name is used. */
     readonly parts?: GivenParts;
-    /** How long code of a module may keep everything else from running. Default: as the settings have it. */
+    /** Time that code of a module may block everything else. Default: that of the settings. */
     readonly limits?: WatchLimits;
-    /** Of one opening of a remote environment, once there is room for it. Default: as `defaultRemoteLimits` has it. */
+    /**
+     * Time limit for opening a remote environment once, counted from when there is room for it.
+     * Default: that of `defaultRemoteLimits`.
+     */
     readonly openMs?: number;
   },
 ): Promise<LoadedEnvironment> {
@@ -321,7 +342,7 @@ export async function loadEnvironment(
     return { source, defaultSplit: source.splits[0] ?? "", defaultTasks: "all" };
   }
   const data = options.data === null ? null : resolve(options.cwd, options.data);
-  // A domain that is not built is refused by the benchmark, which knows which are.
+  // The benchmark refuses a domain that is not built in, because it knows which domains are.
   const unbuilt = env.startsWith(tauBench)
     ? tauBenchLoader(env.slice(tauBench.length))
     : env.startsWith(tau2Bench)
@@ -343,7 +364,10 @@ export async function loadEnvironment(
   );
 }
 
-/** The default export of a module of the user's own. Throws a `ConfigurationError` when it is not there or does not load. */
+/**
+ * The default export of a user's module. Throws a `ConfigurationError` when the file does not exist
+ * or does not load.
+ */
 export async function importDefault(
   name: string,
   options: { readonly cwd: string; readonly what: string; readonly flag: string },
@@ -365,7 +389,7 @@ export async function importDefault(
   });
 }
 
-/** Words a fault of the user's own code. */
+/** Turns a fault of the user's own code into an error with its place. */
 async function guarded<T>(name: string, loaded: Loaded, action: () => Promise<T>): Promise<T> {
   const { what, file, cwd } = loaded;
   try {
@@ -392,12 +416,18 @@ async function loadModule(env: string, cwd: string, limits: WatchLimits): Promis
   return { source, defaultSplit: source.splits[0] ?? "", defaultTasks: "all" };
 }
 
-/** What modules of users change from now on, between two episodes or within one, is undone and said. */
+/**
+ * From now on, changes that users' modules make to shared objects, between two episodes or within
+ * one, are undone and reported.
+ */
 function keepGlobals(): void {
   guardGlobals((message) => process.emitWarning(message));
 }
 
-/** Registers the hooks for modules of users, once. Where this program runs from its sources, its runner reads TypeScript. */
+/**
+ * Registers the hooks for users' modules, once. If this program runs from its sources, its runner
+ * reads TypeScript.
+ */
 async function hookModules(): Promise<void> {
   if (import.meta.url.endsWith(".js")) await import("./register-module-hooks.ts");
 }

@@ -1,5 +1,6 @@
-// What every HTTP server of ours owes a machine with a browser and clients that compress: without a token no page of another server is
-// served, the other ports of this machine included; encoded bodies are decoded within the bound of what they unpack to.
+// Protection that every HTTP server of ours gives a machine with a browser and clients that
+// compress: without a token, no page of another server is served, pages from other ports of this
+// machine included; encoded bodies are decoded only up to a bound on their decoded size.
 
 import { request as httpRequest } from "node:http";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -25,11 +26,14 @@ type Served = { readonly url: string; close(): Promise<unknown> };
 type Server = {
   readonly name: string;
   open(): Promise<Served>;
-  /** Requires no permission beyond being of this machine. */
+  /** A request that every client on this machine may send. */
   readonly open200: Sent;
-  /** A body that is read, and the status of the answer to it and to the same in another encoding; `null`: it reads none. */
+  /**
+   * A request whose body is read, and the status of the answer, also for the same body in another
+   * encoding; `null` if the server reads no body.
+   */
   readonly posted: (Sent & { readonly json: object; readonly status: number }) | null;
-  /** No rule of ours: the server plays that of another maker. */
+  /** True for a server that imitates another vendor's, to which our rule does not apply. */
   readonly servesPages?: boolean;
 };
 
@@ -95,7 +99,7 @@ afterAll(async () => {
 
 type Answered = { readonly status: number; readonly text: string; readonly headers: Readonly<Record<string, unknown>> };
 
-/** With any header, which `fetch` does not allow. */
+/** Sends any header, which `fetch` does not allow. */
 function send(name: string, { path, method = "GET", headers = {}, body }: Sent): Promise<Answered> {
   const { hostname, port } = new URL(opened.get(name)!.url);
   return new Promise((resolve, reject) => {
@@ -172,7 +176,7 @@ const encodings = [
   ["gzip, br", (bytes: Buffer) => brotliCompressSync(gzipSync(bytes))],
 ] as const;
 
-/** Half a gigabyte: members that follow one another are one body. */
+/** Half a gigabyte when decoded: consecutive members form one body. */
 const bomb = Buffer.concat(Array.from<Buffer>({ length: 32 }).fill(gzipSync(Buffer.alloc(2 ** 24, " "))));
 
 describe.each(servers.filter(({ posted }) => posted !== null))("a body that $name reads", ({ name, posted }) => {

@@ -1,4 +1,5 @@
-// mergeRun(): a run whose episodes lie in shards, as a folder in the layout of one process.
+// mergeRun(): writes a run whose episodes are in shards as a folder in the layout of a single
+// process.
 
 import { resolve } from "node:path";
 import { type MergedRun, mergeShards } from "../store/index.ts";
@@ -6,14 +7,14 @@ import type { CallOptions } from "./options.ts";
 
 /** Options of {@link mergeRun}: the flags of the command `merge` in camelCase. */
 export type MergeRunOptions = Pick<CallOptions, "cwd" | "signal"> & {
-  /** Run folder with shards. It stays as it is. */
+  /** Run folder with shards. It is not changed. */
   readonly run: string;
   /** Folder that is made; must not exist. @default `<run>-merged` */
   readonly out?: string;
 };
 
 export type MergeRunResult = MergedRun & {
-  /** As it was given or made. */
+  /** The given or generated path of the folder. */
   readonly folder: string;
 };
 

@@ -1,5 +1,5 @@
-// The models that grade in a rollout: rubrics and a ranking of the settings, or else those that the environment was defined with,
-// and the judge that they ask.
+// Models that grade in a rollout: rubrics and a ranking from the settings, or else those that the
+// environment was defined with, and the judge that they call.
 
 import { resolve } from "node:path";
 import {
@@ -30,11 +30,17 @@ import { readNamedFile, type Surroundings } from "./surroundings.ts";
 
 export type GradingContext = Surroundings & {
   readonly redact: (text: string) => string;
-  /** Episodes in a group; `null`: each request has a size of its own. @default that of the settings */
+  /**
+   * Number of episodes in a group; `null` if each request has a size of its own.
+   * @default that of the settings
+   */
   readonly groupSize?: number | null;
 };
 
-/** Graders by models; without a rubric and a ranking only the judge that the environment needs. Throws a `ConfigurationError`. */
+/**
+ * Graders by models; without a rubric and a ranking, only the judge that the environment needs.
+ * Throws a `ConfigurationError`.
+ */
 export async function gradingByModels(
   settings: RolloutSettings,
   environment: EnvironmentSource,
@@ -52,14 +58,14 @@ export async function gradingByModels(
   };
 }
 
-/** What grades, before it is known who. */
+/** The choice of graders, before the judge is known. */
 type Graders = {
   readonly environmentWeight: number | null;
   readonly rubrics: readonly Rubric[];
   readonly ranking: Ranking | null;
 };
 
-/** `null`: the environment grades alone. Throws a `ConfigurationError`. */
+/** Returns `null` if only the environment grades. Throws a `ConfigurationError`. */
 async function chooseGraders(
   settings: RolloutSettings,
   environment: EnvironmentSource,
@@ -74,7 +80,7 @@ async function chooseGraders(
   return {
     rubrics,
     ranking,
-    // A weight of the environment's own grade, where it has none, would make a zero count.
+    // If the environment grades nothing itself, a weight for its grade would count a zero.
     environmentWeight: gradeWeight === null ? null : (environmentWeight ?? gradeWeight),
   };
 }
@@ -122,7 +128,10 @@ async function loadRubric(name: string, { cwd, parts }: Surroundings): Promise<R
   return isMade ? madeRubric(definition as Rubric) : defineRubric(definition as RubricDefinition);
 }
 
-/** Modules are JavaScript as often as TypeScript: what says that it is a rubric is checked like any other. */
+/**
+ * Modules are JavaScript as often as TypeScript, so a value that claims to be a rubric is checked
+ * again.
+ */
 function madeRubric({ type: _type, ...definition }: Rubric): Rubric {
   return defineRubric(definition);
 }
@@ -165,7 +174,7 @@ async function chooseJudge(
     timeoutMs: gradingTimeout * 1000,
     maxConcurrency: concurrencyBounds(concurrency).ceiling,
     ...ratesOf(settings, context),
-    // Some models sample in one way alone and refuse to be told so.
+    // Some models have a fixed temperature and refuse requests that set it.
     sampling: judgeTemperature === 1 ? {} : { temperature: judgeTemperature },
     ...(url === null ? {} : { url }),
     ...(apiKey === null ? {} : { apiKey }),

@@ -1,6 +1,7 @@
-// Module hooks for the modules that options name, in Node's loader thread. A module loads whatever Node runs it and whatever the
-// package.json above it says: types are blanked, as newer Nodes do; a file with imports or exports is an ES module, also where
-// "npm init" wrote "type": "commonjs"; and this package is found by its name, also where it is not installed beside the module.
+// Module hooks for the modules that options name, in Node's loader thread. A module loads under any
+// version of Node and any package.json above it: types are blanked, as newer Nodes do; a file with
+// imports or exports is an ES module, even if "npm init" wrote "type": "commonjs"; and this package
+// is found by its name, even if it is not installed beside the module.
 
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
@@ -9,7 +10,7 @@ import { transformSync } from "@swc/wasm-typescript";
 
 type LoadResult = { readonly format: string; readonly source?: unknown; readonly shortCircuit?: boolean };
 
-/** Node calls it for every module that is loaded after the hooks are registered. */
+/** Called by Node for every module that is loaded after the hooks are registered. */
 export async function load(
   url: string,
   context: { readonly format?: string | null },
@@ -30,7 +31,7 @@ export async function load(
 type ResolveContext = { readonly parentURL?: string };
 type Resolved = { readonly url: string };
 
-/** Node calls it for every import. Our own name falls back to this very copy of the package. */
+/** Called by Node for every import. Our own name falls back to this very copy of the package. */
 export async function resolve(
   specifier: string,
   context: ResolveContext,
@@ -44,7 +45,10 @@ export async function resolve(
   );
 }
 
-/** Whether a text without types compiles as a CommonJS module; one with imports, exports or a top-level await does not. */
+/**
+ * True if a source without types compiles as a CommonJS module; one with imports, exports or a
+ * top-level await does not.
+ */
 function isCommonJs(source: string): boolean {
   try {
     compileFunction(source, ["exports", "require", "module", "__filename", "__dirname"]);
@@ -54,14 +58,15 @@ function isCommonJs(source: string): boolean {
   }
 }
 
-/** A TypeScript module that exports nothing in either way is an ES module. */
+/** True for CommonJS; a TypeScript module that exports nothing in either way is an ES module. */
 function usesCommonJs(source: string): boolean {
   return /\b(require|module|exports)\b/.test(source) && isCommonJs(source);
 }
 
 /**
- * CommonJS as an ES module whose default export is `module.exports`; line numbers stay. Node gives modules of the format "commonjs"
- * that come from a hook a `require` that finds no ES module.
+ * CommonJS as an ES module whose default export is `module.exports`; line numbers do not change.
+ * Modules of the format "commonjs" that come from a hook get a `require` from Node that finds no ES
+ * module.
  */
 function asEsModule(code: string): string {
   const imports = `import { createRequire } from "node:module"; import { fileURLToPath } from "node:url";`;
@@ -70,7 +75,7 @@ function asEsModule(code: string): string {
   return `${imports} ${names} ${file} (function (exports) { ${code}\n})(module.exports); export default module.exports;\n`;
 }
 
-/** What the parser has to say about a module, TypeScript or JavaScript; `null` when it is one. */
+/** The parser's error for a module in TypeScript or JavaScript; `null` if the module is valid. */
 export function parseProblem(source: string, filename: string): unknown {
   try {
     transformSync(source, { mode: "strip-only", filename, module: true });

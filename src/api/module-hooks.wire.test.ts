@@ -1,4 +1,5 @@
-// Modules of users, loaded by this Node in folders as "npm init" makes them; `npm run verify -- node` runs this on other Nodes.
+// Modules of users, loaded by this Node from folders as "npm init" makes them; `npm run verify --
+// node` runs this on other versions of Node.
 
 import { execFile } from "node:child_process";
 import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
@@ -39,7 +40,10 @@ const modules = {
   "broken.ts": `export const a = 1;\nexport default a +;`,
 };
 
-/** What loading each module in a fresh process came to, by name: the environment's name, or the sentence of its error. */
+/**
+ * Results of loading each module in a fresh process, by module name: the environment's name, or the
+ * sentence of its error.
+ */
 async function load(type: string | null, names: readonly string[], { isInstalled = true } = {}) {
   const folder = await mkdtemp(join(tmpdir(), "module-hooks-"));
   folders.push(folder);

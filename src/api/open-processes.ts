@@ -1,4 +1,5 @@
-// The processes that share the episodes of a run, and their coordinator. A run of one process uses nothing of this.
+// The processes that share the episodes of a run, and their coordinator. A run of one process uses
+// none of this.
 
 import { fork } from "node:child_process";
 import { join } from "node:path";
@@ -20,7 +21,7 @@ import { keyOf } from "./setting.ts";
 import { packageVersion, type Surroundings } from "./surroundings.ts";
 import type { WorkerSettings } from "./worker-run.ts";
 
-/** From src/ and from dist/ alike: processes run what was built. */
+/** The same path from src/ and from dist/: processes always run the built program. */
 const program = fileURLToPath(new URL("../../dist/api/worker-process.js", import.meta.url));
 
 type OpenWorkers = {
@@ -32,7 +33,7 @@ type OpenWorkers = {
   /** Absolute. */
   readonly folder: string;
   readonly sharing: Sharing;
-  /** Ends the wait for a broker that is not there. */
+  /** Ends the wait for an absent broker. */
   readonly signal: AbortSignal;
 } & Pick<CoordinatorOptions, "onNotice" | "onReport">;
 
@@ -49,7 +50,7 @@ export async function openProcesses({
   onNotice: tell,
   ...options
 }: OpenWorkers): Promise<Coordinator> {
-  // An episode of a group that is compared counts once it was.
+  // An episode counts only after its group was compared, if the run ranks groups.
   if (earlier !== null && prepared.rank === null) {
     for await (const one of unindexedEpisodes(folder, earlier.ended)) await store.appendIndexed(one);
   }
@@ -60,7 +61,7 @@ export async function openProcesses({
   const capacity = Math.ceil(ceiling / processes);
   const leaseMs = Math.max(3, given.queueLease) * 1000;
   const settings: WorkerSettings = { settings: queue === null ? given : settingsForQueue(given), groups, folder };
-  /** Each process says what is wrong with the run itself; it is shown once. */
+  /** Every process reports problems of the run itself; each is shown once. */
   const warned = new Set<string>();
   const onNotice = (message: string): void => {
     const isKnown = warned.has(message);
@@ -82,7 +83,8 @@ export async function openProcesses({
     version: packageVersion(),
     settings: JSON.stringify(settings),
     shards: join(folder, runFiles.shards),
-    // Of many machines one may be set up wrongly.
+    // One of many machines on a queue may be misconfigured, so a refusal does not end the run
+    // there.
     endsOnRefusal: queue === null,
     connect: (handlers, fail) => {
       if (queue !== null)
@@ -103,10 +105,11 @@ export async function openProcesses({
             cwd,
             env: { ...env, [markName]: variable },
             execArgv: [],
-            // What a worker says is for people; standard output is this program's.
+            // Output of a worker is for people, so it goes to standard error; standard output
+            // belongs to this program.
             stdio: ["ignore", 2, 2, "ipc"],
           });
-          // Programs of a worker that was killed.
+          // Ends the programs of a killed worker.
           child.once("exit", () => killMarked(mark));
           return child;
         },
@@ -115,7 +118,10 @@ export async function openProcesses({
   });
 }
 
-/** As workers on other machines get them: the broker keeps what it is sent, so nothing secret. Throws a `ConfigurationError`. */
+/**
+ * Settings for workers on other machines: without secrets, because the broker keeps all messages.
+ * Throws a `ConfigurationError`.
+ */
 function settingsForQueue(given: RolloutSettings): RolloutSettings {
   for (const name of addressNames) {
     const value = given[name];

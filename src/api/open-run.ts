@@ -1,5 +1,6 @@
-// The folder of a run for whatever writes one (a rollout, a service, a gateway): its store, new or resumed, and its run.json, which says
-// what the run is and, in the end, what came of it. Not the run itself.
+// The folder of a run, for all that write one (a rollout, a service, a gateway): its store, new or
+// resumed, and its run.json, which describes the run and, in the end, its result. Nothing is run
+// here.
 
 import { randomUUID } from "node:crypto";
 import { fromPlain } from "../python-semantics/json/plain.ts";
@@ -24,23 +25,23 @@ import { packageVersions } from "./surroundings.ts";
 type RunToOpen = {
   /** Absolute. */
   readonly place: string;
-  /** `null`: a new run. */
+  /** `null` for a new run. */
   readonly resume: RunToResume | null;
   readonly settings: RolloutSettings;
   readonly prepared: PreparedRollout;
-  /** Episodes may lie in shards. @default false */
+  /** True if episodes may be in shards. @default false */
   readonly hasShards?: boolean;
-  /** Settings that the run has. @default all of a rollout */
+  /** Settings of the run. @default all of a rollout */
   readonly names?: readonly SettingName[];
-  /** As run.json calls it. @default that of the rollout */
+  /** Name of the environment in run.json. @default that of the rollout */
   readonly environment?: string;
-  /** How long writes wait for a full disk. */
+  /** Time that writes wait for a full disk. */
   readonly patience: DiskPatience;
-  /** Takes a line for people: the disk refuses a write, or has room again. */
+  /** Receives a line for people: the disk refuses a write, or has room again. */
   readonly onNotice: (message: string) => void;
 };
 
-/** What came of a run, as far as it has come. */
+/** The state of a run so far. */
 type RunState = {
   readonly status: NonNullable<RunFacts["status"]>;
   readonly totals?: RunTotals;
@@ -48,24 +49,24 @@ type RunState = {
 };
 
 export type OpenedRun = {
-  /** Random; the same after a resume and in a copy of the folder. */
+  /** Random id; the same after a resume and in a copy of the folder. */
   readonly id: string;
-  /** How often the run was resumed. */
+  /** Number of times that the run was resumed. */
   readonly resumed: number;
   readonly store: FileRunStore;
-  /** What earlier processes left; `null`: a new run. */
+  /** Records of earlier processes; `null` for a new run. */
   readonly earlier: ResumedRun | null;
-  /** Episodes of earlier processes; `null`: a new run. */
+  /** Episodes of earlier processes; `null` for a new run. */
   readonly counts: { readonly ended: number; readonly inFlight: number } | null;
-  /** Unlocks the folder as it was, in place of `begin`, and rejects with `error`. */
+  /** Unlocks the folder unchanged, in place of `begin`, and rejects with `error`. */
   release(this: void, error: unknown): Promise<never>;
-  /** Writes run.json and takes the folder. `policy`: what was connected to. */
+  /** Writes run.json and acquires the folder. `policy` is the connected policy. */
   begin(policy: Pick<ConnectedPolicy, "address" | "weightVersion">): Promise<void>;
-  /** Writes what came of it, and releases the folder. Call it after `begin` alone. */
+  /** Writes the final state and releases the folder. Call it only after `begin`. */
   close(state: RunState): Promise<void>;
 };
 
-/** Says when the disk refuses writes, and when it takes them again. */
+/** Reports when the disk refuses writes, and when it accepts them again. */
 export function tellDisk(disk: Disk, place: string, onNotice: (message: string) => void): void {
   disk.subscribe(() => {
     const { fault, isFinal } = disk;

@@ -1,4 +1,4 @@
-// Connects with the servers of a rollout, and makes sure that each answers and serves the model.
+// Connects to the servers of a rollout, and checks that each answers and serves the model.
 
 import { AttributedError, ConfigurationError } from "../core/index.ts";
 import { createGuardedEngine } from "../engines/guarded/index.ts";
@@ -6,7 +6,7 @@ import { type ConnectedEngine, type EngineParts, here } from "./connected-engine
 import { checkServerModel, type ServerEngine, untilServerIsReady } from "./first-contact.ts";
 import { defaultEngineWait, type RolloutSettings } from "./rollout-settings.ts";
 
-/** Every server must answer: an address that is mistyped would never be missed later. */
+/** Every server must answer: later, the absence of a mistyped address would never be noticed. */
 export async function openServers(
   engines: readonly ServerEngine[],
   product: string,
@@ -23,7 +23,7 @@ export async function openServers(
   return { ...here(engine), address: engines.map((one) => one.address).join(", "), weightVersion };
 }
 
-/** How long a call waits for servers of which none takes requests. */
+/** Longest time that a call waits while no server accepts requests. */
 function maxWaitMs({ engineWait }: RolloutSettings): number {
   return (engineWait ?? defaultEngineWait) * 1000;
 }
@@ -65,7 +65,7 @@ function refusal(address: string, error: AttributedError, product: string): Conf
   return new ConfigurationError(`${message.replace(/\.$/, "")}; is this ${product} server?`, { cause: error });
 }
 
-/** The state in a message of our grammar: what stands between the colon and the remedy. */
+/** The state in a message of our grammar: the part between the colon and the remedy. */
 function reasonOf(message: string): string {
   const colon = message.indexOf(": ");
   if (colon === -1) return message;

@@ -1,5 +1,6 @@
-// The options of the public functions: settings by their flags' names in camelCase, parts as values where a program has them,
-// and what a command has its process for. Here they become settings.
+// Options of the public functions: settings by their flags' names in camelCase, parts as values if
+// a program has them, and the context that a command takes from its process. This file turns them
+// into settings.
 
 import {
   type AgentStrategy,
@@ -20,7 +21,7 @@ import type { RunToResume } from "./run-to-resume.ts";
 import { presetDefaults } from "./presets.ts";
 import type { GivenParts, Surroundings } from "./surroundings.ts";
 
-/** What every public function takes beside its settings. */
+/** Options that every public function accepts besides its settings. */
 export type CallOptions = {
   /** Folder that relative paths start from. @default process.cwd() */
   readonly cwd?: string;
@@ -28,58 +29,67 @@ export type CallOptions = {
   readonly variables?: Readonly<Record<string, string | undefined>>;
   /** Stops at once: running episodes are cancelled, and a resumed run continues them. @default never */
   readonly signal?: AbortSignal;
-  /** Begins nothing new; running episodes are finished. @default never */
+  /** Starts nothing new; running episodes are finished. @default never */
   readonly drain?: AbortSignal;
 };
 
 type Parts = {
-  /** As the setting; or an environment, as `defineEnvironment` returns it. */
+  /** The value of the setting, or an environment that `defineEnvironment` returned. */
   readonly env: string | EnvironmentSource;
-  /** As the setting; or an engine of your own, which you close. `model` then names tokenizer and chat template. */
+  /**
+   * The value of the setting, or an engine of your own, which you close. In the latter case,
+   * `model` names tokenizer and chat template.
+   */
   readonly engine: RolloutSettings["engine"] | Engine;
-  /** As the setting; or a chat agent of your own. */
+  /** The value of the setting, or a chat agent of your own. */
   readonly agentModel: string | ChatAgent | null;
-  /** As the setting; or a strategy. */
+  /** The value of the setting, or a strategy. */
   readonly strategy: string | AgentStrategy;
-  /** As the setting; or a source of users. */
+  /** The value of the setting, or a source of users. */
   readonly user: string | UserSource | null;
-  /** As the setting; or a rubric, as `defineRubric` returns it. */
+  /** The value of the setting, or a rubric that `defineRubric` returned. */
   readonly rubric: string | Rubric | null;
-  /** As the setting; or a ranking, as `defineRanking` returns it. */
+  /** The value of the setting, or a ranking that `defineRanking` returned. */
   readonly ranking: string | Ranking | null;
-  /** As the setting; or a judge, as `createJudge` returns it. */
+  /** The value of the setting, or a judge that `createJudge` returned. */
   readonly judgeModel: string | Judge | null;
-  /** As the setting; or filters, all of which a group must pass. */
+  /** The value of the setting, or filters, all of which a group must pass. */
   readonly filter: string | GroupFilter | readonly GroupFilter[] | null;
-  /** As the setting; or the indexes. */
+  /** The value of the setting, or the indexes. */
   readonly tasks: string | readonly number[] | null;
 };
 
 /** The settings of a rollout, all optional, by their flags' names in camelCase: `--group-size` is `groupSize`. */
 export type RolloutSettingOptions = Partial<Omit<RolloutSettings, keyof Parts> & Parts>;
 
-/** Where settings come from beside the options themselves, which win. */
+/** Sources of settings besides the options themselves, which override them. */
 export type SettingSources = {
   /** YAML file with settings, by the names of flags without the dashes. @default none */
   readonly config?: string;
-  /** Run folder to continue, with its settings; only addresses, keys, concurrency and the like may be given again. @default none */
+  /**
+   * Run folder to continue, with its settings; only addresses, keys, concurrency and the like may
+   * be given again. @default none
+   */
   readonly resume?: string;
 };
 
 export type ReadOptions = {
   readonly settings: RolloutSettings;
   readonly surroundings: Surroundings;
-  /** `null`: a new run. */
+  /** `null` for a new run. */
   readonly resume: RunToResume | null;
 };
 
 /**
- * Of a policy that outside programs use: their prompts are their own, and they stop when they are done; the bound is only so that a
- * broken one stops at all.
+ * Defaults of a policy that outside programs use: they write their own prompts and stop when they
+ * are done; the bound only stops broken programs.
  */
 export const programDefaults = { maxTurns: 1000, toolInstruction: "none" } as const satisfies FlagValues;
 
-/** Options to settings; `given`: a run that is resumed, which `resume` does not name. Throws a `ConfigurationError` that names the option as its flag, or file, line and column. */
+/**
+ * Converts options to settings; `given` is a resumed run that `resume` does not name. Throws a
+ * `ConfigurationError` that names the option as its flag, or file, line and column.
+ */
 export async function readOptions(
   options: RolloutSettingOptions & SettingSources & CallOptions,
   defaults: FlagValues = {},
@@ -116,7 +126,7 @@ export async function readOptions(
   return read(resolveSettings(values, file, below));
 }
 
-/** Values apart from settings; a setting then has the name of its value. */
+/** Separates values from settings; such a setting then holds the name of its value. */
 function splitParts(options: RolloutSettingOptions): { readonly values: FlagValues; readonly parts: GivenParts } {
   const values: Record<string, unknown> = { ...options };
   const parts: Record<string, unknown> = {};

@@ -1,5 +1,5 @@
-// From settings to everything a rollout needs, checked, before a server is contacted or a folder made. The composition root:
-// implementations are chosen here and nowhere below.
+// Turns settings into everything that a rollout needs, checked before a server is contacted or a
+// folder is made. This is the composition root: implementations are chosen here and nowhere below.
 
 import { resolve } from "node:path";
 import {
@@ -33,59 +33,66 @@ import { accessVariables, readAccess, redactorFor } from "./secrets.ts";
 import type { ToolNames } from "./tool-names.ts";
 
 export type ConnectOptions = PolicyOptions & {
-  /** Another server than the settings name, of the same model. */
+  /** Address of a server other than that of the settings, with the same model. */
   readonly url?: string;
 };
 
 export type PreparedRollout = {
-  /** With everything decided that was left open. */
+  /** The settings, with every open choice decided. */
   readonly settings: RolloutSettings;
   readonly environment: LoadedEnvironment["source"];
   readonly plan: RolloutPlan;
-  /** Which groups are kept, and how many are run. */
+  /** Rules for keeping groups, and the number of groups to run. */
   readonly groups: GroupOptions;
   readonly sampling: SamplingParams;
-  /** As in "engine sglang". */
+  /** Name for people, such as "engine sglang". */
   readonly policyTitle: string;
-  /** Answers the calls of outside programs in place of an engine; `null`: an engine does, or no model of ours. */
+  /**
+   * Answers the calls of outside programs in place of an engine; `null` if an engine does, or no
+   * model of ours.
+   */
   readonly apiModel: ApiModel | null;
-  /** Name of the model behind an API that is evaluated, as run.json has it; `null`: there is none. */
+  /** Name in run.json of the evaluated model behind an API; `null` if there is none. */
   readonly agentName: string | null;
-  /** `null`: the agent is behind an API, and there are no tokens. */
+  /** `null` if the agent is behind an API, so that tokens are unknown. */
   readonly model: ChosenModel | null;
   readonly user: UserSource;
   readonly preset: Preset | null;
-  /** Compares the episodes of a group; `null`: each has the reward of its own grade. */
+  /** Compares the episodes of a group; `null` if each keeps the reward of its own grade. */
   readonly rank: RankGroup | null;
-  /** The training rows of an episode that was stored, with the fault policy applied. */
+  /** The training rows of a stored episode, with the fault policy applied. */
   readonly rowsOf: (episode: Episode) => Promise<EpisodeSamples>;
   readonly redact: (text: string) => string;
   /**
-   * Says which tools the call format cannot write, each once: those of the first task, where its environment is in this process.
-   * `connect` does so, too, and of the others when they are shown.
+   * Reports tools that the call format cannot write, each once: those of the first task, if its
+   * environment is in this process. `connect` does so as well, and reports the others when they are
+   * shown.
    */
   readonly examineTools: (onNotice: (message: string) => void) => Promise<ToolNames | null>;
   /**
-   * Contacts the server. Rejects with a `ConfigurationError` when it is not there. Episodes resume from the journal, and every
-   * event is recorded in it; a preset's loop keeps none.
+   * Contacts the server. Rejects with a `ConfigurationError` when it does not answer. Episodes
+   * resume from the journal, and every event is recorded in it; a preset's loop keeps no journal.
    */
   connect(cancel: AbortSignal, journal: EpisodeJournal, options?: ConnectOptions): Promise<ConnectedPolicy>;
-  /** Ends what the environment keeps beside its episodes, such as processes that wait; a source of the caller's is the caller's. */
+  /**
+   * Ends resources that the environment keeps besides its episodes, such as waiting processes; a
+   * source that the caller gave stays open.
+   */
   close(): Promise<void>;
 };
 
 export type PrepareOptions = {
   readonly resumes?: boolean;
   /**
-   * Whose groups they are: of the settings, those of an evaluation, which are not compared, of requests that say how large they
-   * are, or of programs outside, which grade.
+   * Origin of the groups: "planned" by the settings; "evaluated", which are not compared;
+   * "requested" with a size of their own; or "outside", run by programs that grade them.
    */
   readonly groups?: "planned" | "evaluated" | "requested" | "outside";
 };
 
 /**
- * Throws a `ConfigurationError` for whatever the user can correct, and leaves nothing open then. `resumes`: an earlier process began the
- * run. Default: false.
+ * Throws a `ConfigurationError` for settings that the user can correct, after closing what it
+ * opened. `resumes`: an earlier process began the run. Default: false.
  */
 export async function prepareRollout(
   requested: RolloutSettings,
@@ -105,7 +112,8 @@ export async function prepareRollout(
       `Cannot resume a run of preset "${requested.preset}": its loop keeps no journal of its episodes; begin a new run.`,
     );
   }
-  // A process that was killed may have left programs that go on working, and sampling, for nobody.
+  // A killed process may have left programs that still run and sample although their results are
+  // lost.
   if (requested.agentCommand !== null) (await import("../programs/index.ts")).killOrphans();
   const limits = { environmentMs: requested.environmentTimeout * 1000, graderMs: requested.gradingTimeout * 1000 };
   const loaded = await loadEnvironment(requested.env, {
@@ -183,7 +191,7 @@ async function prepareWith(
     tasks,
     engine: policy.engine,
     user: user.name,
-    // The expert draws its mistakes from the seed of the turn and from nothing else.
+    // The expert draws its mistakes only from the seed of the turn.
     seedTurns: given.seedTurns || policy.engine === "expert",
   };
   const sampling = samplingOf(settings);
@@ -197,13 +205,14 @@ async function prepareWith(
     groupSize: settings.groupSize,
     seed: settings.seed,
   };
-  // Other processes run the episodes, so that this one survives an environment that does not.
+  // True if the episodes run in this process; other processes run them so that this one survives a
+  // crash of an environment.
   const runsEpisodes = given.processes === 1 && given.queue === null && context.share === undefined;
-  /** `null`: no call format is read. */
+  /** Resolves with `null` if no call format is read. */
   const examineTools = async (onNotice: (message: string) => void): Promise<ToolNames | null> => {
     if (model === null || preset !== null) return null;
     const names = new (await import("./tool-names.ts")).ToolNames(model, { known: examined, onNotice });
-    // A program outside says which tools there are.
+    // An outside program brings its own tools.
     const [first] = groups === "outside" || given.agentCommand !== null || !runsEpisodes ? [] : plan.taskIndexes;
     if (first !== undefined) names.examineTask(taskset.task(first), environment, strategy);
     return names;
@@ -244,13 +253,13 @@ async function prepareWith(
   };
 }
 
-/** Of the servers at another address; the key is for those of the settings alone. */
+/** Settings for the servers at another address; the key is sent only to the servers of the settings. */
 function settingsAt(url: string, given: RolloutSettings): RolloutSettings {
   const at = { ...given, url, host: null, port: null };
   return areOwnServers(url, given) ? at : { ...at, apiKeyEnv: null, engineAuthorizationEnv: null };
 }
 
-/** The models behind an address of the user's own, which can be checked before an episode runs. */
+/** Models served at an address of the user's, which can be checked before an episode runs. */
 function chatModels(
   settings: RolloutSettings,
   { env: variables, parts }: Surroundings,

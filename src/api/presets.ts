@@ -1,6 +1,6 @@
-// Presets by name. A preset changes defaults, and may replace the loop of an episode; tasks, run folder, progress and exporters
-// stay those of every rollout. "slime-tau" runs every episode by the loop this project grew out of, for comparison; its samples
-// are marked "text-delta".
+// Presets by name. A preset changes defaults, and may replace the loop of an episode; tasks, run
+// folder, progress and exporters are the same as in every rollout. "slime-tau" runs every episode
+// with the loop that this project grew out of, for comparison; its samples are marked "text-delta".
 
 import { ConfigurationError } from "../core/index.ts";
 import type { RunEpisode } from "../rollout/index.ts";
@@ -9,11 +9,11 @@ import type { PresetParts } from "./slime-tau-preset.ts";
 import { meant } from "../lib/nearest.ts";
 
 export type Preset = {
-  /** Below flags and configuration file, above the general defaults. */
+  /** Defaults that flags and configuration file override; they override the general defaults. */
   readonly defaults: FlagValues;
-  /** Its samples are re-encoded text, and may be exported all the same. */
+  /** True if its samples are re-encoded text but may still be exported. */
   readonly allowTextDelta: boolean;
-  /** Rejects with a `ConfigurationError` for settings that do not fit. */
+  /** Rejects with a `ConfigurationError` for settings that the preset does not support. */
   createRunner(this: void, parts: PresetParts): Promise<RunEpisode>;
 };
 
@@ -25,19 +25,26 @@ export const slimeTauPreset: Preset = {
 
 const loops: Readonly<Record<string, Preset>> = { "slime-tau": slimeTauPreset };
 
-/** Presets whose episodes run by the usual loop: settings under one name. */
+/** Presets whose episodes run with the usual loop: several settings under one name. */
 const recipes: Readonly<Record<string, FlagValues>> = {
-  // How upstream's published results were made: its run.py's defaults and the user model of its leaderboard.
+  // Settings of upstream's published results: the defaults of its run.py and the user model of its
+  // leaderboard.
   "tau-bench": { temperature: 0, maxTurns: 30, user: "llm", userModel: "openai/gpt-4o", userCompat: "upstream" },
 };
 
-/** The loop and defaults of a preset; `null` where episodes run by the usual one. Throws as {@link presetDefaults}. */
+/**
+ * The loop and defaults of a preset; `null` if episodes run with the usual loop. Throws as {@link
+ * presetDefaults} does.
+ */
 export function findPreset(name: string | null): Preset | null {
   presetDefaults(name);
   return name !== null && Object.hasOwn(loops, name) ? loops[name]! : null;
 }
 
-/** What a preset puts in place of the general defaults. Throws a `ConfigurationError` for a name that is none. */
+/**
+ * Values of a preset that replace the general defaults. Throws a `ConfigurationError` for an
+ * unknown name.
+ */
 export function presetDefaults(name: string | null): FlagValues {
   if (name === null) return {};
   if (Object.hasOwn(loops, name)) return loops[name]!.defaults;

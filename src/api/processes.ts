@@ -1,4 +1,4 @@
-// `--processes` and `--queue`: whose processes run the episodes. They are opened in `open-processes.ts`.
+// `--processes` and `--queue`: the processes that run the episodes. `open-processes.ts` opens them.
 
 import { availableParallelism } from "node:os";
 import { ConfigurationError } from "../core/index.ts";
@@ -8,13 +8,14 @@ import { concurrencyBounds, type RolloutSettings } from "./rollout-settings.ts";
 import { keyOf } from "./setting.ts";
 import type { GivenParts, Surroundings } from "./surroundings.ts";
 
-/** A process is worth its start from so many episodes on, and so many at once. */
+/** Least numbers of episodes, in total and concurrent, for which starting another process pays off. */
 const leastEpisodes = 1024;
 const leastAtOnce = 64;
 
 /**
- * Processes that run the episodes; 1: this one, without a queue. "auto": as many as there are cores beside this one's, as far as each
- * has enough to do; never more than one for a model that samples in the process. `episodes`: `Infinity` for a service.
+ * Number of processes that run the episodes; 1 means only this process, without a queue. "auto"
+ * takes one for each core besides this process's, if each has enough work, but never more than one
+ * for a model that samples in the process. `episodes`: `Infinity` for a service.
  */
 export function processesOf(
   { processes, concurrency, engine }: Pick<RolloutSettings, "processes" | "concurrency" | "engine">,
@@ -24,14 +25,18 @@ export function processesOf(
   if (engine === "embedded" || engine === "llama-cpp") return 1;
   const { ceiling } = concurrencyBounds(concurrency);
   const busy = Math.min(Math.floor(episodes / leastEpisodes), Math.floor(ceiling / leastAtOnce));
-  // The coordinator has a core of its own: on two cores two workers take longer than this process alone.
+  // The coordinator needs a core of its own: on two cores, two workers are slower than a single
+  // process.
   return Math.max(1, Math.min(availableParallelism() - 1, busy));
 }
 
-/** Whose processes run the episodes of a run: a queue's workers in place of our own, or so many of our own. */
+/** Processes that run the episodes of a run: workers of a queue, or a number of our own. */
 export type Sharing = { readonly queue: NatsConnectOptions | null; readonly processes: number };
 
-/** `null`: this process runs them. `episodes`: as `processesOf`. Throws a `ConfigurationError` for what does not cross into another. */
+/**
+ * Returns `null` if this process runs them. `episodes`: as for `processesOf`. Throws a
+ * `ConfigurationError` for settings that other processes cannot use.
+ */
 export function chooseSharing(settings: RolloutSettings, context: Surroundings, episodes: number): Sharing | null {
   const queue = chooseQueue(settings, context);
   const processes = queue === null ? processesOf(settings, episodes) : 1;
@@ -40,10 +45,13 @@ export function chooseSharing(settings: RolloutSettings, context: Surroundings, 
   return { queue, processes };
 }
 
-/** Of a file that one process writes, or a person at this terminal. */
+/**
+ * Settings that require a single process: a file that only one process writes, or a person at this
+ * terminal.
+ */
 const ofOneProcess = ["preset", "recordUsers", "judgeCache"] as const;
 
-/** Throws a `ConfigurationError` for what does not cross into another process. */
+/** Throws a `ConfigurationError` for settings and values that other processes cannot use. */
 export function checkProcesses(settings: RolloutSettings, parts: GivenParts | undefined): void {
   const value = Object.keys(parts ?? {}).find((name) => name !== "filter" && name !== "ranking");
   if (value !== undefined) {

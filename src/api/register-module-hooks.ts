@@ -1,4 +1,5 @@
-// Imported for its effect, or given to Node's --import: modules that are loaded afterwards are read by `module-hooks.ts`.
+// Imported for its effect, or given to Node's --import: `module-hooks.ts` reads all modules that
+// are loaded afterwards.
 
 import { register } from "node:module";
 

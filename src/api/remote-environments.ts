@@ -1,5 +1,5 @@
-// Environments that run elsewhere, by the scheme of their address. A protocol's folder, and what it needs installed, is loaded
-// when its scheme is named.
+// Environments that run elsewhere, by the scheme of their address. The folder of a protocol, and
+// the packages that it needs, are loaded only when its scheme is named.
 
 import { basename, dirname, extname, resolve } from "node:path";
 import { ConfigurationError, type EnvironmentSource } from "../core/index.ts";
@@ -23,7 +23,10 @@ export const defaultRemote: RemoteSettings = {
   mcpWarm: 2,
 };
 
-/** Contacts the service where that is needed to know its tasks. Throws a `ConfigurationError` for what the user can correct. */
+/**
+ * Contacts the service if that is needed to know its tasks. Throws a `ConfigurationError` for
+ * settings that the user can correct.
+ */
 type RemoteLoader = (address: string, context: RemoteContext) => Promise<EnvironmentSource>;
 
 const loaders: Readonly<Record<string, RemoteLoader>> = {
@@ -68,12 +71,15 @@ async function readTasks(file: string): Promise<string> {
 
 export const remoteSchemes: readonly string[] = Object.keys(loaders);
 
-/** Ends what the service of a remote source keeps beside its sessions. Never rejects: what was run is done. */
+/**
+ * Ends resources that the service of a remote source keeps besides its sessions. Never rejects,
+ * because the run is already done.
+ */
 export async function closeRemote(source: Partial<RemoteSource>): Promise<void> {
   if (source.boundsOpening === true) await source.close?.().catch(() => undefined);
 }
 
-/** The loader of an address like `mcp:...`, and what follows the scheme; `null`: it is none. */
+/** The loader of an address like `mcp:...`, and the part after the scheme; `null` for other names. */
 export function findRemote(env: string): { readonly address: string; readonly load: RemoteLoader } | null {
   const [, scheme = "", address = ""] = /^([a-z]+):(.+)$/s.exec(env) ?? [];
   const load = Object.hasOwn(loaders, scheme) ? loaders[scheme] : undefined;

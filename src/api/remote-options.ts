@@ -1,6 +1,7 @@
-// What the address of a remote environment says beside the place: `openenv:ws://127.0.0.1:8000?reward=last&capacity=4`. Kept in the
-// address, so that a recorded run knows it. A parameter with the name of a secret (`api_key`) is the server's: it is sent with every
-// request, and never recorded.
+// Options in the address of a remote environment:
+// `openenv:ws://127.0.0.1:8000?reward=last&capacity=4`. They are kept in the address, so that a
+// recorded run contains them. A parameter with the name of a secret (`api_key`) belongs to the
+// server: it is sent with every request and never recorded.
 
 import { ConfigurationError } from "../core/index.ts";
 import type { RemoteLimits } from "../environments/remote/index.ts";
@@ -9,37 +10,46 @@ import { parseBaseUrl } from "../http/index.ts";
 import { isSecretName } from "../lib/hidden-parts.ts";
 import { suggestion } from "../lib/nearest.ts";
 
-/** What a remote environment is told beside its address. */
+/** Options of a remote environment that are not in its address. */
 export type RemoteContext = {
   readonly cwd: string;
   readonly variables: Readonly<Record<string, string | undefined>>;
-  /** File with its tasks, as an absolute path, or `seeds:` and a range; `null`: the service has tasks of its own, or the user forgot them. */
+  /**
+   * File with the tasks, as an absolute path, or `seeds:` and a range; `null` if the service has
+   * tasks of its own, or the user forgot them.
+   */
   readonly envTasks: string | null;
-  /** Variable with the key that is sent to the service; `null`: none is. */
+  /** Variable with the key that is sent to the service; `null` if none is sent. */
   readonly envApiKeyEnv: string | null;
-  /** Variable with the value of the `Authorization` header, in place of a key; `null`: none is. */
+  /**
+   * Variable with the value of the `Authorization` header, in place of a key; `null` if none is
+   * sent.
+   */
   readonly envAuthorizationEnv: string | null;
   readonly mcpElicitation: ElicitationPolicy;
   readonly mcpWarm: number;
   readonly limits: Partial<RemoteLimits>;
-  /** The default export of a module that a file of tasks names; paths are absolute. */
+  /** The default export of a module that a task file names; paths are absolute. */
   importDefault(file: string, what: string): Promise<unknown>;
 };
 
 export type RemoteAddress = {
   readonly origin: string;
-  /** Without a slash at its end. */
+  /** Path without a trailing slash. */
   readonly path: string;
   /** The server's own parameters, with their question mark; empty when there are none. */
   readonly search: string;
-  /** The value of an option; `null`: it is not given. */
+  /** The value of an option; `null` if it is not given. */
   text(name: string): string | null;
   choice<T extends string>(name: string, choices: readonly T[]): T | null;
   count(name: string): number | null;
   flag(name: string): boolean | null;
 };
 
-/** Throws a `ConfigurationError` for an address that is none, one with credentials, an unknown option, or one of another type. */
+/**
+ * Throws a `ConfigurationError` for an invalid address, one with credentials, and an unknown or
+ * mistyped option.
+ */
 export function readRemoteAddress(
   address: string,
   options: { readonly what: string; readonly known: readonly string[] },
@@ -59,7 +69,7 @@ export function readRemoteAddress(
     const near = suggestion(name, known);
     refuse(`it has no option "${name}", there are ${known.join(", ")}${near === null ? "" : ` (${near})`}`);
   }
-  // As they are written: a signature may not survive being read and written again.
+  // Other parameters are kept as written: a signature may not survive decoding and encoding.
   const passed = parts.filter((part) => ![...new URLSearchParams(part).keys()].some(isOwn)).join("&");
   const text = (name: string): string | null => given.get(name);
   const choice = <T extends string>(name: string, choices: readonly T[]): T | null => {

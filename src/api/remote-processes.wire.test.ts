@@ -1,4 +1,5 @@
-// What a rollout over a server of tools leaves behind: nothing, also of servers that wait or never begin.
+// Processes that a rollout over a server of tools leaves running: none, even if servers wait or
+// never start.
 
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -6,7 +7,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { rollout } from "./rollout.ts";
 
-/** Notes its process, and speaks as far as it is told. */
+/** A server that records its process id and, unless mute, answers. */
 const server = `
 import { appendFileSync } from "node:fs";
 import { createInterface } from "node:readline";

@@ -1,5 +1,6 @@
-// Environments behind OpenEnv and ORS, from an address: `openenv:ws://127.0.0.1:8000?reward=last` with tasks that are seeds or lines of
-// a file, `ors:http://127.0.0.1:8080/<environment>` with the server's own.
+// OpenEnv and ORS environments from an address: `openenv:ws://127.0.0.1:8000?reward=last` with
+// tasks that are seeds or lines of a file, `ors:http://127.0.0.1:8080/<environment>` with the
+// server's own tasks.
 
 import { z } from "zod";
 import { AttributedError, ConfigurationError } from "../core/index.ts";
@@ -24,7 +25,7 @@ import { readNamedFile } from "./surroundings.ts";
 import { anyNames } from "../lib/any-names.ts";
 import { setOwn } from "../lib/counts.ts";
 
-/** Of both. */
+/** Options of both protocols. */
 const shared = ["reward", "capacity", "deterministic", "unrewarded"];
 
 /** Throws a `ConfigurationError` for an address, a task or a server that cannot be used. */
@@ -51,7 +52,7 @@ export async function loadOpenEnv(address: string, context: RemoteContext): Prom
   return remoteSource(service, { limits: context.limits });
 }
 
-/** `seeds:100` (0 to 99), `seeds:100-199`, or JSON lines; `null`: the server has its own. */
+/** `seeds:100` (0 to 99), `seeds:100-199`, or JSON lines; `null` if the server has its own tasks. */
 async function openEnvTasks({ envTasks, cwd }: RemoteContext): Promise<NonNullable<OpenEnvOptions["tasks"]> | null> {
   const remedy =
     "give --env-tasks seeds:100, whose tasks differ in the seed of their reset, or a file with a task in each line";
@@ -138,7 +139,7 @@ function variable(name: string, { variables }: RemoteContext): string {
   throw new ConfigurationError(`Cannot reach the ORS server: variable ${name} is not set; set it, or correct --env.`);
 }
 
-/** What is wrong before the first episode is for the user to correct. */
+/** Turns faults before the first episode into errors that the user can correct. */
 async function reached<T>(contact: () => Promise<T>): Promise<T> {
   try {
     return await contact();

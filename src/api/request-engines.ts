@@ -8,9 +8,9 @@ import type { PolicyRequest } from "../service/index.ts";
 import type { ConnectedPolicy } from "./choose-policy.ts";
 import type { PreparedRollout } from "./prepare-rollout.ts";
 
-/** More addresses than this in the requests of one service are a mistake. */
+/** Most addresses that requests of one service may name; more are a mistake. */
 const mostEngines = 64;
-/** A report of weights waits no longer for the first contact. */
+/** Longest time that a report of weights waits for the first contact. */
 const contactMs = 2000;
 
 /** One connection for each engine that requests name, made when it is needed. */
@@ -32,16 +32,17 @@ export function createEngines(
   const connect = (url: string | null): Promise<ConnectedPolicy> => {
     const known = connections.get(url);
     if (known !== undefined) return known;
-    // Many requests may have been taken before the first of them connects.
+    // Many requests may have been accepted before the first of them connects.
     checkCount(url);
     const connecting = connectTo(url).then(async (policy) => {
-      // First, so that a report which comes while it gets an earlier one reaches it too.
+      // The policy is added first, so that a report which arrives during this one reaches it as
+      // well.
       connected.add(policy);
       await report(policy);
       return policy;
     });
     connections.set(url, connecting);
-    // A server that was not there may be there for the next request.
+    // A server that was absent may be present for the next request.
     connecting.catch(() => connections.delete(url));
     return connecting;
   };
@@ -64,8 +65,9 @@ export function createEngines(
       };
     },
     /**
-     * Resolves when all engines know it that are connected; others get it before their first call. With the versions that their
-     * servers name, `null` for one that names none; the engine of the settings is connected for that, if it is there at once.
+     * Resolves when all connected engines know the version; others get it before their first call.
+     * Returns the versions that their servers name, `null` for a server that names none; the engine
+     * of the settings is connected for that, if it answers at once.
      */
     async reportWeightVersion(version: string, onFault: (error: unknown) => void): Promise<readonly (string | null)[]> {
       const versionsOf = async ({ engine, weightVersion }: ConnectedPolicy): Promise<readonly (string | null)[]> =>
@@ -84,7 +86,10 @@ export function createEngines(
   };
 }
 
-/** Throws a `ConfigurationError` for what is not an address of a request, and for one with a secret, since requests are stored as they come. */
+/**
+ * Throws a `ConfigurationError` for an invalid address in a request, and for one with a secret,
+ * since requests are stored unchanged.
+ */
 function checkAddress(url: string): void {
   for (const part of url.split(",")) {
     if (parseBaseUrl(part, { what: "engine of the request" }).secrets.length === 0) continue;

@@ -1,5 +1,6 @@
-// Flags over configuration file over preset over defaults, and settings as the JSON of run.json; the file itself is read in
-// `config-file.ts`. Settings name where keys are and never hold one; addresses are recorded and shown without their secrets.
+// Precedence of settings: flags, configuration file, preset, defaults; and settings as the JSON of
+// run.json. The file itself is read in `config-file.ts`. Settings name the variables that hold keys
+// and never hold a key; addresses are recorded and shown without their secrets.
 
 import { ConfigurationError } from "../core/index.ts";
 import { hideSecrets, isHidden } from "../lib/hidden-parts.ts";
@@ -9,13 +10,13 @@ import { type RolloutSettings, rolloutSettings, type SettingName, settingNames }
 import { keyOf, readValue, type Setting } from "./setting.ts";
 
 export type ConfigFile = {
-  /** As the user named it. */
+  /** The path that the user gave. */
   readonly path: string;
-  /** By setting; `where` is `file:line:column` of the value. */
+  /** Values by setting; `where` is `file:line:column` of the value. */
   readonly values: ReadonlyMap<SettingName, { readonly value: unknown; readonly where: string }>;
 };
 
-/** Values as the command line gave them; absent flags are absent. */
+/** Values from the command line; flags that were not given are absent. */
 export type FlagValues = Readonly<Partial<Record<SettingName, unknown>>>;
 
 /** All settings. Throws a `ConfigurationError` that names flag or file, line and column. */
@@ -41,7 +42,10 @@ export function resolveSettings(
   return inMode(Object.fromEntries(settingNames.map((name) => [name, valueOf(name)])) as RolloutSettings);
 }
 
-/** Throws a `ConfigurationError` for an address as it is recorded: without its secret it is another. */
+/**
+ * Throws a `ConfigurationError` for an address from a record, which lacks its secret and so is a
+ * different address.
+ */
 function refuseHidden(name: SettingName, value: unknown, where: string): void {
   if (rolloutSettings[name].holds !== "address" || typeof value !== "string" || !isHidden(value)) return;
   throw new ConfigurationError(
@@ -49,7 +53,10 @@ function refuseHidden(name: SettingName, value: unknown, where: string): void {
   );
 }
 
-/** The mode stands in the name of the environment, and so in the ids of its tasks: those of both modes never meet. */
+/**
+ * Puts the mode into the name of the environment, and so into the ids of its tasks: tasks of the
+ * two modes never mix.
+ */
 function inMode(settings: RolloutSettings): RolloutSettings {
   const { env, solo } = settings;
   if (!solo || env.endsWith("-solo")) return settings;

@@ -1,4 +1,5 @@
-// A rollout whose actions are read by the response template of the model folder earns what it earns with the format's own parser.
+// A rollout whose actions are parsed by the response template of the model folder earns the same
+// rewards as with the format's own parser.
 
 import { cp, mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

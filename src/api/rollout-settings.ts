@@ -1,5 +1,6 @@
-// The table of the settings of a rollout: flags, keys of configuration files, options of programs, help and dry run are made
-// from it. What the settings lead to is decided where parts are chosen (`prepare-rollout.ts`).
+// The table of the settings of a rollout: flags, keys of configuration files, options of programs,
+// help and dry run are generated from it. `prepare-rollout.ts` chooses the parts that settings
+// name.
 
 import { z } from "zod";
 
@@ -91,13 +92,16 @@ const metricsList = nonEmpty.refine((list) =>
   }),
 );
 
-/** Episodes at once: a number, bounds like "16-256", or "auto". */
+/** Number of concurrent episodes: a number, bounds like "16-256", or "auto". */
 export type ConcurrencyValue = number | string;
 
-/** The bounds of "auto": no server that trains is too small for the first, and few are large enough for the second. */
+/**
+ * Bounds of "auto": every training server can handle the lower one, and few can handle the upper
+ * one.
+ */
 const auto = { floor: 4, ceiling: 1024 };
 
-/** Equal bounds: the number stays. */
+/** Equal bounds keep the number constant. */
 export function concurrencyBounds(value: ConcurrencyValue): { readonly floor: number; readonly ceiling: number } {
   return readBounds(value) ?? { floor: 1, ceiling: 1 };
 }
@@ -117,10 +121,10 @@ const concurrency = z
   )
   .refine((value) => readBounds(value) !== null);
 
-/** Seconds. */
+/** Time in seconds. */
 export const defaultEngineWait = 300;
 
-/** Which groups are kept and how many are run. */
+/** Settings for keeping groups and for the number of groups to run. */
 export const groupSettings = section("Groups", {
   filter: text("<list>", "names of filters with commas between them").help(
     "drop groups: zero-signal (all rewards alike), reward-range:<min>-<max> (mean reward outside), or a module like ./filter.ts",
@@ -496,7 +500,7 @@ export type RolloutSettings = SettingValues<typeof rolloutSettings>;
 
 export const settingNames = Object.keys(rolloutSettings) as SettingName[];
 
-/** Settings that had another name once: old name to new. Old command lines, files and run folders are still read. */
+/** Renamed settings: old name to new. Old command lines, files and run folders are still read. */
 export const renamedSettings: ReadonlyMap<string, string> = new Map([
   ["max-steps", "max-turns"],
   ["samples-per-task", "group-size"],
@@ -504,7 +508,7 @@ export const renamedSettings: ReadonlyMap<string, string> = new Map([
 
 const namesByKey = new Map(settingNames.map((name) => [keyOf(name), name]));
 
-/** The setting of a key, by its name of today or an earlier one; `undefined`: there is none. */
+/** The setting of a key, by its present or an earlier name; `undefined` if there is none. */
 export function settingOfKey(key: string): SettingName | undefined {
   return namesByKey.get(renamedSettings.get(key) ?? key);
 }

@@ -1,5 +1,6 @@
-// rollout(): episodes of an environment, groups of them, and a run folder with what a trainer needs. Owns the folder's
-// manifest and the way out: done, interrupted or broken, the folder says which and stays readable.
+// rollout(): runs episodes of an environment in groups, and writes a run folder that a trainer can
+// use. It owns the folder's manifest and its end: done, interrupted or failed, the folder records
+// it and stays readable.
 
 import { existsSync } from "node:fs";
 import { basename, join, relative, resolve } from "node:path";
@@ -25,38 +26,41 @@ import type { RunToResume } from "./run-to-resume.ts";
 import type { TracedPolicy } from "../telemetry/index.ts";
 import { type RunWatch, watchRun } from "./watch-run.ts";
 
-/** What happens in a rollout, in order. Nothing in it is secret. */
+/** Events of a rollout, in order. They contain no secrets. */
 export type RolloutEvent =
-  /** A line for people: a server that is waited for, a line of an earlier run that is torn, where metrics are. */
+  /**
+   * A line for people: a server that the run waits for, a torn line of an earlier run, the address
+   * of metrics.
+   */
   | { readonly type: "notice"; readonly message: string }
   | { readonly type: "run-start"; readonly run: StartedRun }
-  /** Something about the settings that makes learning harder. */
+  /** A problem of the settings that makes learning harder. */
   | { readonly type: "warning"; readonly message: string }
-  /** A server failed several times in a row and is left alone, or is back. */
+  /** A server is skipped after several failures in a row, or is used again. */
   | { readonly type: "server-change"; readonly change: CircuitStatus }
   /** An episode started or ended, a turn was sampled, a group was decided. `totals` may be called at any time. */
   | { readonly type: "progress"; readonly totals: () => RunTotals }
-  /** Nothing runs any more; the folder is closed next. Absent where the run broke. */
+  /** Everything has ended; the folder is closed next. Absent if the run failed. */
   | { readonly type: "run-end"; readonly totals: RunTotals }
   /** A line for machines (`logJson`). */
   | { readonly type: "log"; readonly line: string };
 
 /** A run whose folder exists and whose first episode is about to start. */
 export type StartedRun = {
-  /** As commands take it: relative to `cwd`, or as it was given. */
+  /** The path for commands: relative to `cwd`, or as it was given. */
   readonly folder: string;
   readonly environment: string;
   readonly split: string;
   readonly tasks: number;
   readonly groupSize: number;
-  /** As in "engine sglang at http://127.0.0.1:30000". */
+  /** Name and address for people, such as "engine sglang at http://127.0.0.1:30000". */
   readonly policy: string;
   readonly user: string;
-  /** Episodes of earlier processes; `null`: a new run. */
+  /** Episodes of earlier processes; `null` for a new run. */
   readonly earlier: { readonly ended: number; readonly inFlight: number } | null;
-  /** False: the loop of a preset keeps no journal. */
+  /** False for the loop of a preset, which keeps no journal. */
   readonly isResumable: boolean;
-  /** Everything decided that was left open. */
+  /** The settings, with every open choice decided. */
   readonly settings: RolloutSettings;
 };
 
@@ -69,22 +73,22 @@ export type StartedRun = {
 export type RolloutOptions = RolloutSettingOptions &
   SettingSources &
   CallOptions & {
-    /** Receives what happens, synchronously; must be quick and must not throw. @default nothing does */
+    /** Receives events synchronously; must be fast and must not throw. @default nothing does */
     readonly onEvent?: (event: RolloutEvent) => void;
   };
 
-/** What a rollout left. */
+/** The result of a rollout. */
 export type RolloutResult = {
-  /** As commands take it: relative to `cwd`, or as it was given. */
+  /** The path for commands: relative to `cwd`, or as it was given. */
   readonly folder: string;
-  /** "complete": the resumed run was done already, and nothing happened. */
+  /** "complete": the resumed run was already done, so nothing was run. */
   readonly status: "done" | "interrupted" | "complete";
   readonly totals: RunTotals;
   readonly environment: string;
   readonly split: string;
-  /** True: interrupted, and the options `{ resume: folder }` continue it. */
+  /** True if the run was interrupted and the options `{ resume: folder }` continue it. */
   readonly isResumable: boolean;
-  /** Takes secrets out of a text that is to be shown. */
+  /** Removes secrets from text that is to be shown. */
   readonly redact: (text: string) => string;
 };
 
@@ -115,13 +119,13 @@ export async function planRollout(options: RolloutOptions = {}): Promise<Prepare
 export type RunControls = Pick<RolloutOptions, "signal" | "drain" | "onEvent"> & {
   /** Default: a new run. */
   readonly resume?: RunToResume | null;
-  /** Its groups are trials, which are not compared. Default: false. */
+  /** True if its groups are trials, which are not compared. Default: false. */
   readonly isEvaluation?: boolean;
 };
 
 const never = new AbortController().signal;
 
-/** {@link rollout}, from settings. */
+/** Same as {@link rollout}, but takes settings. */
 export async function rolloutFrom(
   given: RolloutSettings,
   surroundings: Surroundings,
@@ -142,14 +146,14 @@ export async function rolloutFrom(
   }
 }
 
-/** Longest that a run which failed may take to end its processes and close its connections. */
+/** Longest time in which a failed run ends its processes and closes its connections. */
 const failedRunMs = 15_000;
 
 type PreparedRun = {
   readonly given: RolloutSettings;
   readonly surroundings: Surroundings;
   readonly controls: Required<Omit<RunControls, "isEvaluation">> & { readonly groups: "evaluated" | "planned" };
-  /** Gets what the run opens. */
+  /** Receives the resources that the run opens. */
   readonly opened: Opened;
 };
 
@@ -178,14 +182,14 @@ async function runPrepared(
     onNotice,
   });
   const { store, earlier } = run;
-  // Who stops a run does not wait for its disk.
+  // A stopped run does not wait for its disk.
   opened.add(subscribeToAbort(signal, () => store.disk.giveUp()));
   let watch: RunWatch | null = null;
   const onCircuit = (change: CircuitStatus): void => {
     onEvent({ type: "server-change", change });
     watch?.circuit(change);
   };
-  // Nothing runs yet that could be finished: both signals stop.
+  // No episode runs yet that could be finished, so both signals stop the start.
   const stop = AbortSignal.any([drain, signal]);
   const budget = createBudget(settings.maxCost, onNotice);
   const expertsFile = createRoutedExpertsFile(place, store.disk);
@@ -211,7 +215,7 @@ async function runPrepared(
       const size = bytes.toLocaleString("en-US");
       onNotice(`Notice: the last line of "${file}" was cut off (${size} bytes) and is left out.`);
     }
-    // Warnings about learning mean nothing to a model that cannot be trained.
+    // Warnings about learning do not apply to a model that cannot be trained.
     const warnings = prepared.model === null ? [] : rolloutWarnings(prepared.sampling, plan.groupSize);
     for (const message of warnings) onEvent({ type: "warning", message });
     const log = (line: string): void => onEvent({ type: "log", line: redact(line) });
@@ -282,13 +286,14 @@ async function runPrepared(
     return { ...facts, status, totals, isResumable: status === "interrupted" && preset === null, redact };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    // What stopped the run is thrown; that its folder cannot be closed either adds nothing.
+    // The fault that stopped the run is thrown; a second fault while closing the folder adds
+    // nothing.
     await run.close({ status: "failed", error: reason }).catch(() => undefined);
     throw error;
   }
 }
 
-/** By the names that viewers of traces know models by. */
+/** Attributes of the policy under the names that trace viewers know. */
 function tracedPolicy({
   agentModel,
   model,
@@ -307,15 +312,18 @@ function tracedPolicy({
   };
 }
 
-/** Rows of re-encoded text cannot be derived afterwards; a run that has written rows before it was killed writes all. */
+/**
+ * True if the run writes rows: rows of re-encoded text cannot be derived afterwards, and a run that
+ * wrote rows before it was killed continues to write them.
+ */
 function writesSamples(place: string, { settings, preset }: PreparedRollout): boolean {
   return settings.writeSamples || (preset?.allowTextDelta ?? false) || existsSync(join(place, runFiles.samples));
 }
 
-/** Rows as they are stored beside a kept group. */
+/** Rows in the form that is stored beside a kept group. */
 export function exporterFor({ model, preset }: PreparedRollout): NonNullable<RolloutParts["exportSamples"]> {
   const options = {
-    // Without a model there are no tokens to decode.
+    // Without a model no tokens are decoded.
     decode: (tokens: Uint32Array) => model?.renderer.decode(tokens) ?? "",
     allowTextDelta: preset?.allowTextDelta ?? false,
   };
@@ -326,7 +334,7 @@ export function exporterFor({ model, preset }: PreparedRollout): NonNullable<Rol
   };
 }
 
-/** `runs/<time>-<environment>`, with a number when that is taken. */
+/** `runs/<time>-<environment>`, with a number if that folder exists. */
 export function newFolder(environment: string, cwd: string): string {
   const now = new Date();
   const two = (value: number): string => String(value).padStart(2, "0");

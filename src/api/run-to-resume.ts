@@ -1,5 +1,5 @@
-// A run folder as the beginning of a resumed run: the settings it began with, and whether those of now are the same. Names of keys are
-// for people.
+// A run folder as the start of a resumed run: the settings that it began with, and a check that the
+// present ones agree with them. Names of keys are for people.
 
 import { resolve } from "node:path";
 
@@ -22,22 +22,22 @@ import {
 import { keyOf } from "./setting.ts";
 
 export type RunToResume = {
-  /** As the user named it. */
+  /** The path that the user gave. */
   readonly folder: string;
-  /** As run.json has them; flags win. */
+  /** The settings in run.json; flags override them. */
   readonly settings: ConfigFile;
   readonly configuration: JsonObject;
-  /** `null`: of a version that gave runs none. */
+  /** `null` for a run of a version that gave runs no id. */
   readonly id: string | null;
   readonly begun: Date;
-  /** How often it was resumed so far. */
+  /** Number of times that the run was resumed so far. */
   readonly resumed: number;
   readonly isComplete: boolean;
-  /** As of the last time that a process ended the run; `null`: none did. */
+  /** Totals when a process last ended the run; `null` if none did. */
   readonly totals: RunTotals | null;
 };
 
-/** Throws a `ConfigurationError` when the folder holds no run, or one that cannot resume. */
+/** Throws a `ConfigurationError` when the folder holds no run, or one that cannot be resumed. */
 export async function readRunToResume(folder: string, cwd: string): Promise<RunToResume> {
   const manifest = await openRunFolder(resolve(cwd, folder)).manifest();
   checkResumable(manifest, folder);
@@ -74,7 +74,10 @@ function settingValues(configuration: JsonObject, folder: string): ConfigFile["v
   return values;
 }
 
-/** Throws a `ConfigurationError` with a table when settings that decide what the episodes are like have changed. `names`: of the run. */
+/**
+ * Throws a `ConfigurationError` with a table when settings that affect the episodes have changed.
+ * `names`: settings of the run.
+ */
 export function checkSameSettings(
   { folder, configuration }: RunToResume,
   settings: RolloutSettings,

@@ -1,6 +1,7 @@
-// Files of other tools as scores. Of upstream's simulations of τ²-bench: the rewards that they record and, where the data are there,
-// whether our evaluation gives the same. Of all others the rewards are those of the file. Nothing is run, and nobody is asked:
-// rewards that hang on a judge's word are taken as they stand, and what a file does not record stays unknown.
+// Files of other tools as scores. Upstream's simulations of τ²-bench give the rewards that they
+// record and, if the data are present, whether our evaluation gives the same. All other files give
+// only their own rewards. No episode is run and no model is called: rewards that depend on a judge
+// are taken as recorded, and facts that a file does not record stay unknown.
 
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -32,7 +33,7 @@ import {
 import { tau2Facts } from "./tau2-facts.ts";
 import { readRegular } from "../system/regular-file.ts";
 
-/** A file of simulations, or a folder with a file a simulation; `null`: the path is neither. */
+/** A file of simulations, or a folder with one file per simulation; `null` if the path is neither. */
 export async function readTau2File(path: string, name: string): Promise<Tau2ResultFile | null> {
   if (!(await stat(path)).isDirectory()) {
     const text = await readRegular(path, "utf8");
@@ -51,7 +52,10 @@ export async function readTau2File(path: string, name: string): Promise<Tau2Resu
 
 type ReadFile = Omit<Tau2ResultFile, "repeated">;
 
-/** One per simulation, by task and trial. `folder` is that of the data; `null`: no reward is confirmed. */
+/**
+ * One score per simulation, by task and trial. `folder` holds the data; `null` if no reward is to
+ * be confirmed.
+ */
 export async function scoreTau2File(file: ReadFile, folder: string | null): Promise<RescoredRun[]> {
   const data = folder === null ? null : await loadTau2Data({ domain: file.domain, folder });
   const indexes = new Map([...file.tasks.keys()].map((id, index) => [id, index]));
@@ -65,7 +69,7 @@ export async function scoreTau2File(file: ReadFile, folder: string | null): Prom
   };
   for (const simulation of file.simulations) {
     const { taskId, trial, reward, reason } = simulation;
-    // A task that the file does not have comes after those that it has.
+    // A task that is missing from the file's list follows the listed ones.
     if (!indexes.has(taskId)) indexes.set(taskId, indexes.size);
     const conversation = stepsOf(simulation.messages);
     const isFailed = reason !== "infrastructure_error" && reward !== null && !isSuccess(reward);
@@ -76,7 +80,7 @@ export async function scoreTau2File(file: ReadFile, folder: string | null): Prom
       taskIndex: indexes.get(taskId) ?? 0,
       contentHash: null,
       trial,
-      // What broke down says nothing of the agent; upstream leaves it out as well.
+      // An infrastructure error says nothing about the agent; upstream excludes it as well.
       reward: reason === "infrastructure_error" ? null : reward,
       outcome: outcomes[reason],
       ending: reason,
@@ -106,7 +110,7 @@ const outcomes: Readonly<Record<ReadSimulation["reason"], Outcome>> = {
   unexpected_error: "failed",
 };
 
-/** The reward that our evaluation gives; `null`: it hangs on a judge, or cannot be given. */
+/** The reward that our evaluation gives; `null` if it depends on a judge, or cannot be computed. */
 async function confirm(data: DomainData, file: ReadFile, simulation: ReadSimulation): Promise<number | null> {
   const { reason, messages, reward, taskId } = simulation;
   const task = file.tasks.get(taskId);
@@ -114,13 +118,13 @@ async function confirm(data: DomainData, file: ReadFile, simulation: ReadSimulat
   try {
     return (await evaluate(data, task, messages, { reason, isSolo: file.isSolo, isStrict: false })).reward;
   } catch (error) {
-    // Where the reference's evaluator raises, there is no reward to compare.
+    // If the reference evaluator raises, no reward exists to compare with.
     if (error instanceof PythonError) return null;
     throw error;
   }
 }
 
-/** What both sides said and did. */
+/** Utterances and calls of both sides. */
 function stepsOf(messages: readonly Tau2Message[]): ConversationStep[] {
   const results = new Map(messages.flatMap((one) => (one.role === "tool" ? [[one.id, one] as const] : [])));
   return messages.flatMap((message): ConversationStep[] => {
@@ -143,12 +147,15 @@ function stepsOf(messages: readonly Tau2Message[]): ConversationStep[] {
   });
 }
 
-/** As in "inspect: popularity". */
+/** Title for people, such as "inspect: popularity". */
 export function titleOf({ format, title }: ForeignFile): string {
   return title === null ? format : `${format}: ${title}`;
 }
 
-/** One per episode, by task and trial. Tasks are numbered as they come. `onRepeated`: as of a file. */
+/**
+ * One score per episode, by task and trial. Tasks are numbered in order of appearance.
+ * `onRepeated`: as for the file.
+ */
 export async function scoreForeign(file: ForeignFile, onRepeated: (id: string) => void): Promise<EpisodeScore[]> {
   const indexes = new Map<string, number>();
   const trials = new Map<string, number>();

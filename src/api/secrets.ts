@@ -1,4 +1,4 @@
-// Keys: read from the environment by name, and taken out of everything that is shown or written. A flag never holds a key.
+// Keys: read from the environment by name, and removed from all output. A flag never holds a key.
 
 import { ConfigurationError } from "../core/index.ts";
 import { createRedactor } from "../http/redactor.ts";
@@ -8,12 +8,15 @@ import { keyOf } from "./setting.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** Names of variables that keys were read from, whether a flag, a file or a run to resume named them. */
+/**
+ * Names of variables that keys were read from, no matter if a flag, a file or a resumed run named
+ * them.
+ */
 const readFrom = new WeakMap<Env, Set<string>>();
 
 /**
- * The key in the variable that a flag names. Throws a `ConfigurationError` when it is not set; the message repeats the name
- * only when it can hardly be a key itself.
+ * The key in the variable that a flag names. Throws a `ConfigurationError` when it is not set; the
+ * message repeats the name only when it can hardly be a key itself.
  */
 export function readKey(env: Env, variable: string | null, flag: string): string | null {
   if (variable === null) return null;
@@ -43,7 +46,7 @@ const accessNames = {
 export type AccessPart = keyof typeof accessNames;
 type AccessSetting<Part extends AccessPart> = (typeof accessNames)[Part]["key" | "authorization"];
 
-/** How a server is called: with a key, with the value of its `Authorization` header, or with neither. */
+/** Access to a server: a key, the value of its `Authorization` header, or neither. */
 export type Access = { readonly apiKey: string | null; readonly authorization: string | null };
 
 /** Names of variables that may hold secrets of the servers of these settings. */
@@ -72,12 +75,13 @@ export function readAccess<Part extends AccessPart>(
   return { apiKey: readKey(env, keyName, keyFlag), authorization: readKey(env, name, flag) };
 }
 
-/** Shorter values are no secrets ("EMPTY", "none"), and replacing them would garble what people said. */
+/** Shorter values are not secrets ("EMPTY", "none"), and replacing them would garble conversations. */
 const shortestSecret = 8;
 
 /**
- * Takes secrets out of texts: the named keys, those that `readKey` has read until then, whatever else the environment holds
- * under the name of a key, and credentials in addresses; in the spellings that `createRedactor` names.
+ * Removes secrets from text: the named keys, the keys that `readKey` has read so far, all other
+ * values that the environment holds under the name of a key, and credentials in addresses; in the
+ * spellings that `createRedactor` names.
  */
 export function redactorFor(
   env: Env,
@@ -113,7 +117,7 @@ function queueSecrets(url: string): readonly string[] {
   try {
     return parseNatsAddress(url).secrets;
   } catch {
-    // An address that cannot be read is refused where it is used.
+    // An unreadable address is refused where it is used.
     return [];
   }
 }

@@ -1,5 +1,5 @@
-// serve(): a rollout service with its folder. Engines are connected as requests name them, episodes are journalled, and the
-// folder that an earlier service left is resumed.
+// serve(): runs a rollout service with its folder. Engines are connected when requests name them,
+// episodes are journalled, and the folder of an earlier service is resumed.
 
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -33,7 +33,7 @@ import { toolsOfSession } from "./export-run.ts";
 import { type SettingValues, number, readFlags, section, variable, whole } from "./setting.ts";
 import { readKey } from "./secrets.ts";
 
-/** What a plan, an agent behind an API or a terminal needs. */
+/** Settings that need a plan, an agent behind an API or a terminal. */
 const notServed = [
   ...([
     "tasks",
@@ -51,7 +51,7 @@ const notServed = [
   ...(Object.keys(groupSettings) as readonly (keyof typeof groupSettings)[]),
 ];
 
-/** The settings of a rollout that a service has: what is run comes with the requests. */
+/** The settings of a rollout that a service has: requests name the tasks to run. */
 export const serveSettingNames: readonly SettingName[] = settingNames.filter(
   (name) => !(notServed as readonly SettingName[]).includes(name),
 );
@@ -81,18 +81,18 @@ export type ServeOptions = Omit<RolloutSettingOptions, (typeof notServed)[number
     readonly onNotice?: (message: string) => void;
   };
 
-/** A service that takes requests. */
+/** A service that accepts requests. */
 export type RunningService = {
   readonly url: string;
   readonly environment: string;
   readonly split: string;
-  /** Episodes of an earlier process that are resumed; `null`: the folder is new. */
+  /** Episodes of an earlier process that are resumed; `null` if the folder is new. */
   readonly earlier: { readonly ended: number; readonly inFlight: number } | null;
-  /** Those that a trainer takes batches from. */
+  /** Producers that a trainer takes batches from. */
   readonly producers: RolloutService["producers"];
   /**
-   * Takes no further requests. `wait` (default): running episodes are finished, for at most `grace` seconds; what is left is resumed by
-   * the next start.
+   * Accepts no further requests. With `wait` (default), running episodes are finished, for at most
+   * `grace` seconds; the next start resumes the rest.
    */
   close(options?: CloseOptions): Promise<void>;
 };
@@ -135,7 +135,7 @@ export async function serve(options: ServeOptions): Promise<RunningService> {
           await answered;
         },
         end: async () => {
-          // Nothing that comes now is worth waiting for.
+          // Later writes are not worth waiting for.
           disk.giveUp();
           await suspend({ wait: false });
           await service.close({ wait: false });
@@ -150,13 +150,16 @@ export async function serve(options: ServeOptions): Promise<RunningService> {
   }
 }
 
-/** A request that pauses waits at most so long for the calls in flight, which other processes have. */
+/** Longest time that a request to pause waits for the calls in flight of other processes. */
 const pauseTimeoutMs = 30_000;
 
 type OpenedService = Pick<RunningService, "environment" | "split" | "earlier"> & {
   readonly service: RolloutService;
   readonly disk: Disk;
-  /** To be called before the service is closed: what other processes run is kept for the next start. */
+  /**
+   * Called before the service is closed: it keeps the episodes of other processes for the next
+   * start.
+   */
   readonly suspend: (options: { readonly wait: boolean }) => Promise<void>;
 };
 
@@ -165,17 +168,17 @@ type OpenServiceOptions = {
   readonly folder: string;
   readonly token: string | null;
   readonly maxWaiting: number;
-  /** The service that is resumed; `null`: a new one. */
+  /** The service that is resumed; `null` for a new one. */
   readonly resume: RunToResume | null;
-  /** Ends what waits for an engine. */
+  /** Ends all waits for an engine. */
   readonly cancel: AbortSignal;
-  /** Takes a line for people. */
+  /** Receives a line for people. */
   readonly onNotice: (message: string) => void;
-  /** Gets what the service opens; closing it closes the service, too. */
+  /** Receives the resources that the service opens; closing it closes the service as well. */
   readonly opened: Opened;
 };
 
-/** Throws a `ConfigurationError` for whatever the user can correct. */
+/** Throws a `ConfigurationError` for settings that the user can correct. */
 async function openService(
   given: RolloutSettings,
   context: Surroundings,
@@ -191,7 +194,7 @@ async function openService(
       "Cannot serve rollouts of an agent behind an API: it has no tokens to train; name --model.",
     );
   }
-  // Not left to the first request, whose episodes would all fail.
+  // Checked now, because otherwise all episodes of the first request would fail.
   expertsSink({ name: settings.engine ?? "sglang", settings, preset: prepared.preset }, null);
   const sharing = chooseSharing(settings, context, Infinity);
   const onNotice = (message: string): void => options.onNotice(redact(message));
@@ -199,12 +202,12 @@ async function openService(
   const hasShards = sharing !== null;
   const run = await openRun({ place: folder, resume, settings, prepared, hasShards, patience, onNotice });
   const { store, earlier } = run;
-  // Contacted when the first request names it.
+  // Engines are contacted when the first request names them.
   await run.begin({ address: "as requests name it", weightVersion: null });
-  // It is never "done": a service can always be resumed.
+  // The status is never "done": a service can always be resumed.
   opened.add(() => run.close({ status: "interrupted" }));
   const stopping = new AbortController();
-  // The HTTP framework and the metrics library are loaded by whoever serves.
+  // The HTTP framework and the metrics library are loaded only when a service starts.
   const { createRolloutService, gatedEngine, openRequestLog, TurnGate } = await import("../service/index.ts");
   const { createRunMetrics } = await import("../telemetry/index.ts");
   const metrics = createRunMetrics();
@@ -223,7 +226,7 @@ async function openService(
     }),
   );
   opened.add(() => {
-    // An engine that is waited for would be waited for.
+    // Without the abort, closing would wait for engines that are still being connected.
     stopping.abort(new Error("The service is closing."));
     return engines.close();
   });
@@ -306,7 +309,7 @@ async function openService(
     },
     { token, redact, version: packageVersion(), limits: { concurrency, maxWaiting } },
   );
-  // What still runs has no folder to write into after this.
+  // Requests that still run must end here, because afterwards no folder is open for their records.
   opened.add(() => service.close({ wait: false }));
   opened.add(() => suspend({ wait: false }));
   await service.restore(requests, { decided: earlier?.decided ?? new Map() });

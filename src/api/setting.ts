@@ -1,28 +1,34 @@
-// One setting: its flag, its key in a configuration file, its name as an option of a program, what it means and what it must be.
-// Flags bring strings, files and programs typed values; one schema reads both. A table of settings is written as
-// `section("Limits", { maxTurns: whole(30).help("turns of an episode") })`: a kind with its default, then the help; flag, key and type
-// follow. The help and the default also stand in the declarations of the package (`scripts/document-settings.mjs`).
+// One setting: its flag, its key in a configuration file, its name as an option of a program, its
+// meaning and its valid values. Flags give strings, files and programs give typed values; one
+// schema reads both. A table of settings is written as `section("Limits", { maxTurns:
+// whole(30).help("turns of an episode") })`: a kind with its default, then the help; flag, key and
+// type follow from it. The help and the default are also written into the declarations of the
+// package (`scripts/document-settings.mjs`).
 
 import { z } from "zod";
 import { ConfigurationError } from "../core/index.ts";
 import { suggestion } from "../lib/nearest.ts";
 
-/** What else is true of a setting, whose default is the first of each. */
+/** Traits of a setting; the default is the first member of each. */
 export type Traits = {
-  /** What a value may hold that is never repeated: nothing; a key, put where its name belongs; or an address, or a command, with one. */
+  /**
+   * Secret content that a value may hold and that is never printed: "nothing"; "key", if someone
+   * gives a key in place of its name; or "address", an address or a command that contains a key.
+   */
   readonly holds: "nothing" | "key" | "address";
   /**
-   * Of a run that is resumed: the same as before, or its episodes would not be alike; free (where servers are, how they are called); or
-   * of the terminal in which it is resumed.
+   * Change allowed when a run resumes: "same", because its episodes would differ otherwise; "free"
+   * (where servers are and how they are called); or "of-terminal", taken from the terminal that
+   * resumes it.
    */
   readonly onResume: "same" | "free" | "of-terminal";
-  /** Whether the short help lists it: what most people need. */
+  /** True if the short help lists it, because most people need it. */
   readonly isCommon: boolean;
 };
 
-/** What a flag means and what it must be. */
+/** Meaning and valid values of a flag. */
 export type Flag<T> = Traits & {
-  /** As in the help: `--tasks <list>`. A flag without a value sets true. */
+  /** The flag in the help, such as `--tasks <list>`. A flag without a value sets true. */
   readonly flag: string;
   readonly help: string;
   /** Completes "..., <expected> is needed". */
@@ -31,7 +37,7 @@ export type Flag<T> = Traits & {
   readonly default: T;
 };
 
-/** A flag, or a key of a file, that is one of many; `group` is its heading in the help. */
+/** A flag, or a key of a file, that belongs to a table; `group` is its heading in the help. */
 export type Setting<T> = Flag<T> & { readonly group: string };
 
 /** The values of a table of settings. */
@@ -42,14 +48,14 @@ export type SettingValues<Table> = {
 /** A flag without its name. */
 type Kind<T> = Omit<Flag<T>, "flag"> & { readonly value: string };
 
-/** A kind of setting with its default, before it is said what it means. */
+/** A kind of setting with its default, but without its help. */
 type Undescribed<T> = { readonly help: (help: string, traits?: Partial<Traits>) => Kind<T> };
 
 const usual: Traits = { holds: "nothing", onResume: "same", isCommon: false };
-/** Where a server is, and how it is called. */
+/** Traits of settings that locate a server or control how it is called. */
 export const free: Partial<Traits> = { onResume: "free" };
 
-/** The settings of one heading; a setting's flag is its name in kebab case. */
+/** The settings under one heading; a setting's flag is its name in kebab case. */
 // oxlint-disable-next-line typescript/no-explicit-any -- A kind of any type; each keeps its own.
 export function section<Kinds extends Readonly<Record<string, Kind<any>>>>(
   group: string,
@@ -62,12 +68,12 @@ export function section<Kinds extends Readonly<Record<string, Kind<any>>>>(
   return Object.fromEntries(settings) as ReturnType<typeof section<Kinds>>;
 }
 
-/** `groupSize` as flags and files spell it: `group-size`. */
+/** The spelling of `groupSize` in flags and files: `group-size`. */
 export function keyOf(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-/** A number, or its text. Empty texts, hexadecimal and the like are not numbers. */
+/** A number, or its text. Empty strings, hexadecimal numbers and the like are refused. */
 const numeric = z.preprocess(
   (value) =>
     typeof value === "string" && /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i.test(value.trim()) ? Number(value) : value,
@@ -81,14 +87,14 @@ export const numberWithin = ({ min = -Infinity, max = Infinity, above = -Infinit
 
 type CustomOptions<T> = { readonly default: NoInfer<T>; readonly expected: string; readonly schema: z.ZodType<T> };
 
-/** A setting of its own kind. `traits`: of all of this kind. */
+/** A setting of its own kind. `traits` apply to all settings of this kind. */
 export function custom<T>(value: string, options: CustomOptions<T>, traits: Partial<Traits> = {}): Undescribed<T> {
   return { help: (help, own = {}) => ({ value, help, ...options, ...usual, ...traits, ...own }) };
 }
 
 type OrNull<T, Initial> = Initial extends null ? T | null : T;
 
-/** A setting that is absent (`null`) unless given, where that is its default. */
+/** A setting that is `null` unless given, if `null` is its default. */
 function optional<T, Initial extends T | null>(
   value: string,
   initial: Initial,
@@ -110,14 +116,14 @@ export function text<Initial extends string | null = null>(
   return optional<string, Initial>(value, initial, { expected, schema: nonEmpty, ...traits });
 }
 
-/** `of`: as in "a model". */
+/** `of`: a phrase such as "a model". */
 export const named = <Initial extends string | null = null>(of: string, initial: Initial = null as Initial) =>
   text("<name>", `the name of ${of}`, initial);
 export const folder = text("<folder>", "a folder");
 export const file = text("<file>", "a file");
-/** Of a key. */
+/** Name of the environment variable that holds a key. */
 export const variable = text("<variable>", "the name of an environment variable", null, { ...free, holds: "key" });
-/** Of a server; `expected` completes "..., <expected> is needed". */
+/** Address of a server; `expected` completes "..., <expected> is needed". */
 export const address = (expected: string) => text("<address>", expected, null, { ...free, holds: "address" });
 export const chatAddress = address("an address like http://127.0.0.1:8000/v1");
 
@@ -139,7 +145,7 @@ export function number<Initial extends number | null>(
   });
 }
 
-/** As long as a timer can be. Without a default: `null`. */
+/** Number of seconds, up to the longest possible timer. Without a default: `null`. */
 export function seconds<Initial extends number | null = null>(
   initial: Initial = null as Initial,
 ): Undescribed<OrNull<number, Initial>> {
@@ -157,7 +163,7 @@ export function whole<Initial extends number | null = null>(
   return optional<number, Initial>(value, initial, { expected, schema });
 }
 
-/** The first is the default. */
+/** The first name is the default. */
 export function choice<const Name extends string>(
   value: string,
   ...names: readonly [Name, ...Name[]]
@@ -166,15 +172,15 @@ export function choice<const Name extends string>(
   return custom<Name>(value, { default: names[0], expected: alternatives(names), schema });
 }
 
-/** As in "a, b or c". */
+/** The names as a phrase such as "a, b or c". */
 export function alternatives(names: readonly string[]): string {
   return `${names.slice(0, -1).join(", ")} or ${names.at(-1)}`;
 }
 
-/** True when it is given. */
+/** A flag that is true when given. */
 export const flag = custom<boolean>("", { default: false, expected: "true or false", schema: z.boolean() });
 
-/** The value of a setting that is no setting of a rollout; its default when it is absent. */
+/** The value of a setting that does not belong to a rollout; its default when it is absent. */
 export function readFlag<T>(setting: Flag<T>, value: unknown): T {
   if (value === undefined) return setting.default;
   return readValue(setting, value, setting.flag.split(" ")[0] ?? setting.flag);
@@ -200,7 +206,10 @@ export function readValue<T>({ schema, expected, holds }: Flag<T>, value: unknow
   );
 }
 
-/** What a mistyped name meant: one that the schema allows; in a list, one that the words of what is expected hold. */
+/**
+ * Suggestion for a mistyped name: a name that the schema allows or, for a list, a name in the text
+ * of `expected`.
+ */
 function suggestionFor(value: string, schema: z.ZodType, expected: string): string | null {
   const allowed: string[] = [];
   z.toJSONSchema(schema, {

@@ -27,7 +27,7 @@ describe("resolveSettings()", () => {
   it("puts the mode without a user into the environment's name, once, and refuses it for others", () => {
     const solo = { env: "tau2-bench/telecom-solo", solo: true };
     expect(resolveSettings({ env: "tau2-bench/telecom", solo: true }, null)).toMatchObject(solo);
-    // As a run that is resumed has it.
+    // A resumed run has the name in this form.
     expect(resolveSettings(solo, null)).toMatchObject(solo);
     expect(() => resolveSettings({ solo: true }, null)).toThrow('Cannot run "bookshop" with --solo');
   });

@@ -1,4 +1,5 @@
-// The loop of the preset "slime-tau" as a runner of episodes: posts to the server itself, as upstream does.
+// The loop of the preset "slime-tau" as a runner of episodes: it posts to the server itself, as
+// upstream does.
 
 import { toolInstructionEdit } from "../agents/index.ts";
 import {
@@ -39,16 +40,16 @@ export type PresetParts = {
   readonly environment: EnvironmentSource;
   readonly user: UserSource;
   readonly model: ChosenModel;
-  /** Where the engine's server is: presets talk to it themselves. */
+  /** Address of the engine's server: presets call it themselves. */
   readonly url: string;
-  /** For the server; never shown. `null`: none. */
+  /** Key for the server; never shown. `null` if there is none. */
   readonly apiKey: string | null;
-  /** In place of a key. */
+  /** Value of the `Authorization` header, in place of a key. */
   readonly authorization: string | null;
   readonly cwd: string;
 };
 
-/** Rejects with a `ConfigurationError` for settings that do not fit. */
+/** Rejects with a `ConfigurationError` for settings that the preset does not support. */
 export async function slimeTauRunner(parts: PresetParts): Promise<RunEpisode> {
   if (parts.settings.calls === "several") {
     throw new ConfigurationError(
@@ -91,7 +92,7 @@ async function runPresetEpisode(parts: PresetParts, call: Call): Promise<Finishe
           wiki: environment.guidelines,
         },
         {
-          // The address is part of `post`; these stand for it in the loop.
+          // Placeholders in the loop; the real address is part of `post`.
           rolloutArgs: { sglangRouterIp: "router", sglangRouterPort: 80 },
           samplingParams: {
             temperature: settings.temperature,
@@ -115,7 +116,10 @@ async function runPresetEpisode(parts: PresetParts, call: Call): Promise<Finishe
   }
 }
 
-/** Posts as upstream does, without retries. Rejects with an attributed failure for anything but HTTP 200 with JSON. */
+/**
+ * Posts as upstream does, without retries. Rejects with an attributed failure for any answer except
+ * HTTP 200 with JSON.
+ */
 function postTo({ url, apiKey, authorization }: PresetParts): Post {
   const base = parseBaseUrl(url, { what: "SGLang server", authorization, setting: "--engine-authorization-env" });
   const address = base.origin + base.path;
@@ -135,7 +139,10 @@ function postTo({ url, apiKey, authorization }: PresetParts): Post {
   };
 }
 
-/** The file's text to the last newline, as upstream's constant; our own wording without a file. */
+/**
+ * The text of the file up to the last newline, like upstream's constant; our own wording if no file
+ * is given.
+ */
 async function readToolInstruction({ settings, model, cwd }: PresetParts): Promise<SlimeTauOptions["toolInstruction"]> {
   const sentence = model.chatTemplate === bundledChatTemplate ? bundledToolSentence : undefined;
   const { replace, with: own } = toolInstructionEdit(undefined, sentence);
@@ -169,7 +176,10 @@ function finished({ task, place }: Placed, result: SlimeTauResult): FinishedEpis
   return { episode, result: { samples, dropped: [] }, origin: "new" };
 }
 
-/** It keeps no trajectory and no events: text-delta accounting has no turns to record. */
+/**
+ * The record of such an episode has no trajectory and no events: text-delta accounting has no turns
+ * to record.
+ */
 function emptyEpisode({ task, place }: Placed): Omit<Episode, "outcome" | "stopReason"> {
   const { episodeId: id, groupId, sampleIndex, seed } = place;
   return {

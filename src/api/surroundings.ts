@@ -1,4 +1,5 @@
-// What options are read against: the process they are given in, and parts that a program gives as values.
+// Context in which options are read: the process that receives them, and parts that a program gives
+// as values.
 
 import { readFileSync } from "node:fs";
 
@@ -22,9 +23,12 @@ import { readRegular } from "../system/regular-file.ts";
 export type Surroundings = {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
-  /** Used in place of what the settings of the same meaning name. Default: none. */
+  /** Parts that replace those which the settings of the same meaning name. Default: none. */
   readonly parts?: GivenParts;
-  /** Of a worker: how many there are, which changes. Limits of the run are shared by them. Default: one process has them whole. */
+  /**
+   * Number of workers, which changes, if this process is one of them; they share the limits of the
+   * run. Default: this process has the limits to itself.
+   */
   readonly share?: { readonly workers: number };
 };
 
@@ -55,7 +59,7 @@ export async function readNamedFile(path: string, cwd: string, remedy: string, k
 
 let version: string | null = null;
 
-/** Ours, from package.json. */
+/** Version of this package, from package.json. */
 export function packageVersion(): string {
   if (version !== null) return version;
   const manifest: unknown = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
@@ -64,7 +68,7 @@ export function packageVersion(): string {
   return version;
 }
 
-/** What wrote a run, for whoever reads its folder later. */
+/** Versions of the programs that wrote a run, for later readers of its folder. */
 export function packageVersions(): JsonObject {
   return new Map([
     ["trainable-agents", packageVersion()],

@@ -1,5 +1,5 @@
-// What graders may know of a task of τ²-bench: the calls that its reference solution makes on either side, whether they earn the reward,
-// and what the user was told.
+// Facts that graders may know about a task of τ²-bench: the calls that its reference solution makes
+// on either side, whether they earn the reward, and the instruction of the user.
 
 import type { EnvironmentCall } from "../core/index.ts";
 import {
@@ -16,7 +16,7 @@ import {
 import type { KnownFact, TaskFacts } from "../graders/index.ts";
 import { PythonError } from "../python-semantics/index.ts";
 
-/** Of a task with a user. */
+/** Facts of a task with a user. */
 export async function tau2Facts(data: DomainData, task: Tau2Task): Promise<TaskFacts> {
   const instruction = scenarioText(task);
   const actions = task.criteria?.actions ?? [];
@@ -46,7 +46,10 @@ function knownFacts(instruction: string): KnownFact[] {
   return patterns.flatMap(([name, pattern]) => [...instruction.matchAll(pattern)].map(([value]) => ({ name, value })));
 }
 
-/** Plays the reference solution, each side its part, and says what is to be said; a judge would find nothing wrong. */
+/**
+ * Replays the reference solution, each side its part, and says the required information; a judge
+ * would find no mistake.
+ */
 async function isReachable(data: DomainData, task: Tau2Task): Promise<boolean> {
   const actions = [...(task.criteria?.actions ?? [])];
   const closing = ["That is all.", ...(task.criteria?.communicated ?? [])].join(" ");

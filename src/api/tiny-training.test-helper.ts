@@ -1,4 +1,4 @@
-// A model that has learnt nothing, and an environment whose rewards are chance: trainings that take seconds.
+// An untrained model, and an environment with random rewards: trainings that take seconds.
 
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -8,7 +8,7 @@ import { defineEnvironment } from "../environments/index.ts";
 import { initializeWeights, modelShapes, writeCheckpoint } from "../learner/model/index.ts";
 import { trainChatTokenizer } from "../tokenizers/index.ts";
 
-/** In a folder of its own, which the test removes. */
+/** Prepares a training in a folder of its own, which the test removes. */
 export async function prepareTinyTraining() {
   const cwd = await mkdtemp(join(tmpdir(), "train-"));
   onTestFinished(() => rm(cwd, { recursive: true }));

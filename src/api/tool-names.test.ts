@@ -1,4 +1,5 @@
-// Tools that a policy cannot call are named before it needs them: at the start of a run, of a service and of a gateway, and by doctors.
+// Tools that a policy cannot call are named before it needs them: at the start of a run, of a
+// service and of a gateway, and by the doctor commands.
 
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -1,5 +1,6 @@
-// Tools whose names the model's call format cannot write, said before they are needed: a perfect call of one would be text to the user.
-// Loaded when a policy with tokens is connected, and by the doctors.
+// Tools whose names the model's call format cannot write, reported before they are needed: even a
+// perfect call of one would be text to the user. Loaded when a policy with tokens is connected, and
+// by the doctor commands.
 
 import {
   type AgentStrategy,
@@ -14,7 +15,7 @@ import type { JsonObject } from "../python-semantics/json/index.ts";
 import { unwritableNames } from "../renderers/on-demand.ts";
 import type { ChosenModel } from "./choose-model.ts";
 
-/** Names in one sentence; more are counted. */
+/** Most names in one sentence; the others are counted. */
 const mostNamed = 10;
 
 /** Quoted names in one line, such as `"a/b", "c d" and 3 more`. */
@@ -28,7 +29,7 @@ export class ToolNames {
   readonly #onNotice: (message: string) => void;
   readonly #known: Set<string>;
 
-  /** `known`: names that were examined before; grows. */
+  /** `known`: names that were already examined; this set grows. */
   constructor(
     model: Pick<ChosenModel, "renderer" | "tokenizer">,
     { known, onNotice }: { readonly known: Set<string>; readonly onNotice: (message: string) => void },
@@ -38,7 +39,7 @@ export class ToolNames {
     this.#known = known;
   }
 
-  /** Says which of the tools cannot be called, and whose arguments are not checked, each once. */
+  /** Reports, each once, the tools that cannot be called, and those whose arguments are not checked. */
   examine(tools: readonly Tool[]): void {
     const fresh = tools.filter(({ name }) => !this.#known.has(name));
     if (fresh.length === 0) return;
@@ -55,9 +56,13 @@ export class ToolNames {
     );
   }
 
-  /** The tools that a policy is shown of a task, where its environment opens at once. Faults are those of the episodes. */
+  /**
+   * Examines the tools that a policy sees in a task, if its environment opens at once. Faults are
+   * left to the episodes.
+   */
   examineTask(task: Task, environment: EnvironmentSource, strategy: AgentStrategy): void {
-    // A world elsewhere may have room for one session, or take long to begin it: its tools are examined when they are shown.
+    // A remote world may have room for only one session, or be slow to open: its tools are examined
+    // when they are shown.
     if (environment.boundsOpening === true) return;
     try {
       const shown = lookIntoEnvironment(environment, task, ({ guidelines, tools }) =>
@@ -65,7 +70,7 @@ export class ToolNames {
       );
       if (shown !== null) this.examine(shown.tools);
     } catch {
-      // The first episode says it.
+      // The first episode reports the error.
     }
   }
 

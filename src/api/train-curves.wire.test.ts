@@ -23,7 +23,7 @@ it("train() writes its steps where --metrics says, and continues there", async (
   const folder = join(cwd, "r");
   const stepsOf = (name: string): number[] => server.metrics.filter(({ key }) => key === name).map(({ step }) => step);
   expect(stepsOf("pass_rate")).toEqual([1, 2]);
-  // What a step did not measure is no zero: nothing was evaluated in between.
+  // A value that a step did not measure is absent, not zero: no evaluation ran in between.
   expect(stepsOf("held_out_pass_rate")).toEqual([]);
   const [header = "", ...rows] = (await readFile(join(folder, "metrics.csv"), "utf8")).trim().split("\n");
   const column = header.split(",").indexOf("sampled_tokens");
@@ -38,7 +38,7 @@ it("train() writes its steps where --metrics says, and continues there", async (
   expect(stepsOf("pass_rate")).toEqual([1, 2, 3]);
   expect(server.calls.filter((path) => path === "/runs/create")).toHaveLength(1);
   expect([...server.logs.values()]).toMatchObject([{ step: 1 }, { step: 2 }, { step: 3 }]);
-  // All of it is one training there.
+  // The server shows all of them as one training.
   expect(new Set([...server.logs.keys()].map((id) => id.replace(/-\d+$/, ""))).size).toBe(1);
   expect(await readdir(join(folder, "wandb"))).toHaveLength(2);
 

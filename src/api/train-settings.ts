@@ -1,5 +1,5 @@
-// The table of what a training has beside the settings of a rollout: flags alone. The defaults are those of the published run;
-// docs/learner-log.md holds what else was tried.
+// The table of training settings besides those of a rollout: flags only. The defaults are those of
+// the published run; docs/learner-log.md records the other values that were tried.
 
 import { z } from "zod";
 import { choice, custom, named, number, numberWithin, section, type SettingValues, text, whole } from "./setting.ts";

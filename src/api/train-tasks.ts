@@ -1,10 +1,13 @@
-// Which tasks a training learns from, by their kinds and cases, and which are held out.
+// Tasks that a training learns from, by their kinds and cases, and tasks that are held out.
 
 import { ConfigurationError } from "../core/index.ts";
 import type { TaskTraits } from "../learner/index.ts";
 import type { JsonObject } from "../python-semantics/json/index.ts";
 
-/** Tasks of the kinds and cases that `names` lists, separated by commas; `null`: all. Throws a `ConfigurationError` that lists what there is. */
+/**
+ * Tasks of the kinds and cases that `names` lists, separated by commas; `null` for all. Throws a
+ * `ConfigurationError` that lists the available ones.
+ */
 export function chooseTasks(
   indexes: readonly number[],
   traitsOf: (index: number) => TaskTraits,
@@ -26,7 +29,7 @@ export function chooseTasks(
   );
 }
 
-/** What tables of cases need to know of a task, from what its environment says of it. */
+/** Traits of a task for tables of cases, from the info of its environment. */
 export function traitsIn(info: JsonObject): TaskTraits {
   const [kind, level, cases] = ["kind", "level", "cases"].map((key) => info.get(key));
   const [only, ...others] = Array.isArray(cases) ? cases : [];
@@ -37,7 +40,7 @@ export function traitsIn(info: JsonObject): TaskTraits {
   };
 }
 
-/** Where there is one split alone, its first tasks are kept for evaluation, a third of them at most. */
+/** If there is only one split, its first tasks, a third at most, are held out for evaluation. */
 export function holdOut(indexes: readonly number[], count: number): [readonly number[], readonly number[]] {
   const held = Math.min(count, Math.floor(indexes.length / 3));
   if (held < 1) {

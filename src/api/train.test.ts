@@ -60,7 +60,7 @@ it("train() makes steps in an environment given as a value, resumes, and prints 
   expect(second).toMatchObject({ folder: "r", steps: 2 });
   await expect(train({ ...shared, resume: "r", lr: 1 })).rejects.toThrow("a run continues as it began");
 
-  // Models grade what is trained on; what was learnt is measured by the environment.
+  // Models grade the episodes that are trained on; the environment measures the progress.
   const judge = fakeJudge((name, shown) => (name === "kind" ? 1 : shown.length % 7) / 7);
   const rubric = defineRubric({ criteria: [{ name: "kind", description: "Was kind.", scale: [0, 1] }] });
   await writeFile(join(cwd, "more.txt"), "Hi.\nBye.\n");
@@ -75,6 +75,6 @@ it("train() makes steps in an environment given as a value, resumes, and prints 
     judgeModel: judge,
   });
   expect(judged.steps).toBe(1);
-  // A question for each of two episodes, and one for their group.
+  // One call for each of two episodes, and one for their group.
   expect(judge.asked).toHaveLength(3);
 });

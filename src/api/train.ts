@@ -1,5 +1,5 @@
-// train(): a small model learns from episodes on this machine. The same environment, user, strategy, renderer and loop as in a
-// rollout; the engine and the trainer hold the same weights.
+// train(): a small model learns from episodes on this machine. Environment, user, strategy,
+// renderer and loop are those of a rollout; the engine and the trainer hold the same weights.
 
 import { existsSync } from "node:fs";
 import { randomUUID } from "node:crypto";
@@ -66,13 +66,16 @@ export type TrainOptions = Omit<RolloutSettingOptions, keyof TrainSettings> &
   CallOptions & {
     /** YAML file with settings of rollouts, by the names of flags without the dashes. @default none */
     readonly config?: string;
-    /** Receives what happens, synchronously; must be quick and must not throw. @default nothing does */
+    /** Receives events synchronously; must be fast and must not throw. @default nothing does */
     readonly onEvent?: (event: TrainingEvent) => void;
   };
 
-/** What a training left. */
+/** The result of a training. */
 export type TrainResult = TrainingResult & {
-  /** As commands take it: relative to `cwd`, or as it was given. Holds train.json, metrics.csv, pass-rate.svg and checkpoints/. */
+  /**
+   * The path for commands: relative to `cwd`, or as it was given. The folder holds train.json,
+   * metrics.csv, pass-rate.svg and checkpoints/.
+   */
   readonly folder: string;
 };
 
@@ -84,8 +87,9 @@ export async function train(options: TrainOptions = {}): Promise<TrainResult> {
 const never = new AbortController().signal;
 
 /**
- * {@link train}, from settings. For experiments: `sabotage` shows what the checks are for; default "none". `makeRunner`: runs the
- * episodes of the same parts otherwise, such as with an outside program; default: the built-in loop.
+ * Same as {@link train}, but takes settings. For experiments: `sabotage` breaks a part to show that
+ * the checks detect it; default "none". `makeRunner` runs the episodes of the same parts in another
+ * way, such as with an outside program; default: the built-in loop.
  */
 export async function trainFrom(given: TrainingSettings, controls: TrainingControls): Promise<TrainResult> {
   const opened = new Opened();
@@ -104,7 +108,7 @@ type TrainingControls = Pick<TrainOptions, "signal" | "drain" | "onEvent"> & {
   readonly makeRunner?: typeof episodeRunner;
 };
 
-/** `opened`: gets what the training opens. */
+/** `opened` receives the resources that the training opens. */
 async function trainWith(
   given: TrainingSettings,
   {
@@ -133,13 +137,13 @@ async function trainWith(
   const notice = (message: string): void => onEvent({ type: "notice", message });
   const disk = new Disk(place, { waitMs: base.diskWait * 1000 });
   tellDisk(disk, place, notice);
-  // Who stops a training does not wait for its disk.
+  // A stopped training does not wait for its disk.
   opened.add(subscribeToAbort(signal, () => disk.giveUp()));
   const refuse = (error: unknown): never => {
     throw storeFault("begin the training", place, error);
   };
   await makeFolder(place).catch(refuse);
-  // Every episode that runs listens to them, and all of them run at once.
+  // Every running episode listens to these signals, and all episodes run at once.
   setMaxListeners(0, signal, drain);
   const optimizer = saved === null ? {} : { optimizer: saved.optimizer };
   const trainer = await createTrainer(checkpoint, { threads, ...optimizer });
@@ -158,7 +162,8 @@ async function trainWith(
       { environment, user, engine, renderer, strategy, grading },
       {
         sampling,
-        // Every turn has a seed of its own, so that a run can be repeated and a resumed one continues alike.
+        // Every turn has a seed of its own, so that a run can be repeated, and a resumed run
+        // continues identically.
         seedTurns: true,
         limits: {
           maxTurns: base.maxTurns,
@@ -169,7 +174,7 @@ async function trainWith(
     );
   const { grading } = prepared;
   const runEpisode = runnerOf(grading ?? undefined);
-  // What was learnt is measured by the environment, where it grades; no judge is paid for that.
+  // Evaluations use only the environment's grade where it has one, so they pay no judge.
   const measured = grading === null || grading.environmentWeight === null ? (grading ?? undefined) : undefined;
   const evaluate = runnerOf(measured);
   const runGreedily = runnerOf(measured, { ...samplingOf(base), temperature: 0 });
@@ -232,7 +237,7 @@ async function trainWith(
   return { ...result, folder };
 }
 
-/** What was measured at a step, by the names of columns of metrics.csv. */
+/** Measurements of a step, by column name of metrics.csv. */
 function pointOf({ step, ...measured }: StepMetrics): CurvePoint {
   const scalars = Object.entries(measured).flatMap(([name, value]) => (value === null ? [] : [[name, value] as const]));
   return { step: step ?? 0, time: Date.now(), scalars };
@@ -244,7 +249,10 @@ function flagsOf({ settings, base }: Pick<TrainingSettings, "settings" | "base">
   return { ...settingsRecord(base), ...Object.fromEntries(own) };
 }
 
-/** Tells trainings apart whose folders have one name. Those of earlier versions have none. */
+/**
+ * Distinguishes trainings whose folders have the same name. Trainings of earlier versions have no
+ * id.
+ */
 async function idOf(place: string): Promise<string> {
   const { id } = await readFields(join(place, "train.json"));
   return typeof id === "string" ? id : basename(place);
@@ -252,31 +260,40 @@ async function idOf(place: string): Promise<string> {
 
 export type TrainingSettings = {
   readonly settings: TrainSettings;
-  /** Of its rollouts. */
+  /** Settings of its rollouts. */
   readonly base: RolloutSettings;
   readonly folder: string;
   readonly surroundings: Surroundings;
 };
 
-/** Of the rollouts of a training. A small model talks in short turns; one that does not end its own is cut off soon. */
+/**
+ * Defaults for the rollouts of a training. A small model writes short turns; a turn that does not
+ * end by itself is truncated soon.
+ */
 export const rolloutDefaults: FlagValues = { maxNewTokens: 96, maxTurns: 20 };
 
-/** Below so many minutes the defaults are those of {@link shortTraining}. */
+/** Minutes below which the defaults are those of {@link shortTraining}. */
 const shortMinutes = 5;
 
-/** What shows soonest that a model learns: steps of half the size, and nothing that holds back. */
+/** Settings that show progress soonest: steps of half the size, without a KL penalty. */
 const shortTraining = { groups: 8, warmUp: 2, kl: 0, finalTasks: 48 };
 
-/** One habit to unlearn: shipped and delivered orders are cancelled like all others at first. The episodes are short. */
+/**
+ * One habit to unlearn: at first, shipped and delivered orders are cancelled like all others. The
+ * episodes are short.
+ */
 const shortBookshop = { cases: "cancel/plain,cancel/shipped,cancel/delivered" };
 
-/** May be given again to a training that is resumed. */
+/** Options that may be given again to a resumed training. */
 const changeable: ReadonlySet<string> = new Set([
   ...["resume", "steps", "minutes", "metrics", "quiet"],
   ...["cwd", "variables", "signal", "drain", "onEvent"],
 ]);
 
-/** Options to settings. Throws a `ConfigurationError` that names the flag, or file, line and column. */
+/**
+ * Converts options to settings. Throws a `ConfigurationError` that names the flag, or file, line
+ * and column.
+ */
 export async function readTraining({ resume, ...options }: TrainOptions): Promise<TrainingSettings> {
   const folder = readFlag(trainSettings.resume, resume);
   if (folder !== null) return readTrainingToResume(folder, options);
@@ -287,7 +304,7 @@ export async function readTraining({ resume, ...options }: TrainOptions): Promis
   const isShown = isShort && given.env === "bookshop" && (given.model === null || given.model === "bookshop-nano");
   const demonstration = { ...shortTraining, ...(isShown ? shortBookshop : {}) };
   const settings = isShort ? readFlags(trainSettings, { ...demonstration, ...options }) : asked;
-  // The small sibling makes several steps where the large one makes one.
+  // The small model makes several steps in the time in which the large one makes one.
   const base = isShown ? { ...given, model: "bookshop-nano" } : given;
   checkCurves(base);
   const own = (["size", "cloneTokens"] as const).find((name) => options[name] !== undefined);
@@ -308,7 +325,8 @@ export async function readTraining({ resume, ...options }: TrainOptions): Promis
       `Cannot train in "${out}": it holds a training; continue it with --resume ${out}, or name another --out.`,
     );
   }
-  // A short training that compared on all of them would do little else; a model of its own takes half of the time.
+  // A short training that evaluated all final tasks would do little else; making a model of its own
+  // takes half of the time.
   const minutes = settings.fromExpert === null ? settings.minutes : settings.minutes / 2;
   const finalTasks =
     options.finalTasks === undefined
@@ -317,7 +335,10 @@ export async function readTraining({ resume, ...options }: TrainOptions): Promis
   return { settings: { ...settings, finalTasks }, base, folder: out, surroundings };
 }
 
-/** The settings of the run, as they were; a few may be given again, and so may parts that only a program has. */
+/**
+ * The original settings of the run; a few may be given again, and so may parts that only a program
+ * has.
+ */
 async function readTrainingToResume(folder: string, options: TrainOptions): Promise<TrainingSettings> {
   const parts = Object.entries(options).filter(([name, value]) => !changeable.has(name) && typeof value === "object");
   const given = Object.keys(options).find((name) => !changeable.has(name) && !parts.some(([part]) => part === name));
@@ -351,7 +372,10 @@ async function readTrainingToResume(folder: string, options: TrainOptions): Prom
   return { settings, base: { ...base, quiet: options.quiet === true }, folder, surroundings };
 }
 
-/** Resolves with `null` when it was stopped while a model was made. Throws a `ConfigurationError` for whatever the caller can correct. */
+/**
+ * Resolves with `null` when it was stopped while a model was made. Throws a `ConfigurationError`
+ * for settings that the caller can correct.
+ */
 async function prepareTraining(
   { settings, base: given, folder, surroundings }: TrainingSettings,
   {

@@ -1,5 +1,6 @@
-// Code of a user's module beside its calls: what never yields, what ends the process, what is thrown where nothing awaits it.
-// Only the program watches (`main.ts`); commands that run in tests or in other programs leave their process alone.
+// Faults of a user's module beyond failing calls: code that never yields, code that ends the
+// process, errors thrown where nothing awaits them. Only the program watches (`main.ts`); commands
+// that run in tests or in other programs do not change their process.
 //
 //   never yields ─► a thread names it, exit code 70        ends the process ─► named, exit code 70
 //   thrown or rejected outside of calls ─► named on standard error, and the run continues; in code of ours it ends
@@ -13,18 +14,21 @@ import { messageOf } from "../core/index.ts";
 import { cell, labelStart, memorySize, type WatchSetup } from "./watch-memory.ts";
 import { visible } from "../lib/visible-text.ts";
 
-/** Of a process that code of a user's module has blocked or ended: finished episodes are kept and can be resumed. */
+/**
+ * Exit code of a process that code of a user's module has blocked or ended: finished episodes are
+ * kept and can be resumed.
+ */
 export const stuckExitCode = 70;
 
 export type WatchLimits = { readonly environmentMs: number; readonly graderMs: number };
 
-/** From src/ and from dist/ alike: threads run what was built. */
+/** The same path from src/ and from dist/: threads always run the built program. */
 const program = new URL("../../dist/api/watch-thread.js", import.meta.url);
 const ownFiles = new URL("../", import.meta.url).href;
 const shownStrays = 3;
 const endName = "trainable-agents.end";
 
-/** `null`: nothing is watched. */
+/** `null` if nothing is watched. */
 let watch: { readonly redact: (text: string) => string } | null = null;
 let module: string | null = null;
 let memory: SharedArrayBuffer | null = null;
@@ -33,7 +37,7 @@ let remedy = "";
 let strays = 0;
 let isEnded = false;
 
-/** Watches this process from now on. `redact` takes secrets out of what is said. */
+/** Watches this process from now on. `redact` removes secrets from messages. */
 export function watchProcess(redact: (text: string) => string): void {
   watch = { redact };
   process.on("uncaughtException", onStray);
@@ -59,26 +63,32 @@ export function watchProcess(redact: (text: string) => string): void {
   });
 }
 
-/** The command has ended: from now on the process may end. */
+/** Called when the command has ended: from now on the process may end. */
 export function endWatch(): void {
   isEnded = true;
   if (strays > shownStrays) say(`Environment "${module ?? "?"}" raised ${strays} errors outside of its calls.`);
 }
 
-/** How the run that has begun is resumed; said when the process ends in the middle of it. */
+/**
+ * Sets the command that resumes the run; it is printed when the process ends in the middle of the
+ * run.
+ */
 export function resumeWith(command: string | null): void {
   remedy = command === null ? "" : ` Resume with: ${command}`;
   thread?.postMessage(remedy, []);
 }
 
-/** A module of the user's is about to be loaded. */
+/** Called before a module of the user's is loaded. */
 export function startWatch(name: string, limits: WatchLimits): void {
   if (watch === null) return;
   module = name;
   startThread(name, limits.environmentMs);
 }
 
-/** The environment with calls that the thread knows of: two counts and a name are written for each. */
+/**
+ * The environment with calls that the watching thread sees: two counts and a name are written for
+ * each call.
+ */
 export function watchedSource(source: unknown, limits: WatchLimits): unknown {
   if (memory === null) return source;
   const cells = new Int32Array(memory);
@@ -97,7 +107,8 @@ export function watchedSource(source: unknown, limits: WatchLimits): unknown {
   const watched = (value: unknown, of: string): unknown => {
     if (typeof value !== "object" || value === null) return value;
     if ("then" in value) return Promise.resolve(value).then((opened: unknown) => watched(opened, of));
-    // Of nothing, because a frozen object insists on its own functions.
+    // The target is an empty object, because a proxy of a frozen object must return the object's
+    // own functions.
     return new Proxy(Object.create(null) as object, {
       get: (_, key) => {
         const part: unknown = Reflect.get(value, key, value);
@@ -120,10 +131,11 @@ function startThread(name: string, loopLimitMs: number): void {
   if (thread !== null || debuggerUrl() !== undefined) return;
   memory = new SharedArrayBuffer(memorySize);
   const cells = new Int32Array(memory);
-  // What it evaluates knows only what is global. Nobody reads what Node says about the debugger that leaves.
+  // The debugger evaluates expressions that see only globals. Closing standard error hides Node's
+  // message about the debugger that disconnects.
   const end = (): void => {
     closeSync(2);
-    // Without listeners, which may be stuck, too.
+    // Exits without calling listeners, which may be stuck as well.
     (process as unknown as { reallyExit(code: number): void }).reallyExit(stuckExitCode);
   };
   Object.defineProperty(globalThis, Symbol.for(endName), { value: end });
@@ -140,7 +152,7 @@ function startThread(name: string, loopLimitMs: number): void {
   setInterval(beat, Math.min(500, loopLimitMs / 4)).unref();
 }
 
-/** A promise was rejected, or a timer threw, and nothing awaits it. */
+/** Called for a rejected promise or a throwing timer that nothing awaits. */
 function onStray(error: unknown): void {
   const [first = ""] = framesOf(error);
   if (module === null || first.startsWith(ownFiles)) {
@@ -178,11 +190,11 @@ function shownPlace(frame: string): string {
   return `${fileURLToPath(url)}${place}`;
 }
 
-/** At once: the process may be about to end. */
+/** Writes at once, because the process may be about to end. */
 function say(text: string): void {
   try {
     writeSync(2, `\n${visible(watch?.redact(text) ?? text)}\n`);
   } catch {
-    // Nobody reads.
+    // Standard error is closed.
   }
 }

@@ -1,4 +1,5 @@
-// view(): runs in a browser. Opens what is named, serves the page, or writes it into one file.
+// view(): shows runs in a browser. Opens the named sources and serves the page, or writes it into
+// one file.
 
 import { existsSync, statSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
@@ -40,12 +41,15 @@ export type ViewOptions = Partial<SettingValues<typeof viewSettings>> &
   Pick<CallOptions, "cwd" | "variables"> & {
     /** Run folders, folders of trainings, files of other tools. Several runs are compared. */
     readonly sources: readonly string[];
-    /** File of a trainer with its logprobs of the run's rows, which are laid over the sampled ones. @default none */
+    /**
+     * File of a trainer with its logprobs of the run's rows, which are shown over the sampled ones.
+     * @default none
+     */
     readonly logprobs?: string;
   };
 
 export type RunningViewer = {
-  /** With the token, where there is one. */
+  /** The address, including the token if there is one. */
   readonly url: string;
   close(): Promise<void>;
 };
@@ -73,7 +77,7 @@ export async function view(options: ViewOptions): Promise<RunningViewer> {
 /** Options of {@link exportView}. */
 export type ExportViewOptions = Pick<ViewOptions, "cwd" | "sources" | "logprobs"> &
   ExportChoice & {
-    /** Where the file is written. */
+    /** Path of the file to write. */
     readonly file: string;
   };
 
@@ -100,7 +104,7 @@ export async function exportView({
   }
 }
 
-/** `opened`: gets the runs. */
+/** `opened` receives the runs. */
 async function openParts(
   { sources, logprobs }: Pick<ViewOptions, "sources" | "logprobs">,
   cwd: string,

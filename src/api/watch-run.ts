@@ -1,5 +1,6 @@
-// The observers of a rollout, from `--metrics` and `--log-json`: makes them and puts them between the run, its episodes and its
-// store; and the curves of a training. A run without any gets back what it gave, and loads none of their libraries.
+// The observers of a rollout, from `--metrics` and `--log-json`: creates them and puts them between
+// the run, its episodes and its store; and the curves of a training. A run without observers gets
+// its own parts back, and loads none of their libraries.
 
 import { join } from "node:path";
 import { ConfigurationError, messageOf } from "../core/index.ts";
@@ -23,28 +24,31 @@ export type RunWatch = {
 };
 
 export type CurveWatchOptions = {
-  /** The run folder; event files go below it. */
+  /** The run folder; event files are written below it. */
   readonly folder: string;
-  /** What curves are labelled with. */
+  /** Labels of the curves. */
   readonly run: CurveRun;
-  /** Where keys of servers are. */
+  /** Variables that hold the keys of servers. */
   readonly variables: Surroundings["env"];
   /** Variable with the value of the `Authorization` header of MLflow or trackio. Default `null`: none. */
   readonly metricsAuthorizationEnv?: string | null;
-  /** Takes a line for people. */
+  /** Receives a line for people. */
   readonly onNotice: (message: string) => void;
 };
 
 export type WatchOptions = CurveWatchOptions & {
-  /** What spans of model calls are labelled with. */
+  /** Labels of the spans of model calls. */
   readonly policy: TracedPolicy;
-  /** Takes a line for machines. */
+  /** Receives a line for machines. */
   readonly log: (line: string) => void;
 };
 
 type Parts = { readonly runEpisode: DispatchEpisode; readonly store: RolloutParts["store"] };
 
-/** Starts what the settings name. Throws a `ConfigurationError` for an unknown name and a port that is taken. */
+/**
+ * Starts the observers that the settings name. Throws a `ConfigurationError` for an unknown name
+ * and a port in use.
+ */
 export async function watchRun(
   settings: Pick<RolloutSettings, "metrics" | "logJson">,
   parts: Parts,
@@ -86,7 +90,10 @@ export async function watchRun(
   };
 }
 
-/** Where the points of a training go. Throws a `ConfigurationError` for a name that has no curves. */
+/**
+ * Opens the sink for the points of a training. Throws a `ConfigurationError` for a name that has no
+ * curves.
+ */
 export async function openCurves(metrics: string | null, options: CurveWatchOptions): Promise<CurveSink> {
   const sinks: CurveSink[] = [];
   const close = async (): Promise<void> => void (await Promise.all(sinks.map((sink) => sink.close())));
@@ -99,7 +106,7 @@ export async function openCurves(metrics: string | null, options: CurveWatchOpti
   return { write: (point) => sinks.forEach((sink) => sink.write(point)), close };
 }
 
-/** Refuses what a training has no use for, before anything is made. */
+/** Refuses settings that do not apply to a training, before anything is created. */
 export function checkCurves(settings: Pick<RolloutSettings, "metrics" | "metricsAuthorizationEnv">): void {
   checkMetrics(settings);
   for (const name of namesOf(settings.metrics))
@@ -116,7 +123,7 @@ function namesOf(metrics: string | null): readonly string[] {
   return metrics?.split(",").map((name) => name.trim()) ?? [];
 }
 
-/** `null`: the name is of something else. */
+/** Resolves with `null` for a name without curves. */
 async function openSink(name: string, options: CurveWatchOptions): Promise<CurveSink | null> {
   const { folder, run, variables, onNotice } = options;
   const telemetry = await import("../telemetry/index.ts");
@@ -168,7 +175,10 @@ async function start(name: string, options: WatchOptions): Promise<RunObserver> 
   );
 }
 
-/** Refuses addresses that cannot be used, and a header for none or for two servers, before settings are recorded. */
+/**
+ * Refuses unusable addresses, and a header that no server or two servers would get, before settings
+ * are recorded.
+ */
 export function checkMetrics(settings: Pick<RolloutSettings, "metrics" | "metricsAuthorizationEnv">): void {
   const servers = namesOf(settings.metrics).flatMap((name) => {
     const [, kind, address = ""] = /^(mlflow|trackio):(.*)$/.exec(name) ?? [];
@@ -181,7 +191,7 @@ export function checkMetrics(settings: Pick<RolloutSettings, "metrics" | "metric
   );
 }
 
-/** The address as it is used. */
+/** Checks an address and returns it in the form that is used. */
 function checkMetricServer(address: string, kind: "mlflow" | "trackio"): string {
   const what = kind === "mlflow" ? "MLflow server" : "trackio server";
   const keys = {
@@ -197,7 +207,10 @@ function checkMetricServer(address: string, kind: "mlflow" | "trackio"): string 
   return address;
 }
 
-/** The observer receives an event after it counts; of an episode that ran in another process, how it ended. */
+/**
+ * The observer receives an event after it was recorded; for an episode that ran in another process,
+ * it receives only the end.
+ */
 export function observedRunner(runEpisode: DispatchEpisode, observer: RunObserver): DispatchEpisode {
   return async (task, place) => {
     const { episodeId } = place;

@@ -1,6 +1,7 @@
-// The thread that notices code of a user's module which never yields: then no timer fires and no Ctrl-C arrives in the main
-// thread. It names the code and ends the process with exit code 70. Time counts only while this thread runs, too: a machine that
-// was suspended, or a debugger, accuses nobody.
+// A thread that detects code of a user's module which never yields: then no timer fires and no
+// Ctrl-C arrives in the main thread. It names the code and ends the process with exit code 70. Time
+// counts only while this thread runs as well, so a suspended machine or a debugger does not accuse
+// a module.
 
 import { writeSync } from "node:fs";
 import { type Debugger, Session } from "node:inspector";
@@ -11,7 +12,7 @@ import { cell, labelStart, type WatchSetup } from "./watch-memory.ts";
 const { memory, loopLimitMs, module, ownFiles, endExpression } = workerData as WatchSetup;
 const cells = new Int32Array(memory);
 const periodMs = Math.min(500, Math.max(20, loopLimitMs / 10));
-/** What the program says to do next; it comes once there is a run to resume. */
+/** The command that resumes the run; empty until there is a run to resume. */
 let remedy = "";
 parentPort?.on("message", (text: string) => {
   remedy = text;
@@ -26,7 +27,7 @@ let isAsking = false;
 
 setInterval(() => {
   const now = performance.now();
-  // Of a pause of the whole process only so much counts.
+  // Bounds the elapsed time, so that a pause of the whole process hardly counts.
   const elapsed = Math.min(now - last, 2 * periodMs);
   last = now;
   const isSame = { call: cells[cell.sequence] === sequence, beat: cells[cell.heartbeat] === beat };
@@ -40,19 +41,19 @@ setInterval(() => {
   else if (sequence % 2 === 0 && silentMs > loopLimitMs) accuse(null, loopLimitMs);
 }, periodMs);
 
-/** Whose call is in flight, as the main thread wrote it before. */
+/** Name of the call in flight, which the main thread wrote before the call. */
 function label(): string {
-  // A copy: text is not read from memory that others write.
+  // A copy, because text cannot be decoded from shared memory.
   return Buffer.from(new Uint8Array(memory, labelStart, cells[cell.labelLength])).toString("utf8");
 }
 
-/** `call`: what was called and has not returned; `null`: the stack decides whether it is code of the user's. */
+/** `call`: the call that has not returned; `null` if the stack must show whether user code runs. */
 function accuse(call: string | null, limitMs: number): void {
   isAsking = true;
   const urls = new Map<string, string>();
   const session = new Session();
   session.connectToMainThread();
-  // Code that waits in the system, for a child process say, cannot be stopped anywhere.
+  // Code that waits in the system, for example for a child process, cannot be paused.
   const giveUp = setTimeout(() => {
     if (call !== null) end(session, message(call, limitMs, null));
   }, 2000);
@@ -61,7 +62,7 @@ function accuse(call: string | null, limitMs: number): void {
     clearTimeout(giveUp);
     const place = placeOf(params.callFrames, urls);
     if (call !== null || place !== null) return end(session, message(call ?? "code", limitMs, place));
-    // Our own work, long as it is.
+    // Long-running work of our own.
     session.post("Debugger.disable");
     session.disconnect();
     isAsking = false;
@@ -71,7 +72,7 @@ function accuse(call: string | null, limitMs: number): void {
   session.post("Debugger.pause");
 }
 
-/** The innermost place in a file that is none of ours. */
+/** The innermost place in a file outside this package. */
 function placeOf(frames: readonly Debugger.CallFrame[], urls: ReadonlyMap<string, string>): string | null {
   for (const { functionName, location } of frames) {
     const url = urls.get(location.scriptId) ?? "";
@@ -92,7 +93,7 @@ function message(what: string, limitMs: number, place: string | null): string {
 }
 
 function end(session: Session, text: string): void {
-  // Standard error of this thread passes through the main thread, which does not come to it.
+  // Standard error of this thread passes through the main thread, which is blocked.
   writeSync(2, text);
   session.post("Runtime.evaluate", { expression: endExpression });
   setTimeout(() => process.kill(process.pid, "SIGKILL"), 5000);

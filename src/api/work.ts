@@ -1,5 +1,6 @@
-// work(): a worker of runs that others coordinate, on this machine or on another one. It learns from the queue what is run and with
-// which settings; of its own it has its keys, and where data, model, engines and run folders are here.
+// work(): runs a worker for runs that others coordinate, on this machine or another. The queue
+// tells it the runs and their settings; its own settings are its keys, and the locations of data,
+// model, engines and run folders on this machine.
 
 import { createServer } from "node:http";
 import { hostname } from "node:os";
@@ -54,18 +55,21 @@ export type WorkOptions = Partial<SettingValues<typeof workerSettings>> &
   CallOptions & {
     /** Receives lines for people, synchronously. @default nothing does */
     readonly onNotice?: (message: string) => void;
-    /** Called with every report of the worker: what it holds, and how many receipts it has sent. @default nothing does */
+    /**
+     * Called with every report of the worker: the jobs that it holds, and the number of receipts
+     * that it has sent. @default nothing does
+     */
     readonly onProgress?: (progress: WorkerProgress) => void;
   };
 
 export type WorkerProgress = Pick<WorkerReport, "phase" | "capacity" | "held" | "callsInFlight"> & {
-  /** Episodes that it has run, stored and reported. */
+  /** Number of episodes that it has run, stored and reported. */
   readonly done: number;
 };
 
 export type WorkResult = {
   readonly name: string;
-  /** Episodes that it has run, stored and reported. */
+  /** Number of episodes that it has run, stored and reported. */
   readonly done: number;
 };
 
@@ -148,7 +152,7 @@ export async function work(options: WorkOptions): Promise<WorkResult> {
   return { name, done };
 }
 
-/** The run folder must be the coordinator's: what a worker writes elsewhere, nobody reads. */
+/** The run folder must be the coordinator's: records that a worker writes elsewhere are never read. */
 async function checkFolder(place: string, { runId }: RunState): Promise<void> {
   const read = async (): Promise<string | null> => runFacts(await openRunFolder(place).manifest()).id;
   const id = await read().catch(() => null);
@@ -158,7 +162,7 @@ async function checkFolder(place: string, { runId }: RunState): Promise<void> {
   );
 }
 
-/** A queue whose receipts and reports are seen. */
+/** A queue whose receipts and reports are observed. */
 function observed(
   queue: WorkerQueue,
   { onDone, onReport }: { readonly onDone: () => void; readonly onReport: (report: WorkerReport) => void },
@@ -189,7 +193,7 @@ function observed(
   };
 }
 
-/** For probes: says nothing but yes or no, so it needs no token. */
+/** Serves health probes: it answers only yes or no, so it needs no token. */
 async function serveHealth(listen: string, isReady: () => boolean): Promise<{ close(): Promise<void> }> {
   const { host, port } = readAddress(listen, "--health");
   const server = createServer(({ url }, response) => {

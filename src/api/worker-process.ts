@@ -1,5 +1,5 @@
-// The program of a worker that a run has started as a child process: takes its name and place from the command line, its settings from
-// the channel, and ends with it.
+// The program of a worker that a run started as a child process: reads its name and folder from the
+// command line and its settings from the channel, and ends when the channel closes.
 
 import { runWorker } from "../rollout/index.ts";
 import { connectToParent } from "../queue/index.ts";
@@ -12,7 +12,7 @@ const [name = "", folder = "", capacity = "", leaseMs = ""] = process.argv.slice
 const { env } = process;
 const surroundings = { env, cwd: process.cwd() };
 const drain = new AbortController();
-// A terminal sends its Ctrl-C to the whole group; what it means is the coordinator's to say.
+// A terminal sends its Ctrl-C to the whole group; the coordinator decides what it means.
 process.on("SIGINT", () => undefined);
 process.on("SIGTERM", () => {
   if (drain.signal.aborted) process.exit(143);
@@ -20,7 +20,7 @@ process.on("SIGTERM", () => {
 });
 watchProcess(redactorFor(env, { variables: [], urls: [] }));
 
-/** A channel that is gone ends the worker; nothing more is to be said about it. */
+/** A closed channel ends the worker; no further notice is needed. */
 const onNotice = (message: string): void => void process.send?.({ type: "notice", message }, () => undefined);
 await runWorker({
   name,
@@ -32,5 +32,5 @@ await runWorker({
   openRun: (state) => openWorkerRun(state, { surroundings, name, folder, onNotice }),
 });
 endWatch();
-// Whatever an engine or a module of the user's has left open.
+// Exits even if an engine or a module of the user's left a handle open.
 process.exit();

@@ -1,5 +1,5 @@
-// A run as one of its workers has it: prepared from the coordinator's settings, with the worker's own shard, its own connections to the
-// engines, and a gate before every engine call.
+// A run from the view of one of its workers: prepared from the coordinator's settings, with the
+// worker's own shard, its own connections to the engines, and a gate before every engine call.
 
 import { z } from "zod";
 import { ConfigurationError, messageOf } from "../core/index.ts";
@@ -14,22 +14,25 @@ import { resolveSettings } from "./resolve-settings.ts";
 import { type RolloutSettings, rolloutSettings } from "./rollout-settings.ts";
 import type { Surroundings } from "./surroundings.ts";
 
-/** What `RunState.settings` holds. */
+/** Content of `RunState.settings`. */
 export type WorkerSettings = {
   readonly settings: RolloutSettings;
-  /** Of the run, where its coordinator is; absolute. */
+  /** Folder of the run on the coordinator's machine, absolute. */
   readonly folder: string;
   readonly groups: NonNullable<PrepareOptions["groups"]>;
 };
 
 type WorkerPlace = {
   readonly surroundings: Surroundings;
-  /** Of the worker. */
+  /** Name of the worker. */
   readonly name: string;
   /** Run folder, below which the worker has its shard. */
   readonly folder: string;
   readonly onNotice: (message: string) => void;
-  /** In place of the coordinator's: where things are on this machine. Default: none. */
+  /**
+   * Settings that replace the coordinator's, for addresses and paths on this machine. Default:
+   * none.
+   */
   readonly mine?: Partial<RolloutSettings>;
 };
 
@@ -44,7 +47,7 @@ export async function openWorkerRun(state: RunState, place: WorkerPlace): Promis
   }
 }
 
-/** `opened`: gets what the run opens. */
+/** `opened` receives the resources that the run opens. */
 async function openRunHere(state: RunState, place: WorkerPlace, opened: Opened): Promise<WorkerRun> {
   const { surroundings, name, folder, onNotice } = place;
   const { settings: theirs, groups } = readWorkerSettings(state.settings);
@@ -61,7 +64,7 @@ async function openRunHere(state: RunState, place: WorkerPlace, opened: Opened):
   const expertsFile = createRoutedExpertsFile(shard.location);
   opened.add(() => expertsFile.close());
   const stop = new AbortController();
-  // What an earlier life of this worker left of a cancelled episode is not what counts.
+  // Episodes that an earlier process of this worker recorded as cancelled do not count.
   const journal = {
     record: (...event: Parameters<ShardStore["record"]>) => shard.record(...event),
     recorded: (episodeId: string) => shard.recorded(episodeId),
@@ -83,7 +86,7 @@ async function openRunHere(state: RunState, place: WorkerPlace, opened: Opened):
     stop.abort(new Error("The run has ended."));
     return engines.close();
   });
-  // A server that is not there is the run's fault, and not the first episode's.
+  // An absent server is a fault of the run, not of the first episode.
   if (groups !== "requested") await engines.connect(null);
   let known: string | null = null;
   return {
@@ -117,7 +120,7 @@ async function openRunHere(state: RunState, place: WorkerPlace, opened: Opened):
   };
 }
 
-/** From another process, perhaps of another machine. Throws a `ConfigurationError`. */
+/** Settings from another process, perhaps on another machine. Throws a `ConfigurationError`. */
 export function readWorkerSettings(text: string): WorkerSettings {
   try {
     const { settings, groups, folder } = schema.parse(JSON.parse(text));

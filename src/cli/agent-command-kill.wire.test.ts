@@ -1,5 +1,6 @@
-// `rollout` with programs that run its episodes, killed as a machine kills it and resumed: every episode of every task is run to its
-// end once, and what a killed program had sampled is dropped. The process runs from dist/.
+// `rollout` with programs that run its episodes, killed as a machine kills it and resumed: every
+// episode of every task is completed once, and tokens that a killed program sampled are dropped.
+// The process runs from dist/.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -12,7 +13,10 @@ import type { Episode } from "../core/index.ts";
 import { episodeSamples } from "../rollout/index.ts";
 import { openRunFolder } from "../store/index.ts";
 
-/** Three turns, slow enough to be killed between them; one program ends with an error. */
+/**
+ * A program with three turns, slow enough to be killed between them; one program ends with an
+ * error.
+ */
 const agent = `
 import { appendFileSync } from "node:fs";
 const messages = [];
@@ -71,7 +75,7 @@ async function episodes(): Promise<Episode[]> {
 }
 
 test("runs every program to its end once, however often it is killed", async () => {
-  // Killed in the middle of the first programs, and of later ones.
+  // The rollout is killed in the middle of the first programs, and of later ones.
   for (const answers of [2, 7]) {
     const { output, ended } = startRollout(answers === 2);
     const state = { isEnded: false };
@@ -133,7 +137,7 @@ await new Promise((resolve) => setTimeout(resolve, 60_000));
     expect(await isBeating()).toBe(true);
     const { ended, output } = startRollout(false);
     await expect.poll(output, { timeout: 30_000 }).toContain("resuming");
-    // It has ended what the killed one left, and starts programs of its own.
+    // The new process has ended the programs that the killed one left, and starts its own.
     await rm(join(root, "beats"));
     await expect.poll(beats, { timeout: 30_000 }).toBeGreaterThan(0);
     child!.kill("SIGTERM");

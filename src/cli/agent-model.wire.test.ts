@@ -1,4 +1,5 @@
-// An agent behind an API on the command line, against a chat completion server that plays the bookshop's expert.
+// An agent behind an API on the command line, with a chat completion server that acts as the
+// bookshop's expert.
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -24,7 +25,7 @@ type Body = {
 const asked: { readonly body: Body; readonly authorization: string | undefined }[] = [];
 const key = "sk-open-sesame-123";
 
-/** The conversation as the expert reads it. */
+/** The conversation in the form that the expert reads. */
 function promptOf({ messages }: Body): string {
   const blocks = messages.map(({ role, content, tool_calls }) => {
     const call = tool_calls?.[0]?.function;
@@ -42,7 +43,7 @@ const server = createServer((incoming, outgoing) => {
   let text = "";
   incoming.setEncoding("utf8").on("data", (part: string) => (text += part));
   incoming.on("end", () => {
-    // Whether the model is there is asked before anything is played.
+    // The program checks that the model exists before it runs an episode.
     if (incoming.method === "GET") {
       outgoing.writeHead(404).end();
       return;
@@ -179,7 +180,7 @@ describe("--agent-model", () => {
     const unpriced = await run("rollout", ...flags, "--max-cost", "1", "--out", "a");
     expect(unpriced.code).toBe(2);
     expect(unpriced.stderr).toContain('the price of "own/agent" is not known; give it in a file with --prices');
-    // A call is 1,100 tokens: a dollar.
+    // A call has 1,100 tokens and costs a dollar.
     await writeFile(join(folder, "prices.json"), JSON.stringify({ agent: { input: 900, output: 1000 } }));
     const priced = [...flags, "--prices", "prices.json"];
     const { code, stdout, stderr } = await run("rollout", ...priced, "--max-cost", "12.5", "--out", "a", "--json");

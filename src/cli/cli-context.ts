@@ -1,5 +1,5 @@
-// What a command sees of the world, as values, so that commands run in tests as they run in a terminal; and what commands do
-// about Ctrl-C.
+// The context of a command as values, so that commands run in tests as they run in a terminal, and
+// their reaction to Ctrl-C.
 
 import { stuckExitCode } from "../api/user-code.ts";
 import { faultAt } from "../core/index.ts";
@@ -14,12 +14,12 @@ export function untilAborted(...signals: readonly AbortSignal[]): Promise<void> 
   });
 }
 
-/** How long a start that was interrupted may take to end by itself. */
+/** Time in which an interrupted start may end by itself. */
 const startEndMs = 3000;
 
 /**
- * Starts a server with a signal that a first Ctrl-C aborts until it serves, and a second one from then on. Rejects with a "cancelled"
- * failure when a start that is interrupted does not end.
+ * Starts a server with a signal that a first Ctrl-C aborts until it serves, and a second one from
+ * then on. Rejects with a "cancelled" failure when an interrupted start does not end.
  */
 export async function startServing<T>(
   { drain, cancel }: Pick<CliContext, "drain" | "cancel">,
@@ -46,17 +46,17 @@ export async function startServing<T>(
   }
 }
 
-/** Calls `say` at the first Ctrl-C, or now when it is past. The function that comes back ends this. */
+/** Calls `say` at the first Ctrl-C, or now if it has already come. The returned function stops this. */
 export function sayWhenInterrupted(drain: AbortSignal, say: () => void): () => void {
   if (drain.aborted) say();
   drain.addEventListener("abort", say, { once: true });
   return () => drain.removeEventListener("abort", say);
 }
 
-/** Given by the program to its commands: runs one with the context, and keeps its exit code. */
+/** Passed by the program to its commands: runs a command with the context, and keeps its exit code. */
 export type RunCommand = (command: (context: CliContext) => Promise<number>) => Promise<void>;
 
-/** A stream to write to; `isTTY` and `columns` as Node's terminals have them. */
+/** A stream to write to, with `isTTY` and `columns` like Node's terminals. */
 export type Output = {
   readonly isTTY?: boolean;
   readonly columns?: number | undefined;
@@ -66,29 +66,32 @@ export type Output = {
 };
 
 export type CliContext = {
-  /** Results. */
+  /** Stream for results. */
   readonly stdout: Output;
-  /** Progress, warnings, errors. */
+  /** Stream for progress, warnings and errors. */
   readonly stderr: Output;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** What relative paths start from. */
+  /** Folder that relative paths start from. */
   readonly cwd: string;
-  /** Aborted at the first Ctrl-C: begin nothing new. */
+  /** Aborts at the first Ctrl-C: start nothing new. */
   readonly drain: AbortSignal;
-  /** Aborted at the second: end what runs. */
+  /** Aborts at the second Ctrl-C: cancel running work. */
   readonly cancel: AbortSignal;
-  /** How this program is called, for commands to paste: `npx trainable-agents`. */
+  /** Command that starts this program, for commands to paste: `npx trainable-agents`. */
   readonly program: string;
 };
 
-/** Exit codes. */
+/** Exit codes of the program. */
 export const exitCodes = Object.freeze({
   done: 0,
-  /** Every episode failed, or something broke that no setting can mend. */
+  /** Every episode failed, or a fault occurred that no setting can correct. */
   failed: 1,
   /** A flag, file, folder or server that the user can correct. */
   usage: 2,
-  /** Code of a user's module never yielded, or ended the process: finished episodes are kept and can be resumed. */
+  /**
+   * Code of a user's module never yielded, or ended the process: finished episodes are kept and can
+   * be resumed.
+   */
   stuck: stuckExitCode,
   interrupted: 130,
 });

@@ -1,4 +1,4 @@
-// Runs command lines in this process, in a folder of their own, and keeps what they wrote.
+// Runs command lines in this process, in a folder of their own, and keeps their output.
 
 import { mkdtemp, readdir, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -19,7 +19,7 @@ export async function createTestCli(
   options: {
     readonly onStdout?: (text: string) => void;
     readonly onStderr?: (text: string) => void;
-    /** How wide the terminal of both streams is; absent: they are none. */
+    /** Width of the terminal of both streams; absent if they are not terminals. */
     readonly columns?: number;
   } = {},
 ): Promise<TestCli> {
@@ -55,15 +55,15 @@ export async function createTestCli(
 }
 
 /**
- * Runs a command that serves and prints its address first; ends it when `use` has done what it wants. Resolves with what the
- * command wrote; rejects when it ends by itself or not with code 0.
+ * Runs a command that serves and prints its address first; ends it when `use` is done. Resolves
+ * with the output of the command; rejects when it ends by itself or with a code other than 0.
  */
 export async function runServer(
   use: (url: string) => Promise<void>,
   server: {
     readonly argv: readonly string[];
     readonly env?: Readonly<Record<string, string>>;
-    /** How it is ended. Default "drain". */
+    /** Signal that ends the server. Default "drain". */
     readonly ending?: "drain" | "cancel";
   },
 ): Promise<CliRun> {
@@ -86,7 +86,7 @@ export async function runServer(
   return run;
 }
 
-/** Everything in a folder, by path below it. */
+/** All files in a folder, by path below it. */
 export async function readAll(folder: string): Promise<ReadonlyMap<string, string>> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile());

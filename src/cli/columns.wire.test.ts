@@ -5,7 +5,7 @@ import { createTestCli } from "./cli.test-helper.ts";
 
 const columns = 80;
 
-/** Command lines, with the exit code of each where it is not 0. */
+/** Command lines, with the exit code of each if it is not 0. */
 const commands: readonly (readonly [string, number?])[] = [
   ["--help"],
   ...[
@@ -43,7 +43,7 @@ const commands: readonly (readonly [string, number?])[] = [
 test.each([{ isTTY: true }, { isTTY: false }])(
   "every command fits a terminal of 80 columns (%j)",
   async ({ isTTY }) => {
-    // In a pipe the variable says how wide the lines may be.
+    // The variable sets the width of lines in a pipe.
     const cli = await createTestCli(isTTY ? {} : { COLUMNS: String(columns) }, isTTY ? { columns } : {});
     const wide: string[] = [];
     const codes: string[] = [];
@@ -51,7 +51,7 @@ test.each([{ isTTY: true }, { isTTY: false }])(
       const { code, stdout, stderr } = await cli.run(...line.split(" "));
       if (code !== expected) codes.push(`${line}: ${code} ${stderr.slice(0, 300)}`);
       for (const printed of `${stdout}\n${stderr}`.split("\n")) {
-        // A word that is longer has a line of its own; JSON is data.
+        // A longer word has a line of its own; JSON is data.
         if (printed.length > columns && /[^ ] +[^ ]/.test(printed) && !/^[{"]/.test(printed))
           wide.push(`${line}: ${printed}`);
       }

@@ -1,4 +1,4 @@
-// `compare`, as a user meets it: run folders, results.json, wrong arguments.
+// `compare` from its users' side: run folders, results.json, wrong arguments.
 
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -30,7 +30,7 @@ describe("compare", () => {
     }
     const shown = await run("compare", "before", "after");
     expect([shown.code, shown.stderr]).toEqual([0, ""]);
-    // Which tasks the expert solves is the bookshop's business; with 2 turns nobody solves one.
+    // The bookshop determines which tasks the expert solves; with 2 turns, it solves none.
     expect(shown.stdout).toMatch(
       /after against before: worse\. Pass rate 0\.0 % against (\d+\.\d) % over 9 tasks: -\1 points \[-\d+\.\d to -\d+\.\d\] \(p = 0\.0[0-4]\d*\), [3-9] lost, 0 gained\./,
     );
@@ -47,7 +47,7 @@ describe("compare", () => {
     });
     expect(fromFolders.rows[0]!.runs[0]!.episodes[0]!.reward).toBe(1);
 
-    // As written before tasks had their hash there.
+    // A file of an earlier version, without hashes of tasks.
     const text = await readFile(join(folder, "after/results.json"), "utf8");
     await writeFile(join(folder, "old.json"), text.replaceAll(/"contentHash": "[^"]*",/g, ""));
     expect((await run("compare", "before", "old.json")).stdout).toContain("9 tasks are matched by id");

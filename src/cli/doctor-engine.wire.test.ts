@@ -35,7 +35,7 @@ describe("doctor engine", () => {
   });
 
   test("names what a server does wrong, as JSON too, and ends with 1", async () => {
-    // Nine tokens for everyone, and no logprob.
+    // A server that answers every request with nine tokens and no logprob.
     const meta = {
       id: "x",
       finish_reason: { type: "length", length: 9 },

@@ -1,5 +1,5 @@
-// `doctor environment` by name, by file and by address; and `init environment`, whose folder is tested, type-checked and run as its
-// users would.
+// `doctor environment` by name, by file and by address; and `init environment`, whose folder is
+// tested, type-checked and run as by its users.
 
 import { execFile } from "node:child_process";
 import { mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";

@@ -1,5 +1,7 @@
-// Servers that are told to end: answers in flight are sent, new requests are refused and know when to come again, probes say why, and the
-// process ends with code 0; what takes longer than --grace is cut, and a second signal ends it at once. Real processes of dist/.
+// Servers that receive a signal to end: answers in flight are sent, new requests are refused with a
+// time to retry, probes report the reason, and the process ends with code 0; answers that take
+// longer than --grace are cancelled, and a second signal ends the process at once. Real processes
+// of dist/.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -59,7 +61,7 @@ type Answer = {
   readonly body: string;
 };
 
-/** With `node:http`, which shows the headers of the connection. */
+/** Sends with `node:http`, which shows the headers of the connection. */
 function send(url: string, body?: object, agent?: Agent): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const headers = { "content-type": "application/json", authorization: "Bearer some" };
@@ -97,7 +99,7 @@ const servers = [
   { command: "serve", path: "/v1/episodes", body: { task_index: 1, wait_seconds: 60 } },
 ] as const;
 
-/** Both with `npm run test:full`. */
+/** Both signals with `npm run test:full`. */
 const signals = process.env["FULL"] === "1" ? (["SIGTERM", "SIGINT"] as const) : (["SIGTERM"] as const);
 
 describe.each(signals)("%s", { timeout: 90_000 }, (signal) => {
@@ -112,7 +114,7 @@ describe.each(signals)("%s", { timeout: 90_000 }, (signal) => {
       await rest(500);
       child.kill(signal);
       await rest(300);
-      // On a new connection, and on one that was open.
+      // Requests on a new connection, and on one that was open.
       for (const [own, refusedPath] of [
         [undefined, path],
         [agent, path],
@@ -193,7 +195,8 @@ test.each(["gateway", "serve"])(
       await rest(500);
       child.kill(signal);
       await expect.poll(stderr, { timeout: 10_000 }).toContain("Closing");
-      // Two presses of Ctrl-C at once are one: npm passes on what the terminal has sent already.
+      // Two presses of Ctrl-C at once count as one: npm repeats the signal that the terminal has
+      // already sent.
       await rest(400);
       expect(child.exitCode).toBe(null);
       const begun = performance.now();

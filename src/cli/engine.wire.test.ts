@@ -1,4 +1,4 @@
-// `engine` as its users meet it: a folder of a model, a port, and whatever speaks to SGLang.
+// `engine` from its users' side: a model folder, a port, and any client of SGLang.
 
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -13,7 +13,8 @@ import { trainChatTokenizer } from "../tokenizers/index.ts";
 import { createTestCli, runServer } from "./cli.test-helper.ts";
 
 const config: ModelConfig = {
-  // A few more than the tokenizer has: models pad their vocabulary, and may sample what means nothing.
+  // A few tokens more than the tokenizer has: models pad their vocabulary, and may sample
+  // meaningless ids.
   vocabularySize: 272,
   hiddenSize: 32,
   layers: 2,
@@ -25,7 +26,7 @@ const config: ModelConfig = {
   normEpsilon: 1e-6,
   contextLength: 8192,
 };
-// Bytes and added tokens, without a merge.
+// A tokenizer of bytes and added tokens, without merges.
 const { tokenizerJson, tokenizerConfig } = trainChatTokenizer([], { vocabularySize: 265 });
 const added = tokenizerJson["added_tokens"] as readonly { readonly id: number; readonly content: string }[];
 const endTokenId = added.find(({ content }) => content === "<|im_end|>")?.id ?? 0;

@@ -20,7 +20,7 @@ const server = createServer((incoming, outgoing) => {
   let text = "";
   incoming.setEncoding("utf8").on("data", (part: string) => (text += part));
   incoming.on("end", () => {
-    // Whether the model is there is asked before anything is played.
+    // The program checks that the model exists before it runs an episode.
     if (incoming.method === "GET") {
       outgoing.writeHead(404).end();
       return;
@@ -93,7 +93,7 @@ describe.skipIf(tauBench === null)("eval with models behind an API (skipped with
     expect(JSON.stringify(asked)).not.toContain("MARKED");
     const upstream = await prepare();
     await upstream.evaluate("--user-compat", "upstream");
-    // Upstream rehearses a conversation without an instruction, and throws it away.
+    // Upstream starts a conversation without an instruction first, and discards it.
     expect(asked[0]?.messages[0]?.content).toBe("MARKED system");
     expect(asked[1]?.messages[0]?.content).toMatch(/^MARKED system: Your/);
   });

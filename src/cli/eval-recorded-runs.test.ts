@@ -1,5 +1,5 @@
-// Upstream's recorded gpt-4o runs, as far as the goldens hold them (trials 0 and 1 of 4), written as a result file of upstream
-// and scored by the command.
+// Upstream's recorded gpt-4o runs, as far as the goldens hold them (trials 0 and 1 of 4), written
+// as a result file of upstream and scored by the command.
 
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -51,7 +51,7 @@ async function recordedResults(): Promise<JsonObject[]> {
     .map((line) => toResult(parseJson(line) as JsonObject));
 }
 
-/** Rows of a table below its header: first cell to the others. */
+/** Rows of a table below its header: from the first cell to the others. */
 function table(stdout: string, header: RegExp): Map<string, string[]> {
   const lines = stdout.split("\n");
   const start = lines.findIndex((line) => header.test(line));
@@ -76,7 +76,7 @@ describe.skipIf(data === null)(
       const stdout = await score(results);
       const rates = table(stdout, /pass\^k/);
       expect([...rates.keys()]).toEqual(["1", "2"]);
-      // What display_metrics of upstream's runner prints for these 100 runs.
+      // Output of display_metrics of upstream's runner for these 100 runs.
       expect(rates.get("1")?.[0]).toBe("0.430");
       expect(rates.get("2")?.[0]).toBe("0.240");
       expect(stdout).toContain("100 of 100 runs, 0 of ");
@@ -136,7 +136,7 @@ describe.skipIf(data === null)(
       const server = await createSglangFront({ sampler, tokenizer, endTokenIds: [end] }).listen();
       const policy = ["--user-lines", "lines.txt", "--url", server.url, "--model", "readable"];
       try {
-        // Tasks 1 to 3 of which the file has 1 and 2.
+        // The run has tasks 1 to 3, the file only 1 and 2.
         expect((await run("rollout", ...airline, "--tasks", "1-3", ...policy, "--out", "own", "--quiet")).code).toBe(0);
       } finally {
         await server.close();

@@ -22,7 +22,10 @@ async function withServer<T>(sampler: Sampler, use: (url: string) => Promise<T>)
   }
 }
 
-/** Says the n-th text at the n-th turn of an episode, told by the prompt; the last one for ever. */
+/**
+ * A sampler that gives the n-th text at the n-th turn of an episode, counted from the prompt; the
+ * last text is repeated forever.
+ */
 function speaking(turns: readonly string[]): Sampler {
   return createFunctionSampler(({ promptIds }) => {
     const turn = tokenizer.decode(promptIds).split("<|im_start|>assistant").length - 2;
@@ -167,7 +170,7 @@ describe.skipIf(tauBench === null)("eval of tau-bench (skipped without ../shared
   it("writes upstream's format, which it reads back and confirms", async () => {
     const { run, folder } = await createTestCli();
     await writeFile(join(folder, "lines.txt"), "Hi, I am here.\nThat is all. ###STOP###\n");
-    // Nothing is to be changed in task 21, so looking and talking solves it; task 0 wants a booking.
+    // Task 21 requires no change, so looking and talking solves it; task 0 requires a booking.
     const sampler = speaking([toolCall("get_user_details", { user_id: "daiki_lee_6144" }), "Goodbye."]);
     const played = await withServer(
       sampler,

@@ -1,4 +1,5 @@
-// Agent programs on the command line: what is refused, and what a reader of the run sees of a program that calls no model of ours.
+// Agent programs on the command line: refused settings, and the reader's view of a run whose
+// program calls no model of ours.
 
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";

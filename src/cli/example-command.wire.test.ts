@@ -1,4 +1,5 @@
-// `example` as its users start it: the program in a process of its own, read from TypeScript by whatever Node runs this.
+// `example` as its users start it: the program in a process of its own, read from TypeScript by the
+// Node that runs this test.
 
 import { execFile } from "node:child_process";
 import { readdir, readFile } from "node:fs/promises";

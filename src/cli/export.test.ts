@@ -136,7 +136,7 @@ describe("export", () => {
     await mkdir(broken);
     for (const file of ["run.json", "episodes.jsonl", "groups.jsonl"]) {
       const text = await readFile(join(cli.folder, "runs", "one", file), "utf8");
-      // A turn that says it sampled tokens without saying which weights did.
+      // A turn that claims sampled tokens without naming the weights that sampled them.
       const changed = file === "episodes.jsonl" ? text.replace(/"tokenCount":\d+/, '"tokenCount":1') : text;
       const checked = changed.replaceAll(
         /^(.*),"crc32":"\w{8}"\}$/gm,

@@ -1,5 +1,6 @@
-// Starts that fail at each thing that they open, after whatever they opened before: one message, the exit code, and a process that ends by
-// itself, because nothing is left open. Real processes of dist/; the queue's cases need a broker (NATS_SERVER).
+// Starts that fail at each resource that they open, after those opened before it: one message, the
+// exit code, and a process that ends by itself, because nothing is left open. Real processes of
+// dist/; the queue's cases need a broker (NATS_SERVER).
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -16,13 +17,13 @@ import { bundledProgram } from "../../tests/bundled-program.ts";
 import { hostileServer } from "../environments/remote/mcp/hostile-server.test-helper.ts";
 import { natsServer } from "../queue/nats/broker.test-helper.ts";
 
-/** Every case with `npm run test:full`; otherwise each third one of a command. */
+/** Runs every case with `npm run test:full`; otherwise every third case of a command. */
 const isFull = process.env["FULL"] === "1";
 
 let program = "";
 let root = "";
 let preload = "";
-/** Takes connections and says nothing. */
+/** A server that accepts connections and never answers. */
 let silent: Server;
 const sockets: Socket[] = [];
 let made = 0;
@@ -31,7 +32,7 @@ beforeAll(async () => {
   program = await bundledProgram("dist/cli/main.js");
   root = await mkdtemp(join(tmpdir(), "failed-starts-"));
   preload = join(root, "preload.mjs");
-  // Node emits "beforeExit" when nothing is open any more, and not when somebody ends the process.
+  // Node emits "beforeExit" when nothing is open any more, but not when code ends the process.
   await writeFile(
     preload,
     'import { writeSync } from "node:fs"; process.on("beforeExit", () => writeSync(2, "\\n[nothing is open]"));',
@@ -56,7 +57,7 @@ afterAll(async () => {
   await rm(root, { recursive: true });
 });
 
-/** Loads in the process that was started, and not in its workers. */
+/** An environment that loads in the started process, but not in its workers. */
 const workerOnly = `
 if (process.argv[1].includes("worker-process")) throw new Error("not in a worker");
 const { bookshopSource } = await import(process.env.BOOKSHOP);
@@ -65,7 +66,7 @@ export default bookshopSource();
 
 type Ended = { readonly code: number | null; readonly stderr: string; readonly lingeredMs: number };
 
-/** `said`: part of the message from which on the process must end. */
+/** `said`: part of the message after which the process must end. */
 async function run(
   argv: readonly string[],
   said: RegExp,
@@ -102,9 +103,12 @@ const tools = (): string[] => ["--env", `mcp:${hostileServer("add").address}`, "
 type Case = {
   readonly argv: () => readonly string[];
   readonly says: RegExp;
-  /** Default: 2. */
+  /** Exit code. Default: 2. */
   readonly code?: number;
-  /** False: a module of the user's has left something open, and the process is ended. Default: true. */
+  /**
+   * False if a module of the user's has left a handle open, so that the process is ended. Default:
+   * true.
+   */
   readonly endsByItself?: boolean;
 };
 
@@ -143,7 +147,7 @@ const parts: Readonly<Record<string, Case>> = {
   },
 };
 
-/** Of what runs episodes by a plan. */
+/** Cases of commands that run episodes by a plan. */
 const runs: Readonly<Record<string, Case>> = {
   "a folder that is not empty": { argv: () => [...expert, "--out", "taken"], says: /not empty/ },
   "a folder that another process uses": {
@@ -263,7 +267,7 @@ describe.each(Object.entries(commands))("%s ends by itself after", { timeout: 12
       expect(ended.stderr).not.toContain("should not happen");
       expect(ended.code, ended.stderr).toBe(code);
       expect(ended.lingeredMs).toBeLessThan(5000);
-      // One message.
+      // Exactly one message is printed.
       expect(ended.stderr.match(/^Cannot /gm) ?? [], ended.stderr).toHaveLength(1);
       expect(ended.stderr.endsWith("[nothing is open]"), ended.stderr).toBe(endsByItself);
     },

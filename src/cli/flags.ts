@@ -1,4 +1,4 @@
-// Flags of commands out of tables of settings, and those that several commands share.
+// Flags of commands, generated from tables of settings, and those that several commands share.
 
 import { type Command, Option } from "commander";
 import { renamedSettings } from "../api/rollout-settings.ts";
@@ -8,7 +8,10 @@ import { type CliContext, exitCodes } from "./cli-context.ts";
 
 type Table = Readonly<Record<string, Setting<unknown>>>;
 
-/** Adds the settings of a table, each with its default under its heading, or under `heading`. `initial`: defaults of this command. */
+/**
+ * Adds the settings of a table, each with its default under its heading, or under `heading`.
+ * `initial`: defaults of this command.
+ */
 export function addSettings(
   command: Command,
   table: Table,
@@ -41,7 +44,10 @@ export const dryRunOption = (): Option =>
 
 export const jsonOption = (): Option => new Option("--json", "print the result as JSON").helpGroup("Output:");
 
-/** The result of a command for programs, in place of what people read. Types: docs/reference.md. */
+/**
+ * The result of a command for programs, in place of the output for people. Types:
+ * docs/reference.md.
+ */
 export function writeJson(result: object, { stdout }: Pick<CliContext, "stdout">): number {
   stdout.write(`${visibleJson(JSON.stringify(result, null, 2))}\n`);
   return exitCodes.done;
@@ -53,7 +59,7 @@ export const resumeOption = (): Option =>
     "continue the run in this folder, with its settings; only addresses, keys, concurrency and the like may be given again",
   ).helpGroup("Output:");
 
-/** Flags by the names that they have now: earlier ones are read and never shown. */
+/** Replaces earlier names of flags by the present ones: earlier names are read and never shown. */
 export function withTodaysNames(argv: readonly string[]): string[] {
   return argv.map((word) => {
     const [, key = "", rest = ""] = /^--([\w-]+)(=.*)?$/s.exec(word) ?? [];

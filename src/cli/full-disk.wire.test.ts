@@ -1,6 +1,7 @@
-// Programs whose disk runs full while they work, and has room again: servers refuse requests meanwhile and serve the same ones
-// afterwards, runs wait and come to what they come to without it, and one that ends while it is full is resumed. The disk is a small
-// one of its own; making it needs Linux and root. The processes run from dist/.
+// Programs whose disk fills up while they work, and has room again later: servers refuse requests
+// meanwhile and serve the same ones afterwards, runs wait and have the same result as without it,
+// and one that ends while the disk is full is resumed. The disk is a small one of its own; mounting
+// it needs Linux and root. The processes run from dist/.
 
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -16,7 +17,7 @@ import { createSglangFront } from "../testing/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
 import { conservationViolations, episodeSamples } from "../trajectories/index.ts";
 
-/** Why there is no disk of our own; `null`: there is. */
+/** Reason why no disk of our own can be mounted; `null` if one can. */
 const obstacle = ((): string | null => {
   if (process.platform !== "linux") return "it needs Linux";
   if (process.getuid?.() !== 0) return "it needs root, to mount a disk";
@@ -30,7 +31,7 @@ let program = "";
 let root = "";
 let engine = "";
 let closeEngine = (): Promise<void> => Promise.resolve();
-/** The disk, and what fills it. */
+/** Mount point of the disk, and the file that fills it. */
 let disk = "";
 const filler = (): string => join(disk, "filler");
 const children: ChildProcess[] = [];
@@ -58,7 +59,7 @@ afterEach(async () => {
 });
 
 async function fill(): Promise<void> {
-  // Until the last page is taken.
+  // Writes until the last page is used.
   await writeFile(filler(), Buffer.alloc(64 << 20)).catch(() => undefined);
 }
 
@@ -89,7 +90,7 @@ async function send(url: string, body?: unknown, headers: Readonly<Record<string
   return { status: answer.status, retryAfter, body: (await answer.json()) as Record<string, unknown> };
 }
 
-/** Each episode that counts once, whole and in balance, by id. */
+/** Every episode that counts, exactly once, complete and with all tokens accounted for, by id. */
 async function episodesOf(folder: string): Promise<ReadonlyMap<string, string>> {
   const found = new Map<string, string>();
   for await (const episode of openRunFolder(folder).episodes()) {
@@ -168,7 +169,7 @@ describe.skipIf(obstacle !== null)(`a full disk (skipped: ${obstacle ?? "no"})`,
     };
     const named = (): Promise<Answer> => send(`${url}/v1/sessions`, { id: "named" });
     const unnamed = (): Promise<Answer> => send(`${url}/v1/sessions`, { task: "some" });
-    // The first of them may still fit into the last page of the disk.
+    // The first requests may still fit into the last page of the disk.
     await expect.poll(async () => (await chat("one", "Hello.", "Again.")).status).toBe(503);
     for (const ask of [named, unnamed, () => chat("two", "Hello.")]) await full(ask);
     expect((await send(`${url}/health`)).body).toMatchObject({ status: "degraded" });
@@ -176,7 +177,7 @@ describe.skipIf(obstacle !== null)(`a full disk (skipped: ${obstacle ?? "no"})`,
     expect((await send(`${url}/health`)).body).toMatchObject({ status: "ok" });
     expect((await chat("one", "Hello.", "Again.")).status).toBe(200);
     expect([(await named()).status, (await unnamed()).status]).toEqual([200, 200]);
-    // It begins to refuse in the middle of a call, and is killed then.
+    // The server begins to refuse in the middle of a call, and is killed then.
     await fill();
     await expect.poll(async () => (await chat("three", "Hello.")).status).toBe(503);
     server.child.kill("SIGKILL");
@@ -263,7 +264,7 @@ describe.skipIf(obstacle !== null)(`a full disk (skipped: ${obstacle ?? "no"})`,
     const waited = await waiting.ended;
     expect(waited.code, waited.stderr).toBe(0);
 
-    // Its first evaluation cannot be kept, nor then the checkpoint of its second step.
+    // The first evaluation cannot be stored, and later the checkpoint of the second step.
     const folder = join(disk, "stopping");
     const stopping = start(...argv, folder, "--disk-wait", "1");
     await stopping.says(/writing to/);

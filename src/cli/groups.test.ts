@@ -1,4 +1,4 @@
-// The flags that decide about groups, as a user meets them.
+// The flags that control groups, from their users' side.
 
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -48,7 +48,8 @@ describe("rollout with groups", () => {
       new Set(kept.map(({ groupIndex }) => groupIndex)),
     );
 
-    // The same seed keeps the same groups, whatever runs at once; and what is known makes a curriculum.
+    // The same seed keeps the same groups at any concurrency; and the known pass rates make a
+    // curriculum.
     await run("rollout", ...flags, "--concurrency", "2", "--out", "b");
     expect((await lines(join(folder, "b"), "samples.jsonl")).map((row) => JSON.stringify(row)).toSorted()).toEqual(
       rows.map((row) => JSON.stringify(row)).toSorted(),
@@ -89,7 +90,7 @@ describe("rollout with groups", () => {
     expect(fruitless.length).toBeGreaterThan(0);
     expect(fruitless.length).toBeLessThan(groups.length / 4);
     expect(runNotes(totals)[0]).toContain(`1 task was never graded: w:train:2 (${fruitless.length} group`);
-    // Where nothing was graded, the failures say why.
+    // If nothing was graded, the failures tell the reason.
     expect(runNotes({ ...totals, graded: 0 }).join()).not.toContain("never graded");
   });
 

@@ -1,5 +1,6 @@
-// Environments that block or end the process, or throw where nobody waits: the built program, in a process of its own. What
-// stays within an episode is in `runs/hostile-environments.test.ts`.
+// Environments that block or end the process, or throw where nothing awaits them: the built
+// program, in a process of its own. Faults that stay within an episode are tested in
+// `runs/hostile-environments.test.ts`.
 
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -17,7 +18,7 @@ const environments = join(repositoryRoot(), "dist", "environments", "index.js");
 const tokenizer = createReadableTokenizer();
 const endTokenId = tokenizer.tokenId("<|im_end|>") ?? 0;
 
-/** Task 0 meets `hostile`; its line is the fourth. */
+/** Task 0 runs `hostile`, which is on line four. */
 const moduleText = (hostile: string): string => `
 import { defineEnvironment } from ${JSON.stringify(environments)};
 const meet = async (state, sync) => {
@@ -79,7 +80,7 @@ async function play(name: string, hostile: string): Promise<Ended> {
   return run(["rollout", "--env", `./${name}.mjs`, "--url", url, "--model", "readable", ...limits, "--out", name]);
 }
 
-/** The run goes on, once its environment is mended, to its end, and can be exported. */
+/** The run resumes once its environment is corrected, ends, and can be exported. */
 async function expectResumable(name: string): Promise<void> {
   expect(await run(["inspect", name])).toMatchObject({ code: 0 });
   expect(await run(["rollout", "--resume", name], { MEND: "1" })).toMatchObject({ code: 0 });
@@ -127,7 +128,7 @@ describe.skipIf(!existsSync(environments))("the built program (needs npm run bui
         ])
         .toSorted(),
     );
-    // Five for each of the two at most, as one process may end with both.
+    // Five for each of the two at most, as both may end with one process.
     expect(stderr.match(/ended by SIGKILL/g)!.length).toBeGreaterThanOrEqual(5);
     expect(stderr.match(/ended by SIGKILL/g)!.length).toBeLessThanOrEqual(10);
   });
@@ -144,7 +145,7 @@ describe.skipIf(!existsSync(environments))("the built program (needs npm run bui
     );
     if (name === "loop") expect(stderr).toContain('tool "look" in task "lamp:test:0" of environment "./loop.mjs"');
     expect(code).toBe(70);
-    // Each way of ending once; all with full counts.
+    // One case of each kind; every case in full runs.
     if (name === "loop" || name === "exit" || process.env["FULL"] === "1") await expectResumable(name);
   });
 
@@ -156,7 +157,7 @@ describe.skipIf(!existsSync(environments))("the built program (needs npm run bui
     expect(stderr).toMatch(new RegExp(`Cannot continue: ${message}`));
     expect(stderr).toMatch(/Resume with: .*--resume/);
     expect(code).toBe(70);
-    // Each way of ending once; all with full counts.
+    // One case of each kind; every case in full runs.
     if (name === "loop" || name === "exit" || process.env["FULL"] === "1") await expectResumable(name);
   });
 

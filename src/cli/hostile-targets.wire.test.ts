@@ -1,12 +1,12 @@
-// Requests for whatever a socket can carry as an address, to every server that a command starts: none is answered as if the server had
-// failed, and all go on answering.
+// Requests for all kinds of targets that a socket can carry, to every server that a command starts:
+// none is answered as if the server had failed, and all servers keep answering.
 
 import { connect } from "node:net";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createTestCli, runServer } from "./cli.test-helper.ts";
 
-/** The status of the answer; `null`: the connection was closed without one. */
+/** The status of the answer; `null` if the connection was closed without one. */
 function statusOf(base: string, target: string, method: string): Promise<number | null> {
   const { hostname, port, host } = new URL(base);
   return new Promise((resolve, reject) => {

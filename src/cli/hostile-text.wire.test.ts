@@ -1,4 +1,5 @@
-// A world whose every name, text and number of a name is made to act on a terminal, and each command that prints what it left.
+// A world in which every name, text and number of a name tries to act on a terminal, and each
+// command that prints its records.
 
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -6,7 +7,7 @@ import { pathToFileURL } from "node:url";
 import { beforeAll, describe, expect, it } from "vitest";
 import { createTestCli, type TestCli } from "./cli.test-helper.ts";
 
-/** Clears the screen, sets a title, turns the direction, is half a character, and forges a line. */
+/** Clears the screen, sets a title, reverses the direction, is half a character, and forges a line. */
 const evil = "\u001b[2J\u001b]0;owned\u0007\u009b31m\u202e\ud800\u061c\u2028\r\nFORGED: all passed";
 
 const world = (bookshop: string): string => `
@@ -48,7 +49,7 @@ export default {
   },
 };`;
 
-/** Every line of ours begins otherwise, and what could act is an escape. */
+/** Checks that no line is forged, and that all characters that could act are escaped. */
 function expectHarmless(written: string): void {
   // oxlint-disable-next-line no-control-regex
   expect(written).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/u);

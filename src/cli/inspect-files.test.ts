@@ -1,4 +1,5 @@
-// `inspect` of files of other tools, and reading a run from another folder than where it was begun.
+// `inspect` of files of other tools, and reading a run from another folder than the one in which it
+// began.
 
 import { cp, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -68,7 +69,7 @@ it("a run's model is found from any folder, and export takes --out", async () =>
   await cp(join(import.meta.dirname, "../../models/bookshop-nano"), join(folder, "model"), { recursive: true });
   const flags = ["--engine", "embedded", "--model", join(folder, "model"), "--tasks", "0", "--out", "runs/one"];
   expect((await run("rollout", ...flags)).code).toBe(0);
-  // As if it had been given so.
+  // The manifest now names the model by a relative path, as a user may give it.
   const manifest = join(folder, "runs", "one", "run.json");
   await writeFile(manifest, (await readFile(manifest, "utf8")).replaceAll(join(folder, "model"), "./model"));
   const elsewhere = await createTestCli();

@@ -1,12 +1,13 @@
-// What `--json` prints where it is not just what the public function returns: without functions, with maps as objects, and episodes
-// in a few numbers. docs/start.md lists the type of each command's JSON.
+// Output of `--json` that differs from the result of the public function: without functions, with
+// maps as objects, and episodes as a few numbers. docs/start.md lists the type of each command's
+// JSON.
 
 import type { EvaluateResult } from "../api/evaluate.ts";
 import type { RolloutResult } from "../api/rollout.ts";
 import type { Agreement, Evaluation } from "../graders/index.ts";
 import type { EpisodeSummary } from "../store/index.ts";
 
-/** Of `rollout`. */
+/** JSON of `rollout`. */
 export type RolloutJson = Omit<RolloutResult, "redact">;
 
 export function rolloutJson(result: RolloutResult): RolloutJson {
@@ -14,16 +15,22 @@ export function rolloutJson(result: RolloutResult): RolloutJson {
   return { folder, status, totals, environment, split, isResumable };
 }
 
-/** Of `start`: with the numbers of the two episodes that people are shown. `null`: none passed, or none failed. */
+/**
+ * JSON of `start`, with the numbers of the two episodes that are shown. `null` if none passed, or
+ * none failed.
+ */
 export type StartJson = RolloutJson & { readonly passing: number | null; readonly failing: number | null };
 
-/** Of `eval`: results.json, with where it came from, what the environment confirms and the agreement with labels. */
+/**
+ * JSON of `eval`: results.json, with its source, the rewards that the environment confirms and the
+ * agreement with labels.
+ */
 export type EvaluationJson = Evaluation &
   Pick<EvaluateResult, "source" | "title" | "scores" | "rescored" | "domains"> & {
     readonly format: 1;
     readonly agreement: Readonly<Record<string, readonly Agreement[]>>;
     readonly rollout: RolloutJson | null;
-    /** Where several results were named: each by itself. */
+    /** One result for each source, if several were named. */
     readonly parts: readonly EvaluationJson[];
   };
 
@@ -43,9 +50,9 @@ export function evaluationJson(result: EvaluateResult): EvaluationJson {
   };
 }
 
-/** Of `inspect <run>`: a line of its table. */
+/** JSON of `inspect <run>`: a line of its table. */
 export type EpisodeRow = {
-  /** As `inspect <run> <number>` takes it. */
+  /** Number that `inspect <run> <number>` takes. */
   readonly number: number;
   readonly id: string;
   readonly taskId: string;
@@ -55,7 +62,7 @@ export type EpisodeRow = {
   readonly turns: number;
   readonly tokens: number;
   readonly sampledTokens: number;
-  /** By code. */
+  /** Counts by code. */
   readonly problems: Readonly<Record<string, number>>;
 };
 

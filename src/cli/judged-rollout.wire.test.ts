@@ -1,5 +1,5 @@
-// A rollout that models grade, by command line: a judge behind a real socket, its answers in a file, and the run played again from
-// that file alone.
+// A rollout that models grade, by command line: a judge at a real socket, its answers in a file,
+// and the run repeated from only that file.
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -17,7 +17,7 @@ type Asked = {
   readonly response_format: { readonly json_schema: { readonly schema: { readonly required: string[] } } };
 };
 
-/** Scores what it is asked about, higher the later it stands; `fault` in place of an answer. */
+/** Gives scores by position of the criterion: 1, 1/2, ...; answers with `fault` if it is given. */
 async function serveJudge(fault: string | null = null) {
   const asked: Asked[] = [];
   const server = createServer((incoming, outgoing) => {
@@ -54,7 +54,7 @@ async function prepare() {
       ...["rollout", "--env", "bookshop", "--engine", "expert", "--tasks", "0-1", "--group-size", "2", "--out", out],
       ...["--rubric", "rubric.json", "--ranking", "on", "--judge-cache", "answers.jsonl", ...flags],
     );
-  /** Without times. */
+  /** Episodes without times. */
   const episodes = async (out: string): Promise<unknown[]> => {
     const text = await readFile(join(cli.folder, out, "episodes.jsonl"), "utf8");
     const lines = text.trim().split("\n").toSorted();
@@ -75,7 +75,8 @@ describe("rollout --rubric --ranking", () => {
     expect(judge.asked).toHaveLength(6);
     expect((await readFile(join(cli.folder, "answers.jsonl"), "utf8")).trim().split("\n")).toHaveLength(6);
     const first = (await episodes("first")) as { reward: number; grade: { metrics: object } }[];
-    // Of a group, one stands first and has 1, the other 1/2; the rubric gives all 1.
+    // The ranking gives 1 to one episode of a group and 1/2 to the other; the rubric gives 1 to
+    // all.
     expect(first.map(({ reward }) => reward).toSorted((a, b) => a - b)).toEqual([0.75, 0.75, 1, 1]);
     expect(first[0]?.grade.metrics).toMatchObject({ rubric: 1, "rubric.helpful": 1 });
 

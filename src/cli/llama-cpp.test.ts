@@ -13,7 +13,8 @@ const isInstalled = ((): boolean => {
   }
 })();
 
-// What it samples is compared with our own engine by `npm run verify -- llama-cpp`, which installs llama.cpp.
+// `npm run verify -- llama-cpp`, which installs llama.cpp, compares its samples with those of our
+// own engine.
 describe("--engine llama-cpp", () => {
   it.each([
     [["--engine", "llama-cpp"], "give --gguf <file>"],

@@ -1,4 +1,5 @@
-// Which formats of tool calls a rollout loads, in a process of its own: Node reports each module that it has loaded.
+// Formats of tool calls that a rollout loads, in a process of its own: Node reports each module
+// that it has loaded.
 
 import { execFile } from "node:child_process";
 import { mkdtemp, readdir, readFile } from "node:fs/promises";

@@ -1,10 +1,11 @@
 #!/usr/bin/env node
-// The program: hands the process to `runCli` as values. Everything else is imported once this Node is known to be able to.
+// The program: passes the process to `runCli` as values. Everything else is imported after the
+// version of Node was checked.
 
 import { basename, relative } from "node:path";
 import { nodeProblem } from "./node-problem.ts";
 
-/** Of a process whose command has ended. */
+/** Time that a process may linger after its command has ended. */
 const lingerMs = 2000;
 
 const problem = nodeProblem(process.versions.node);
@@ -23,7 +24,7 @@ const signals = watchSignals(process.argv.slice(2), {
     process.exit(code);
   },
 });
-// Whoever reads our output may stop reading (`inspect ... | head`); that is no fault.
+// A reader of our output may stop reading (`inspect ... | head`); that is not a fault.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code === "EPIPE") process.exit(0);
   throw error;
@@ -38,7 +39,7 @@ const [{ runCli }, { redactorFor }, { endWatch, watchProcess }] = await Promise.
   import("../api/user-code.ts"),
 ]);
 const values = process.argv.slice(2).flatMap((word) => [word, word.slice(word.indexOf("=") + 1)]);
-// An end that was requested is not one by code of the user's.
+// A requested end is not one that user code caused.
 beforeExit = endWatch;
 watchProcess(redactorFor(process.env, { variables: values, urls: values }));
 const code = await runCli(process.argv.slice(2), {
@@ -52,7 +53,7 @@ const code = await runCli(process.argv.slice(2), {
 });
 process.exitCode = signals.exitCode(code);
 endWatch();
-// What a library has left open does not hold the process up.
+// Handles that a library has left open do not keep the process alive.
 const end = (): void => {
   if (process.stdout.writableLength + process.stderr.writableLength === 0) process.exit(process.exitCode);
   setTimeout(end, lingerMs).unref();

@@ -1,5 +1,5 @@
-// The program as users run it: the built file, in a process of its own. Where many processes are started, all but the first are
-// its bundle.
+// The program as users run it: the built file, in a process of its own. Tests that start many
+// processes use its bundle after the first.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -23,11 +23,11 @@ type Ended = { readonly code: number | null; readonly stdout: string; readonly s
 
 type RunOptions = {
   readonly cwd: string;
-  /** Of Node itself. */
+  /** Flags of Node itself. */
   readonly nodeFlags?: readonly string[];
   readonly program?: string;
   readonly onStart?: (child: ChildProcess) => void;
-  /** Told all of it so far. */
+  /** Called with all output so far. */
   readonly onStderr?: (text: string) => void;
 };
 
@@ -49,7 +49,7 @@ function run(argv: readonly string[], options: RunOptions): Promise<Ended> {
 
 const newFolder = (): Promise<string> => mkdtemp(join(tmpdir(), "trainable-agents-"));
 
-/** What a trainer gets, in an order that does not depend on the order of the episodes. */
+/** Training rows, in an order that does not depend on the order of the episodes. */
 async function rowsOf(folder: string): Promise<readonly string[]> {
   const text = await readFile(join(folder, "samples.jsonl"), "utf8");
   const rows = text.split("\n").filter((line) => line !== "");
@@ -74,7 +74,7 @@ describe.skipIf(!existsSync(program))("the built program (needs npm run build)",
 
   it("says which Node it needs before it imports what an older one cannot read", async () => {
     const cwd = await newFolder();
-    // Beside nothing else, so that an import of more than these two would fail.
+    // No other file is in the folder, so that any further import would fail.
     for (const name of ["main.js", "node-problem.js"]) await copyFile(join(program, "..", name), join(cwd, name));
     await writeFile(join(cwd, "package.json"), '{ "type": "module" }');
     const older = 'Object.defineProperty(process.versions, "node", { value: "18.20.8" });';
@@ -151,7 +151,10 @@ describe.skipIf(!existsSync(program))("the built program (needs npm run build)",
     const begin = ["rollout", ...flags, "--concurrency", "6"];
     const cwd = await newFolder();
     const bundle = await bundledProgram("dist/cli/main.js");
-    /** Presses Ctrl-C at an answer, and perhaps once more while the policy says nothing further. */
+    /**
+     * Presses Ctrl-C at an answer, and optionally once more while the policy gives no further
+     * answer.
+     */
     const interrupt = (argv: readonly string[], options: { readonly at: number; readonly twice: boolean }) => {
       let press = (): void => undefined;
       let answers = 0;
@@ -168,7 +171,8 @@ describe.skipIf(!existsSync(program))("the built program (needs npm run build)",
         },
         onStderr: (text) => {
           if (!options.twice || !text.includes("Press Ctrl-C again")) return;
-          // Two presses at once are one: npm passes on what the terminal has sent already.
+          // Two presses at once count as one: npm repeats the signal that the terminal has already
+          // sent.
           second ??= systemClock.sleep(400).then(() => press());
         },
       });
@@ -200,7 +204,7 @@ describe.skipIf(!existsSync(program))("the built program (needs npm run build)",
     const [wanted, got] = await Promise.all([rowsOf(join(undisturbed.folder, "r")), rowsOf(join(cwd, "r"))]);
     expect(wanted.length).toBeGreaterThanOrEqual(20);
     expect(got).toEqual(wanted);
-    // Five times a whole process, on machines that do other things too.
+    // The test starts five whole processes, on machines that do other work as well.
   }, 240_000);
 
   it("is interrupted by Ctrl-C, does not wait when told to end, and leaves a folder that can be read", async () => {
@@ -208,7 +212,7 @@ describe.skipIf(!existsSync(program))("the built program (needs npm run build)",
     let kill: (signal: NodeJS.Signals) => void = () => undefined;
     let asked = 0;
     let isTold = false;
-    // A policy that never ends its turn, so that episodes would run for ever.
+    // A policy that never ends its turn, so that episodes would run forever.
     const sampler = createFunctionSampler(() => {
       asked++;
       if (asked === 10) kill("SIGINT");

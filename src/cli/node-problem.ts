@@ -1,9 +1,10 @@
-// Which Node runs us. Imports nothing, because an older Node cannot even read what the rest imports; `scripts/setup.mjs` says
-// the same before there is a build, and a test compares the two with `engines` of package.json.
+// Check of the version of Node. Imports nothing, because an older Node cannot even parse the other
+// modules; `scripts/setup.mjs` prints the same message before there is a build, and a test compares
+// the two with `engines` of package.json.
 
 const [oldestMajor, oldestMinor] = [20, 19] as const;
 
-/** Why this Node cannot run us; `null` when it can. */
+/** Reason why this Node cannot run the program; `null` when it can. */
 export function nodeProblem(version: string): string | null {
   const [major = 0, minor = 0] = version.split(".").map(Number);
   if (major > oldestMajor || (major === oldestMajor && minor >= oldestMinor)) return null;

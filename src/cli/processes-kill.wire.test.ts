@@ -1,6 +1,7 @@
-// A run in several processes, whose workers and coordinator are killed at random moments, comes to what a run of one process comes to:
-// groups, decisions and rewards are equal, no id counts twice, every sampled token is trained once or dropped with a reason, and
-// nothing is left behind. The processes run from dist/.
+// A run in several processes, whose workers and coordinator are killed at random moments, has the
+// same result as a run of one process: groups, decisions and rewards are equal, no id counts twice,
+// every sampled token is trained once or dropped with a reason, and no process or file is left
+// over. The processes run from dist/.
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
@@ -25,7 +26,7 @@ const tokenizer = createReadableTokenizer();
 const expert = createExpertSampler({ tokenizer, noise: 0.2 });
 let turnMs = 15;
 let calls = 0;
-/** As a server that takes its time, so that processes die in the middle of turns. */
+/** A sampler as slow as a real server, so that processes die in the middle of turns. */
 const slow: typeof expert = {
   sample: async (request) => {
     calls++;
@@ -119,14 +120,14 @@ async function leftBehind(folder: string): Promise<string[]> {
   return names.filter((name) => /lock|journal|\.new$/.test(name));
 }
 
-/** Episodes that count. */
+/** Number of episodes that count. */
 async function indexed(folder: string): Promise<number> {
   return (await readFile(join(folder, "index.jsonl"), "utf8").catch(() => "")).split("\n").length - 1;
 }
 
 type Started = { readonly run: Run; readonly workers: readonly number[]; end(): Promise<void> };
 
-/** A run with two workers, of its own or at a broker, whose lease is three seconds. */
+/** A run with two workers, as processes of its own or on a broker, with a lease of three seconds. */
 async function withWorkers(kind: "processes" | "queue", folder: string): Promise<Started> {
   const lease = ["--queue-lease", "3"];
   if (kind === "processes") {
@@ -146,7 +147,7 @@ async function withWorkers(kind: "processes" | "queue", folder: string): Promise
       ended: run.ended.then(async ({ code, errors }) => {
         for (const { child } of workers) child.kill("SIGTERM");
         const ended = await Promise.all(workers.map((worker) => worker.ended));
-        // What a worker has to say, it says itself.
+        // A worker reports its own errors.
         return {
           code: Math.max(code ?? 1, ...ended.map((one) => one.code ?? 1)),
           errors: errors + ended.map((one) => one.errors).join(""),
@@ -202,7 +203,7 @@ describe.each(["processes", "queue"] as const)("workers of a run (%s)", (kind) =
       const { run, workers, folder } = await begin("full");
       const limit = (bytes: string): void =>
         void execFileSync("prlimit", ["--pid", String(workers[0]!), `--fsize=${bytes}`]);
-      // The system refuses every further byte of its files.
+      // The system now refuses all further bytes of its files.
       limit("1:unlimited");
       await rest(3000);
       limit("unlimited:unlimited");
@@ -228,7 +229,8 @@ test("a run of one process that was killed continues with two, from its journal"
   expect(code, errors).toBe(0);
   expect(await resultOf(folder)).toEqual(await resultOf(join(root, "calm-one")));
   expect(await leftBehind(folder)).toEqual([]);
-  // Of each of the 16 in flight the call that was cut off, and a few that a server answered to nobody.
+  // Extra calls: the cancelled call of each of the 16 episodes in flight, and a few replies that no
+  // process received.
   expect(calls).toBeLessThanOrEqual(expected + 32);
 });
 
@@ -255,7 +257,7 @@ test("workers and coordinators that are killed change nothing", { timeout: isFul
       }
       const workers = workersOf(run.child.pid!);
       for (const pid of workers) seen.add(pid);
-      // Each process gets somewhere before the next dies.
+      // Each process makes progress before the next is killed.
       const lines = (await readFile(join(folder, "index.jsonl"), "utf8").catch(() => "")).split("\n").length;
       if (lines <= before || done.workers + done.coordinators >= kills) continue;
       before = lines;
@@ -264,7 +266,7 @@ test("workers and coordinators that are killed change nothing", { timeout: isFul
           process.kill(workers[random.integer(workers.length)]!, "SIGKILL");
           done.workers++;
         } catch {
-          // It ended by itself meanwhile.
+          // The process has ended by itself meanwhile.
         }
       } else {
         run.child.kill("SIGKILL");

@@ -1,4 +1,5 @@
-// Names that JavaScript gives every object, as names of a world, and a world that gives every object names.
+// Names that JavaScript gives every object, used as names of a world, and a world that adds names
+// to every object.
 
 import { readFile, writeFile } from "node:fs/promises";
 import { existsSync } from "node:fs";

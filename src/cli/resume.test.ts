@@ -21,7 +21,7 @@ async function copied(): Promise<string> {
   return to;
 }
 
-/** A finished run as if its process had died: without its last episodes, and with a lock. */
+/** Makes a finished run look as if its process had died: without its last episodes, and with a lock. */
 async function killed(): Promise<void> {
   const to = await copied();
   const lines = (await readFile(join(to, "episodes.jsonl"), "utf8")).split("\n");

@@ -1,5 +1,5 @@
-// What a rollout looks like in a terminal: its events as lines and progress, its signals as sentences, its result as a table and
-// an exit code. `rollout`, `eval` and `start` share it.
+// Display of a rollout in a terminal: its events as lines and progress, its signals as sentences,
+// its result as a table and an exit code. `rollout`, `eval` and `start` share it.
 
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -17,7 +17,8 @@ import { visibleLine } from "../lib/visible-text.ts";
 import { viewerLink } from "../system/running-viewers.ts";
 
 /**
- * Runs a rollout with its display: `run` gets what a public function takes. `command` resumes the run when it is interrupted.
+ * Runs a rollout with its display: `run` receives the options of a public function. `command`
+ * resumes the run when it is interrupted.
  */
 export async function showRollout<T>(
   context: CliContext,
@@ -59,7 +60,7 @@ export async function showRollout<T>(
       case "run-start": {
         shown.run = event.run;
         resumeWith(resumeCommand(event.run, context, command));
-        // A person at the terminal needs it without a block that repaints itself.
+        // A person who acts as the user needs the terminal without a block that repaints itself.
         const { quiet } = event.run.settings;
         shown.display = createProgressDisplay(context, { quiet: quiet || event.run.user === "human", painter });
         if (!quiet) for (const line of startLines(event.run)) note(line);
@@ -111,7 +112,7 @@ function startLines({ environment, split, tasks, groupSize, policy, user, folder
   return [...lines, `resuming: ${ended} episodes have ended, ${inFlight} resume at the turn where they stopped`];
 }
 
-/** `null`: a preset's loop keeps no journal. */
+/** Returns `null` for a preset, whose loop keeps no journal. */
 function resumeCommand(
   { isResumable, folder }: Pick<StartedRun, "isResumable" | "folder">,
   { program }: CliContext,
@@ -120,7 +121,7 @@ function resumeCommand(
   return isResumable ? `${program} ${command} --resume ${quoted(folder)}` : null;
 }
 
-/** What a person has to know of a server that comes and goes; `null`: nothing. */
+/** Note about a server that fails or recovers; `null` if there is nothing to report. */
 function circuitNote({ server, state, failures, message }: CircuitStatus, engineWait: number): string | null {
   if (state === "half-open") return null;
   if (state === "closed") return `The server at ${server} is back.`;
@@ -159,7 +160,7 @@ export function showTable(result: RolloutResult, context: CliContext): void {
   stdout.write(`${lines.join("\n")}\n`);
 }
 
-/** What stands under a table, after a blank line. */
+/** Notes under a table, after a blank line. */
 export function noteLines({ totals, redact }: Pick<RolloutResult, "totals" | "redact">, context: CliContext): string[] {
   const { yellow } = coloursFor(context.stdout, context.env);
   const notes = runNotes(totals).map((note) => `  ${yellow(visibleLine(redact(note)))}`);
@@ -180,12 +181,15 @@ export function writtenFiles(place: string): string {
   return written.filter((name) => existsSync(join(place, name))).join(", ");
 }
 
-/** As a shell takes it. */
+/** The word quoted for a shell. */
 export function quoted(word: string): string {
   return /^[\w./:@%+=,-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
-/** The address of what was named, in a viewer that shows the run now; nothing where there is none. */
+/**
+ * Prints the address of the named run or episode in a running viewer; prints nothing if no viewer
+ * shows the run.
+ */
 export async function sayLink(
   folder: string,
   episode: { readonly name: string; readonly asTokens: boolean } | null,

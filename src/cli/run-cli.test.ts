@@ -33,7 +33,8 @@ describe("start", () => {
     expect(stderr).toContain("engine embedded at this process");
     expect(code).toBe(0);
     expect(stdout).toMatch(/pass rate +\d+\.\d % \(\d of 8 graded\)/);
-    // Marks for terminals without colour; "1" stands before what the policy wrote and before nothing else.
+    // The marks for terminals without colour: "1" marks text that the policy wrote, and no other
+    // text.
     expect(stdout).toMatch(/^\. <\|im_start\|>assistant\n1 .+/m);
     expect(stdout).not.toMatch(/^1 .*<\|im_start\|>/m);
     expect(stdout).toContain("npx trainable-agents train\n");
@@ -107,7 +108,7 @@ describe("rollout", () => {
     const manifest: unknown = JSON.parse(files.get("run.json") ?? "");
     const documented = runManifest.parts[0]?.fields.map(({ name }) => name);
     expect(Object.keys(manifest as object)).toEqual(documented);
-    // What is not as described would be read as null.
+    // A field that deviates from its description would be read as null.
     const stored = parseJson(files.get("run.json") ?? "");
     expect(fromPlain(runManifest.read(stored, "run.json"))).toEqual(stored);
     expect(manifest).toMatchObject({
@@ -172,7 +173,7 @@ describe("rollout", () => {
       expect(code).toBe(0);
       const files = await readAll(join(folder, out));
       const lines = (name: string): string[] => files.get(name)!.trimEnd().split("\n").toSorted();
-      // Durations, and the checksums over them, are the only thing that may differ.
+      // Only durations, and the checksums over them, may differ.
       return [
         lines("episodes.jsonl")
           .map((line) => line.replaceAll(/"durationMs":[\d.e-]+|"crc32":"\w+"/g, ""))
@@ -274,7 +275,7 @@ describe("what stands under the table", () => {
 });
 
 describe("Ctrl-C", () => {
-  /** Plays against an expert that interrupts the run at its 20th and, perhaps, 30th answer. */
+  /** Runs with an expert that interrupts the run at its 20th and, optionally, 30th answer. */
   async function interrupted(times: 1 | 2) {
     const cli = await createTestCli();
     let answers = 0;
@@ -312,7 +313,7 @@ describe("Ctrl-C", () => {
     expect(stderr).toContain(
       "Stopping: everything so far is in the journal. Resume with: npx trainable-agents rollout --resume",
     );
-    // Perhaps none had ended; what was cut off is not among them.
+    // Possibly no episode had ended; cancelled ones are not among them.
     expect(outcomes.filter((outcome) => outcome !== "completed")).toEqual([]);
     expect(outcomes.length).toBeLessThan(30);
     expect(Number(/"aborted": (\d+)/.exec(manifest)?.[1])).toBeGreaterThan(0);

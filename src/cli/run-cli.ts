@@ -1,5 +1,6 @@
-// The command line as a function: arguments and a context in, an exit code out. Every mistake that the user can correct
-// becomes one sentence; what was not foreseen says how to get its stack.
+// The command line as a function: arguments and a context in, an exit code out. Every mistake that
+// the user can correct becomes one sentence; for unforeseen errors, the message tells how to get
+// the stack.
 
 import { Command, CommanderError } from "commander";
 
@@ -13,7 +14,10 @@ import { withTodaysNames } from "./flags.ts";
 import { remedyFor, suggestion } from "../lib/nearest.ts";
 import { SpecialFileError } from "../system/regular-file.ts";
 
-/** Each command by name, in the order of the help. Loaded when it is named: together they import the whole package. */
+/**
+ * Each command by name, in the order of the help. A command is loaded when it is named: together
+ * they import the whole package.
+ */
 const commands: Readonly<Record<string, () => Promise<(run: RunCommand) => Command>>> = {
   start: async () => (await import("./commands/start-command.ts")).startCommand,
   example: async () => (await import("./commands/example-command.ts")).exampleCommand,
@@ -40,8 +44,8 @@ const commands: Readonly<Record<string, () => Promise<(run: RunCommand) => Comma
 };
 
 /**
- * A mistake on the command line as one sentence with the remedy. Repeats names and never values: a value may be a key that
- * was given to a flag that does not exist.
+ * A mistake on the command line as one sentence with the remedy. Repeats names and never values: a
+ * value may be a key that was given to a nonexistent flag.
  */
 function usageMessage(
   error: CommanderError,
@@ -75,7 +79,7 @@ function usageMessage(
       return `${cannot} there is no command "${name}"${near === null ? "" : `; ${near}`} (${help})`;
     }
     case "commander.missingMandatoryOptionValue": {
-      // A misspelt one is why it is missing.
+      // The flag may be missing because it is misspelt.
       const misspelt = argv.map((word) => word.split("=")[0]!).find((word) => /^--[a-z]/.test(word) && !known.includes(word)); // prettier-ignore
       return misspelt === undefined ? `${cannot} ${name} is missing (${help})` : unknownOption(misspelt);
     }
@@ -112,8 +116,8 @@ export async function runCli(argv: readonly string[], surroundings: CliContext):
 }
 
 /**
- * What is wrong with a command line; `null`: it can be read. Runs nothing and looks at no value. For the commands that
- * documentation prints: `isIncomplete` when all that is wrong is that something is missing.
+ * The error of a command line; `null` if it can be parsed. Runs nothing and checks no value. For
+ * the commands that documentation prints: `isIncomplete` when the only error is a missing part.
  */
 export async function commandLineProblem(
   argv: readonly string[],
@@ -131,7 +135,10 @@ export async function commandLineProblem(
   }
 }
 
-/** With the command that is named; with all of them where none is, for the help and for what a misspelt one is near to. */
+/**
+ * Creates the program with the named command; with all commands if none is named, for the help and
+ * for suggestions of similar names.
+ */
 async function createProgram(argv: readonly string[], context: CliContext, run: RunCommand): Promise<Command> {
   const { stdout, stderr, env } = context;
   const program = new Command("trainable-agents")
@@ -160,7 +167,7 @@ async function createProgram(argv: readonly string[], context: CliContext, run: 
       .configureOutput({
         writeOut: (text) => void stdout.write(text),
         writeErr: (text) => void stderr.write(text),
-        // Said once, in our wording, where errors are reported.
+        // Errors are reported once, in our wording, by `report`.
         outputError: () => undefined,
         getOutHasColors: () => coloursFor(stdout, env).isColorSupported,
       });
@@ -172,12 +179,12 @@ type Failed = { readonly program: Command; readonly argv: readonly string[]; rea
 
 async function report(error: unknown, { program, argv, context }: Failed): Promise<number> {
   const { stderr, env } = context;
-  // What the arguments name may be a variable with a key, or an address with one.
+  // An argument may name a variable that holds a key, or contain an address with a key.
   const values = argv.flatMap((word) => [word, word.slice(word.indexOf("=") + 1)]);
   const redact = redactorFor(env, { variables: values, urls: values });
   const say = (message: string): void => {
     stderr.write(`${coloursFor(stderr, env).red(oneMessage(redact(message)))}\n`);
-    // The stack of a mistyped flag says nothing, and its message repeats values.
+    // The stack of a mistyped flag is useless, and its message repeats values.
     if (isSet(env["DEBUG"]) && !(error instanceof CommanderError)) stderr.write(`${redact(stackOf(error))}\n`);
   };
   if (error instanceof CommanderError) {
@@ -209,7 +216,7 @@ function unforeseen(error: unknown, env: CliContext["env"]): string {
   return isSet(env["DEBUG"]) ? message : `${message}\nThis should not happen. Run it again with DEBUG=1 to see where.`;
 }
 
-/** What the file system refused, with the remedy; `null`: it is no such error. */
+/** Message for a refusal of the file system, with the remedy; `null` for other errors. */
 function systemMessage(error: unknown): string | null {
   const remedy = remedyOf(error);
   if (remedy === null) return null;

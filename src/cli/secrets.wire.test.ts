@@ -1,5 +1,5 @@
-// A canary key on every way in, against servers that repeat what they were sent. It may leave this process in one header
-// only: never in a message, never in a file.
+// A canary key on every way in, with servers that echo what they received. It may leave this
+// process only in one header: never in a message, never in a file.
 
 import { existsSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
@@ -13,13 +13,16 @@ import { createTestCli, readAll, runServer, type TestCli } from "./cli.test-help
 
 const canary = 'sk-canary/"7f3a+9"';
 const users = ["", "a:", "me:", "she:"];
-/** Those characters of base64 that the key alone decides, after so many others. */
+/** The base64 characters that depend only on the key, after a user of this length. */
 const base64Of = (user: string): string =>
   btoa(user + canary).slice(Math.ceil((user.length * 8) / 6), Math.floor(((user + canary).length * 8) / 6));
 const hexOf = (text: string): string => Buffer.from(text).toString("hex");
 const env = { MY_KEY: canary, OPENAI_API_KEY: `other-${canary}` };
 
-/** Healthy, and answers every other request with `status` and all that it was told, the key in several spellings. */
+/**
+ * A healthy server that answers every other request with `status` and everything it received, with
+ * the key in several spellings.
+ */
 async function withEchoServer<T>(
   status: number,
   use: (url: string, authorizations: ReadonlySet<string>) => Promise<T>,
@@ -227,7 +230,7 @@ describe("keys", () => {
         const again = await expectNoCanary(cli, "rollout", "--resume", "runs/env", "--env", address);
         expect([again.code, again.stderr]).toEqual([0, expect.any(String)]);
         await expectNoCanary(cli, "rollout", ...flags, "--dry-run");
-        // Without a name the folder is called after the environment.
+        // Without a name, the folder is named after the environment.
         await expectNoCanary(cli, "rollout", ...flags);
         expect(seen.size).toBeGreaterThan(0);
         for (const target of seen) expect(target).toContain(`api_key=${encodeURIComponent(canary)}`);

@@ -1,5 +1,6 @@
-// `serve` with a producer, killed as a machine kills it and started again in the same folder: its trainer takes the batches
-// that it would have taken, and the folder holds each group once. The process runs from dist/.
+// `serve` with a producer, killed as a machine kills it and restarted in the same folder: its
+// trainer takes the batches that it would have taken without the kills, and the folder holds each
+// group once. The process runs from dist/.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
@@ -62,7 +63,10 @@ async function ask<T>(url: string, body: unknown, headers: Readonly<Record<strin
 
 const wanted = { samples: 3, batch_groups: 2, max_staleness: 0, filters: ["zero-signal"], seed: 3 };
 
-/** Takes so many batches. `killsAt`: whether the service is killed while it answers this request, or before the answer is read. */
+/**
+ * Takes this many batches. `killsAt`: true to kill the service while it answers this request, or
+ * before the answer is read.
+ */
 async function train(
   start: () => Promise<string>,
   { steps, killsAt }: { readonly steps: number; readonly killsAt: (request: number) => boolean },
@@ -74,7 +78,7 @@ async function train(
       const answer = ask<T>(`${url}${path}`, body, { "idempotency-key": "the training" });
       if (!killsAt(requests++)) return answer;
       const isUnread = kills++ % 2 === 0;
-      // What is killed while it answers may have answered in time.
+      // A server that is killed while it answers may have answered in time.
       const heard = answer.catch(() => null);
       if (isUnread) await heard;
       await killProcess(child);

@@ -1,5 +1,6 @@
-// A service whose episodes run in two processes, or at a broker: requests over HTTP while workers die, while a trainer pauses for longer
-// than any lease, and after the service itself was killed. The processes run from dist/.
+// A service whose episodes run in two processes, or on a broker: requests over HTTP while workers
+// die, while a trainer pauses for longer than any lease, and after the service itself was killed.
+// The processes run from dist/.
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -146,7 +147,7 @@ describe.each(["processes", "queue"] as const)("serve with %s", (kind) => {
       await rest(300);
       await killProcess(service.child);
       service = await serve(out, flags);
-      // The same key is the same group, of before and of now.
+      // The same key gives the same group, before and after the restart.
       expect(await send(`${service.url}/v1/groups`, { ...group(8, 0), task_index: 3 }, "first")).toEqual(whole);
       const again = await send(`${service.url}/v1/groups`, { ...group(8, 0), task_index: 4 }, "second");
       expect(again.id).toBe(second.id);

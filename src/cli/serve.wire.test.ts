@@ -1,4 +1,5 @@
-// `serve` as a trainer meets it: requests over a socket, rows back, and a folder that a restarted service goes on with.
+// `serve` from a trainer's side: requests over a socket, rows as answers, and a folder that a
+// restarted service continues.
 
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
@@ -107,7 +108,8 @@ describe("serve", () => {
           await ask(`${url}/v1/weights`, { version });
           expect(await ask(`${url}/v1/groups`, { ...asked, engine })).toMatchObject({ status: "ended" });
         }
-        // The router did not take the second version, so the second group was played by weights that are one behind.
+        // The router did not accept the second version, so the second group was run with weights
+        // that are one version older.
         const page = await (await fetch(`${url}/metrics`)).text();
         expect(page).toContain('trainable_agents_staleness_versions_bucket{le="0"} 3');
         expect(page).toContain('trainable_agents_staleness_versions_bucket{le="1"} 6');
@@ -159,7 +161,7 @@ describe("serve", () => {
         const batch = (number: number): string => `${url}/v1/producers/${id}/batches/${number}`;
         expect(await ask(batch(0), { wait_seconds: 60 })).toMatchObject({ status: "ready" });
         const headers = { "content-type": "application/json" };
-        // No weights are reported, so there is none to hand over.
+        // No weights are reported, so no batch becomes ready.
         waiting = fetch(batch(1), { method: "POST", headers, body: '{"wait_seconds": 60}' });
         await ask(`${url}/v1/info`);
       },

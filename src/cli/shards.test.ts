@@ -1,4 +1,5 @@
-// A run whose workers wrote shards, as users see it: every command that reads runs says what it says of the same run of one process.
+// A run whose workers wrote shards, from its users' side: every command that reads runs gives the
+// same output as for the same run of one process.
 
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -8,7 +9,7 @@ import { createTestCli, type TestCli } from "./cli.test-helper.ts";
 
 let cli: TestCli;
 
-/** The episodes of a run as three workers would have left them. */
+/** Distributes the episodes of a run as three workers would have written them. */
 async function distribute(from: string, to: string): Promise<void> {
   const reader = openRunFolder(from);
   const store = createFileRunStore(to, { hasShards: true });

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { watchSignals } from "./signals.ts";
 
-/** A process that is sent signals, and says what comes of them. */
+/** A process that receives signals, and reports their effects. */
 function watch(...argv: readonly string[]) {
   const listeners = new Map<string, () => void>();
   const exits: number[] = [];
@@ -11,7 +11,7 @@ function watch(...argv: readonly string[]) {
     stderr: { write: (text) => (stderr += text) },
     exit: (code) => void exits.push(code),
   });
-  /** Far enough from the one before. */
+  /** Sends a signal, by default long enough after the previous one. */
   const send = (name: "SIGINT" | "SIGTERM", afterMs = 1000): string => {
     vi.advanceTimersByTime(afterMs);
     listeners.get(name)?.();

@@ -1,23 +1,23 @@
-// What SIGINT and SIGTERM mean to a command, as signals that abort: drain, cancel, and then the end of the process, which nothing can
-// hold up. Imports nothing, so that it watches before anything else is loaded.
+// SIGINT and SIGTERM as signals for a command: drain, cancel, and then the end of the process,
+// which nothing can delay. Imports nothing, so that it watches before anything else is loaded.
 //
 //   SIGINT ──────► drain ─ again ─► cancel, and the end after `cancelMs` ─ again ─► the end
 //   SIGTERM ─┬───► drain ─ again ─► the same                                          for commands that drain
 //            └───────────► cancel ─ again ─► the end                                  for the others
 
-/** What a terminal has sent, npm sends again. */
+/** Time in which npm repeats a signal that the terminal has already sent. */
 const echoMs = { SIGINT: 250, SIGTERM: 50 };
 /** Longest time that a cancelled command has to close its files. */
 const cancelMs = 5000;
 
-/** Commands that answer others: what is in flight is finished first. */
+/** Commands that answer requests: work in flight is finished first. */
 const draining: readonly string[] = ["worker", "serve", "gateway"];
 /** Commands that have nothing to finish. */
 const reading: readonly string[] = ["inspect", "doctor", "tokens"];
 
 type SignalName = keyof typeof echoMs;
 
-/** A process as this module sees it. */
+/** The part of a process that this module uses. */
 export type SignalledProcess = {
   on(signal: SignalName, listener: () => void): unknown;
   readonly stderr: { write(text: string): unknown };
@@ -25,17 +25,20 @@ export type SignalledProcess = {
 };
 
 export type WatchedSignals = {
-  /** Begin nothing new. */
+  /** Aborts when nothing new may start. */
   readonly drain: AbortSignal;
-  /** End what runs. */
+  /** Aborts when running work must end. */
   readonly cancel: AbortSignal;
-  /** The exit code of a command that ended with this one: 128 and the number of a signal that came twice. */
+  /**
+   * The exit code for a command that ended with `code`: 128 plus the number of a signal that came
+   * twice.
+   */
   exitCode(code: number): number;
 };
 
 const numbers = { SIGINT: 2, SIGTERM: 15 };
 
-/** Watches from now on. `argv`: without program and script. */
+/** Watches from now on. `argv` excludes program and script. */
 export function watchSignals(argv: readonly string[], process: SignalledProcess): WatchedSignals {
   const [command = "", ...flags] = argv;
   const readsOnly = reading.includes(command) || (command === "eval" && flags.some((flag) => /^--from\b/.test(flag)));

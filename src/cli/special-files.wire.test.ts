@@ -1,4 +1,5 @@
-// Pipes, sockets and devices in every place where a command reads what the user named: a refusal at once, and no process that hangs.
+// Pipes, sockets and devices in every place where a command reads a file that the user named: each
+// is refused at once, and no process hangs.
 
 import { execFile, execFileSync } from "node:child_process";
 import { cp, mkdir, mkdtemp, rm, symlink } from "node:fs/promises";
@@ -42,7 +43,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** The exit code and what was written; a process that is killed for its time has none. */
+/** The exit code and the output; a process that is killed for exceeding its time has no code. */
 function run(argv: readonly string[]): Promise<{ readonly code: number | null; readonly written: string }> {
   return new Promise((resolve) => {
     const options = { cwd: folder, timeout: 30_000, killSignal: "SIGKILL" as const };

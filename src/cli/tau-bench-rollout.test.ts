@@ -1,4 +1,5 @@
-// A rollout of upstream's retail domain by its command; in a file of its own, which is run again beside ../shared.
+// A rollout of upstream's retail domain by its command; in a file of its own, which is also run
+// with ../shared.
 
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";

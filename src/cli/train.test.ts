@@ -29,7 +29,7 @@ export default defineEnvironment({
   grade: () => 0,
 });`;
 
-/** A folder with a model that has learnt nothing, an environment, and rows to imitate. */
+/** A folder with an untrained model, an environment, and rows to imitate. */
 async function prepare(onStderr: (text: string) => void = () => undefined): Promise<TestCli> {
   const cli = await createTestCli({}, { onStderr });
   const model = join(cli.folder, "model");

@@ -1,4 +1,4 @@
-// The command line in front of vLLM servers, of several servers, and of one that is paused.
+// The command line with vLLM servers, with several servers, and with a paused one.
 
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -19,7 +19,7 @@ async function samplesOf(engine: "sglang" | "vllm", listener: FrontListener): Pr
   expect(stderr).toContain("4/4 episodes");
   expect(code).toBe(0);
   const text = (await readAll(join(folder, "runs/a"))).get("samples.jsonl") ?? "";
-  // Episodes end in any order.
+  // Rows are sorted, because episodes end in any order.
   return text
     .split("\n")
     .filter((line) => line !== "")
@@ -92,7 +92,7 @@ describe("rollout --url with several addresses", () => {
         const counting: Sampler = {
           sample: (asked) => {
             answers[server]!++;
-            // The first server goes in the middle of its work.
+            // The first server closes in the middle of its work.
             if (server === 0 && answers[0] === 15) void listeners[0]!.close();
             return sampler.sample(asked);
           },

@@ -1,5 +1,5 @@
-// A trainer that loads new weights into the servers and then reports them to `serve`: what is played from then on is not
-// stale by mistake, whatever stands between the two.
+// A trainer that loads new weights into the servers and then reports them to `serve`: later
+// episodes do not count as stale by mistake, with or without a router in between.
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -31,7 +31,7 @@ type Batch = {
   readonly producer: { readonly dropped: object };
 };
 
-/** A trainer takes longer than the episodes that are played meanwhile. */
+/** Waits until the running episodes have ended: a trainer takes longer than they do. */
 async function idle(producer: string): Promise<void> {
   while ((await ask<{ readonly running_episodes: number }>(producer)).running_episodes > 0) await rest(20);
 }
@@ -100,7 +100,7 @@ describe.each(topologies)("%s", (_, open) => {
         for (let step = 0; step < maxStaleness + 3; step++) {
           const batch = await ask<Batch>(`${url}/v1/producers/${id}/batches/${step}`, { wait_seconds: 60 });
           expect([batch.status, batch.producer.dropped]).toEqual(["ready", {}]);
-          // Those that were begun first, which is as early as staleness allows.
+          // These groups began first, as early as staleness allows.
           const oldest = Math.min(step, maxStaleness);
           expect(batch.groups.map(({ staleness }) => staleness)).toEqual([oldest, oldest]);
           await idle(`${url}/v1/producers/${id}`);

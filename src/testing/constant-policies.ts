@@ -1,5 +1,5 @@
-// What a policy earns that looks at nothing: it does nothing, only talks, or makes one call, the same in every task. What it earns
-// is what a trained policy will find first.
+// Rewards of policies that look at nothing: they do nothing, only talk, or make one call, the same
+// in every task. A trained policy will find such rewards first.
 
 import type { Environment, EnvironmentCall, EnvironmentSource, Task } from "../core/environment.ts";
 import { messageOf } from "../core/failure.ts";
@@ -10,10 +10,10 @@ import { callText, constantCalls, inTime } from "./environment-play.ts";
 const mostTools = 12;
 const utterance = "It is done.";
 
-/** Rewards by policy; one for each task that it could be played in. */
+/** Rewards by policy; one for each task in which it could act. */
 type Rewards = Map<string, number[]>;
 
-/** The best of them over the tasks that are tried. */
+/** Finds the constant policy with the highest reward over the tasks that are tried. */
 export async function constantPolicies(
   source: EnvironmentSource,
   options: EnvironmentExamination,
@@ -59,7 +59,7 @@ export async function constantPolicies(
   return judged(rewards, count);
 }
 
-/** What one episode earns in which nothing but this happens. */
+/** Reward of one episode in which only this happens. */
 async function rewardOf(
   source: EnvironmentSource,
   task: Task,

@@ -1,7 +1,8 @@
-// The contract of engines, as checks without a test runner: each rejects with an `AssertionError` when the contract is
-// broken. An engine with scripted answers (a script, a fake server) proves all of it; one with a real model proves
-// what holds whatever it says (more of it where `live` says how to keep it busy), and the other checks are skipped with that
-// reason. `trainable-agents doctor engine` runs them against any server.
+// The contract of engines, as checks without a test runner: each rejects with an `AssertionError`
+// when the contract is broken. An engine with scripted answers (a script, a fake server) proves all
+// of it; one with a real model proves the parts that hold for any answer (more of them if `live`
+// states how to keep it busy), and the other checks are skipped with that reason. `trainable-agents
+// doctor engine` runs them against any server.
 
 import assert from "node:assert/strict";
 import {
@@ -19,55 +20,70 @@ import { TokenBuffer } from "../core/token-buffer.ts";
 /** The behaviour of an engine under test in one call. */
 export type EngineBehaviour =
   | { readonly type: "reply"; readonly tokens: readonly number[]; readonly weightVersion: string }
-  /** The server aborts the request after these tokens. */
+  /** After these tokens, the server aborts the request. */
   | { readonly type: "abort"; readonly tokens: readonly number[] }
   | { readonly type: "failure"; readonly code: EngineFailureCode }
-  /** No answer until the request is cancelled or aborted. */
+  /** The engine does not answer until the request is cancelled or aborted. */
   | { readonly type: "hang" };
 
 export type OpenEngine = {
   readonly engine: Engine;
-  /** The same engine's operations; `null` when it has none. */
+  /** Operations of the same engine; `null` when it has none. */
   readonly control: EngineControl | null;
-  /** Resolves when the other side has begun this many calls. */
+  /** Resolves when this many calls have begun on the other side. */
   readonly begun: (calls: number) => Promise<void>;
-  /** Frees what stands behind the engine. Called once, after the engine was closed. */
+  /** Releases the server or script of the engine. Called once, after the engine was closed. */
   readonly close: () => Promise<void>;
 };
 
-/** What stands in for a script where a real model answers. */
+/** Replacement for a script where a real model answers. */
 export type LiveModel = {
-  /** Sampling by which a call continues until it is ended, such as many tokens past the end token. */
+  /**
+   * Sampling parameters with which a call continues until it is ended, such as many tokens past the
+   * end token.
+   */
   readonly endless: Partial<SamplingParams>;
-  /** Prompt and reply together; `null`: not known. */
+  /** Tokens of prompt and reply together; `null` if unknown. */
   readonly contextTokens: number | null;
-  /** Why the server must not be paused; `null` when it may, which ends or holds everyone's calls. */
+  /**
+   * Reason why the server must not be paused; `null` when it may be, which ends or holds the calls
+   * of all its users.
+   */
   readonly unpausable: string | null;
   readonly pauseModes: readonly ("abort" | "retract" | "in-place")[];
-  /** Resolves when a short call that is not held would have been answered. */
+  /** Resolves after the time in which a short call would have been answered if it were not held. */
   readonly settle: () => Promise<void>;
 };
 
 export interface EngineHarness {
-  /** Why the engine cannot be scripted; `null` when it can. */
+  /** Reason why the engine cannot be scripted; `null` when it can. */
   readonly unscripted: string | null;
-  /** For an engine that cannot be scripted: how the checks that need no script are run. Left out: they are skipped. */
+  /**
+   * Settings for the checks that need no script, for an engine that cannot be scripted. Without
+   * them these checks are skipped.
+   */
   readonly live?: LiveModel;
-  /** Whether all of an answer is told as it comes, to calls with `onTokens`. @default false: what is told begins the answer */
+  /**
+   * True if calls with `onTokens` receive the whole answer as it is sampled.
+   * @default false: they receive a beginning of it
+   */
   readonly streams?: boolean;
-  /** Why the engine has no operations; `null` when it has. */
+  /** Reason why the engine has no operations; `null` when it has. */
   readonly uncontrolled: string | null;
-  /** Failures that cannot be brought about, each with the reason. */
+  /** Failures that cannot be provoked, each with the reason. */
   readonly impossible: Readonly<Partial<Record<EngineFailureCode, string>>>;
-  /** Ids that the engine's vocabulary has, and that end no reply. */
+  /** Ids that the engine's vocabulary contains and that end no reply. */
   readonly promptIds: readonly number[];
-  /** An engine that treats its calls so, in order; calls beyond are the engine's own. */
+  /**
+   * Opens an engine that gives these behaviours to its calls, in order; further calls get the
+   * engine's own behaviour.
+   */
   open(behaviours: readonly EngineBehaviour[]): Promise<OpenEngine>;
 }
 
 export type EngineCheck = {
   readonly name: string;
-  /** Why it does not apply; `null` when it does. */
+  /** Reason why the check does not apply; `null` when it does. */
   readonly skip: string | null;
   readonly run: () => Promise<void>;
 };
@@ -85,7 +101,7 @@ const failureCodes: readonly EngineFailureCode[] = [
   "bad-reply",
 ];
 
-/** Codes whose meaning leaves no choice about another try. */
+/** Codes whose meaning determines if the failure is retryable. */
 const verdicts: Readonly<Partial<Record<EngineFailureCode, boolean>>> = {
   "context-length": false,
   unauthorized: false,
@@ -111,13 +127,13 @@ export function engineConformance(harness: EngineHarness): readonly EngineCheck[
     prompt: options.prompt ?? TokenBuffer.from(harness.promptIds),
     sampling: { ...defaultSampling, maxNewTokens: 4, ...options.sampling },
     stopTokenIds: options.stopTokenIds ?? (live === null ? [stopId] : []),
-    // Of equal length: servers may take an id for the beginning of a longer one.
+    // All ids have equal length, because servers may match an id that is a prefix of a longer one.
     requestId: `conformance-${run}-${String(++count).padStart(4, "0")}`,
     routingKey: null,
   });
-  /** What a script leaves unanswered. */
+  /** A request that a script never answers. */
   const endless = (): SampleRequest => request(live === null ? {} : { sampling: live.endless });
-  /** What a script answers with these tokens, and a model as it likes. */
+  /** Checks an answer: a script gives exactly these tokens, a model may give any. */
   const checkAnswer = (result: SampleResult, tokens: readonly number[]): void => {
     checkAligned(result, 4);
     if (live === null) assert.deepEqual([...result.sampledTokens], tokens);
@@ -135,7 +151,7 @@ export function engineConformance(harness: EngineHarness): readonly EngineCheck[
         await body(opened.engine, opened);
       } finally {
         await opened.engine.close();
-        // Closing twice is no mistake.
+        // Closing twice is allowed.
         await opened.engine.close();
         await opened.close();
       }
@@ -147,7 +163,7 @@ export function engineConformance(harness: EngineHarness): readonly EngineCheck[
     weightVersion,
   });
 
-  /** A check that a real model is put to as well. */
+  /** A check that also runs with a real model. */
   const either: typeof check = (name, behaviours, body) => {
     const made = check(name, behaviours, body);
     return live === null ? made : { ...made, skip: null };
@@ -160,13 +176,13 @@ export function engineConformance(harness: EngineHarness): readonly EngineCheck[
     const made = controlled(name, behaviours, body);
     return { ...made, skip: made.skip ?? live?.unpausable ?? null };
   };
-  /** A check of what a script cannot show. */
+  /** A check of behaviour that a script cannot show. */
   const onlyLive = (made: EngineCheck): EngineCheck =>
     live === null ? { ...made, skip: harness.unscripted ?? "a script answers, and no model" } : made;
   const isHeld = async (call: Promise<SampleResult>): Promise<void> => {
     const settled = live === null ? turns() : live.settle();
     const result = await Promise.race([call, settled.then(() => null)]);
-    // A real server may reach the bound before the pause reaches it.
+    // A real server may reach the token limit before the pause takes effect.
     if (live !== null && result?.finish.reason === "length") throw new EndedEarly();
     assert.equal(result === null ? "held" : "answered", "held");
   };
@@ -199,7 +215,8 @@ export function engineConformance(harness: EngineHarness): readonly EngineCheck[
         const { sampledTokens } = await engine.sample(request(), { onTokens });
         const all = [...sampledTokens];
         assert.deepEqual(told, harness.streams === true ? all : all.slice(0, told.length));
-        // Nothing is told of a call that does not ask for it, and the next call is not the last one's.
+        // A call without `onTokens` reports no tokens, not even to the callback of the previous
+        // call.
         await engine.sample(request());
         assert.ok(told.length <= all.length, `${told.length} tokens were told of ${all.length}`);
       }),
@@ -303,7 +320,7 @@ export function engineConformance(harness: EngineHarness): readonly EngineCheck[
         await engine.sample(request());
         const { weightSpans } = await engine.sample(request());
         const named = live === null ? "v2" : (weightSpans.at(-1)?.reply ?? null);
-        // A server may have a version and name none in its replies.
+        // A server may have a version without naming it in its replies.
         if (named !== null) assert.equal(await control?.weightVersion(), named);
       },
     ),
@@ -321,7 +338,7 @@ export function engineConformance(harness: EngineHarness): readonly EngineCheck[
           await control?.continue();
           checkAnswer(await held, [stopId]);
         } finally {
-          // A server that others use is not left paused by a check that failed.
+          // A failed check must not leave a server paused that others use.
           await control?.continue();
         }
       },
@@ -372,7 +389,7 @@ export function engineConformance(harness: EngineHarness): readonly EngineCheck[
   ];
 }
 
-/** A request that a real server answers with this failure, or why there is none. */
+/** A request that a real server answers with this failure, or the reason why there is none. */
 function provoke(
   code: EngineFailureCode,
   live: LiveModel | null,
@@ -398,7 +415,10 @@ function checkAligned(result: SampleResult, most: number): void {
   assert.ok(logprobs.every((logprob) => Number.isFinite(logprob) && logprob <= 0));
 }
 
-/** An endless call came to its end before it was ended: nothing was shown, and another try may show it. */
+/**
+ * An endless call ended before the check could end it: nothing was shown, and another attempt may
+ * show it.
+ */
 export class EndedEarly extends Error {
   constructor() {
     super("The call came to its end before the check could end it.");
@@ -411,7 +431,7 @@ function checkAborted({ finish }: SampleResult): void {
   assert.equal(finish.reason, "abort");
 }
 
-/** A call that is waited for later than its failure may be known. */
+/** Begins a call that is awaited later, possibly after it has failed. */
 function begin<T>(call: Promise<T>): Promise<T> {
   call.catch(() => undefined);
   return call;
@@ -435,7 +455,7 @@ async function readFailure(call: Promise<SampleResult>, code: EngineFailureCode)
   return error;
 }
 
-/** Long enough for an answer within this process. */
+/** Waits long enough for an answer within this process. */
 async function turns(): Promise<void> {
   for (let turn = 0; turn < 50; turn++) {
     await new Promise((resolve) => {

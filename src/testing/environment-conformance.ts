@@ -1,6 +1,6 @@
-// The contract of environments, as checks without a test runner: run them in your own tests, or print what they find.
-// Seeded and bounded. It proves the contract, not that the domain makes sense: what rewards mean is measured in
-// `examine-environment.ts`.
+// The contract of environments, as checks without a test runner: run them in your own tests, or
+// print their findings. Seeded and bounded. They prove the contract, not that the domain makes
+// sense: `examine-environment.ts` measures the rewards.
 
 import type { Environment, EnvironmentCall, EnvironmentSource, Task } from "../core/environment.ts";
 import { AttributedError, messageOf } from "../core/failure.ts";
@@ -8,21 +8,24 @@ import { createRandom, deriveSeed } from "../lib/random.ts";
 import { gradeText, inTime, LateError, type ShownSteps, playing, randomSteps, type Step } from "./environment-play.ts";
 
 export type EnvironmentConformanceOptions = {
-  /** Tasks tried of every split. Default: 5. */
+  /** Number of tasks tried in each split. Default: 5. */
   readonly tasks?: number;
-  /** Calls made in each. Default: 40. */
+  /** Number of calls made in each task. Default: 40. */
   readonly calls?: number;
-  /** Default: 1. */
+  /** Seed of the calls. Default: 1. */
   readonly seed?: number;
-  /** Of each step that is asynchronous. Default: 60,000. */
+  /** Time limit of each asynchronous step. Default: 60,000. */
   readonly timeoutMs?: number;
-  /** Of the opening of an episode. Default: as `timeoutMs`. */
+  /** Time limit for opening an episode. Default: `timeoutMs`. */
   readonly openTimeoutMs?: number;
-  /** Calls for which it returns false are not made, for worlds that the loop shields from them. Default: all are made. */
+  /**
+   * Returns false for calls that are not to be made, in worlds that the loop shields from them.
+   * Default: all calls are made.
+   */
   readonly isAllowed?: (environment: Environment, call: EnvironmentCall) => boolean;
 };
 
-/** What the contract is about, in the order in which it is examined. */
+/** Parts of the contract, in the order in which they are examined. */
 export const contractChecks = [
   "tasks",
   "opening",
@@ -37,10 +40,10 @@ export const contractChecks = [
 
 export type ContractCheck = (typeof contractChecks)[number];
 
-/** What is wrong, as a sentence, and what to do about it, as part of one. */
+/** The violation as a sentence, and its remedy as part of a sentence. */
 export type ContractViolation = { readonly check: ContractCheck; readonly text: string; readonly remedy: string };
 
-/** What is wrong, one sentence each; empty when the contract holds. */
+/** Violations, one sentence each; empty when the contract holds. */
 export async function environmentViolations(
   source: EnvironmentSource,
   options: EnvironmentConformanceOptions = {},
@@ -51,7 +54,7 @@ export async function environmentViolations(
 
 type Report = (check: ContractCheck, text: string, remedy: string) => void;
 
-/** As {@link environmentViolations}, by what they concern. */
+/** Same as {@link environmentViolations}, with the check that each violation belongs to. */
 export async function contractViolations(
   source: EnvironmentSource,
   options: EnvironmentConformanceOptions & { readonly signal?: AbortSignal },
@@ -59,7 +62,7 @@ export async function contractViolations(
   const { calls = 40, seed = 1, timeoutMs = 60_000, isAllowed = () => true, signal } = options;
   const { openTimeoutMs = timeoutMs } = options;
   const violations: ContractViolation[] = [];
-  // Each play of a task says the same again.
+  // Each run of a task reports the same violations, so repeated ones are ignored.
   const report: Report = (check, text, remedy) => {
     if (!violations.some((known) => known.text === text)) violations.push({ check, text, remedy });
   };
@@ -93,7 +96,7 @@ export async function contractViolations(
   return violations;
 }
 
-/** So many of a split, evenly spaced. */
+/** At most this many tasks of a split, evenly spaced. */
 export function spacedTasks(source: EnvironmentSource, split: string, most = 5): Task[] {
   const taskset = source.taskset(split);
   const count = Math.min(most, taskset.size);
@@ -107,7 +110,7 @@ type Context = Required<Pick<EnvironmentConformanceOptions, "isAllowed" | "openT
   readonly report: Report;
 };
 
-/** Its episodes, all of which are closed in the end. */
+/** Checks the episodes of a task, and closes all of them at the end. */
 async function checkTask(source: EnvironmentSource, task: Task, context: Context): Promise<void> {
   const { timeoutMs, openTimeoutMs, report } = context;
   const opened = new Set<Environment>();
@@ -150,7 +153,7 @@ async function checkTask(source: EnvironmentSource, task: Task, context: Context
 
 class OpeningError extends Error {}
 
-/** What opens too late is closed when it comes. */
+/** Opens an episode; one that opens too late is closed when it arrives. */
 export async function openInTime(source: EnvironmentSource, task: Task, timeoutMs: number): Promise<Environment> {
   let late: Promise<Environment> | null = null;
   try {
@@ -168,7 +171,7 @@ export async function openInTime(source: EnvironmentSource, task: Task, timeoutM
 type TaskContext = Context & {
   readonly open: () => Promise<Environment>;
   readonly close: (environment: Environment) => Promise<void>;
-  /** Whether equal calls must have equal results. */
+  /** True if equal calls must have equal results. */
   readonly isReplayed: boolean;
 };
 
@@ -185,7 +188,7 @@ async function examineTask(task: Task, context: TaskContext): Promise<void> {
     randomSteps(one, { random, count: calls }).filter((step) => "utterance" in step || isAllowed(one, step));
   let steps = stepsFor(environment);
   let first = await play(environment, steps, context);
-  // What ends the episode is tried last, so that the rest is tried at all.
+  // The step that ends the episode is moved to the end, so that the other steps are tried.
   for (let attempt = 0; first.endedAt !== null && first.endedAt < steps.length - 1 && attempt < 8; attempt++) {
     const ending = steps[first.endedAt]!;
     const others = steps.filter((step) => nameOf(step) !== nameOf(ending));
@@ -217,12 +220,12 @@ async function examineTask(task: Task, context: TaskContext): Promise<void> {
     report("isolation", `an episode of task "${task.id}" goes otherwise while another runs${change}.`, share);
 }
 
-/** Of its tool; `null`: it is an utterance. */
+/** Name of the tool that the step calls; `null` for an utterance. */
 function nameOf(step: Step): string | null {
   return "utterance" in step ? null : step.name;
 }
 
-/** Everything an episode shows. Grading must not change what it grades. */
+/** Everything that an episode shows. Grading must not change the state that it grades. */
 async function play(
   environment: Environment,
   steps: readonly Step[],
@@ -271,7 +274,7 @@ function gradeProblem({
 
 type Side = { readonly one: Environment; readonly steps: readonly Step[] };
 
-/** What the first shows while the second takes a step after each of its own. */
+/** Output of the first environment while the second takes a step after each of its steps. */
 async function playBeside(first: Side, second: Side, timeoutMs: number): Promise<readonly string[]> {
   const [shown, other] = [first, second].map(({ one, steps }) => playing(one, { steps, timeoutMs }));
   const lines: string[] = [];
@@ -282,7 +285,7 @@ async function playBeside(first: Side, second: Side, timeoutMs: number): Promise
   return lines;
 }
 
-/** Where they differ first, as the end of a sentence; `null`: nowhere. */
+/** The first difference, as the end of a sentence; `null` if there is none. */
 function differenceOf(first: readonly string[], second: readonly string[]): string | null {
   const at = Array.from({ length: Math.max(first.length, second.length) }).findIndex(
     (_, index) => first[index] !== second[index],

@@ -1,21 +1,22 @@
-// What was found out about an environment, as data: what `doctor environment --json` prints, so its names are part of the command.
+// Findings about an environment, as data: `doctor environment --json` prints them, so their names
+// are part of the command.
 
 import type { EnvironmentConformanceOptions } from "./environment-conformance.ts";
 
-/** One thing that was examined. */
+/** Result of one check. */
 export type EnvironmentFinding = {
-  /** What was examined: "determinism", "constant policy". */
+  /** The subject of the check: "determinism", "constant policy". */
   readonly check: string;
-  /** A warning costs learning or time, a fault breaks runs or makes their rewards meaningless. */
+  /** A warning costs learning or time; a fault breaks runs or makes their rewards meaningless. */
   readonly result: "ok" | "warning" | "fault";
-  /** One sentence. */
+  /** The finding in one sentence. */
   readonly text: string;
-  /** Completes "Remedy: ..."; `null` where nothing is to be done. */
+  /** Completes "Remedy: ..."; `null` if nothing needs to be done. */
   readonly remedy: string | null;
 };
 
 export type EnvironmentExamination = EnvironmentConformanceOptions & {
-  /** Once it is aborted, nothing further begins. */
+  /** Once it aborts, no further check begins. */
   readonly signal?: AbortSignal;
   readonly onFinding?: (finding: EnvironmentFinding) => void;
 };

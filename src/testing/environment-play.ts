@@ -1,5 +1,6 @@
-// Calls that are made without a model: at random and hostile, from the schemas of tools, always the same. And an episode played
-// with them, each step with a deadline. What it shows is text, so that two plays can be compared.
+// Calls without a model: random and hostile ones, generated from the schemas of tools, and constant
+// ones. It also runs an episode with such calls, each step with a deadline; the output is text, so
+// that two runs can be compared.
 
 import type { Environment, EnvironmentCall, Grade, Task } from "../core/environment.ts";
 import { type Tool, toolParameters } from "../core/message.ts";
@@ -10,10 +11,10 @@ import { JsonFloat, type JsonObject, type JsonValue } from "../python-semantics/
 
 export type Step = EnvironmentCall | { readonly utterance: string };
 
-/** A step took longer than it may. */
+/** A step exceeded its time limit. */
 export class LateError extends Error {}
 
-/** `what` completes "took longer than 5 s"; the signal aborts when the time is up. */
+/** `what` completes "took longer than 5 s"; the signal aborts when the time limit is reached. */
 export async function inTime<T>(
   what: string,
   timeoutMs: number,
@@ -28,13 +29,16 @@ export async function inTime<T>(
 }
 
 export type ShownSteps = {
-  /** What each step showed, then the grades and the digest. */
+  /** Output of each step, then the grades and the digest. */
   readonly shown: readonly string[];
-  /** The step that ended the episode; `null`: none did. */
+  /** Index of the step that ended the episode; `null` if none did. */
   readonly endedAt: number | null;
 };
 
-/** The steps until one ends the episode. Rejects with what a call throws, and with a `LateError`. */
+/**
+ * Takes the steps until one ends the episode. Rejects with the error of a call, and with a
+ * `LateError`.
+ */
 export async function* playing(
   environment: Environment,
   { steps, timeoutMs }: { readonly steps: readonly Step[]; readonly timeoutMs: number },
@@ -68,7 +72,10 @@ export function gradeText({ reward, metrics, log, info, turnRewards = null }: Gr
   return `${reward} ${JSON.stringify(metrics)} ${log} ${dumpJson(info)} ${JSON.stringify(turnRewards)}`;
 }
 
-/** Hostile calls and, as often, such as the schemas allow, with the numbers and names that the task holds. */
+/**
+ * Hostile calls and, equally often, calls that the schemas allow, with the numbers and names in the
+ * task.
+ */
 export function randomSteps(
   { tools, task }: Pick<Environment, "tools" | "task">,
   { random, count }: { readonly random: Random; readonly count: number },
@@ -77,12 +84,12 @@ export function randomSteps(
   return Array.from({ length: count }, () => randomStep(tools, { random, known }));
 }
 
-/** What looks like an id or a number. */
+/** Words of the task that look like ids or numbers. */
 function namesIn(task: Task): readonly string[] {
   return idsIn(JSON.stringify([task.instruction, task.agenda])).slice(0, 50);
 }
 
-/** Words of a text that hold a digit. */
+/** Words of a text that contain a digit. */
 export function idsIn(text: string): string[] {
   return [...new Set(text.match(/#?[\p{L}\p{N}_-]+/gu))].filter((word) => /\p{N}/u.test(word));
 }
@@ -127,17 +134,20 @@ function hostileValue(random: Random): JsonValue {
   ]);
 }
 
-/** The calls of a policy that knows nothing but the tool: the first of what the schema allows, and the last. */
+/**
+ * Calls of a policy that knows only the tool: one with the first values that the schema allows, and
+ * one with the last.
+ */
 export function constantCalls(tool: Tool): readonly EnvironmentCall[] {
   const first = callOf(tool, { pick: (values) => values[0]!, text: () => "1", number: () => 1 });
   const last = callOf(tool, { pick: (values) => values.at(-1)!, text: () => "", number: () => 0 });
   return callText(first) === callText(last) ? [first] : [first, last];
 }
 
-/** Chooses where a schema allows several values. */
+/** Chooses among the values that a schema allows. */
 type Chooser = {
   readonly pick: <T>(values: readonly T[]) => T;
-  /** `field`: the property that it is for; "" where it has no name. */
+  /** `field`: name of the property for the text; "" if it has none. */
   readonly text: (field: string) => string;
   readonly number: () => number;
 };
@@ -150,7 +160,7 @@ export function callOf(tool: Tool, chooser: Chooser): EnvironmentCall {
 
 const deepest = 6;
 
-/** A value that the schema most likely allows; what it says in rarer words is not read. */
+/** A value that the schema most likely allows; rarer keywords of the schema are ignored. */
 function valueFor(
   schema: JsonValue | undefined,
   chooser: Chooser,

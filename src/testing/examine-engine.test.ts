@@ -1,5 +1,5 @@
-// The examination of a server, by the SGLang and vLLM engines in front of the protocol fronts: a model that takes its time, one
-// that is too quick, and one that does not do what it is told.
+// The examination of a server, with the SGLang and vLLM engines connected to the protocol fronts: a
+// model that takes its time, one that is too fast, and one that ignores its parameters.
 
 import { describe, expect, test } from "vitest";
 import { createSglangEngine } from "../engines/sglang/index.ts";
@@ -7,7 +7,7 @@ import { createVllmEngine } from "../engines/vllm/index.ts";
 import { examineEngine } from "./examine-engine.ts";
 import { createSglangFront, createVllmFront, type Sampler } from "./index.ts";
 
-/** Long replies stop in their middle until they are aborted. */
+/** A sampler whose long replies stop in the middle until they are aborted. */
 const slow: Sampler = {
   sample: async ({ params }, { signal, onTokens }) => {
     const isEndless = params.maxNewTokens > 100;

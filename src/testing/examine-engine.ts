@@ -1,5 +1,6 @@
-// The contract of engines on a server with a real model: what `trainable-agents doctor engine` and `npm run verify` run.
-// Nothing here knows a protocol: the caller brings engines in front of the server. And a sampler for the suite on fakes.
+// The contract of engines on a server with a real model, for `trainable-agents doctor engine` and
+// `npm run verify`. Nothing here depends on a protocol: the caller brings engines connected to the
+// server. It also has a sampler for the suite on fake servers.
 
 import { setTimeout as delay } from "node:timers/promises";
 
@@ -16,17 +17,20 @@ import {
 } from "./front/sampler.ts";
 
 export type EngineExamination = {
-  /** Called for each check; the engine is closed after it. */
+  /** Opens an engine for each check; it is closed after the check. */
   readonly open: () => Engine & EngineControl & EngineLoadSource;
-  /** Tokens of prompt and reply together, as the server has it; `null`: not known, and then it is not exceeded. */
+  /**
+   * Tokens of prompt and reply together that the server allows; `null` if unknown, and then the
+   * limit is not tested.
+   */
   readonly contextTokens: number | null;
-  /** Why the server must not be paused; `null` when it has no other users. */
+  /** Reason why the server must not be paused; `null` when it has no other users. */
   readonly unpausable: string | null;
-  /** Default: all. */
+  /** Pause modes to check. Default: all. */
   readonly pauseModes?: LiveModel["pauseModes"];
-  /** How long a short call takes, in milliseconds. Default 3,000. */
+  /** Duration of a short call, in milliseconds. Default 3,000. */
   readonly settleMs?: number;
-  /** Once it is aborted, no further check begins. */
+  /** Once it aborts, no further check begins. */
   readonly signal?: AbortSignal;
   readonly onOutcome?: (outcome: CheckOutcome) => void;
 };
@@ -34,18 +38,22 @@ export type EngineExamination = {
 export type CheckOutcome = {
   readonly name: string;
   readonly result: "ok" | "failed" | "not applicable";
-  /** Why it failed or does not apply; `null` when it is ok. */
+  /** Reason why it failed or does not apply; `null` when it is ok. */
   readonly reason: string | null;
 };
 
-/** Ids that every vocabulary has. */
+/** Ids that every vocabulary contains. */
 const promptIds = [1, 2, 3];
-/** Of a call that continues until it is ended, where the context allows: seconds on a fast server. */
+/**
+ * Tokens of a call that continues until it is ended, if the context allows: seconds on a fast
+ * server.
+ */
 const endlessTokens = 8_000;
 
 /**
- * Runs the checks that apply to a model that says what it likes, one after the other, and resolves with one outcome for each
- * check of the contract. Never rejects; deadlines of calls are the engine's own.
+ * Runs the checks that apply to a model with arbitrary answers, one after the other, and resolves
+ * with one outcome for each check of the contract. Never rejects; deadlines of calls are the
+ * engine's own.
  *
  * @example
  * const outcomes = await examineEngine({
@@ -95,7 +103,7 @@ export async function examineEngine(options: EngineExamination): Promise<readonl
   return outcomes;
 }
 
-/** A fast server may be done with a call before anything can be done to it. */
+/** Repeats a check, because a fast server may finish a call before anything can be done to it. */
 async function tried(run: () => Promise<void>): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -106,7 +114,10 @@ async function tried(run: () => Promise<void>): Promise<void> {
   }
 }
 
-/** Until the server says that so many calls run; where it does not say, until they may be expected to. */
+/**
+ * Waits until the server reports that many running calls; if it reports no load, waits for a fixed
+ * time.
+ */
 async function untilRunning(
   engine: EngineLoadSource,
   { calls, settleMs }: { readonly calls: number; readonly settleMs: number },
@@ -120,7 +131,7 @@ async function untilRunning(
   }
 }
 
-/** An assertion's message continues with the values in many lines. */
+/** Joins the first lines of a message; that of an assertion continues with the values in many lines. */
 function summaryOf(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   return message
@@ -138,11 +149,14 @@ export type BehaviourSampler = {
 };
 
 export type BehaviourSamplerOptions = {
-  /** Called as the weights of a reply are "loaded", for protocols whose replies do not name them. */
+  /** Called when the weights of a reply are "loaded", for protocols whose replies do not name them. */
   readonly onWeights?: (weightVersion: string) => void;
 };
 
-/** A sampler that treats its calls as the conformance suite says, in order; calls beyond get two tokens. */
+/**
+ * A sampler that gives the behaviours of the conformance suite to its calls, in order; further
+ * calls get two tokens.
+ */
 export function createBehaviourSampler(
   behaviours: readonly EngineBehaviour[],
   options: BehaviourSamplerOptions = {},
@@ -164,7 +178,10 @@ export function createBehaviourSampler(
 
 const output: SamplerOutput = { ids: [9], logprobs: [-1], finish: "end", cachedTokens: 0, weightVersion: null };
 
-/** What a sampler throws so that its front answers with a failure; those that no answer brings about are missing. */
+/**
+ * Errors that a sampler throws so that its front answers with a failure; failures that no answer
+ * causes are missing.
+ */
 const failures: Readonly<Partial<Record<EngineFailureCode, () => Error>>> = {
   "context-length": () => new SamplerRefusal(400, "This is more than the context length."),
   "bad-request": () => new SamplerRefusal(400, "on purpose"),

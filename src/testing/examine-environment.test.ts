@@ -29,7 +29,7 @@ const lamp = (changes: Partial<Definition>): EnvironmentSource => defineEnvironm
 const withTool = (changes: object): EnvironmentSource =>
   lamp({ tools: { switch_lamp: { ...switchLamp, ...changes } } });
 
-/** What is not ok, as `result check`. */
+/** Findings that are not ok, as `result check`. */
 async function found(source: EnvironmentSource, options: EnvironmentExamination = {}): Promise<readonly string[]> {
   const findings = await examineEnvironment(source, { calls: 20, ...options });
   return findings.filter(({ result }) => result !== "ok").map(({ result, check }) => `${result} ${check}`);
@@ -67,7 +67,7 @@ describe("examineEnvironment()", () => {
         last = task.id;
       },
       teardown: () => void open--,
-      // Alone there are two: the one that is never touched.
+      // Two environments are open for a single episode, because one is kept untouched.
       tools: { switch_lamp: { ...switchLamp, run: () => `${last} ${open > 2 ? "crowded" : "alone"}` } },
     });
     expect(await found(source)).toEqual(["fault isolation"]);

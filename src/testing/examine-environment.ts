@@ -1,6 +1,7 @@
-// What an environment does to a run, measured by playing it without a model: whether it keeps its contract, what a policy earns
-// that does the same everywhere, how long steps take, how much a result fills of the context, whether a call ends when nobody waits
-// any more. What `trainable-agents doctor environment` runs. Not a benchmark: one process, few tasks.
+// Effects of an environment on a run, measured by running it without a model: whether it keeps its
+// contract, the reward of a policy that does the same everywhere, the duration of steps, the share
+// of the context that a result fills, whether a call ends after its caller has given up.
+// `trainable-agents doctor environment` runs it. Not a benchmark: one process, few tasks.
 
 import type { Environment, EnvironmentCall, EnvironmentSource, Task } from "../core/environment.ts";
 import { contractChecks, contractViolations, type ContractCheck, openInTime } from "./environment-conformance.ts";
@@ -10,15 +11,16 @@ import type { EnvironmentFinding, EnvironmentExamination } from "./environment-f
 import { inTime, LateError } from "./environment-play.ts";
 import { failingTools } from "./failing-tools.ts";
 
-/** A call that takes longer is tried with a signal that aborts. */
+/** Duration from which a call is also tried with a signal that aborts. */
 const noticedMs = 200;
-/** A call that takes longer makes the environment, and not the model, what a run waits for. */
+/** Duration from which a run waits for the environment rather than for the model. */
 const slowMs = 1_000;
-/** Of a tool result, about 5,000 tokens. */
+/** Characters of a long tool result, about 5,000 tokens. */
 const longResult = 20_000;
 
 /**
- * Plays tasks of every split and resolves with findings, faults of the environment included; never rejects for them.
+ * Runs tasks of every split and resolves with findings, which include faults of the environment;
+ * never rejects because of them.
  *
  * @example
  * const findings = await examineEnvironment(bookshopSource(), { tasks: 2 });
@@ -37,7 +39,7 @@ export async function examineEnvironment(
   const violations = await contractViolations(observed, options);
   for (const check of contractChecks) {
     const found = violations.filter((violation) => violation.check === check);
-    // The same fault of each task is one fault.
+    // The same fault in several tasks is one fault.
     for (const { text, remedy } of found.slice(0, 3)) add({ check, result: "fault", text: sentence(text), remedy });
     if (found.length > 3) add({ check, result: "fault", text: `${found.length - 3} more like these.`, remedy: null });
     if (found.length === 0)
@@ -64,7 +66,7 @@ export async function examineEnvironment(
   return findings;
 }
 
-/** What holds where nothing is wrong. */
+/** Text of a finding without a violation. */
 function kept(
   check: ContractCheck,
   {
@@ -113,7 +115,7 @@ type Seen = {
   slowest: { readonly task: Task; readonly call: EnvironmentCall; readonly ms: number } | null;
 };
 
-/** The source, and what is seen of its episodes. */
+/** The source, and the observations of its episodes. */
 function observe(source: EnvironmentSource): { readonly source: EnvironmentSource; readonly seen: Seen } {
   const seen: Seen = {
     openMs: [],
@@ -148,7 +150,7 @@ function observe(source: EnvironmentSource): { readonly source: EnvironmentSourc
         const ms = seen.callMs.at(-1)!;
         if (ms > (seen.slowest?.ms ?? 0)) seen.slowest = { task: world.task, call, ms };
         const characters = result.text.length;
-        // What is refused repeats the hostile argument.
+        // A refusal repeats the hostile argument, so its length is not counted.
         if (!result.isError && characters > (seen.longest?.characters ?? -1))
           seen.longest = { tool: call.name, characters };
         return result;
@@ -162,7 +164,7 @@ function observe(source: EnvironmentSource): { readonly source: EnvironmentSourc
   };
   const open: EnvironmentSource["open"] = async (...given) =>
     wrapped(await timed(seen.openMs, () => source.open(...given)));
-  // A source may keep its methods in a class.
+  // The methods of a source may be in a class, so they are not spread.
   const observed: EnvironmentSource = {
     name: source.name,
     splits: source.splits,
@@ -177,7 +179,7 @@ function observe(source: EnvironmentSource): { readonly source: EnvironmentSourc
   return { source: observed, seen };
 }
 
-/** A call that nobody waits for any more should end. */
+/** A call whose caller has given up should end. */
 async function abortedCall(
   source: EnvironmentSource,
   { slowest, timeoutMs }: { readonly slowest: Seen["slowest"]; readonly timeoutMs: number },
@@ -199,7 +201,7 @@ async function abortedCall(
       const start = performance.now();
       await inTime("the call", timeoutMs, () => world.call(call, { signal: controller.signal })).catch(
         (error: unknown) => {
-          // However it ends: that it does is what counts.
+          // The call may end in any way; only its duration counts.
           if (error instanceof LateError) throw error;
         },
       );
@@ -212,7 +214,7 @@ async function abortedCall(
   let ms: number;
   let took: number | null = null;
   try {
-    // The first of its kind may have been long for another reason.
+    // The first such call may have been slow for another reason.
     ms = await timed(null);
     if (ms < noticedMs) {
       const text = `Not examined: the longest call, of "${call.name}", took ${round(ms)} ms when it was made again.`;
@@ -255,7 +257,7 @@ function median(values: readonly number[]): number {
   return values.toSorted((left, right) => left - right)[Math.floor(values.length / 2)] ?? 0;
 }
 
-/** Violations end a sentence that begins with the environment's name. */
+/** Makes a sentence of a violation, which is written to follow the environment's name. */
 function sentence(text: string): string {
   const whole = text.charAt(0).toUpperCase() + text.slice(1);
   return /[.!?]$/.test(whole) ? whole : `${whole}.`;

@@ -1,6 +1,7 @@
-// Tools that never do anything. A tool that throws is answered by an error that the policy reads, so a mistake in its code shows
-// nowhere but in rewards. Each tool is called with what its schema allows and with names that the task and the results of other calls
-// hold, until it succeeds once. Not a proof: a tool that needs a rare combination of values may refuse every call.
+// Tools that always fail. A tool that throws is answered with an error that the policy reads, so an
+// error in its code shows only in rewards. Each tool is called with values that its schema allows,
+// and with names from the task and from the results of other calls, until it succeeds once. This is
+// not a proof: a tool that needs a rare combination of values may refuse every call.
 
 import type { Environment, EnvironmentCall, EnvironmentSource, Task } from "../core/environment.ts";
 import { messageOf } from "../core/failure.ts";
@@ -10,27 +11,27 @@ import type { EnvironmentExamination, EnvironmentFinding } from "./environment-f
 import { callOf, idsIn, inTime } from "./environment-play.ts";
 
 const check = "failing tools";
-/** Named one by one; of more, only the names are given. */
+/** Most tools that get a finding each; of the others only the names are given. */
 const mostNamed = 5;
-/** Calls in a task, as a multiple of those that the contract is examined with: ids are found by calling. */
+/** Calls in a task, as a multiple of those that examine the contract: ids are found by calling. */
 const patience = 4;
-/** No further call begins after that: a world that is slow is tried less. */
+/** Time after which no further call begins: a slow world is tried less. */
 const mostMs = 3_000;
 
-/** Errors that were told apart: more than one means that the tool looked at its arguments. */
+/** Calls of a tool. More than one distinct error means that the tool looked at its arguments. */
 type Attempts = { made: number; succeeded: boolean; readonly errors: Set<string> };
 
-/** How a tool says that its arguments name nothing that exists. */
+/** Phrases of a tool whose arguments name nothing that exists. */
 const refusal =
   /\b(?:no such|there (?:is|are) no|no \w+ (?:with|of|named|called)|not (?:found|exist|known|valid|allowed)|unknown|invalid|missing|required|must|does not|do not)\b/i;
 
-/** What engines and systems say of code that is wrong, whatever its arguments. */
+/** Messages of engines and systems about incorrect code, independent of its arguments. */
 const mistake =
   /Cannot (?:read|set|destructure|convert|access) |is not (?:a function|a constructor|defined|iterable|an object)|Assignment to constant|\bE[A-Z]{4,}\b|fetch failed|\b(?:Attribute|Key|Name|Type|Import|ModuleNotFound|NotImplemented|Connection)Error\b/;
 
 /**
- * A warning for each tool that answered every call with a mistake of its code, or with one and the same error that is not about the
- * arguments. Always a last finding with what succeeded.
+ * A warning for each tool that answered every call with an error of its code, or with the same
+ * error that is not about the arguments. A last finding always lists the tools that succeeded.
  */
 export async function failingTools(
   source: EnvironmentSource,
@@ -63,7 +64,7 @@ type Trial = EnvironmentExamination & {
   readonly isOver: () => boolean;
 };
 
-/** One episode of calls; another begins where a call ends it. */
+/** One episode of calls; another one begins when a call ends it. */
 async function tryTools(source: EnvironmentSource, task: Task, trial: Trial): Promise<void> {
   const { calls = 40, timeoutMs = 60_000, openTimeoutMs = timeoutMs, attempts, isOver } = trial;
   const known = new Known(task);
@@ -95,7 +96,7 @@ async function tryTools(source: EnvironmentSource, task: Task, trial: Trial): Pr
   }
 }
 
-/** Mostly of a tool that has not succeeded; the others give names. */
+/** The next call, mostly of a tool that has not succeeded; the others provide names. */
 function nextCall({ tools }: Environment, known: Known, { random, attempts }: Trial): EnvironmentCall {
   const open = tools.filter(({ name }) => attempts.get(name)?.succeeded === false);
   const tool = random.pick(open.length > 0 && random.integer(4) > 0 ? open : tools);
@@ -106,7 +107,7 @@ function nextCall({ tools }: Environment, known: Known, { random, attempts }: Tr
   });
 }
 
-/** Names and numbers that were seen, those of a field by the field's name. */
+/** Names and numbers seen so far; those of a field under the field's name. */
 class Known {
   readonly #all = new Set<string>();
   readonly #named = new Map<string, Set<string>>();
@@ -118,7 +119,7 @@ class Known {
     }
   }
 
-  /** Takes in what a text names: words with digits, quoted words, values of fields. */
+  /** Collects the names in a text: words with digits, quoted words, values of fields. */
   read(text: string): void {
     const start = text.slice(0, 20_000);
     for (const id of idsIn(start)) this.#add(this.#all, id);
@@ -141,7 +142,7 @@ class Known {
   }
 }
 
-/** The strings of plain data, however deep. */
+/** The strings of plain data at any depth. */
 function textsIn(value: unknown): string[] {
   if (typeof value === "string") return [value];
   return typeof value === "object" && value !== null ? Object.values(value).flatMap(textsIn) : [];

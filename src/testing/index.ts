@@ -1,5 +1,6 @@
-// For tests, docs and demos: servers that speak the protocols of SGLang and vLLM in front of any sampler, and conformance suites
-// of contracts. No test runner is imported: suites return what they find.
+// Helpers for tests, docs and demos: servers that speak the protocols of SGLang and vLLM in front
+// of any sampler, and conformance suites of contracts. No test runner is imported: suites return
+// their findings.
 
 export {
   createBehaviourSampler,

@@ -1,41 +1,44 @@
-// A TCP proxy that does to a connection what networks do: delays, narrow lines, resets in the middle of an answer, peers that
-// vanish, answers that are cut off. Between a client under test and any server; it reads no more of HTTP than the first line
-// of a request, to let a test choose.
+// A TCP proxy that gives a connection the faults of networks: delays, low bandwidth, resets in the
+// middle of an answer, peers that vanish, truncated answers. It stands between a client under test
+// and any server; of HTTP it reads only the first line of a request, so that a test can choose.
 
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { systemClock, type Clock } from "../lib/clock.ts";
 
-/** What happens to one answer. */
+/** Fault applied to one answer. */
 export type Toxic =
   | { readonly type: "none" }
-  /** Every piece of it comes so much later. */
+  /** Every piece of the answer is delayed by this time. */
   | { readonly type: "latency"; readonly ms: number }
-  /** It comes no faster than this. */
+  /** The answer arrives no faster than this. */
   | { readonly type: "bandwidth"; readonly bytesPerSecond: number }
-  /** Its head is held back for so long. */
+  /** The head of the answer is held for this time. */
   | { readonly type: "slow-head"; readonly ms: number }
-  /** The connection is reset after so many of its bytes. */
+  /** The connection is reset after this many bytes of the answer. */
   | { readonly type: "reset"; readonly afterBytes: number }
-  /** The connection ends in good order after so many of its bytes. */
+  /** The connection ends regularly after this many bytes of the answer. */
   | { readonly type: "truncate"; readonly afterBytes: number }
-  /** The peer is gone without a word: the request is taken, and nothing ever comes back. */
+  /** The peer vanishes silently: the request is accepted, and no answer ever comes. */
   | { readonly type: "half-open" };
 
 export type ToxicProxyOptions = {
   readonly targetPort: number;
   /** Called for every request, with its first line: `POST /generate HTTP/1.1`. */
   readonly choose: (requestLine: string) => Toxic;
-  /** Measures what is held back. Default: the real one. */
+  /** Clock for delays. Default: the real one. */
   readonly clock?: Clock;
 };
 
 export type ToxicProxy = {
-  /** E.g. `http://127.0.0.1:40001`. */
+  /** Address, for example `http://127.0.0.1:40001`. */
   readonly url: string;
   readonly port: number;
-  /** Connections that are open now. */
+  /** Number of connections that are open now. */
   connections(): number;
-  /** From now on nothing passes either way, and nobody is told: a partition. The function that comes back ends it. */
+  /**
+   * Starts a partition: from now on nothing passes either way, and neither side is notified. The
+   * returned function ends it.
+   */
   partition(): () => void;
   /** Closes the socket and every connection. Idempotent. */
   close(): Promise<void>;
@@ -51,13 +54,14 @@ export async function createToxicProxy(options: ToxicProxyOptions): Promise<Toxi
     for (const socket of [client, upstream]) {
       open.add(socket);
       if (partitions > 0) socket.pause();
-      // A broken connection is what this is for; the other end is closed below.
+      // Broken connections are the purpose of the proxy; the other end is closed below.
       socket.on("error", () => undefined);
       socket.on("close", () => open.delete(socket));
     }
     const answer = new AnswerPath(client, clock);
     client.on("data", (bytes) => {
-      // A request that comes in pieces begins once; clients send the next when the last is answered.
+      // A request that arrives in pieces begins once; clients send the next one when the last is
+      // answered.
       if (answer.isAnswered) answer.begin(choose(bytes.toString("latin1").split("\r\n", 1)[0] ?? ""));
       if (!answer.isLost) upstream.write(bytes);
     });
@@ -94,7 +98,7 @@ export async function createToxicProxy(options: ToxicProxyOptions): Promise<Toxi
   };
 }
 
-/** The way back to one client. Pieces leave in the order in which they came. */
+/** The path of answers to one client. Pieces leave in the order in which they arrived. */
 class AnswerPath {
   readonly #client: Socket;
   readonly #clock: Clock;
@@ -108,7 +112,10 @@ class AnswerPath {
     this.#clock = clock;
   }
 
-  /** Whether the last request has got something back, so that the next one begins. */
+  /**
+   * True if part of the reply to the last request was received, so that the next request begins a
+   * new answer.
+   */
   get isAnswered(): boolean {
     return this.#received > 0;
   }
@@ -130,7 +137,7 @@ class AnswerPath {
     this.#queue = this.#queue.then(() => this.#send(bytes, toxic, isHead));
   }
 
-  /** The server has closed the connection. */
+  /** Called when the server has closed the connection. */
   end(): void {
     if (!this.isLost) this.#queue = this.#queue.then(() => void this.#client.end());
   }
@@ -150,7 +157,7 @@ class AnswerPath {
         this.#client.write(bytes);
         return;
       case "bandwidth": {
-        // Fifty pieces a second.
+        // Sends fifty pieces a second.
         const piece = Math.max(1, Math.floor(toxic.bytesPerSecond / 50));
         for (let at = 0; at < bytes.length && !this.#client.destroyed; at += piece) {
           await this.#clock.sleep(20);
@@ -166,7 +173,7 @@ class AnswerPath {
           this.#client.write(bytes);
           return;
         }
-        // Reset only once the bytes before it have left this process.
+        // The reset comes only after the bytes before it have left this process.
         await new Promise<void>((resolve) => {
           this.#client.write(bytes.subarray(0, Math.max(0, left)), () => resolve());
         });

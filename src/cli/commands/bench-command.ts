@@ -1,5 +1,5 @@
-// `bench trainer`: how large a rollout side a trainer needs, found without a GPU. Real episodes, groups and scheduling;
-// simulated durations of the model, the user and the training.
+// `bench trainer`: estimates, without a GPU, how large a rollout side a trainer needs. Real
+// episodes, groups and scheduling; simulated durations of the model, the user and the training.
 
 import { performance } from "node:perf_hooks";
 import { Command } from "commander";
@@ -155,7 +155,7 @@ function report(steps: readonly TrainerStep[], measured: Measured): string[] {
     formatCount(runningEpisodes),
   ]);
   const table = textTable(">step | >waited s | >groups | >tokens | >mean staleness | >most | >running", rows);
-  // The first batch comes from nothing: every trainer waits for it once.
+  // The first batch starts from an empty queue, so every trainer waits for it once.
   const later = steps.slice(1);
   const waited = later.reduce((sum, { waitedMs }) => sum + waitedMs / 1000, 0);
   const seconds = waited + later.length * (settings.stepSeconds + settings.updateSeconds);

@@ -60,7 +60,7 @@ async function compare(runs: readonly string[], flags: CompareFlags, context: Cl
   return 0;
 }
 
-// A comparison as lines for people: what came out, what was compared, and the tasks that differ.
+// A comparison as lines for people: the result, the compared runs, and the tasks that differ.
 
 /** Rows that are shown without --all. */
 const mostRows = 30;
@@ -101,7 +101,7 @@ function isDifference(change: string | null): boolean {
   return change !== null && change !== "same";
 }
 
-/** "3 of 4", and the mean reward where that says more. */
+/** "3 of 4", and the mean reward if it adds information. */
 function cellText(task: TaskInRun | null): string {
   if (task === null) return "–";
   const { successes, trials, meanReward } = task;

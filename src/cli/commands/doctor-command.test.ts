@@ -10,7 +10,7 @@ const chatMl =
   "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}" +
   "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
 
-/** A command line in a folder with a model in "model". */
+/** A command line in a folder whose subfolder "model" holds a model. */
 async function withModel(chatTemplate: unknown): Promise<TestCli> {
   const cli = await createTestCli();
   const { tokenizerJson, tokenizerConfig } = trainChatTokenizer(["Where is my order?"], { vocabularySize: 270 });

@@ -1,5 +1,5 @@
-// `doctor`: examines what a rollout will depend on before anything is trained: the chat template of a model folder, an engine's
-// server, and an environment.
+// `doctor`: examines the parts that a rollout will depend on before anything is trained: the chat
+// template of a model folder, an engine's server, and an environment.
 
 import { Command } from "commander";
 
@@ -111,7 +111,7 @@ async function examine(
   return audit.problems.length === 0 ? exitCodes.done : exitCodes.failed;
 }
 
-/** Exit code 0: no check failed. */
+/** Returns exit code 0 if no check failed. */
 async function examineEngine(flags: DoctorFlags, context: CliContext): Promise<number> {
   const { stdout, env, drain, cancel } = context;
   const colours = coloursFor(stdout, env);
@@ -137,7 +137,7 @@ async function examineEngine(flags: DoctorFlags, context: CliContext): Promise<n
   return count("failed") === 0 ? exitCodes.done : exitCodes.failed;
 }
 
-/** Exit code 0: no fault, however many warnings. */
+/** Returns exit code 0 if no fault is found, regardless of warnings. */
 async function examineEnvironment(
   { env, flags }: { readonly env: string | null; readonly flags: DoctorFlags },
   context: CliContext,

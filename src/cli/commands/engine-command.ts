@@ -1,5 +1,6 @@
-// `engine`: the embedded model as a server that speaks SGLang's protocol, so that whatever talks to SGLang can be tried
-// against a real sampler on a laptop. Composition only: the engine samples, the protocol front checks and answers.
+// `engine`: the embedded model as a server that speaks SGLang's protocol, so that any client of
+// SGLang can be tried against a real sampler on a laptop. Composition only: the engine samples, the
+// protocol front checks and answers.
 
 import { Command } from "commander";
 import { ConfigurationError } from "../../core/index.ts";
@@ -72,7 +73,8 @@ async function serve(flags: EngineFlags, context: CliContext): Promise<number> {
   }
   const folder = modelPath(flags.model, cwd);
   const [endTokenIds, tokenizer] = [await readEndTokens(folder), await loadTokenizer(folder)];
-  // The front names the weights: the engine would repeat the first name over one that a trainer set since.
+  // The front names the weights: the engine would overwrite the name that a trainer has set since
+  // with the first one.
   const engine = await loadEmbeddedEngine(folder, threads === null ? {} : { threads });
   try {
     const { contextLength, vocabularySize } = engine.config;

@@ -1,5 +1,6 @@
-// `example`: lists the numbered programs that come with the package, or runs one in a process of its own, as if its file had been
-// started. Node 20 reads no TypeScript, and newer ones none inside node_modules, so the hooks for modules of users read it.
+// `example`: lists the numbered programs that come with the package, or runs one in a process of
+// its own, as if its file had been started. Node 20 reads no TypeScript, and newer versions read
+// none inside node_modules, so the hooks for users' modules read it.
 
 import { spawn } from "node:child_process";
 import { readdir, readFile } from "node:fs/promises";
@@ -48,7 +49,7 @@ async function list({ stdout, env, program }: CliContext): Promise<number> {
   return exitCodes.done;
 }
 
-/** Of the comment at the top of a file. */
+/** First sentence of the comment at the top of a file. */
 function firstSentence(source: string): string {
   const [comment = ""] = /^(?:\/\/.*\n)+/.exec(source) ?? [];
   const text = comment.replaceAll(/^\/\/ ?/gm, "").replaceAll("\n", " ");

@@ -101,7 +101,7 @@ type ExportFlags = Omit<ExportRunOptions, "runs" | "output"> & {
   readonly json?: true;
 };
 
-/** Other commands call it --out. */
+/** Other commands name this flag --out. */
 function outputOf(output: string | undefined, out: string | undefined): string {
   if (output !== undefined && out !== undefined) throw new ConfigurationError("Cannot use --out with --output: both name the file; give one."); // prettier-ignore
   const file = output ?? out;

@@ -1,5 +1,5 @@
-// What one begins with: `init` calls initEnvironment() and prints what to do next, `schema` prints the JSON Schema of a configuration
-// file.
+// Commands to begin with: `init` calls initEnvironment() and prints the next steps, `schema` prints
+// the JSON Schema of a configuration file.
 
 import { relative } from "node:path";
 

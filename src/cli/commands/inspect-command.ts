@@ -1,4 +1,5 @@
-// `inspect`: a run as a list of episodes, or one episode as a conversation, or as tokens. Reads one episode at a time.
+// `inspect`: shows a run as a list of episodes, or one episode as a conversation or as tokens.
+// Reads one episode at a time.
 
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -95,7 +96,10 @@ async function inspect(
   return 0;
 }
 
-/** Shows a file of another tool, as `view` opens it. False: it is none, or a run. */
+/**
+ * Shows a file of another tool, as `view` opens it. Resolves with false for a run, and for a file
+ * of an unknown format.
+ */
 async function inspectForeign(
   { folder, episode, flags }: Parameters<typeof inspect>[0],
   { cwd, stdout, env, program }: CliContext,
@@ -228,7 +232,10 @@ function cellsOf({
   ];
 }
 
-/** By its number in the list, or its id. Throws a `ConfigurationError` when there is none. */
+/**
+ * Finds an episode by its number in the list or by its id. Throws a `ConfigurationError` when it
+ * does not exist.
+ */
 export async function findEpisode(reader: RunFolder, nameOrNumber: string, folder: string): Promise<Episode> {
   const episode = await reader.episode(/^\d+$/.test(nameOrNumber) ? Number(nameOrNumber) : nameOrNumber);
   if (episode !== null) return episode;

@@ -1,5 +1,6 @@
-// `start`, what `npm start` runs: a whole rollout in a minute without a server, a key or a download, and where to look next. And
-// `prepare`, which makes a data folder of an upstream checkout.
+// `start`, which `npm start` runs: a whole rollout in a minute without a server, a key or a
+// download, and suggestions for the next steps. `prepare` makes a data folder from an upstream
+// checkout.
 
 import { resolve, relative } from "node:path";
 
@@ -66,7 +67,7 @@ async function prepare(benchmark: string, { from, to, json }: PrepareFlags, cont
     to: resolve(cwd, to),
     ...(from === undefined ? {} : { from: resolve(cwd, from) }),
     onProgress: (line) => void stderr.write(`${oneMessage(line)}\n`),
-    // There is nothing to finish gently: the first Ctrl-C stops.
+    // Nothing needs a gentle end here: the first Ctrl-C stops.
     signal: AbortSignal.any([drain, cancel]),
   }).finally(isSaid);
   const shown = relative(cwd, folder) || folder;
@@ -78,7 +79,10 @@ async function prepare(benchmark: string, { from, to, json }: PrepareFlags, cont
   return exitCodes.done;
 }
 
-/** Eight tasks of all kinds, eight tries each. Every turn draws from its own seed, so the run can be repeated. */
+/**
+ * Eight tasks of all kinds, eight attempts each. Every turn draws from its own seed, so the run can
+ * be repeated.
+ */
 const demonstration: RolloutOptions = {
   env: "bookshop",
   split: "validation",
@@ -156,7 +160,7 @@ function checkEngine(engine: string, { expertNoise }: StartFlags): void {
 type Found = { readonly number: number; readonly episode: Episode };
 type FoundTwo = { readonly passing: Found | null; readonly failing: Found | null };
 
-/** One that passed and one that failed; `null` where none did. */
+/** An episode that passed and one that failed; `null` if there is none. */
 async function findTwoEpisodes(folder: string, { cwd }: Pick<CliContext, "cwd">): Promise<FoundTwo> {
   const found: { passing: Found | null; failing: Found | null } = { passing: null, failing: null };
   let number = 0;
@@ -201,7 +205,7 @@ function showTwoEpisodes(
 
 function showCommands(folder: string, failing: number, { stdout, program, env }: CliContext): void {
   const run = quoted(folder);
-  // In a clone npm knows the program by a shorter name, and builds it first where it is out of date.
+  // A clone has a shorter npm command, which also rebuilds an outdated program first.
   const train = env["npm_lifecycle_event"] === "start" ? "npm run train" : `${program} train`;
   stdout.write(
     [
@@ -219,7 +223,7 @@ function showCommands(folder: string, failing: number, { stdout, program, env }:
   );
 }
 
-/** Short conversations are read; the shortest with some turns is shown. */
+/** Short conversations are easier to read; the shortest one with several turns is shown. */
 function isShorter(episode: Episode, than: Found | null): boolean {
   const turns = episode.trajectory.turns.length;
   return turns >= 4 && (than === null || turns < than.episode.trajectory.turns.length);

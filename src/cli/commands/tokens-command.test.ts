@@ -152,7 +152,7 @@ describe("docs/how-it-works.md", () => {
       const words = command.split(" ").map((word) => (word.startsWith("examples/") ? join(root, word) : word));
       const { code, stdout } = await run(...words);
       expect(code).toBe(0);
-      // "[...]" stands for lines that are left out.
+      // "[...]" stands for omitted lines.
       for (const part of output.split(/^\[\.\.\.\]\n/m)) expect(stdout).toContain(part);
     },
   );

@@ -1,5 +1,6 @@
-// `tokens`: a conversation as the tokens that a policy would be trained on, with roles and loss masks. From a file, as if the
-// policy had sampled its answers; or from a run folder, as it did.
+// `tokens`: shows a conversation as the tokens that a policy would be trained on, with roles and
+// loss masks. A file is treated as if the policy had sampled its answers; a run folder has the
+// sampled tokens.
 
 import { statSync } from "node:fs";
 import { resolve } from "node:path";

@@ -12,7 +12,7 @@ import { comparisonTable, createTrainingDisplay } from "../display/training-disp
 import { addSettings, configOption, jsonOption, writeJson } from "../flags.ts";
 import { quoted } from "../rollout-display.ts";
 
-/** Of a rollout; the others can stand in a configuration file. */
+/** Rollout settings that are flags of this command; the others can be set in a configuration file. */
 const sharedFlags = [
   "env",
   "data",

@@ -33,7 +33,7 @@ Examples:
   $ NATS_PASSWORD=... npx trainable-agents worker --queue tls://worker@nats.example:4222/run-7 --queue-token-env NATS_PASSWORD \\
       --dir /mnt/runs --data ./tau-bench --model ./Qwen3-4B-Instruct-2507`;
 
-/** Between two lines of progress. */
+/** Time between two lines of progress. */
 const lineMs = 60_000;
 
 async function run(flags: WorkOptions, context: CliContext): Promise<number> {

@@ -1,4 +1,5 @@
-// An audit as people read it: what renders, what happens to history, what an answer loses when it is read and rendered again.
+// An audit for people: the parts that render, the treatment of history, and the content that an
+// answer loses when it is parsed and rendered again.
 
 import type {
   Difference,
@@ -12,12 +13,12 @@ import { tableRows } from "../../lib/text.ts";
 import { visibleLine } from "../../lib/visible-text.ts";
 
 export type AuditViewOptions = {
-  /** As the user named the folder. */
+  /** The folder as the user named it. */
   readonly title: string;
   readonly colours: Colours;
 };
 
-/** Lines without line ends; colours aside, no line depends on the width of the terminal. */
+/** Lines without line ends; apart from colours, no line depends on the width of the terminal. */
 export function auditView(audit: TemplateAudit, { title, colours }: AuditViewOptions): string[] {
   return [
     colours.bold(title),
@@ -151,7 +152,7 @@ function verdict({ renderer, isAppendOnly, problems }: TemplateAudit, colours: C
   return problems.length === 0 ? colours.green(history) : `${history} ${colours.red("Not fit for training yet.")}`;
 }
 
-/** As a quoted text in which nothing is invisible. */
+/** A quoted string without invisible characters. */
 function escaped(text: string): string {
   return visibleLine(JSON.stringify(text));
 }

@@ -1,5 +1,5 @@
-// An episode as a conversation that people read: who said what, what was called, what was wrong, how it ended. Made of the
-// episode's events, so it shows what happened and not what the policy was shown.
+// An episode as a conversation for people: utterances, calls, problems and the ending. It is built
+// from the episode's events, so it shows the events and not the prompt of the policy.
 
 import { actionMarker } from "../../agents/index.ts";
 import {
@@ -14,7 +14,7 @@ import { dumpJson } from "../../python-semantics/json/index.ts";
 import { type Colours, shorten } from "./terminal-text.ts";
 import { visible, visibleLine } from "../../lib/visible-text.ts";
 
-/** `textLength`: characters of a text that are shown. */
+/** `textLength`: number of characters of a text that are shown. */
 type View = { readonly colours: Colours; readonly textLength: number };
 
 /** The conversation as lines, a heading first and the ending last. */
@@ -30,7 +30,7 @@ export function conversationView(episode: Episode, view: View): string[] {
   return [conversationHeading(episode, colours), "", ...lines, "", ...endingLines(episode, view)];
 }
 
-/** Who, how rewarded and how ended, in one line. */
+/** Id, reward and ending of an episode in one line. */
 export function conversationHeading(episode: Episode, colours: Colours): string {
   const replies = episode.events.filter(({ type }) => type === "agent-reply");
   const turns = episode.trajectory.turns.length + replies.length;
@@ -104,7 +104,7 @@ function eventLines(event: EpisodeEvent, view: View): string[] {
   }
 }
 
-/** A call of an outside program: what it added, and what it was answered. */
+/** A call of an outside program: the messages that it added, and the answer. */
 function exchangeLines(
   { messages, action, basis }: Extract<EpisodeEvent, { readonly type: "exchange" }>,
   view: View,
@@ -140,7 +140,7 @@ function programLines(
   ];
 }
 
-/** The end says more than the beginning. */
+/** The end of an output tells more than its beginning, so the end is shown. */
 function endOf(text: string, { textLength }: View): string {
   return text.length <= textLength ? text : `…${text.slice(1 - textLength)}`;
 }
@@ -190,7 +190,7 @@ function decisionLines(
   }
 }
 
-/** Nothing that the agent wrote was read as a call or heard by the user. */
+/** True if no part of the action was read as a call or heard by the user. */
 function isWithoutCall(decision: Decision): boolean {
   return (
     decision.type === "end" || decision.type === "abort" || (decision.type === "observe" && decision.call === null)
@@ -198,8 +198,8 @@ function isWithoutCall(decision: Decision): boolean {
 }
 
 /**
- * What the agent wrote beside its call, or beside the utterance that it marked as one; "" where there is none. A text strategy reads
- * the call out of the content, after the last "Action:".
+ * Text that the agent wrote before its call, or before the utterance that it marked as one; "" if
+ * there is none. A text strategy reads the call from the content, after the last "Action:".
  */
 function textBeside({ content, toolCalls }: ParsedAction, decision: Decision): string {
   if (toolCalls.length > 0) return content.trim();
@@ -207,7 +207,7 @@ function textBeside({ content, toolCalls }: ParsedAction, decision: Decision): s
   return content.slice(0, Math.max(0, content.lastIndexOf(actionMarker))).trim();
 }
 
-/** What failed, and what the grader said. */
+/** The failure, and the log of the grader. */
 export function endingLines(episode: Episode, { colours, textLength }: View): string[] {
   const { failure, grade } = episode;
   const lines: string[] = [];

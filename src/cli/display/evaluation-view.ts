@@ -1,4 +1,4 @@
-// An evaluation as lines for people: rates first, then tasks, then what went wrong.
+// An evaluation as lines for people: rates first, then tasks, then errors.
 
 import type { EvaluateResult } from "../../api/evaluate.ts";
 import {
@@ -23,12 +23,12 @@ import {
 } from "./terminal-text.ts";
 import { visibleLine } from "../../lib/visible-text.ts";
 
-/** Kinds of errors that are shown; results.json has all. */
+/** Number of kinds of errors that are shown; results.json has all. */
 const shownErrors = 12;
 
 type View = { readonly colours: Colours; readonly columns: number };
 
-/** Of a result file also what the environment says of its rewards. */
+/** The evaluation as lines; for a result file also whether the environment confirms its rewards. */
 export function evaluationView(result: EvaluateResult, colours: Colours, columns = 80): string[] {
   const view = { colours, columns };
   if (result.parts.length > 0) return domainsView(result, view);
@@ -149,7 +149,7 @@ function durationsText(durations: Evaluation["durations"]): string {
   );
 }
 
-/** With three digits: 0.420. */
+/** A rate with three decimals: 0.420. */
 function rate(value: number | null): string {
   return value === null ? "–" : value.toFixed(3);
 }
@@ -158,7 +158,7 @@ function interval(bounds: Interval | null): string {
   return bounds === null ? "" : ` (95 %: ${rate(bounds.low)} to ${rate(bounds.high)})`;
 }
 
-/** How well the attribution of failures agrees with a list of labels given by hand. */
+/** Agreement between the attribution of failures and a list of labels given by hand. */
 function agreementView(name: string, agreement: readonly Agreement[]): string[] {
   const ratio = (right: number, all: number): string => (all === 0 ? "–" : (right / all).toFixed(3));
   return textTable(
@@ -176,7 +176,10 @@ function agreementView(name: string, agreement: readonly Agreement[]): string[] 
   );
 }
 
-/** Upstream's runner takes a task's missing trials as failed; shown where that makes a difference. */
+/**
+ * Upstream's runner counts a task's missing trials as failed; its rates are shown if that makes a
+ * difference.
+ */
 function upstreamView(evaluation: Evaluation, scores: readonly EpisodeScore[], colours: Colours): string[] {
   const trials = new Set(scores.map(({ trial }) => trial)).size;
   if (evaluation.tasks.every((task) => task.trials === trials)) return [];
@@ -188,7 +191,7 @@ function upstreamView(evaluation: Evaluation, scores: readonly EpisodeScore[], c
   return [`  ${colours.dim("pass^k with missing trials counted as failed, as upstream does")}  ${rates.join(", ")}`];
 }
 
-/** Whether the environment gives the rewards that were recorded. */
+/** States whether the environment gives the recorded rewards. */
 function confirmationView(rescored: readonly RescoredRun[], colours: Colours): string[] {
   const replayed = rescored.filter(({ replayedReward }) => replayedReward !== null);
   const unconfirmed = rescored.filter(isUnconfirmed);

@@ -1,4 +1,5 @@
-// Episodes of a file of another tool, as `inspect` shows those of a run: what the file does not record is a dash.
+// Episodes of a file of another tool, shown like those of a run by `inspect`: fields that the file
+// does not record are dashes.
 
 import { type ForeignEpisode, foreignTurns } from "../../foreign/index.ts";
 import { visible, visibleLine } from "../../lib/visible-text.ts";
@@ -23,7 +24,7 @@ export function foreignTable(
   );
 }
 
-/** One episode as a conversation. `textLength`: characters of a text that are shown. */
+/** One episode as a conversation. `textLength`: number of characters of a text that are shown. */
 export function foreignConversation(
   episode: ForeignEpisode,
   { colours, textLength }: { readonly colours: Colours; readonly textLength: number },
@@ -49,7 +50,7 @@ export function foreignConversation(
   ];
 }
 
-/** The episode as plain JSON: without token ids, of which it says how many there are. */
+/** The episode as plain JSON, with the number of tokens in place of their ids. */
 export function foreignJson({ branches, ...episode }: ForeignEpisode): object {
   return { ...episode, tokens: branches?.map(({ tokens }) => tokens.length) ?? null };
 }

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { Sample } from "../../core/index.ts";
 import { maskedText, maskLegend } from "./masked-text.ts";
 
-/** One token a character; upper case is trained, digits are sampled and masked. */
+/** One token per character; upper case is trained, digits are sampled and masked. */
 function sampleOf(text: string): Sample {
   const units = Array.from(text);
   const sampledMask = Uint8Array.from(units, (unit) => (/[A-Z0-9]/.test(unit) ? 1 : 0));

@@ -1,5 +1,5 @@
-// A training row as text: by line with its loss mask and in colour, or token by token. Long observations are folded, what was
-// sampled never is.
+// A training row as text: by line with its loss mask and in colour, or token by token. Long
+// observations are folded, sampled tokens never are.
 
 import type { Sample, Episode } from "../../core/index.ts";
 import { episodeSamples } from "../../rollout/index.ts";
@@ -9,11 +9,14 @@ import { visible, visibleLine } from "../../lib/visible-text.ts";
 
 type TokenViewOptions = {
   readonly colours: Colours;
-  /** `null`: the tokenizer is not at hand, and ids stand without text. */
+  /** `null` if the tokenizer is unavailable, so that ids are shown without text. */
   readonly decode: ((tokens: Uint32Array) => string) | null;
 };
 
-/** The rows as lines, a heading for each sample. An episode that trains nothing is shown with everything masked, and why. */
+/**
+ * The rows as lines, with a heading for each sample. An episode that trains nothing is shown fully
+ * masked, with the reason.
+ */
 export function* tokenView(episode: Episode, options: TokenViewOptions): Generator<string> {
   const { colours } = options;
   const { samples, dropped } = episodeSamples(episode);
@@ -50,16 +53,16 @@ function* sampleLines(sample: Sample, { colours, decode }: TokenViewOptions): Ge
 export type MaskedTextOptions = {
   readonly colours: Colours;
   readonly decode: (tokens: Uint32Array) => string;
-  /** Of the terminal; `undefined`: 100. */
+  /** Width of the terminal; `undefined` means 100. */
   readonly columns: number | undefined;
 };
 
-/** Of an observation, so many lines stay at each end. */
+/** Number of lines of an observation that are shown at each end. */
 const shownEnds = 5;
 
 type Mark = "." | "1" | "s";
 
-/** What the marks and colours of `maskedText` mean. */
+/** Legend for the marks and colours of `maskedText`. */
 export function maskLegend(colours: Colours): string {
   return `${colours.dim(". shown to the policy")}  ${colours.green("1 sampled and trained")}  ${colours.yellow("s sampled, masked")}`;
 }
@@ -88,7 +91,7 @@ function markAt({ lossMask, sampledMask }: Sample, at: number): Mark {
   return sampledMask[at] === 1 ? "s" : ".";
 }
 
-/** A line break between two masks is seen anyway, so it makes no empty line. */
+/** A line break between two masks is visible anyway, so it adds no empty line. */
 function linesOf(text: string, width: number): readonly string[] {
   const lines = visible(text).split("\n");
   if (lines.length > 1 && lines[0] === "") lines.shift();

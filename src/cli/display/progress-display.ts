@@ -1,5 +1,5 @@
-// How far a run is, while it runs: a block that repaints itself in a terminal, a plain line every few seconds elsewhere (CI,
-// pipes, log files). Writes to stderr, so that stdout holds results alone.
+// Progress of a run: a block that repaints itself in a terminal, a plain line every few seconds
+// elsewhere (CI, pipes, log files). It is written to stderr, so that stdout holds only results.
 
 import type { createLogUpdate } from "log-update";
 import { ratesOf, type RunTotals } from "../../rollout/loop.ts";
@@ -17,25 +17,28 @@ import {
 } from "./terminal-text.ts";
 
 export interface ProgressDisplay {
-  /** May be called as often as anything happens. */
+  /** May be called at every event. */
   update(totals: () => RunTotals): void;
-  /** A line that stays, above the block. */
+  /** Prints a permanent line above the block. */
   note(line: string): void;
-  /** Shows the last state once more where that is useful, and lets go of the terminal. */
+  /** Shows the last state once more if that is useful, and releases the terminal. */
   stop(): void;
 }
 
 const repaintMs = 200;
 const plainLineMs = 5_000;
 
-/** What paints a block where {@link isLiveTerminal}, otherwise `null`: elsewhere nothing is loaded for it. */
+/**
+ * Painter of a block in a live terminal ({@link isLiveTerminal}); `null` elsewhere, where the
+ * library is not loaded.
+ */
 export async function loadPainter({ stderr, env }: Pick<CliContext, "stderr" | "env">): Promise<Painter | null> {
   return isLiveTerminal(stderr, env) ? (await import("log-update")).createLogUpdate : null;
 }
 
 export type Painter = typeof createLogUpdate;
 
-/** The display for where we write; `quiet` shows notes alone. */
+/** The display that suits the output; `quiet` shows only notes. */
 export function createProgressDisplay(
   context: Pick<CliContext, "stderr" | "env">,
   options: { readonly quiet: boolean; readonly painter: Painter | null },
@@ -47,7 +50,7 @@ export function createProgressDisplay(
   return painter === null ? plainDisplay(stderr) : liveDisplay(stderr, coloursFor(stderr, env), painter);
 }
 
-/** Whether what is written there can be repainted. */
+/** True if output to this stream can be repainted. */
 function isLiveTerminal(stderr: CliContext["stderr"], env: CliContext["env"]): boolean {
   // A terminal without a height (a recorded session, some CI) has nothing to repaint.
   const hasHeight = (process.stderr.rows ?? 24) > 0;
@@ -106,12 +109,12 @@ function liveDisplay(stderr: CliContext["stderr"], colours: Colours, painter: Pa
   };
 }
 
-/** The block: a bar, the state of learning, the speed, what went wrong. */
+/** The block: a bar, the state of learning, the speed, the problems. */
 export function progressBlock(totals: RunTotals, colours: Colours, columns = 80): string {
   const { episodesFinished, episodesPlanned, episodesStarted, elapsedMs, outcomes } = totals;
   const { turnsPerSecond, sampledTokensPerSecond } = ratesOf(totals);
   const width = Math.max(10, Math.min(40, columns - 30));
-  // How many episodes it takes until enough groups are kept is not known before.
+  // The number of episodes until enough groups are kept is unknown, so progress counts groups.
   const share =
     totals.groupsTarget === null
       ? { done: episodesFinished / Math.max(1, episodesPlanned), begun: episodesStarted / Math.max(1, episodesPlanned) }
@@ -123,7 +126,7 @@ export function progressBlock(totals: RunTotals, colours: Colours, columns = 80)
     colours.yellow("▒".repeat(Math.max(0, running))) +
     colours.dim("░".repeat(Math.max(0, width - done - Math.max(0, running))));
   const failed = outcomes.failed === 0 ? "0 failed" : colours.red(`${formatCount(outcomes.failed)} failed`);
-  // What earlier processes ended took none of this one's time.
+  // Episodes of earlier processes took no time of this process.
   const ownShare = (share.done * (episodesFinished - totals.recordedEpisodes)) / Math.max(1, episodesFinished);
   const remaining =
     ownShare < 1 / 20 ? "" : `, about ${formatDuration((elapsedMs / ownShare) * (1 - share.done))} left`;

@@ -1,4 +1,4 @@
-// The closing table of a run, and the line that says how far it is.
+// The closing table of a run, and the line that reports its progress.
 
 import type { Counts } from "../../core/index.ts";
 import { ratesOf, type RunTotals } from "../../rollout/loop.ts";
@@ -13,7 +13,7 @@ import {
   formatRate,
 } from "./terminal-text.ts";
 
-/** One line: how far, how good, how fast, what went wrong. */
+/** One line with progress, pass rate, speed and problems. */
 export function progressLine(totals: RunTotals): string {
   const { episodesFinished, episodesPlanned, outcomes } = totals;
   const { turnsPerSecond, sampledTokensPerSecond } = ratesOf(totals);
@@ -30,7 +30,7 @@ export function progressLine(totals: RunTotals): string {
   return parts.join(", ");
 }
 
-/** The pass rate; a dash where the policy did nothing in any graded episode. */
+/** The pass rate; a dash if the policy took no turn in any graded episode. */
 export function passText(totals: RunTotals): string {
   return formatPercent(hasBegun(totals) ? totals.passRate : null);
 }
@@ -40,8 +40,8 @@ function hasBegun({ graded, gradedWithoutTurn }: RunTotals): boolean {
 }
 
 /**
- * What stands under the table, one sentence a line: what the rates above do not say, and the first failure of each code. Empty
- * when there is nothing to add.
+ * Notes under the table, one sentence a line: warnings that the rates above do not show, and the
+ * first failure of each code. Empty when there is nothing to add.
  */
 export function runNotes(totals: RunTotals): string[] {
   const { graded, gradedWithoutTurn, episodesFinished, stopReasons, failures, firstFailures, outcomes } = totals;
@@ -82,7 +82,10 @@ const shownTasks = 5;
 
 const plural = (count: number, noun: string): string => `${formatCount(count)} ${noun}${count === 1 ? "" : "s"}`;
 
-/** Of a message that a server or code of the user's may have written: one line, of bounded length. */
+/**
+ * First sentence of a message that a server or the user's code may have written: one line of
+ * bounded length.
+ */
 function firstSentence(message: string): string {
   const line = message.trim().split(/[\r\n]/)[0] ?? "";
   return line.length > 400 ? `${line.slice(0, 400)} …` : line;
@@ -140,7 +143,7 @@ export function runTable(totals: RunTotals, colours: Colours, columns = 80): str
   return labelledRows(rows, colours, columns - 2).map((line) => `  ${line}`);
 }
 
-/** How many were decided, and how: what was kept is what is trained. */
+/** Numbers of decided groups by decision: the kept groups are those that are trained. */
 function groupsText(totals: RunTotals): string {
   const { groupsTarget, groupsPlanned, groupsFinished, groupsKept, groupsDropped, groupsWithoutSignal } = totals;
   const whole =

@@ -1,5 +1,6 @@
-// Text for terminals. What models and tools wrote may hold escape sequences; shown as they are they could clear the screen
-// or forge output, so they are made visible: all of it goes through `terminalOutput`, and names and values through `visibleLine` before.
+// Text for terminals. Text from models and tools may hold escape sequences, which could clear the
+// screen or forge output, so they are made visible: all output goes through `terminalOutput`, and
+// names and values through `visibleLine` before that.
 
 import pc from "picocolors";
 import { tableRows, wrapLines } from "../../lib/text.ts";
@@ -15,24 +16,28 @@ export function coloursFor(stream: Output, env: Readonly<Record<string, string |
   return pc.createColors(stream.isTTY === true && env["TERM"] !== "dumb");
 }
 
-/** Colours and weights that `Colours` writes; hidden and blinking text are not among them. */
+/**
+ * Codes of the colours and weights that `Colours` writes; hidden and blinking text are not among
+ * them.
+ */
 // oxlint-disable-next-line no-control-regex
 const colourCodes = /(\u001b\[(?:[0123479]|2[234579]|[34][0-79]|(?:9|10)[0-7])m)/;
 
-/** What a terminal is given: control characters become visible; where `hasColours`, colours stay. */
+/** Text for a terminal: control characters become visible; if `hasColours`, colours stay. */
 export function terminalText(text: string, hasColours: boolean): string {
   if (!hasColours) return visible(text);
   return text.split(colourCodes).map((part, at) => (at % 2 === 1 ? part : visible(part))).join(""); // prettier-ignore
 }
 
 /**
- * The one way to a terminal: whatever is written is shown and cannot act, wherever it comes from. Where its width is known (that of
- * the terminal, else the variable COLUMNS), lines that are longer continue below themselves and no word is broken.
+ * The only way to a terminal: all text is shown and cannot act, no matter where it comes from. If
+ * the width is known (that of the terminal, else the variable COLUMNS), longer lines wrap without
+ * breaking a word.
  */
 export function terminalOutput(stream: Output, env: Readonly<Record<string, string | undefined>>): Output {
   const hasColours = coloursFor(stream, env).isColorSupported;
   const columns = (): number | undefined => stream.columns ?? (Number.parseInt(env["COLUMNS"] ?? "", 10) || undefined);
-  /** The line that has no end yet. */
+  /** The last line, which has no line end yet. */
   let begun = "";
   return {
     ...(stream.isTTY === undefined ? {} : { isTTY: stream.isTTY }),
@@ -59,19 +64,19 @@ export function terminalOutput(stream: Output, env: Readonly<Record<string, stri
   };
 }
 
-/** The rest of a line of which `before` has been written. */
+/** The rest of a wrapped line of which `before` is already written. */
 function wrappedFrom(before: string, line: string, width: number): string {
   const whole = wrapped(line, width, false);
   return whole.startsWith(before) ? whole.slice(before.length) : line.slice(before.length);
 }
 
-/** Lines of JSON are data, and stay whole. */
+/** Lines of JSON are data and are not wrapped. */
 const jsonLine = /^\s*(?:[{[\]}]|"(?:[^"\\]|\\.)*": )/;
 
 function wrapped(line: string, width: number, goesOnCommand: boolean): string {
   if (visibleLength(line) <= width || jsonLine.test(line)) return line;
   const [indent = ""] = /^ */.exec(line) ?? [];
-  // A command can be copied from the help as it stands.
+  // A wrapped command can still be copied from the help.
   const isCommand = goesOnCommand || line.startsWith(`${indent}$ `);
   const ending = isCommand ? " \\" : "";
   const isComment = line.startsWith(`${indent}# `);
@@ -92,7 +97,7 @@ function wrapped(line: string, width: number, goesOnCommand: boolean): string {
   return [...lines, current].join("\n");
 }
 
-/** A flag and its value stay together where there is room; what stands in quotes always does. */
+/** Parts of a command: a flag and its value stay together if they fit; quoted text always does. */
 function commandParts(line: string, width: number): string[] {
   const words = line.match(/(?:'[^']*'|"[^"]*"|[^ '"]|['"])+/g) ?? [];
   const parts: string[] = [];
@@ -105,35 +110,38 @@ function commandParts(line: string, width: number): string[] {
   return parts;
 }
 
-/** Characters that a terminal shows of a text with colours. */
+/** Number of characters that a terminal shows of a text with colours. */
 function visibleLength(text: string): number {
   return text.split(colourCodes).reduce((sum, part, at) => (at % 2 === 1 ? sum : sum + part.length), 0);
 }
 
-/** A message of several lines: those after the first are indented, so that none looks like a line of ours. */
+/**
+ * A message of several lines: those after the first are indented, so that none can pass for a line
+ * of ours.
+ */
 export function oneMessage(text: string): string {
   return text.replaceAll(/\n(?=[^\n])/g, "\n  ");
 }
 
-/** The first `length` characters, and how many are left out. */
+/** The first `length` characters, and the number of omitted ones. */
 export function shorten(text: string, length: number): string {
   if (text.length <= length + 20) return text;
   return `${text.slice(0, length)} … (${formatCount(text.length - length)} more characters)`;
 }
 
-/** 12345 as "12,345". */
+/** Formats 12345 as "12,345". */
 export function formatCount(count: number): string {
   return Math.round(count).toLocaleString("en-US");
 }
 
-/** A rate or mean with as many digits as it deserves. */
+/** A rate or mean: two decimals below ten, one below a hundred, none from there on. */
 export function formatNumber(value: number): string {
   if (!Number.isFinite(value)) return "–";
   if (Math.abs(value) >= 100) return formatCount(value);
   return value.toFixed(Math.abs(value) >= 10 ? 1 : 2);
 }
 
-/** A speed: a decimal below ten, where the next whole number says little. */
+/** A speed: with one decimal below ten, where a whole number would be too coarse. */
 export function formatRate(value: number): string {
   return value < 9.95 ? value.toFixed(1) : formatCount(value);
 }
@@ -142,7 +150,7 @@ export function formatPercent(share: number | null): string {
   return share === null ? "–" : `${(share * 100).toFixed(1)} %`;
 }
 
-/** 83.2 s, 12 min 3 s, 2 h 5 min. */
+/** Formats a duration: 83.2 s, 12 min 3 s, 2 h 5 min. */
 export function formatDuration(ms: number): string {
   const seconds = ms / 1000;
   if (seconds < 100) return `${seconds.toFixed(1)} s`;
@@ -151,7 +159,10 @@ export function formatDuration(ms: number): string {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-/** Labels, all as wide as the widest, each before its value, which continues below itself where the terminal ends. */
+/**
+ * Labels, all as wide as the widest, each before its value, which wraps below itself at the width
+ * of the terminal.
+ */
 export function labelledRows(
   rows: readonly (readonly [label: string, value: string])[],
   colours: Colours,
@@ -164,7 +175,10 @@ export function labelledRows(
   });
 }
 
-/** A table whose titles are dim, each line after `indent` spaces; it fits `columns`, which are 80 where nobody knows. */
+/**
+ * A table whose titles are dim, each line after `indent` spaces; it fits `columns`, 80 if the width
+ * is unknown.
+ */
 export function tableLines(
   header: string,
   rows: readonly (readonly string[])[],

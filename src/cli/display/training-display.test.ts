@@ -47,12 +47,13 @@ test("terminalChart() shows one smoothed line between labelled axes, and evaluat
   const lines = terminalChart(data, { width: 47, height: 11 });
   expect(lines).toHaveLength(12);
   expect(lines[0]).toMatch(/^ 50 % ┤ +.*◆$/);
-  // What stands at the axis is exactly the rate of its line.
+  // Each label at the axis is exactly the rate of its line.
   expect(lines.map((line) => line.slice(0, 5).trim()).filter((label) => label !== "")).toEqual(["50 %", "40 %", "30 %", "20 %", "10 %", "0 %"]); // prettier-ignore
   expect(lines[11]).toMatch(/└─+ step 30$/);
   const plot = lines.slice(0, 11).map((line) => line.slice(7).padEnd(40));
   for (let column = 2; column < 39; column++) {
-    // One line: in each column it is in one place, or goes from one to another without a gap.
+    // A continuous line: in each column it stays in one row, or moves from one row to another
+    // without a gap.
     const rows = plot.flatMap((line, row) => (/[─╭╯╮╰│]/.test(line[column]!) ? [row] : []));
     expect([column, rows.length > 0, (rows.at(-1) ?? 0) - (rows[0] ?? 0) + 1]).toEqual([column, true, rows.length]);
   }

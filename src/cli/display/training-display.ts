@@ -1,5 +1,5 @@
-// What a training looks like: in a terminal a chart that repaints itself, one line a step elsewhere, both on stderr, so that
-// stdout holds results alone; and the table of before and after.
+// Display of a training: in a terminal a chart that repaints itself, elsewhere one line a step,
+// both on stderr, so that stdout holds only results; and the table of before and after.
 
 import type { Interval } from "../../graders/index.ts";
 import type { ComparedKind, PassRateCurve, StepMetrics, TrainingProgress } from "../../learner/index.ts";
@@ -10,9 +10,9 @@ import { type Colours, coloursFor, formatDuration, formatPercent, oneMessage, te
 
 export interface TrainingDisplay {
   update(progress: TrainingProgress): void;
-  /** A line that stays. */
+  /** Prints a permanent line. */
   note(line: string): void;
-  /** Leaves the last state standing, and lets go of the terminal. */
+  /** Keeps the last state on the screen, and releases the terminal. */
   stop(): void;
 }
 
@@ -59,7 +59,7 @@ function liveDisplay(stderr: CliContext["stderr"], colours: Colours, painter: Pa
       paint();
     },
     stop: () => {
-      // The curve stays, in small, above the table of results; the last step and the clock are in that.
+      // A small curve stays above the table of results; the table holds the last step and the time.
       if (latest !== null) block(trainingChart(latest.curve, colours, { columns: process.stderr.columns, height: 5 }));
       block.done();
     },
@@ -77,12 +77,15 @@ export function trainingBlock(progress: TrainingProgress, colours: Colours, colu
   ].join("\n");
 }
 
-/** The last column stays free: some terminals go to the next line there. */
+/** The last column stays empty: some terminals wrap there. */
 function widthOf(columns: number): number {
   return Math.max(20, columns - 1);
 }
 
-/** The curve and what its signs mean; only an empty line before the first point. `height`: lines of the curve. */
+/**
+ * The curve and its legend; only an empty line before the first point. `height`: lines of the
+ * curve.
+ */
 function trainingChart(
   curve: PassRateCurve,
   colours: Colours,
@@ -101,7 +104,7 @@ function trainingChart(
   ].join("\n");
 }
 
-/** One step in one line, within 80 columns where it has no evaluation; metrics.csv has the rest. */
+/** One step in one line, within 80 columns if it has no evaluation; metrics.csv has the rest. */
 export function stepLine(metrics: StepMetrics): string {
   const value = (name: string): number | null => metrics[name] ?? null;
   const show = (name: string, digits: number): string => value(name)?.toFixed(digits) ?? "–";
@@ -125,13 +128,14 @@ export function stepLine(metrics: StepMetrics): string {
 type ChartSize = { readonly width: number; readonly height: number };
 
 const axisWidth = 7;
-/** The steps that a point of the line is a mean of, as a share of all: a line through each step would be noise. */
+/** Share of all steps whose mean is a point of the line: a line through each step would be noise. */
 const smoothedShare = 0.08;
 
 /**
- * Pass rates over steps as lines of text: one line, smoothed, through the steps; a diamond where held-out tasks were evaluated, an empty
- * one where greedily, neither of them smoothed. `height` lines of curve and one of steps. The vertical axis goes from 0 to the next
- * ten per cent above all points, and what is written at it is exactly the rate of that line.
+ * Pass rates over steps as lines of text: one smoothed line through the steps; a filled diamond for
+ * each evaluation of held-out tasks, an empty one for a greedy evaluation, neither of them
+ * smoothed. `height` lines of curve and one of steps. The vertical axis goes from 0 to the next ten
+ * per cent above all points, and each of its labels is exactly the rate of that line.
  */
 export function terminalChart(
   { training, evaluations, greedy }: PassRateCurve,
@@ -207,9 +211,10 @@ function drawLine(
 }
 
 /**
- * All tasks and each kind in one line each, below two lines of titles, and a line about rules where the environment counts them;
- * 80 columns at most for names of up to 14 characters. Intervals are those of the gain, at 95 %. `greedy`: the same tasks at
- * temperature 0; `null`: they were not run so.
+ * One line for all tasks and one for each kind, below two lines of titles, and a line about rules
+ * if the environment counts them; 80 columns at most for names of up to 14 characters. Intervals
+ * are those of the gain, at 95 %. `greedy`: the same tasks at temperature 0; `null` if they were
+ * not run that way.
  */
 export function comparisonTable(sampled: readonly ComparedKind[], greedy: readonly ComparedKind[] | null): string[] {
   const rows = sampled.filter(({ scope }) => scope !== "case");
@@ -222,7 +227,7 @@ export function comparisonTable(sampled: readonly ComparedKind[], greedy: readon
     rows.map((row) => [row.kind, String(row.tasks), ...change(row), ...(greedy === null ? [] : change(twin(row)))]),
     Infinity,
   );
-  // The titles of the two halves end where their columns end.
+  // The titles of the two halves end at the ends of their columns.
   const end = head.indexOf("95 % of gain") + "95 % of gain".length;
   const title = "pass rate in %, temperature 1".padStart(end);
   const [all] = rows;

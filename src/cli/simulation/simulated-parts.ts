@@ -1,5 +1,6 @@
-// A trainer and its servers without a GPU: the expert and the agenda user of the bookshop, as slow as models on servers, with
-// durations from log-normal distributions; and a trainer that only waits as long as a real one computes.
+// A trainer and its servers without a GPU: the expert and the agenda user of the bookshop, as slow
+// as models on servers, with durations from log-normal distributions; and a trainer that only waits
+// for the time in which a real one computes.
 
 import type { Engine, Tokenizer, UserSource } from "../../core/index.ts";
 import { createExpertEngine } from "../../environments/bookshop/index.ts";
@@ -7,16 +8,16 @@ import { type Clock, sleepWith, systemClock } from "../../lib/clock.ts";
 import { createRandom, deriveSeed } from "../../lib/random.ts";
 import type { ProducedGroup, RolloutProducer } from "../../rollout/index.ts";
 
-/** `factor`: simulated seconds in a real one. */
+/** `factor`: number of simulated seconds in a real one. */
 export function fasterClock(factor: number, clock: Clock = systemClock): Clock {
   const after: Clock["after"] = (ms, action) => clock.after(ms / factor, action);
   return { now: () => clock.now() * factor, after, sleep: sleepWith(after) };
 }
 
-/** Of a log-normal distribution. */
+/** Durations with a log-normal distribution. */
 export type Duration = {
   readonly medianMs: number;
-  /** Standard deviation of the logarithm: 0 is always the median, 1 is a long tail. */
+  /** Standard deviation of the logarithm: 0 always gives the median, 1 has a long tail. */
   readonly sigma: number;
 };
 
@@ -27,7 +28,7 @@ export type SimulatedEngineOptions = {
   readonly clock: Clock;
 };
 
-/** An engine whose weights have the version that was set last. */
+/** An engine whose weights have the version that was last set. */
 export interface SimulatedEngine extends Engine {
   version: string;
 }
@@ -83,7 +84,7 @@ type TrainerOptions = {
   readonly steps: number;
   readonly batchGroups: number;
   readonly stepMs: number;
-  /** How long the engine takes new weights; nothing is sampled meanwhile. */
+  /** Time that the engine takes to load new weights; nothing is sampled meanwhile. */
   readonly updateMs: number;
   readonly clock: Clock;
   /** Gives the engine its new weights. */
@@ -98,9 +99,9 @@ export type TrainerStep = {
   readonly groups: number;
   readonly episodes: number;
   readonly trainedTokens: number;
-  /** Of its groups. */
+  /** Staleness of its groups, one value per group. */
   readonly staleness: readonly number[];
-  /** At the moment the batch was handed over. */
+  /** Number of running episodes when the batch was handed over. */
   readonly runningEpisodes: number;
 };
 

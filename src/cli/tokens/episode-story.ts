@@ -1,5 +1,6 @@
-// An episode of a run as tokens with roles: exactly what was recorded, nothing rendered again. What the run folder does not
-// know (which tokens of the first prompt are the system's and which the user's) is not made up: they are "history".
+// An episode of a run as tokens with roles: exactly as recorded, without rendering anything again.
+// Facts that the run folder does not hold (which tokens of the first prompt are the system's and
+// which the user's) are not invented: these tokens are "history".
 
 import type { Episode, Tokenizer, Sample, Trajectory } from "../../core/index.ts";
 import { episodeSamples } from "../../rollout/index.ts";
@@ -9,7 +10,7 @@ import { visibleLine } from "../../lib/visible-text.ts";
 
 type StorySources = {
   readonly trajectory: Trajectory;
-  /** One for each branch that trains something. */
+  /** One sample for each branch that trains anything. */
   readonly samples: readonly Sample[];
   /** For each turn, the roles of its whole sequence, its action included. */
   readonly roles: ReadonlyMap<number, readonly TokenRole[]>;
@@ -39,7 +40,7 @@ export function storySamples({ trajectory, samples, roles, decode }: StorySource
   });
 }
 
-/** Tokens without an answer yet. */
+/** Tokens of a prompt without an answer yet. */
 export function observedTokens(
   ids: Uint32Array,
   roles: readonly TokenRole[],
@@ -56,25 +57,28 @@ export function observedTokens(
   }));
 }
 
-/** Where a token comes from. "prompt": what opens an answer. "template": between messages. "history": a rewritten beginning. */
+/**
+ * Origin of a token. "prompt": the opening of an answer. "template": text between messages.
+ * "history": a rewritten beginning.
+ */
 export type TokenRole = "system" | "user" | "assistant" | "tool" | "prompt" | "template" | "history";
 
 export type StoryToken = {
   readonly id: number;
   readonly text: string;
   readonly role: TokenRole;
-  /** Fact: the policy sampled it (in a conversation file: it is part of an answer). */
+  /** Fact: the policy sampled this token (in a conversation file: it is part of an answer). */
   readonly isSampled: boolean;
-  /** Decision: it enters the loss. */
+  /** Decision: this token enters the loss. */
   readonly isTrained: boolean;
-  /** `null`: not known. */
+  /** `null` if unknown. */
   readonly logprob: number | null;
 };
 
-/** One training row, or a prompt to which there is no answer yet. */
+/** One training row, or a prompt that has not been answered yet. */
 export type StorySample = {
   readonly id: string;
-  /** Why the history before it was rewritten; `null`: it was not. */
+  /** Reason why the history before it was rewritten; `null` if it was not. */
   readonly rewriteReason: string | null;
   readonly tokens: readonly StoryToken[];
 };
@@ -84,12 +88,12 @@ export type TokenStory = {
   readonly tokenizer: string;
   readonly historyPolicy: string;
   readonly samples: readonly StorySample[];
-  /** What to know beside the tokens. */
+  /** Remarks besides the tokens. */
   readonly notes: readonly string[];
 };
 
 export type EpisodeStoryOptions = {
-  /** `null`: it is gone, and ids stand without text. */
+  /** `null` if it no longer exists, so that ids are shown without text. */
   readonly tokenizer: Tokenizer | null;
   readonly renderer: string;
 };
@@ -130,7 +134,10 @@ function rolesOfTurns(episode: Episode): Map<number, readonly TokenRole[]> {
   return all;
 }
 
-/** What a turn was newly shown: the user's utterance, or what a tool or the loop answered. */
+/**
+ * Role of the new observation in each turn: the user's utterance, or the answer of a tool or of the
+ * loop.
+ */
 function observedRoles(episode: Episode): Map<number, TokenRole> {
   const roles = new Map<number, TokenRole>();
   let shown: TokenRole = "user";
@@ -148,13 +155,13 @@ function fill(count: number, role: TokenRole): TokenRole[] {
 
 type StoryViewOptions = {
   readonly colours: Colours;
-  /** Of the terminal; `undefined`: lines are as long as they are. */
+  /** Width of the terminal; `undefined` for lines of any length. */
   readonly columns: number | undefined;
-  /** True: nothing is folded. */
+  /** True to fold nothing. */
   readonly isFull: boolean;
 };
 
-/** Of a run of observed tokens, so many stay at each end. */
+/** Number of tokens shown at each end of a run of observed tokens. */
 const shownEnds = 4;
 
 export function* storyView(story: TokenStory, options: StoryViewOptions): Generator<string> {
@@ -193,7 +200,7 @@ function* sampleLines(sample: StorySample, options: LineOptions): Generator<stri
   }
 }
 
-/** Where the tokens of one role and one kind end. */
+/** Index at which a run of tokens of one role and kind ends. */
 function runEnd(tokens: readonly StoryToken[], start: number): number {
   const first = tokens[start];
   const end = tokens.findIndex(
@@ -245,7 +252,7 @@ function hasLogprobs({ samples }: TokenStory): boolean {
   return samples.some(({ tokens }) => tokens.some(({ logprob }) => logprob !== null));
 }
 
-/** At least wide enough for the numbers, whatever the terminal says. */
+/** Truncates to the width of the terminal, but not below the width that the numbers need. */
 function cut(line: string, columns: number | undefined): string {
   const width = Math.max(columns ?? Infinity, 32);
   return line.length <= width ? line : `${line.slice(0, width - 1)}…`;

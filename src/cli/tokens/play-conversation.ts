@@ -1,5 +1,6 @@
-// A conversation as the loop would have recorded it, had the policy sampled its answers: the same renderer, bridges, recorder
-// and masks. Answers are encoded here because there is only their text; in a rollout the sampled ids stay as they are.
+// A conversation in the form in which the loop would have recorded it, had the policy sampled its
+// answers: the same renderer, bridges, recorder and masks. Answers are encoded here because only
+// their text is known; in a rollout the sampled ids are never changed.
 
 import { type AssistantMessage, ConfigurationError, type Message, type Tokenizer } from "../../core/index.ts";
 import {
@@ -15,7 +16,10 @@ import { toSamples, TrajectoryRecorder } from "../../trajectories/index.ts";
 import type { Conversation } from "./read-conversation.ts";
 import { observedTokens, storySamples, type TokenRole, type TokenStory } from "./episode-story.ts";
 
-/** Throws a `ConfigurationError` for a conversation that cannot be one of a policy, or that the template refuses. */
+/**
+ * Throws a `ConfigurationError` for a conversation that a policy cannot have had, or that the
+ * template refuses.
+ */
 export function playConversation(conversation: Conversation, input: AuditTemplateOptions): TokenStory {
   const template = new AuditedTemplate(input, conversation.tools);
   try {
@@ -34,7 +38,7 @@ class Player {
   readonly #tokenizer: Tokenizer;
   readonly #recorder = new TrajectoryRecorder();
   readonly #rolesOfTurns = new Map<number, readonly TokenRole[]>();
-  /** Of the recorder's prompt. */
+  /** Roles of the tokens in the recorder's prompt. */
   #roles: TokenRole[] = [];
   #generationPrompt: Uint32Array = new Uint32Array();
   readonly #notes: string[] = [];
@@ -116,7 +120,7 @@ class Player {
     return shown;
   }
 
-  /** Words alone are taken as they were sampled; parts as the template writes them. */
+  /** Plain content is taken as sampled; reasoning and tool calls are written by the template. */
   #sampled(
     answer: AssistantMessage,
     { history, place }: { readonly history: readonly Message[]; readonly place: number },
@@ -150,7 +154,7 @@ class Player {
     return all;
   }
 
-  /** What closes the answer and what opens the next one are the template's own. */
+  /** The tokens that close an answer and those that open the next one belong to the template. */
   #rolesOfBridge(tokens: Uint32Array, messages: readonly Message[]): TokenRole[] {
     const all = roles(tokens.length, messages[0]?.role ?? "template");
     const closing = this.#tokenizer.encode(this.#template.family.closing);
@@ -196,7 +200,7 @@ class Player {
   }
 }
 
-/** Answers before the first user message are shown, not sampled: greetings, say. */
+/** Answers before the first user message, such as greetings, are shown, not sampled. */
 function firstAnswer(messages: readonly Message[]): number {
   const opened = messages.findIndex(({ role }) => role === "user");
   const first = messages.findIndex(({ role }, index) => role === "assistant" && index > opened);

@@ -1,5 +1,6 @@
-// A conversation file: JSON or JSON lines in the OpenAI wire shape, as chat datasets and logs have it. Read strictly: what is
-// left out or misspelled here would silently be missing from the tokens.
+// A conversation file: JSON or JSON lines in the OpenAI wire shape, as in chat datasets and logs.
+// It is read strictly: a field omitted or misspelled here would silently be missing from the
+// tokens.
 
 import { ConfigurationError, type Message, type Tool, type ToolCall, toolFromDefinition } from "../../core/index.ts";
 import { readNamedFile } from "../../api/surroundings.ts";
@@ -8,8 +9,9 @@ import { dumpJson, type JsonObject, type JsonValue, parseJson } from "../../pyth
 export type Conversation = { readonly messages: readonly Message[]; readonly tools: readonly Tool[] };
 
 /**
- * Reads `{"messages": [...], "tools": [...]}`, a list of messages, or JSON lines of messages or of conversations, of which
- * `line` (from 1) is taken. Throws a `ConfigurationError` that names the place.
+ * Reads `{"messages": [...], "tools": [...]}`, a list of messages, or JSON lines of messages or of
+ * conversations, of which `line` (from 1) is taken. Throws a `ConfigurationError` that names the
+ * place.
  */
 export async function readConversation(
   file: string,
@@ -76,7 +78,7 @@ function toolOf(value: JsonValue, place: Place): Tool {
   }
 }
 
-/** `names` remembers which call has which tool: results may leave its name out. */
+/** `names` maps each call to its tool, because results may omit the name. */
 function messageOf(value: JsonValue, place: Place, names: Map<string, string>): Message {
   if (!(value instanceof Map)) throw misfit(place, 'an object with "role" and "content"');
   const role = value.get("role");
@@ -103,7 +105,7 @@ function messageOf(value: JsonValue, place: Place, names: Map<string, string>): 
   }
 }
 
-/** A text, none, or a list of text parts. */
+/** Accepts a string, null, or a list of text parts. */
 function textOf(content: JsonValue, place: Place): string {
   if (content === null) return "";
   if (typeof content === "string") return content;

@@ -12,7 +12,7 @@ function asked(requestId: string): SamplerRequest {
   return { promptIds: Uint32Array.of(1), params: { ...sampler, maxNewTokens: 8 }, requestId, routingKey: null };
 }
 
-/** What became of many requests, in words. */
+/** Results of many requests as text. */
 async function outcomes(sampler: FaultSampler, names: readonly string[]): Promise<string[]> {
   const one = async (name: string): Promise<string> => {
     const options = { signal: new AbortController().signal, onTokens: () => "continue" as const };

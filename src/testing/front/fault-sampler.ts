@@ -1,5 +1,6 @@
-// Everything that goes wrong with inference servers, each with its own rate, on top of a sampler that works. Which request
-// meets which fault follows from the seed and the request's id, never from the order of requests, so a run can be repeated.
+// All faults of inference servers, each with its own rate, on top of a working sampler. The seed
+// and the request's id determine which fault a request meets, never the order of requests, so a run
+// can be repeated.
 
 import { systemClock, type Clock } from "../../lib/clock.ts";
 import { createRandom, deriveSeed, type Random } from "../../lib/random.ts";
@@ -13,11 +14,11 @@ import {
   WireFaultError,
 } from "./sampler.ts";
 
-/** Two that leave the answer right, and eight of which a request meets at most one. */
+/** Two faults that do not change the answer, and eight of which a request meets at most one. */
 export const faultNames = [
   /** The answer is late. */
   "slow",
-  /** The weights change meanwhile: the reply names an unknown version. */
+  /** The weights change during the request: the reply names an unknown version. */
   "weight-bump",
   /** HTTP 400. */
   "bad-request",
@@ -27,11 +28,11 @@ export const faultNames = [
   "server-error",
   /** HTTP 503: the queue is full. */
   "queue-full",
-  /** Aborted inside HTTP 200, with some of its tokens or none; never with the last. */
+  /** The answer is aborted inside HTTP 200, with some of its tokens or none; never with the last. */
   "abort",
-  /** Cut off by the server's own bound before its last token. */
+  /** The answer is truncated by the server's own limit before its last token. */
   "cut",
-  /** An answer that is not what it should be. */
+  /** The answer is malformed. */
   "garbage",
   /** The connection ends in the middle of the answer. */
   "drop",
@@ -43,20 +44,23 @@ export type FaultSamplerOptions = {
   readonly seed: number;
   /** Probability of each fault, from 0 to 1. Default 0. */
   readonly rates: Partial<Readonly<Record<FaultName, number>>>;
-  /** Spoils an answer, in the shapes of its protocol. Default: pages and halves that are JSON in none. */
+  /**
+   * Garbles an answer in the shapes of its protocol. Default: pages and fragments that are not
+   * valid JSON.
+   */
   readonly garble?: (random: Random) => (item: unknown) => unknown;
-  /** How late a slow answer is at most; half of it at least. Default 50. */
+  /** Longest delay of a slow answer; the shortest is half of it. Default 50. */
   readonly slowMs?: number;
-  /** Default: the real one. */
+  /** Default: the real clock. */
   readonly clock?: Clock;
 };
 
 export type FaultSampler = Sampler & {
-  /** How often each fault has happened. */
+  /** Number of times that each fault has happened. */
   readonly counts: Readonly<Record<FaultName, number>>;
 };
 
-/** Throws a `RangeError` for a rate that is no probability. */
+/** Throws a `RangeError` for a rate that is not a probability. */
 export function createFaultSampler(inner: Sampler, options: FaultSamplerOptions): FaultSampler {
   const { seed, rates, slowMs = 50, clock = systemClock, garble: spoilItem = garbleText } = options;
   const counts = Object.fromEntries(faultNames.map((name) => [name, 0])) as Record<FaultName, number>;
@@ -72,7 +76,7 @@ export function createFaultSampler(inner: Sampler, options: FaultSamplerOptions)
     for (const name of faultNames) if (name === main || (met.has(name) && isHarmless(name))) counts[name] += 1;
     if (met.has("slow")) await clock.sleep(slowMs * (0.5 + random.next() / 2), call.signal);
     refuse(main);
-    // A fault of the answer is decided before its first token leaves.
+    // A fault of the answer is decided before its first token is sent.
     const isQuiet = main !== null;
     const output = await inner.sample(request, isQuiet ? { ...call, onTokens: () => "continue" } : call);
     if (met.has("weight-bump")) version += 1;
@@ -83,7 +87,7 @@ export function createFaultSampler(inner: Sampler, options: FaultSamplerOptions)
   return { ...operationsOf(inner), sample, counts };
 }
 
-/** What the inner sampler can do beside sampling, and only that. */
+/** Operations of the inner sampler besides sampling, and no others. */
 function operationsOf(inner: Sampler): Omit<Sampler, "sample"> {
   return {
     ...(inner.updateWeights && { updateWeights: (modelPath: string) => inner.updateWeights!(modelPath) }),

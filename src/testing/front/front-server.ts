@@ -1,5 +1,6 @@
-// A front as a server: requests without a socket or over one of this machine. The answer to a generation goes into a `Response`,
-// or straight to the socket, which costs half and can break off as a dying server does. Both give the same bytes.
+// A front as a server: requests without a socket or over a socket of this machine. The answer to a
+// generation goes into a `Response`, or straight to the socket, which costs half and can break off
+// like a dying server. Both send the same bytes.
 
 import { type ServerResponse, createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -15,7 +16,7 @@ export type WholeAnswer = {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly text: string;
-  /** How much of its bytes is sent before the connection breaks: 1 sends all. */
+  /** Share of its bytes that is sent before the connection breaks; 1 sends all. */
   readonly share: number;
 };
 
@@ -23,18 +24,18 @@ export function jsonAnswer(text: string, { status = 200, share = 1 } = {}): Whol
   return { status, headers: { "content-type": "application/json" }, text, share };
 }
 
-/** Where the bytes of one answer go. */
+/** Destination of the bytes of one answer. */
 type Sink = {
-  /** For the HTTP framework. Resolves as soon as it is known how the answer begins. */
+  /** Response for the HTTP framework. Resolves as soon as the beginning of the answer is known. */
   readonly response: Promise<Response>;
   begin(status: number, headers: Readonly<Record<string, string>>): void;
-  /** "break": the connection breaks once these bytes have left. */
+  /** "break" means that the connection breaks after these bytes were sent. */
   send(bytes: Uint8Array, then: "more" | "end" | "break"): void;
 };
 
 const eventStream = { "content-type": "text/event-stream; charset=utf-8" };
 
-/** Takes one answer, whole or in pieces, and nothing after its end. */
+/** Accepts one answer, whole or in pieces, and nothing after its end. */
 export class AnswerWriter {
   readonly #sink: Sink;
   #state: "new" | "begun" | "done" = "new";
@@ -73,7 +74,7 @@ export class AnswerWriter {
   }
 }
 
-/** `onLeave`: the client stopped reading. */
+/** `onLeave` is called when the client stops reading. */
 function responseSink(onLeave: () => void): Sink {
   let resolve!: (response: Response) => void;
   const response = new Promise<Response>((settle) => {
@@ -87,7 +88,7 @@ function responseSink(onLeave: () => void): Sink {
       start: (given) => {
         controller = given;
       },
-      // Only once all is read: an error at once would drop what is queued.
+      // The error waits until all bytes are read: an immediate error would drop the queued ones.
       pull: () => {
         if (isBroken) controller.error(new Error("The connection is broken on purpose."));
       },
@@ -111,14 +112,14 @@ function responseSink(onLeave: () => void): Sink {
 }
 
 function socketSink(outgoing: ServerResponse): Sink {
-  // A connection that closes with bytes still to be written is the client's doing and no error of ours.
+  // A connection that closes with unsent bytes is closed by the client, and not an error of ours.
   outgoing.on("error", () => undefined);
   return {
     response: Promise.resolve(RESPONSE_ALREADY_SENT),
     begin: (status, headers) => void outgoing.writeHead(status, headers),
     send: (bytes, then) => {
       if (then === "end") outgoing.end(bytes);
-      // The callback comes when everything before it has left.
+      // The callback runs after all earlier bytes were sent.
       else outgoing.write(bytes, then === "more" ? undefined : () => outgoing.destroy());
     },
   };
@@ -128,7 +129,7 @@ export type FrontEnvironment = { readonly Bindings: Partial<HttpBindings> };
 
 export type FrontApp = Hono<FrontEnvironment>;
 
-/** Where the answer to a request goes. `onLeave`: its client stopped reading. */
+/** Opens the writer of the answer to a request. `onLeave` is called when its client stops reading. */
 type OpenWriter = (onLeave: () => void) => AnswerWriter;
 
 function writerFor({ env }: Pick<Context<FrontEnvironment>, "env">): OpenWriter {
@@ -136,25 +137,29 @@ function writerFor({ env }: Pick<Context<FrontEnvironment>, "env">): OpenWriter 
   return (onLeave) => new AnswerWriter(outgoing === undefined ? responseSink(onLeave) : socketSink(outgoing));
 }
 
-/** A request for generation, as its protocol runs it. */
+/** A request for generation, as its protocol serves it. */
 export type Generation = {
-  /** In the table of live requests; those that still run are aborted when the client leaves. */
+  /**
+   * Its requests in the table of live requests; those that still run are aborted when the client
+   * leaves.
+   */
   readonly live: readonly LiveRequest[];
   whole(): Promise<{ readonly text: string; readonly share: number }>;
-  /** Sends all events but the last, "[DONE]". */
+  /** Sends all events except the last, "[DONE]". */
   stream(writer: AnswerWriter): Promise<void>;
 };
 
 /**
- * Serves a generation, whole or as server-sent events, and closes its requests in the table. Gives what the framework is to be
- * given. Rejects as `open` and `whole` do, and then nothing was written.
+ * Serves a generation, whole or as server-sent events, and closes its requests in the table.
+ * Returns the response for the framework. Rejects as `open` and `whole` do, and then nothing was
+ * written.
  */
 export async function serveGeneration(
   context: Context<FrontEnvironment>,
   table: RequestTable,
   options: {
     readonly isStream: boolean;
-    /** True: what is wrong with a streamed request is said inside the stream. */
+    /** True if an error of a streamed request is reported inside the stream. */
     readonly opensInStream: boolean;
     readonly open: () => Generation;
     /** Ends a stream with an error. */
@@ -207,7 +212,7 @@ export async function serveGeneration(
   }
 }
 
-/** The answer in place of a generation; `null`: the error is none of the wire. */
+/** The answer in place of a generation; `null` for other errors. */
 function wireAnswer(error: unknown): WholeAnswer | null {
   return error instanceof WireFaultError && error.fault.type === "answer" ? { ...error.fault, share: 1 } : null;
 }
@@ -218,20 +223,29 @@ function orWireAnswer(error: unknown): WholeAnswer {
   return answer;
 }
 
-/** A front. Its sampler is used for as long as requests come; nothing needs to be closed but listeners. */
+/** A front. It uses its sampler as long as requests arrive; only listeners need to be closed. */
 export type Front = {
-  /** Answers a request without a socket. Never rejects. Aborting the request's signal is a client that goes away. */
+  /**
+   * Answers a request without a socket. Never rejects. An aborted signal of the request means that
+   * the client has left.
+   */
   handle(request: Request): Promise<Response>;
-  /** Serves it on a socket of this machine. Rejects when the port is taken. */
+  /** Serves it on a socket of this machine. Rejects when the port is in use. */
   listen(options?: ListenOptions): Promise<FrontListener>;
-  /** How many sequences run and wait. */
+  /** Numbers of running and waiting sequences. */
   load(): { readonly running: number; readonly waiting: number };
 };
 
-/** Of a body with a content-encoding, as it was sent and decoded. Servers of other makers decode none. */
+/**
+ * Size limit of a body with a content-encoding, both as sent and decoded. Servers of other vendors
+ * decode no such body.
+ */
 const mostEncodedBytes = 64 * 2 ** 20;
 
-/** `answerTo`: the answer for an error that a route threw; a refusal of the protocol, or any other. */
+/**
+ * `answerTo` gives the answer for an error that a route threw: a refusal of the protocol, or any
+ * other error.
+ */
 export function frontOf(app: FrontApp, table: RequestTable, answerTo: (error: unknown) => WholeAnswer): Front {
   app.onError((error) => {
     const { status, headers, text } = answerTo(error);
@@ -255,7 +269,7 @@ export function frontOf(app: FrontApp, table: RequestTable, answerTo: (error: un
 export type ListenOptions = {
   /** Default "127.0.0.1". */
   readonly host?: string;
-  /** 0 takes a free one. Default 0. */
+  /** Port; 0 takes a free one. Default 0. */
   readonly port?: number;
 };
 
@@ -263,13 +277,13 @@ export type FrontListener = {
   /** E.g. `http://127.0.0.1:30000`. */
   readonly url: string;
   readonly port: number;
-  /** Takes no more connections, and resolves when the last running request is answered. */
+  /** Accepts no more connections, and resolves when the last running request is answered. */
   drain(): Promise<void>;
   /** Closes the socket and every connection. Idempotent. */
   close(): Promise<void>;
 };
 
-/** Rejects when the port cannot be taken. */
+/** Rejects when the port is not available. */
 export async function listenOn(
   fetch: (request: Request, bindings: HttpBindings) => Response | Promise<Response>,
   options: ListenOptions,
@@ -294,7 +308,7 @@ export async function listenOn(
     port: address.port,
     drain: () =>
       new Promise((resolve) => {
-        // Connections that clients keep open would otherwise hold it for seconds.
+        // Idle connections that clients keep open would otherwise delay the end for seconds.
         const timer = setInterval(() => http.closeIdleConnections(), 20);
         http.close(() => {
           clearInterval(timer);

@@ -1,13 +1,16 @@
-// Bodies of requests, read by schemas whose messages are the server's own.
+// Bodies of requests, parsed by schemas whose messages are the server's own.
 
 import type { z } from "zod";
 
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** The first thing that is wrong with a value. */
+/** The first error of a value. */
 type Issue = z.core.$ZodIssue;
 
-/** The value as the schema reads it. Throws what `refuse` makes of the first issue; `say` gives the message of an issue that has none. */
+/**
+ * The value as parsed by the schema. Throws the error that `refuse` makes from the first issue;
+ * `say` gives the message of an issue that has none.
+ */
 export function readWith<Schema extends z.ZodType>(
   schema: Schema,
   value: unknown,
@@ -22,7 +25,7 @@ export function isFields(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Null counts as absent, but under the names in `except`. */
+/** The fields without nulls, which count as absent except under the names in `except`. */
 export function withoutNulls(fields: Fields, except: (name: string) => boolean = () => false): Fields {
   return Object.fromEntries(Object.entries(fields).filter(([name, value]) => value !== null || except(name)));
 }

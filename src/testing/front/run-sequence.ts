@@ -1,6 +1,7 @@
-// The requests a front is working on, which are held back while generation is paused or weights are being loaded; and the run
-// of one sequence behind any protocol: the sampler runs, its tokens are watched for the end, and each has the version of the
-// weights that sampled it, as servers report it. Knows nothing of HTTP and of the shapes of answers.
+// The requests in flight of a front, which are held while generation is paused or weights are
+// loaded; and the run of one sequence for any protocol: the sampler runs, its tokens are checked
+// for the end, and each has the version of the weights that sampled it, as servers report it. It
+// knows nothing about HTTP and the shapes of answers.
 
 import {
   isSamplerRefusal,
@@ -13,7 +14,7 @@ import {
   type WireFault,
 } from "./sampler.ts";
 
-/** One request that is being worked on; aborting it is a client that went away or an operator's abort. */
+/** One request in flight; it is aborted when its client leaves or an operator aborts it. */
 export class LiveRequest extends AbortController {
   readonly id: string;
   isRunning = false;
@@ -41,7 +42,7 @@ export class RequestTable {
     return this.#live.size - this.running;
   }
 
-  /** Whether new requests wait. */
+  /** True if new requests must wait. */
   get isHolding(): boolean {
     return this.#holds.size > 0;
   }
@@ -50,7 +51,7 @@ export class RequestTable {
     return this.#live.has(id);
   }
 
-  /** The id must not be live. */
+  /** Opens a request; its id must not be live. */
   open(id: string): LiveRequest {
     const request = new LiveRequest(id);
     this.#live.set(id, request);
@@ -63,12 +64,15 @@ export class RequestTable {
     this.#wake();
   }
 
-  /** Aborts those whose ids are chosen. Default: all. */
+  /** Aborts the requests whose ids are chosen. Default: all. */
   abort(isChosen: (id: string) => boolean = () => true): void {
     for (const request of this.#live.values()) if (isChosen(request.id)) request.abort();
   }
 
-  /** Holds new requests, and frozen ones also before they answer, until the returned function is called. */
+  /**
+   * Holds new requests, and if it freezes also running ones before they answer, until the returned
+   * function is called.
+   */
   hold(options: { readonly freezes: boolean }): () => void {
     const held = { ...options };
     this.#holds.add(held);
@@ -87,7 +91,7 @@ export class RequestTable {
     return this.#until(() => request.isAborted || ![...this.#holds].some((held) => held.freezes));
   }
 
-  /** Resolves when no request runs. Those that wait may wait on. */
+  /** Resolves when no request runs. Waiting requests may still wait. */
   drained(): Promise<void> {
     return this.#until(() => this.running === 0);
   }
@@ -105,27 +109,36 @@ export class RequestTable {
   }
 }
 
-/** Places of sampled tokens from `start` up to `end`. */
+/** Positions of sampled tokens from `start` up to `end`, exclusive. */
 export type VersionSpan = { readonly version: string; readonly start: number; readonly end: number };
 
-/** The tokens of one sequence as they come. A protocol says where they end, in the order in which its server looks. */
+/**
+ * The tokens of one sequence as they arrive. A protocol defines where they end, in the order in
+ * which its server checks.
+ */
 export abstract class SequenceTracker<Finish> {
   readonly ids: number[] = [];
   readonly logprobs: number[] = [];
   #finish: Finish | null = null;
   #versions: VersionSpan[] = [];
 
-  /** Why the sequence ended; `null` while it continues. */
+  /** Reason why the sequence ended; `null` while it continues. */
   get finish(): Finish | null {
     return this.#finish;
   }
 
-  /** Which weights sampled which tokens, in order and without gaps; `weightVersion` names those of a sequence without tokens. */
+  /**
+   * Versions of the weights that sampled the tokens, in order and without gaps; `weightVersion` is
+   * that of a sequence without tokens.
+   */
   versions(weightVersion: string): readonly VersionSpan[] {
     return this.#versions.length > 0 ? this.#versions : [{ version: weightVersion, start: 0, end: 0 }];
   }
 
-  /** Takes tokens up to the end of the sequence, sampled by weights of this version; later ones are dropped. */
+  /**
+   * Adds tokens up to the end of the sequence, sampled by weights of this version; later ones are
+   * dropped.
+   */
   push(ids: ArrayLike<number>, logprobs: ArrayLike<number>, version: string): void {
     for (let index = 0; index < ids.length && this.#finish === null; index++) {
       this.ids.push(ids[index]!);
@@ -139,7 +152,7 @@ export abstract class SequenceTracker<Finish> {
     else this.#versions.push({ version, start, end });
   }
 
-  /** All tokens so far are of this version, whatever was said as they came. */
+  /** Attributes all tokens so far to this version, replacing earlier attributions. */
   attributeTo(version: string): void {
     const end = this.ids.length;
     this.#versions = end === 0 ? [] : [{ version, start: 0, end }];
@@ -150,32 +163,33 @@ export abstract class SequenceTracker<Finish> {
     this.#finish ??= this.endedBy(how);
   }
 
-  /** Why the last token ends the sequence; `null`: it does not. */
+  /** Reason why the last token ends the sequence; `null` if it does not. */
   protected abstract look(): Finish | null;
   protected abstract endedBy(how: "stop" | "length" | "abort"): Finish;
 }
 
-/** What all sequences of a front share. */
+/** Parts that all sequences of a front share. */
 export type RunContext = {
   readonly sampler: Sampler;
   readonly table: RequestTable;
-  /** The version of the weights, as the front knows it now. */
+  /** The version of the weights that the front knows now. */
   readonly version: { current: string };
-  /** How the protocol says that the sampler refused, or (`null`) failed. */
+  /** The protocol's error for a refusal of the sampler or (`null`) for its failure. */
   readonly refusalOf: (refusal: SamplerRefusal | null) => Error;
 };
 
 export type SequenceOutcome = {
-  /** False: it was aborted while it waited. */
+  /** False if it was aborted while it waited. */
   readonly hasRun: boolean;
   readonly cachedTokens: number;
-  /** What is to go wrong on the wire; `null`: nothing. */
+  /** The fault to produce on the wire; `null` for none. */
   readonly fault: Exclude<WireFault, { type: "answer" }> | null;
 };
 
 /**
- * Runs one sequence from admission to its end; one that has ended already is not sampled. `onTokens` is called after every piece
- * of output but the last. Rejects with the protocol's refusal, or with the `WireFaultError` of another answer.
+ * Runs one sequence from admission to its end; a sequence that has already ended is not sampled.
+ * `onTokens` is called after every piece of output except the last. Rejects with the protocol's
+ * refusal, or with the `WireFaultError` of another answer.
  */
 export async function runSequence<Finish>(
   request: SamplerRequest,
@@ -194,7 +208,7 @@ export async function runSequence<Finish>(
   const { output, fault } =
     hasRun && tracker.finish === null ? await runSampler(request, context, options) : { output: null, fault: null };
   tracker.end(live.isAborted || output?.finish === "abort" ? "abort" : output?.finish === "length" ? "length" : "stop");
-  // Held answers leave when generation continues; the version they report is then the one of that moment.
+  // Held answers are sent when generation continues; they report the version of that moment.
   if (hasRun) await table.thaw(live);
   return { hasRun, cachedTokens: output?.cachedTokens ?? 0, fault };
 }
@@ -223,7 +237,7 @@ async function runSampler<Finish>(
     output = fault?.output ?? null;
   }
   if (output === null) return { output, fault };
-  // The part that was not announced as it came.
+  // The tokens that were not announced during sampling.
   const seen = tracker.ids.length;
   tracker.push(Array.from(output.ids).slice(seen), Array.from(output.logprobs).slice(seen), version.current);
   if (output.weightVersion !== null) {
@@ -233,7 +247,7 @@ async function runSampler<Finish>(
   return { output, fault };
 }
 
-/** An item as it is sent, and how much of its bytes. */
+/** An item in the form that is sent, and the share of its bytes to send. */
 export function withFault(item: unknown, fault: SequenceOutcome["fault"]): { text: string; share: number } {
   const text = itemText(fault?.type === "edit" ? fault.edit(item) : item);
   return { text, share: fault?.type === "drop" ? fault.share : 1 };

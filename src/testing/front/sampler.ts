@@ -1,17 +1,17 @@
-// The sampler behind a protocol front: it continues token ids. The front speaks HTTP, checks
-// parameters, watches for stops and builds text; a sampler knows none of that. The fake server of the tests and a server
-// with a real model differ only in the sampler they are given.
+// The sampler of a protocol front: it continues token ids. The front speaks HTTP, checks
+// parameters, watches for stops and builds text; a sampler knows none of that. The fake server of
+// the tests and a server with a real model differ only in their sampler.
 
 /** The parameters of one generation, checked, with defaults filled in. */
 export type SamplerParams = {
-  /** Most tokens to sample; bounded by what the context allows. May be 0. */
+  /** Most tokens to sample; bounded by the context. May be 0. */
   readonly maxNewTokens: number;
-  /** Until so many are sampled, no stop token may be. */
+  /** Number of tokens before which no stop token may be sampled. */
   readonly minNewTokens: number;
-  /** Never 0: greedy sampling is `topK` 1 at temperature 1, as SGLang has it. */
+  /** Never 0: greedy sampling is `topK` 1 at temperature 1, as in SGLang. */
   readonly temperature: number;
   readonly topP: number;
-  /** -1: the whole vocabulary. */
+  /** -1 for the whole vocabulary. */
   readonly topK: number;
   readonly minP: number;
   readonly frequencyPenalty: number;
@@ -21,44 +21,50 @@ export type SamplerParams = {
   readonly stopTokenIds: ReadonlySet<number>;
   /** Added to the logits of a token before sampling. */
   readonly logitBias: ReadonlyMap<number, number>;
-  /** Makes this generation reproducible; `null`: the sampler's own randomness. */
+  /** Makes this generation reproducible; `null` for the sampler's own randomness. */
   readonly seed: number | null;
 };
 
 export type SamplerRequest = {
-  /** Never empty. Do not write to it. */
+  /** Prompt, never empty. Do not write to it. */
   readonly promptIds: Uint32Array;
   readonly params: SamplerParams;
   /** Unique among running requests; the client's own id when it gave one. */
   readonly requestId: string;
-  /** The same for calls whose prompts share a beginning; `null` when the client named none. */
+  /** The same key for calls whose prompts share a beginning; `null` when the client named none. */
   readonly routingKey: string | null;
 };
 
 export type SamplerOptions = {
-  /** Aborted when the request was aborted or its client went away: settle soon, with what there is. */
+  /**
+   * Aborts when the request was aborted or its client has left: settle soon, with the tokens so
+   * far.
+   */
   readonly signal: AbortSignal;
   /**
-   * To be called as tokens come, each token in exactly one call, before the promise resolves; a sampler that cannot may
-   * leave it alone and give everything at the end. "stop": the reply is complete (a stop string, say), and tokens
-   * sampled later are thrown away.
+   * Called as tokens come, each token in exactly one call, before the promise resolves; a sampler
+   * that cannot stream may ignore it and return everything at the end. "stop": the reply is
+   * complete (a stop string, for example), and tokens sampled later are discarded.
    */
   readonly onTokens: (ids: ArrayLike<number>, logprobs: ArrayLike<number>) => "continue" | "stop";
 };
 
 export type SamplerOutput = {
-  /** All sampled ids, the stop token included. What goes beyond a stop or the bound is cut off by the front. */
+  /** All sampled ids, the stop token included. The front drops tokens beyond a stop or the limit. */
   readonly ids: ArrayLike<number>;
   /** One per id: natural log of its probability after temperature. */
   readonly logprobs: ArrayLike<number>;
   /**
-   * "end": the front finds the reason in the ids. "length": the sampler had no room for more. "abort": it was aborted, by
-   * the signal or by the sampler itself.
+   * "end": the front finds the reason in the ids. "length": the sampler had no room for more.
+   * "abort": the signal or the sampler itself aborted it.
    */
   readonly finish: "end" | "length" | "abort";
   /** Prompt tokens that needed no computation. */
   readonly cachedTokens: number;
-  /** The version of the weights now, which the front then reports; `null`: the one the front has. */
+  /**
+   * The present version of the weights, which the front then reports; `null` to keep the front's
+   * version.
+   */
   readonly weightVersion: string | null;
 };
 
@@ -71,16 +77,25 @@ export type SamplerOutput = {
  */
 export interface Sampler {
   sample(request: SamplerRequest, options: SamplerOptions): Promise<SamplerOutput>;
-  /** Loads weights from a folder. Absent: the front answers that it cannot. Rejects with the reason when it fails. */
+  /**
+   * Loads weights from a folder. If absent, the front answers that it cannot. Rejects with the
+   * reason of the failure.
+   */
   updateWeights?(modelPath: string): Promise<void>;
-  /** Forgets cached prefixes. Called only while nothing runs. */
+  /** Clears cached prefixes. Called only while nothing runs. */
   flushCache?(): void | Promise<void>;
-  /** Holds running generations where they are until `resume`; new ones are held by the front. Absent: they run on and their answers are held. */
+  /**
+   * Holds running generations in place until `resume`; the front holds new ones. If absent,
+   * generations continue and their answers are held.
+   */
   pause?(): void | Promise<void>;
   resume?(): void | Promise<void>;
 }
 
-/** A sampler's word that a request cannot be served: answered as SGLang answers it, with this status and message. */
+/**
+ * Thrown by a sampler for a request that it cannot serve: answered as SGLang does, with this status
+ * and message.
+ */
 export class SamplerRefusal extends Error {
   readonly status: 400 | 500 | 503;
 
@@ -91,22 +106,25 @@ export class SamplerRefusal extends Error {
   }
 }
 
-/** Known by its shape, so that a sampler need not import this module. */
+/** Recognized by its shape, so that a sampler need not import this module. */
 export function isSamplerRefusal(error: unknown): error is SamplerRefusal {
   return error instanceof Error && error.name === "SamplerRefusal" && "status" in error;
 }
 
 export type WireFault =
-  /** Another answer altogether. */
+  /** A completely different answer. */
   | {
       readonly type: "answer";
       readonly status: number;
       readonly headers: Readonly<Record<string, string>>;
       readonly text: string;
     }
-  /** The right answer, changed before it is written as JSON; a {@link RawText} is written as it is. */
+  /**
+   * The correct answer, changed before it is written as JSON; a {@link RawText} is written
+   * unchanged.
+   */
   | { readonly type: "edit"; readonly output: SamplerOutput; readonly edit: (item: unknown) => unknown }
-  /** The right answer, cut off after this share of its bytes: 0 sends headers only. */
+  /** The correct answer, truncated after this share of its bytes: 0 sends only headers. */
   | { readonly type: "drop"; readonly output: SamplerOutput; readonly share: number };
 
 export class WireFaultError extends Error {
@@ -119,7 +137,7 @@ export class WireFaultError extends Error {
   }
 }
 
-/** Text that is written where JSON should be. */
+/** Text that is written in place of JSON. */
 export class RawText {
   readonly text: string;
 
@@ -128,20 +146,20 @@ export class RawText {
   }
 }
 
-/** An item as it is sent. */
+/** An item in the form that is sent. */
 export function itemText(item: unknown): string {
   return item instanceof RawText ? item.text : JSON.stringify(item);
 }
 
 export type SampledAnswer = {
   readonly ids: ArrayLike<number>;
-  /** One per id. Default: {@link plainLogprob} of its place. */
+  /** One per id. Default: {@link plainLogprob} of its position. */
   readonly logprobs?: ArrayLike<number>;
   /** Default "end". */
   readonly finish?: "end" | "length" | "abort";
   /** Default 0. */
   readonly cachedTokens?: number;
-  /** Default `null`: the front's. */
+  /** Default `null`: the version of the front. */
   readonly weightVersion?: string | null;
 };
 
@@ -150,14 +168,15 @@ export type SampleFunction = (
   options: { readonly signal: AbortSignal },
 ) => SampledAnswer | Promise<SampledAnswer>;
 
-/** A logprob that shows its place and survives 32 bits unchanged: -1/8 to -1, again and again. */
+/** A logprob that shows its position and survives 32 bits unchanged: -1/8 to -1, repeated. */
 export function plainLogprob(place: number): number {
   return -((place % 8) + 1) / 8;
 }
 
 /**
- * Makes a sampler. Tokens are announced one by one, so that streams have frames; a request that is aborted meanwhile keeps
- * those announced. What the function throws is answered with HTTP 500.
+ * Makes a sampler. Tokens are announced one by one, so that streams have frames; a request that is
+ * aborted meanwhile keeps the announced ones. Any error that the function throws is answered with
+ * HTTP 500.
  */
 export function createFunctionSampler(sample: SampleFunction): Sampler {
   return { sample: (request, options) => announce(sample, request, options) };

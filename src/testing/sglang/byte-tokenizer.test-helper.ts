@@ -1,4 +1,4 @@
-// One token per byte and two added tokens, one of them special: enough to see how text is cut.
+// One token per byte and two added tokens, one of them special: enough to test where text is split.
 
 import type { Tokenizer } from "../../core/renderer.ts";
 
@@ -25,7 +25,7 @@ export const byteTokenizer: Tokenizer = {
   },
 };
 
-/** Ids of a text in which added tokens stand by their names. */
+/** Ids of a text that contains added tokens by their names. */
 export function idsOf(text: string): number[] {
   return text
     .split(/(<\|im_end\|>|<tool_call>)/)

@@ -1,4 +1,5 @@
-// What the tests of the front share: asking it without a socket, and samplers that say what they are told.
+// Helpers that the tests of the front share: requests without a socket, and samplers that reply
+// with given text.
 
 import { byteTokenizer, endId, idsOf } from "./byte-tokenizer.test-helper.ts";
 import { createFunctionSampler, type Sampler } from "../front/sampler.ts";

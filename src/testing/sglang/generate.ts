@@ -1,5 +1,6 @@
-// POST /generate: a body in, an answer out, whole or as server-sent events. Every outcome of a sequence (abort, refusal, fault of
-// the wire) becomes the item or the error of the reference.
+// POST /generate: takes a body and gives an answer, whole or as server-sent events. Every outcome
+// of a sequence (abort, refusal, fault of the wire) becomes the item or the error that the
+// reference gives.
 
 import type { Context } from "hono";
 
@@ -18,17 +19,17 @@ import {
   type SequenceCall,
 } from "./read-request.ts";
 
-/** What all generations of a front share. */
+/** Parts that all generations of a front share. */
 export type GenerationContext = RunContext & {
   readonly clock: Clock;
   readonly limits: ModelLimits;
-  /** What a frame of a stream holds: all so far, or what is new. */
+  /** Content of a frame in a stream: all output so far, or only the new part. */
   readonly streamOutput: "cumulative" | "delta";
-  /** As in `SglangFrontOptions`; `null`: the model has no experts. */
+  /** The function of the same name in `SglangFrontOptions`; `null` if the model has no experts. */
   readonly routedExperts: ((sequence: ArrayLike<number>, place: number) => readonly number[]) | null;
 };
 
-/** Gives what the framework is to be given. Rejects with a `Refusal`, and then nothing was written. */
+/** Returns the response for the framework. Rejects with a `Refusal`, and then nothing was written. */
 export async function serveGenerate(http: Context<FrontEnvironment>, context: GenerationContext): Promise<Response> {
   const { table, limits } = context;
   const { headers } = http.req.raw;
@@ -103,12 +104,12 @@ function endWith(writer: AnswerWriter, thrown: unknown, protocol: SglangProtocol
   }
 }
 
-/** A sequence at its end: its item as it is sent, in a stream the last frame. */
+/** The end of a sequence: its item in the form that is sent; in a stream, the last frame. */
 type Answer = (frame: Frame, mark?: (item: object) => object) => { readonly text: string; readonly share: number };
 
 /**
- * Runs one sequence. `onFrame` gets the facts after every piece of output but the last. Rejects with a `Refusal`, or with the
- * `WireFaultError` of another answer.
+ * Runs one sequence. `onFrame` receives the facts after every piece of output except the last.
+ * Rejects with a `Refusal`, or with the `WireFaultError` of another answer.
  */
 async function generate(
   { sequence: call, live }: LiveSequence,
@@ -143,7 +144,7 @@ async function generate(
   return (frame, mark = (unmarked) => unmarked) => withFault(mark(item(frame)), fault);
 }
 
-/** As the wire shows it. */
+/** The finish reason on the wire. */
 type WireFinish =
   | { readonly type: "stop"; readonly matched: number | string | null }
   | { readonly type: "length"; readonly length: number }
@@ -162,7 +163,10 @@ class OutputTracker extends SequenceTracker<WireFinish> {
     if (call.sampler.maxNewTokens === 0) this.end("length");
   }
 
-  /** The text so far, without what may still become part of a character or of a stop string; `null` without a tokenizer. */
+  /**
+   * The text so far, without the end that may still become part of a character or of a stop string;
+   * `null` without a tokenizer.
+   */
   text(): string | null {
     if (this.#tokenizer === null) return null;
     const { stopStrings, stopPatterns, noStopTrim } = this.#call.output;
@@ -202,7 +206,7 @@ class OutputTracker extends SequenceTracker<WireFinish> {
   }
 }
 
-/** Leaves out the longest end of the text with which a stop string may begin. */
+/** Removes the longest end of the text with which a stop string may begin. */
 function holdBack(text: string, stops: readonly string[]): string {
   let held = 0;
   for (const stop of stops) {
@@ -219,17 +223,20 @@ type ReplyFacts = {
   readonly tokenizer: Tokenizer | null;
   readonly weightVersion: string;
   readonly cachedTokens: number;
-  /** Seconds since the request came. */
+  /** Seconds since the request arrived. */
   readonly latency: number;
   /** Milliseconds since 1970. */
   readonly sentAt: number;
-  /** The whole reply, or the first frame of a stream. */
+  /** True for a whole reply, or the first frame of a stream. */
   readonly isFirst: boolean;
   readonly protocol: SglangProtocol;
   readonly routedExperts: GenerationContext["routedExperts"];
 };
 
-/** Base64 of little-endian int32, by token, layer and choice; the last token was never fed, and has none. */
+/**
+ * Experts as Base64 of little-endian int32, by token, layer and choice; the last token was never
+ * fed, and has none.
+ */
 function expertsOf({ call, tracker, routedExperts }: ReplyFacts): object {
   if (routedExperts === null || call.expertsFrom === null || tracker.finish === null) return {};
   const sequence = [...call.promptIds, ...tracker.ids];
@@ -241,7 +248,10 @@ function expertsOf({ call, tracker, routedExperts }: ReplyFacts): object {
   return { routed_experts: bytes.toString("base64") };
 }
 
-/** Where the new part of ids and text begins in a frame of a stream; `null`: it shows all, as a whole answer does. */
+/**
+ * Start of the new part of ids and text in a frame of a stream; `null` for a frame that shows
+ * everything, like a whole answer.
+ */
 type Frame = { readonly newIdsFrom: number; readonly newTextFrom: number } | null;
 
 function replyItem(facts: ReplyFacts, frame: Frame): object {
@@ -252,7 +262,7 @@ function replyItem(facts: ReplyFacts, frame: Frame): object {
   const spans = tracker.versions(weightVersion);
   const namesLast = protocol.weightVersionOf === "last-token" && finish !== null;
   const added = {
-    // A reply without tokens names the weights too.
+    // A reply without tokens names the weights as well.
     ...(finish === null ? {} : { weight_versions: spans }),
     cached_tokens_details: cachedTokens > 0 ? { device: cachedTokens, host: 0 } : null,
     dp_rank: null,
@@ -279,7 +289,7 @@ function replyItem(facts: ReplyFacts, frame: Frame): object {
   };
 }
 
-/** What becomes of a request that was aborted before it ran: neither prompt nor cached tokens are known. */
+/** The item of a request that was aborted before it ran: neither prompt nor cached tokens are known. */
 function waitingAbortItem(facts: ReplyFacts): object {
   return {
     ...textOf(facts.tracker),

@@ -1,6 +1,7 @@
-// What differs between the versions of SGLang that the front speaks, as data; everything else of the front holds for both.
-// 0.5.23: recorded replies of a real server and its source. 0.5.9: its source. The newer is the default; a client must read both.
-// Then: the shapes in which SGLang refuses, and answers that are not what they should be, each of which a client must refuse.
+// Differences between the versions of SGLang that the front speaks, as data; everything else of the
+// front holds for both. 0.5.23: recorded replies of a real server and its source. 0.5.9: its
+// source. The newer is the default; a client must read both. Then: the shapes in which SGLang
+// refuses, and malformed answers, each of which a client must refuse.
 
 import type { Random } from "../../lib/random.ts";
 import { jsonAnswer, type WholeAnswer } from "../front/front-server.ts";
@@ -11,39 +12,54 @@ export type SglangVersion = "0.5.23" | "0.5.9";
 
 export type SglangProtocol = {
   readonly version: SglangVersion;
-  /** A sampling parameter of an unknown name or a wrong type: HTTP 400 with a string under "error", or a bare HTTP 500. */
+  /**
+   * Answer to a sampling parameter of an unknown name or a wrong type: HTTP 400 with a string under
+   * "error", or a bare HTTP 500.
+   */
   readonly wrongParameter: "string-error" | "crash";
-  /** A sampling parameter that is null takes its default; otherwise it counts as a wrong type. */
+  /** True if a null sampling parameter takes its default; otherwise null counts as a wrong type. */
   readonly nullIsDefault: boolean;
-  /** An error inside a stream has type, code and retryable beside its message. */
+  /** True if an error inside a stream has type, code and retryable beside its message. */
   readonly detailedStreamErrors: boolean;
-  /** An unknown path: `{"detail"}` of the web framework, or the flat error of the server. */
+  /** Answer for an unknown path: `{"detail"}` of the web framework, or the flat error of the server. */
   readonly notFound: "detail" | "flat";
-  /** What frames of a stream hold only the new part of, where the server was started so: the ids, or also text and logprobs. */
+  /**
+   * Fields of which stream frames hold only the new part, if the server was started that way: the
+   * ids, or also text and logprobs.
+   */
   readonly deltas: "ids" | "all";
-  /** `weight_versions` and the other fields of `meta_info` that came after 0.5.9. */
+  /** True for `weight_versions` and the other fields of `meta_info` that were added after 0.5.9. */
   readonly newMetaFields: boolean;
   readonly retractionsField: "num_retractions" | "total_retractions";
-  /** Without `logprob_start_len`, `input_token_logprobs` lists nothing, or the last prompt token without a score. */
+  /**
+   * Without `logprob_start_len`, `input_token_logprobs` is empty (false), or lists the last prompt
+   * token without a score (true).
+   */
   readonly listsLastPromptToken: boolean;
-  /** A finished reply names the weights of its last token, or those at the moment it is sent. */
+  /**
+   * Weights that a finished reply names: those of its last token, or those at the moment it is
+   * sent.
+   */
   readonly weightVersionOf: "last-token" | "reply";
-  /** A prompt this much shorter than the context, or longer, is refused by the scheduler. */
+  /** The scheduler refuses a prompt that leaves no more than this many tokens of the context. */
   readonly reservedTokens: number;
-  /** Prompt and requested tokens together may reach the context length, or must stay below it. */
+  /**
+   * True if prompt and requested tokens together may reach the context length; otherwise they must
+   * stay below it.
+   */
   readonly mayFillContext: boolean;
-  /** Tokens of the context that a reply without a bound of its own leaves free. */
+  /** Number of context tokens that a reply without a limit of its own leaves free. */
   readonly freeTokens: number;
-  /** Text and ids in one request: the ids are used, or the request is refused. */
+  /** True if the ids of a request with text and ids are used; otherwise the request is refused. */
   readonly idsWinOverText: boolean;
-  /** Whether text matched by `stop_regex` is cut off. */
+  /** True if text matched by `stop_regex` is removed. */
   readonly trimsStopPattern: boolean;
-  /** `priority` is accepted where it has no effect, or refused. */
+  /** True if `priority` is accepted where it has no effect; otherwise it is refused. */
   readonly acceptsPriority: boolean;
   readonly temperatureRange: string;
   readonly repetitionPenalty: { readonly allowsZero: boolean; readonly range: string };
   readonly twoGrammars: string;
-  /** Whether a weight update says which version it set. */
+  /** True if the reply to a weight update names the version that it set. */
   readonly updateNamesVersion: boolean;
   /** Paths that only this version has. */
   readonly paths: readonly ("/ready" | "/get_load")[];
@@ -101,7 +117,7 @@ export const sglangProtocols: Readonly<Record<SglangVersion, SglangProtocol>> = 
 type Item = Readonly<Record<string, unknown>>;
 type Triple = readonly [unknown, unknown, unknown];
 
-/** By name, so that a test can go through all of them. */
+/** Garbled replies by name, so that a test can go through all of them. */
 export const garblings: Readonly<Record<string, (item: Item) => unknown>> = {
   "a page of a proxy": () => new RawText("<html><body>502 Bad Gateway</body></html>"),
   nothing: () => new RawText(""),
@@ -123,7 +139,10 @@ export const garblings: Readonly<Record<string, (item: Item) => unknown>> = {
   "one id too many": (item) => ({ ...item, output_ids: [...triples(item).map(([, id]) => id), 1] }),
 };
 
-/** One of the garblings. An answer without tokens has little to spoil; it loses its meta_info. */
+/**
+ * One of the garbled replies. An answer without tokens has little to garble; it loses its
+ * meta_info.
+ */
 export function garbleSglang(random: Random): (item: unknown) => unknown {
   const chosen = garblings[random.pick(Object.keys(garblings))]!;
   return (item) => {
@@ -149,10 +168,10 @@ function triples(item: Item): readonly Triple[] {
   return Array.isArray(list) ? (list as Triple[]) : [];
 }
 
-/** What refuses: inside an open stream each has its own way to say so. */
+/** The part that refuses: inside an open stream each reports it in its own way. */
 type RefusalKind = "value" | "parameter" | "shape" | "scheduler" | "path" | "key" | "crash";
 
-/** An answer other than 200. `message` is what the server says. */
+/** An answer other than 200. `message` is the server's message. */
 export class Refusal extends Error {
   readonly kind: RefusalKind;
   readonly status: number;
@@ -166,23 +185,29 @@ export class Refusal extends Error {
     this.#body = body;
   }
 
-  /** A request that can be read but not served: values out of range, too long a prompt. */
+  /** A request that can be parsed but not served: values out of range, a prompt that is too long. */
   static ofValue(message: string): Refusal {
     return new Refusal("value", 400, message, { error: { message } });
   }
 
-  /** A sampling parameter that is not known, or of another type; `toSpoken` says it as its version does. */
+  /**
+   * A sampling parameter that is unknown, or of another type; `toSpoken` gives the answer of its
+   * version.
+   */
   static ofParameter(message: string): Refusal {
     return new Refusal("parameter", 400, message);
   }
 
-  /** A body that cannot be read: not JSON, or wrong types. `problem` as the validation library puts it. */
+  /**
+   * A body that cannot be parsed: not JSON, or wrong types. `problem` is the validation library's
+   * message.
+   */
   static ofShape(field: string, problem: string): Refusal {
     const message = `1 validation error:\n  {'loc': ('body', '${field}'), 'msg': "${problem}"}`;
     return Refusal.#flat("shape", 400, message, "Bad Request");
   }
 
-  /** The scheduler gave the request up. */
+  /** The scheduler abandoned the request. */
   static ofScheduler(status: number, message: string): Refusal {
     return Refusal.#flat("scheduler", status, message, String(status));
   }

@@ -1,6 +1,7 @@
-// A /generate body, read into one call per sequence, as strictly as SGLang reads it: a sampling parameter that it does not know,
-// or of a type it does not expect, is refused by its name, as its reader says it; a value out of range with the reason;
-// what can be read but not served, as its own checks do.
+// A /generate body, read into one call per sequence, as strictly as SGLang reads it: an unknown
+// sampling parameter, or one of an unexpected type, is refused by name with the message of the
+// server's parser; a value out of range, with the reason; a request that can be parsed but not
+// served, as the server's own checks do.
 
 import { randomUUID } from "node:crypto";
 
@@ -20,11 +21,11 @@ export type SequenceCall = {
   readonly returnLogprob: boolean;
   readonly returnTextInLogprobs: boolean;
   readonly returnPromptIds: boolean;
-  /** The first token whose experts are requested; `null`: none are. */
+  /** Index of the first token whose experts are requested; `null` if none are. */
   readonly expertsFrom: number | null;
 };
 
-/** What the front itself does about a generation. */
+/** Parameters that the front itself applies to the output. */
 type OutputParams = {
   readonly stopStrings: readonly string[];
   readonly stopPatterns: readonly RegExp[];
@@ -33,24 +34,24 @@ type OutputParams = {
 };
 
 export type GenerateCall = {
-  /** Prompt-major: all sequences of the first prompt, then those of the second. */
+  /** Sequences in prompt-major order: all of the first prompt, then those of the second. */
   readonly sequences: readonly SequenceCall[];
-  /** Whether the answer is a list. */
+  /** True if the answer is a list. */
   readonly isList: boolean;
-  /** A stream has a frame for the first token, then for every so many. */
+  /** A stream has a frame for the first token, then one for every this many tokens. */
   readonly streamInterval: number;
 };
 
 export type ModelLimits = {
   readonly contextLength: number;
-  /** Ids from here on are refused; `null`: none is. */
+  /** First id that is refused; `null` if none is. */
   readonly vocabularySize: number | null;
   readonly endTokenIds: readonly number[];
   readonly tokenizer: Tokenizer | null;
   readonly protocol: SglangProtocol;
 };
 
-/** Throws a `Refusal`: wrong types first, then values. */
+/** Throws a `Refusal`: for wrong types first, then for values. */
 export function readGenerateCall(fields: Fields, limits: ModelLimits, routingKey: string | null): GenerateCall {
   const { prompts, isBatch } = readPrompts(fields, limits);
   const count = prompts.length;
@@ -90,7 +91,7 @@ export function readGenerateCall(fields: Fields, limits: ModelLimits, routingKey
 const integerWrittenAsFloat =
   /"(max_new_tokens|min_new_tokens|n|top_k|stream_interval|sampling_seed)"\s*:\s*(-?\d+\.0+)\s*[,}]/;
 
-/** A JSON object out of a body. Throws a `Refusal`. */
+/** Parses a JSON object from a body. Throws a `Refusal`. */
 export function parseFields(text: string): Fields {
   let value: unknown;
   try {
@@ -98,7 +99,7 @@ export function parseFields(text: string): Fields {
   } catch {
     throw noJson();
   }
-  // `JSON.parse` makes 5.0 a 5, which the server refuses where it expects an integer.
+  // `JSON.parse` turns 5.0 into 5, but the server refuses 5.0 where it expects an integer.
   const [, name, number] = integerWrittenAsFloat.exec(text) ?? [];
   if (name !== undefined) throw Refusal.ofParameter(`invalid type: floating point \`${number}\`, expected i64`);
   if (isFields(value)) return value;
@@ -109,7 +110,7 @@ function noJson(): Refusal {
   return Refusal.ofShape("0", "JSON decode error");
 }
 
-/** Throws a `Refusal`. Absent is false. */
+/** Reads a boolean; an absent one is false. Throws a `Refusal`. */
 export function boolean(value: unknown, name: string): boolean {
   if (value === undefined || value === null) return false;
   if (typeof value === "boolean") return value;
@@ -138,7 +139,7 @@ function readPrompts(fields: Fields, limits: ModelLimits): { prompts: Uint32Arra
   return { prompts: (isBatch ? list : [list]).map((entry) => toIds([entry].flat())), isBatch };
 }
 
-/** A text or a list of them. Throws a `Refusal`. */
+/** Reads a string or a list of strings. Throws a `Refusal`. */
 export function readStrings(value: unknown, name: string): { strings: readonly string[]; isBatch: boolean } {
   const isBatch = Array.isArray(value);
   const list: readonly unknown[] = isBatch ? value : [value];
@@ -148,7 +149,7 @@ export function readStrings(value: unknown, name: string): { strings: readonly s
 
 function checkPrompt(prompt: Uint32Array, { vocabularySize }: ModelLimits): void {
   if (prompt.length === 0) throw Refusal.ofValue("input_ids cannot be empty.");
-  // The server itself does not look, and its scheduler dies of such an id.
+  // The real server does not check this, and such an id crashes its scheduler.
   if (vocabularySize !== null && prompt.some((id) => id >= vocabularySize)) {
     throw Refusal.ofValue(`The input_ids contain values greater than the vocab size (${vocabularySize}).`);
   }
@@ -164,7 +165,7 @@ function toIds(list: readonly unknown[]): Uint32Array {
       const problem = "contains non-int64 element: 'float' object cannot be interpreted as an integer";
       throw Refusal.ofShape("input_ids", `Value error, ${problem}`);
     }
-    // As an id beyond the vocabulary, this would end the server.
+    // An id beyond the vocabulary would end the real server.
     if (id < 0 || id >= 2 ** 32) throw Refusal.ofValue(`The input_ids contain ${id}, which is no token id.`);
   }
   return Uint32Array.from(list as readonly number[]);
@@ -198,7 +199,10 @@ function readRequestIds(
   return ids;
 }
 
-/** What the server can do and this front cannot, and what the server refuses unless it was started for it. */
+/**
+ * Refuses requests that the server can serve and this front cannot, and those that the server
+ * serves only if it was started for them.
+ */
 function refuseUnsupported(fields: Fields, prompts: readonly Uint32Array[], { protocol }: ModelLimits): void {
   const start = fields["logprob_start_len"];
   const shortest = Math.min(...prompts.map(({ length }) => length));
@@ -208,7 +212,10 @@ function refuseUnsupported(fields: Fields, prompts: readonly Uint32Array[], { pr
     );
   }
   const samplesOnly = (name: string): string => `This server samples only: ${name} is not supported.`;
-  /** Names, what of each requests nothing beside null, and the refusal of anything else. */
+  /**
+   * Name of each field, the value besides null that requests nothing, and the refusal of any other
+   * value.
+   */
   const rows: readonly (readonly [name: string, nothing: unknown, message?: string])[] = [
     ["logprob_start_len", -1],
     ["top_logprobs_num", 0],
@@ -229,13 +236,13 @@ function refuseUnsupported(fields: Fields, prompts: readonly Uint32Array[], { pr
   ];
   for (const [name, nothing, message = samplesOnly(name)] of rows) {
     if (name === "priority" && protocol.acceptsPriority) continue;
-    // One for all prompts, or a list with one for each.
+    // One value for all prompts, or a list with one for each.
     const values = [fields[name] ?? null].flat();
     if (!values.every((value) => value === null || value === nothing)) throw Refusal.ofValue(message);
   }
 }
 
-/** The bound of a generation, after the checks against the context length. */
+/** The token limit of a generation, after the checks against the context length. */
 function fit(prompt: number, sampling: CheckedSampling, { contextLength: context, protocol }: ModelLimits): number {
   const { maxNewTokens } = sampling.sampler;
   const total = prompt + (sampling.hasOwnBound ? (maxNewTokens ?? 0) : 0);
@@ -256,7 +263,7 @@ function require(holds: boolean, message: string): void {
   if (!holds) throw Refusal.ofValue(message);
 }
 
-/** What was expected, as the server's reader says it. */
+/** The expected type in the words of the server's parser. */
 const expected = (type: string) => ({
   error: ({ input }: { readonly input?: unknown }) => `invalid type: ${typeName(input)}, expected ${type}`,
 });
@@ -271,7 +278,7 @@ const strings = z
   )
   .optional();
 
-/** In the order in which the server lists them. */
+/** Parameters in the order in which the server lists them. */
 const samplingSchema = z.strictObject({
   max_new_tokens: i64.nullable().default(128),
   stop: strings,
@@ -303,22 +310,25 @@ const samplingSchema = z.strictObject({
   choice: any,
 });
 
-/** Null is a bound of its own; an unknown name is refused whatever it says. */
+/**
+ * True for `max_new_tokens`, where null has a meaning of its own, and for unknown names, which are
+ * refused with any value.
+ */
 function keepsNull(name: string): boolean {
   return name === "max_new_tokens" || !(name in samplingSchema.shape);
 }
 
 type CheckedSampling = {
-  /** `maxNewTokens` is as requested; `null`: as much as the context allows. */
+  /** `maxNewTokens` is as requested; `null` for as much as the context allows. */
   readonly sampler: Omit<SamplerParams, "maxNewTokens"> & { readonly maxNewTokens: number | null };
   readonly output: OutputParams;
   readonly n: number;
   readonly streamInterval: number;
-  /** True when the body named a bound: only then is it held against the context. */
+  /** True when the body named a token limit: only then is it checked against the context. */
   readonly hasOwnBound: boolean;
 };
 
-/** Below this, sampling is greedy. */
+/** Temperature below which sampling is greedy. */
 const greedyTemperature = 1e-6;
 
 /** Throws a `Refusal`. */
@@ -328,7 +338,7 @@ export function readSampling(
 ): CheckedSampling {
   const { protocol } = model;
   if (!isFields(value)) throw Refusal.ofShape("sampling_params", "Input should be a valid dictionary");
-  // Older versions compare None with a number, which raises.
+  // Older versions compare None with a number, which raises an error.
   const fields = protocol.nullIsDefault ? withoutNulls(value, keepsNull) : value;
   const read = readWith(samplingSchema, fields, {
     refuse: ({ code, input, message, ...issue }) => {
@@ -342,7 +352,7 @@ export function readSampling(
   const { temperature, top_p, min_p, min_new_tokens, max_new_tokens, sampling_seed: seed = null } = read;
   const { frequency_penalty, presence_penalty, repetition_penalty } = read;
   const logitBias = readBias(read.logit_bias ?? {}, model.vocabularySize);
-  // Greedy sampling replaces top_k before it is looked at.
+  // Greedy sampling replaces top_k before it is checked.
   const isGreedy = temperature >= 0 && temperature < greedyTemperature;
   const topK = isGreedy ? 1 : read.top_k;
   const { allowsZero, range } = protocol.repetitionPenalty;
@@ -358,7 +368,7 @@ export function readSampling(
   require(min_new_tokens >= 0, `min_new_tokens must be in [0, max_new_tokens], got ${min_new_tokens}.`);
   require(most >= 0, `max_new_tokens must be at least 0, got ${most}.`);
   require(min_new_tokens <= most, `min_new_tokens must be in [0, max_new_tokens(${most})], got ${min_new_tokens}.`);
-  // In digits; doubles from 2^53 on print rounded otherwise.
+  // BigInt prints all digits; doubles from 2^53 on would be printed rounded.
   require(Math.abs(seed ?? 0) < 2 ** 63, `sampling_seed must be in [-2**63, 2**63 - 1], got ${BigInt(seed ?? 0)}.`);
   refuseGrammars(read, protocol);
   return {

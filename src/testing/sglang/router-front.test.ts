@@ -3,7 +3,7 @@ import { createFunctionSampler } from "../front/sampler.ts";
 import { createRouterFront, type RouterWorker } from "./router-front.ts";
 import { createSglangFront } from "./sglang-front.ts";
 
-/** A worker that writes down what reaches it. */
+/** A worker that records the requests that reach it. */
 function recorder(options: Partial<RouterWorker> = {}) {
   const bodies: unknown[] = [];
   const headers: string[][] = [];

@@ -1,7 +1,8 @@
-// A router in front of SGLang fronts, as sglang-router 0.3.2 was seen to behave (requests through the real one to a worker that
-// writes down what arrives): it reads a generation into fields it knows and writes those, so that all others are lost in
-// silence; it lists its workers, tries another when one cannot be reached, and leaves everything that must reach each worker
-// (abort, pause, continue) to the client.
+// A router in front of SGLang fronts, with the observed behaviour of sglang-router 0.3.2 (requests
+// through the real one to a worker that records them): it parses a generation into the fields it
+// knows and forwards only those, so all others are silently lost; it lists its workers, tries
+// another one when one cannot be reached, and leaves everything that must reach each worker (abort,
+// pause, continue) to the client.
 
 import { Hono } from "hono";
 import { z } from "zod";
@@ -10,7 +11,7 @@ import { isFields, withoutNulls } from "../front/read-fields.ts";
 import { listenOn, type FrontListener, type ListenOptions } from "../front/front-server.ts";
 
 export type RouterWorker = {
-  /** As the router lists it. */
+  /** The address in the router's list. */
   readonly url: string;
   readonly isHealthy?: boolean;
   /** Rejects when the worker cannot be reached. */
@@ -19,7 +20,7 @@ export type RouterWorker = {
 
 export type RouterFrontOptions = {
   readonly workers: readonly RouterWorker[];
-  /** "old": lists bare addresses, under the path of before mid-2025. Default "new". */
+  /** "old" lists bare addresses, under the path used before mid-2025. Default "new". */
   readonly listing?: "new" | "old";
 };
 
@@ -28,7 +29,7 @@ export type RouterFront = {
   listen(options?: ListenOptions): Promise<FrontListener>;
 };
 
-/** What is said where the router expects something else. */
+/** Error message for a value of another type than the router expects. */
 const expected = (type: string) => ({ error: `expected ${type}` });
 const f32 = z.number(expected("f32")).optional();
 const integer = (type: string) => z.number(expected(type)).refine(Number.isInteger, expected(type)).optional();
@@ -57,7 +58,7 @@ const sampling = z.object({
   n: integer("i32"),
   sampling_seed: integer("i64"),
 });
-/** Fields of a generation that reach a worker as they are. */
+/** Fields of a generation that reach a worker unchanged. */
 const passed = `text input_embeds return_logprob logprob_start_len top_logprobs_num token_ids_logprob return_text_in_logprobs stream
   log_metrics return_hidden_states lora_path custom_logit_processor data_parallel_rank background priority extra_key no_logs`;
 const inputIds = "data did not match any variant of untagged enum InputIds";
@@ -77,11 +78,17 @@ const generation = z.object({
 const forwardedHeaders =
   /^(authorization|content-type|x-request-id(-.*)?|x-correlation-id|traceparent|tracestate|x-smg-routing-key)$/;
 
-/** Attempts of one request, and unreached attempts after which a worker is left alone. */
+/**
+ * Most attempts for one request, and the number of attempts without an answer after which a worker
+ * is skipped.
+ */
 const maxAttempts = 5;
 const circuitFailures = 10;
 
-/** Requests with the same routing key go to the same worker; those without a key to the first healthy one. */
+/**
+ * Requests with the same routing key go to the same worker; requests without a key go to the first
+ * healthy one.
+ */
 export function createRouterFront(options: RouterFrontOptions): RouterFront {
   const { workers, listing = "new" } = options;
   const app = new Hono();
@@ -142,13 +149,13 @@ export function createRouterFront(options: RouterFrontOptions): RouterFront {
   } else {
     app.get("/list_workers", (context) => context.json({ urls: workers.map((worker) => worker.url) }));
   }
-  // Without a word.
+  // The router answers unknown paths with an empty body.
   app.notFound(() => new Response(null, { status: 404 }));
   const handle = async (request: Request): Promise<Response> => app.fetch(request);
   return { handle, listen: (listenOptions = {}) => listenOn(handle, listenOptions) };
 }
 
-/** The body as the router writes it, or the refusal of one that cannot be read. */
+/** The body as the router writes it, or the refusal of an unreadable body. */
 function readGenerate(body: string): object | Response {
   let value: unknown;
   try {

@@ -1,5 +1,6 @@
-// The endpoints beside /generate: those by which a trainer operates a server (abort, pause and continue, weights and their
-// version, the cache), what a server says about itself, and text to ids and back.
+// The endpoints besides /generate: those with which a trainer operates a server (abort, pause and
+// continue, weights and their version, the cache), the server's information about itself, and
+// conversion between text and ids.
 
 import type { Tokenizer } from "../../core/renderer.ts";
 import type { FrontApp } from "../front/front-server.ts";
@@ -24,7 +25,7 @@ export function addControlRoutes(app: FrontApp, { table, sampler, version, limit
     const isAll = boolean(fields["abort_all"], "abort_all");
     const rid = isAll ? null : optionalText(fields, "rid");
     if (isAll) table.abort();
-    // By prefix, but only when the id itself is live, as the reference does.
+    // Aborts by prefix, but only when the id itself is live, like the reference.
     else if (rid && table.isLive(rid)) table.abort((id) => id.startsWith(rid));
     return null;
   });
@@ -76,7 +77,8 @@ export function addControlRoutes(app: FrontApp, { table, sampler, version, limit
     const open = table.hold({ freezes: false });
     try {
       if (boolean(fields["abort_all_requests"], "abort_all_requests")) table.abort();
-      // A paused server swaps the weights under its frozen requests; any other lets the running ones end first.
+      // A paused server swaps the weights under its frozen requests; otherwise the running requests
+      // end first.
       if (!isPaused) await table.drained();
       if (sampler.updateWeights === undefined) throw new Error("This server has no weights to update.");
       await sampler.updateWeights(modelPath);
@@ -117,8 +119,8 @@ export function addInfoRoutes(app: FrontApp, state: FrontState): void {
   const created = Math.floor(Date.now() / 1000);
   const get = (path: string, answer: () => object): void => void app.get(path, (context) => context.json(answer()));
 
-  // The reference samples a token for it, which a paused server does not do; it says so after twenty seconds, we at once. "/healthz" is
-  // ours.
+  // The reference samples a token for this check, which a paused server cannot do; it reports that
+  // after twenty seconds, this front at once. "/healthz" is our own path.
   for (const path of [
     "/health",
     "/healthz",

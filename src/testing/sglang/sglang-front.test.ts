@@ -5,7 +5,7 @@ import type { Sampler } from "../front/sampler.ts";
 import { createSglangFront, type SglangFrontOptions } from "./sglang-front.ts";
 
 describe("the front's operations", () => {
-  /** Requests that run until they are aborted or told to finish. */
+  /** A front whose requests run until they are aborted or told to finish. */
   function running(options: Partial<SglangFrontOptions> = {}) {
     const finishers: (() => void)[] = [];
     const begun: string[] = [];
@@ -104,7 +104,7 @@ describe("the front's operations", () => {
     await settled();
     await ask(front, "/update_weight_version", { new_version: "v1", abort_all_requests: false });
     finishAll();
-    // Its one token was sampled before.
+    // The only token of this reply was sampled before the update.
     expect((await kept).meta_info).toMatchObject({ weight_version: "default", finish_reason: { type: "stop" } });
     const aborted = generate("b");
     await settled();

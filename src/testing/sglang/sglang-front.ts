@@ -1,6 +1,7 @@
-// A server that speaks SGLang's native protocol in front of any sampler. One front for all: with a scripted or a fault
-// sampler it is the fake server of the tests, with a model it is a real one. It checks requests as strictly as SGLang does,
-// because a fake that forgives hides the faults it exists to find. Not here: the OpenAI-compatible endpoints.
+// A server that speaks SGLang's native protocol in front of any sampler. One front for all
+// purposes: with a scripted or a fault sampler it is the fake server of the tests, with a model it
+// is a real one. It checks requests as strictly as SGLang does, because a lenient fake hides the
+// faults it exists to find. It has no OpenAI-compatible endpoints.
 
 import { Hono } from "hono";
 import type { Tokenizer } from "../../core/renderer.ts";
@@ -15,39 +16,58 @@ import type { Sampler } from "../front/sampler.ts";
 
 export type SglangFrontOptions = {
   readonly sampler: Sampler;
-  /** Whose replies and refusals these are. Default "0.5.23". */
+  /** Version whose replies and refusals the front gives. Default "0.5.23". */
   readonly version?: SglangVersion;
-  /** What the server calls its model. Default "model". */
+  /** Name that the server gives its model. Default "model". */
   readonly modelPath?: string;
-  /** Most tokens of prompt and completion together, and more than the prompt by `reservedTokens`. Default 32,768. */
+  /**
+   * Most tokens of prompt and completion together; it must exceed the prompt by more than
+   * `reservedTokens`. Default 32,768.
+   */
   readonly contextLength?: number;
-  /** Ids from here on are refused. Default: the tokenizer's, else no bound. */
+  /**
+   * First id that is refused. Default: the tokenizer's vocabulary size, or no limit without a
+   * tokenizer.
+   */
   readonly vocabularySize?: number;
   /** The model's own end tokens. Default: none. */
   readonly endTokenIds?: readonly number[];
-  /** Without one the server has no text: neither prompts nor answers, and stop strings do nothing. Default `null`. */
+  /**
+   * Tokenizer of the server. Without one it has no text: neither prompts nor answers, and stop
+   * strings have no effect. Default `null`.
+   */
   readonly tokenizer?: Tokenizer | null;
-  /** Default "default", as with a server that was started without one. */
+  /**
+   * Version of the weights at the start. Default "default", as for a server that was started
+   * without one.
+   */
   readonly weightVersion?: string;
-  /** Demanded as a bearer token by everything but health. Default `null`: nothing is demanded. */
+  /** Key that every path except health requires as a bearer token. Default `null`: none is required. */
   readonly apiKey?: string | null;
-  /** Refuses what pages of other sites send by way of a browser of this machine; for a server without a key. Default false. */
+  /**
+   * True to refuse requests that pages of other sites send through a browser of this machine; for a
+   * server without a key. Default false.
+   */
   readonly refusesStrangers?: boolean;
-  /** Demanded instead of `apiKey` by what changes the server. Default `null`. */
+  /** Key that paths which change the server require instead of `apiKey`. Default `null`. */
   readonly adminApiKey?: string | null;
-  /** What a frame of a stream holds: all so far, or what is new (--incremental-streaming-output; 0.5.9: --stream-output, ids alone). Default "cumulative". */
+  /**
+   * Content of a frame in a stream: all output so far, or only the new part
+   * (--incremental-streaming-output; 0.5.9: --stream-output, only ids). Default "cumulative".
+   */
   readonly streamOutput?: "cumulative" | "delta";
   /**
-   * The expert that a mixture-of-experts model chooses for a token of a sequence: one number for each layer and choice. Default:
-   * the model has no experts, and a request for them is answered without.
+   * The experts that a mixture-of-experts model chooses for a token of a sequence: one number for
+   * each layer and choice. Default: the model has no experts, and a request for them is answered
+   * without them.
    */
   readonly routedExperts?: (sequence: ArrayLike<number>, place: number) => readonly number[];
-  /** Measures latencies. Default: the real one. */
+  /** Clock that measures latencies. Default: the real one. */
   readonly clock?: Clock;
 };
 
 export type SglangFront = Front & {
-  /** The version of the weights as the server reports it now. */
+  /** The version of the weights that the server reports now. */
   weightVersion(): string;
 };
 
@@ -101,7 +121,7 @@ export function createSglangFront(options: SglangFrontOptions): SglangFront {
   return { ...front, weightVersion: () => state.version.current };
 }
 
-/** Paths that change the server: with an admin key, only that opens them. */
+/** Paths that change the server: if there is an admin key, only that key opens them. */
 const adminPaths =
   /^\/(abort_request|pause_generation|continue_generation|flush_cache|update_weight_version|update_weights_from_disk)$/;
 

@@ -1,6 +1,7 @@
-// What differs between the versions of vLLM whose protocol the front speaks, as data; everything else of the front holds for
-// all. 0.32.0: recorded replies of a real server and its source; the others: their source. A client must read all of them.
-// Then: the shapes in which vLLM refuses, and answers that are not what they should be, each of which a client must refuse.
+// Differences between the versions of vLLM whose protocol the front speaks, as data; everything
+// else of the front holds for all. 0.32.0: recorded replies of a real server and its source; the
+// others: their source. A client must read all of them. Then: the shapes in which vLLM refuses, and
+// malformed answers, each of which a client must refuse.
 
 import type { Random } from "../../lib/random.ts";
 import { jsonAnswer, type WholeAnswer } from "../front/front-server.ts";
@@ -11,23 +12,32 @@ export type VllmVersion = "0.32.0" | "0.12.0" | "0.10.2";
 
 export type VllmProtocol = {
   readonly version: VllmVersion;
-  /** The endpoint of ids: behind a flag of the server and 403 without it, always there, or unknown. */
+  /**
+   * The endpoint of ids: enabled by a flag of the server and 403 without it, always present, or
+   * unknown.
+   */
   readonly generate: "flag" | "always" | "absent";
-  /** Logprobs of the endpoint of ids name their token by number, or as "token_id:17". */
+  /** Logprobs of the endpoint of ids identify their token by number, or as "token_id:17". */
   readonly generateTokens: "ids" | "names";
-  /** What came with 0.32: `output_mode`, `weight_versions`, `metrics` and others. */
+  /** True for the fields added in 0.32: `output_mode`, `weight_versions`, `metrics` and others. */
   readonly newFields: boolean;
-  /** Whether a stream ends with a chunk that says so when the request was aborted and there are no more tokens. */
+  /**
+   * True if the stream of an aborted request without further tokens ends with a chunk that reports
+   * the abort.
+   */
   readonly streamsAbort: boolean;
-  /** Errors stand under "error", or flat. */
+  /** Errors are nested under "error", or flat. */
   readonly errors: "nested" | "flat";
-  /** An unknown path: `{"detail"}` of the web framework, or an error of the server. */
+  /** Answer for an unknown path: `{"detail"}` of the web framework, or an error of the server. */
   readonly notFound: "detail" | "error";
-  /** Whether errors name the parameter and its value. */
+  /** True if errors name the parameter and its value. */
   readonly namesParameter: boolean;
-  /** More than the context has room for: the completion is shortened, or refused with one of two messages. */
+  /**
+   * Answer to a request that exceeds the context: the completion is shortened, or the request is
+   * refused with one of two messages.
+   */
   readonly overflow: "shorten" | "input-and-output" | "total";
-  /** Abort by id, weight versions. */
+  /** True if the server can abort by id and has weight versions. */
   readonly hasControls: boolean;
 };
 
@@ -72,7 +82,10 @@ export const vllmProtocols: Readonly<Record<VllmVersion, VllmProtocol>> = {
 
 type Item = Readonly<Record<string, unknown>>;
 
-/** By name, so that a test can go through all of them. Each takes a whole answer, or the last chunk of a stream. */
+/**
+ * Garbled replies by name, so that a test can go through all of them. Each takes a whole answer, or
+ * the last chunk of a stream.
+ */
 export const vllmGarblings: Readonly<Record<string, (item: Item) => unknown>> = {
   "a page of a proxy": () => new RawText("<html><body>502 Bad Gateway</body></html>"),
   "half of the text": (item) => new RawText(JSON.stringify(item).slice(0, 40)),
@@ -99,7 +112,7 @@ export const vllmGarblings: Readonly<Record<string, (item: Item) => unknown>> = 
   "a stop at another token": (item) => withChoice(item, { finish_reason: "stop", stop_reason: 4_000_000 }),
 };
 
-/** One of the garblings. An answer without tokens has little to spoil; it becomes null. */
+/** One of the garbled replies. An answer without tokens has little to garble; it becomes null. */
 export function garbleVllm(random: Random): (item: unknown) => unknown {
   const chosen = vllmGarblings[random.pick(Object.keys(vllmGarblings))]!;
   return (item) => (ids(item as Item).length === 0 ? new RawText("null") : chosen(item as Item));
@@ -117,7 +130,7 @@ function withChoice(item: Item, change: Item): Item {
   return { ...item, choices: [{ ...choice(item), ...change }] };
 }
 
-/** Logprobs in the form the answer has, of these ids. */
+/** Logprobs of these ids in the form that the answer has. */
 function withLogprobs(item: Item, tokens: readonly number[], logprob: number | null = -1): Item {
   const names = tokens.map((id) => `token_id:${id}`);
   const known = choice(item)["logprobs"] as Item | null;
@@ -137,15 +150,15 @@ const types: Readonly<Record<number, string>> = {
   503: "ServiceUnavailableError",
 };
 
-/** The name and, where errors repeat it, the value that the request had. */
+/** The name of a parameter and, if errors repeat it, its value in the request. */
 export type Parameter = { readonly name: string; readonly value: string | null };
 
-/** An answer other than 200. `message` is what the server says. */
+/** An answer other than 200. `message` is the server's message. */
 export class VllmRefusal extends Error {
   readonly status: number;
   readonly #parameter: Parameter | null;
 
-  /** `parameter`: which one is wrong. */
+  /** `parameter` is the invalid one. */
   constructor(status: number, message: string, parameter: Parameter | null = null) {
     super(message);
     this.name = "VllmRefusal";
@@ -153,7 +166,7 @@ export class VllmRefusal extends Error {
     this.#parameter = parameter;
   }
 
-  /** As it stands in a body, or in a chunk of a stream. */
+  /** The error in a body, or in a chunk of a stream. */
   toBody(protocol: VllmProtocol): unknown {
     const { status } = this;
     if (status === 401) return { error: this.message };

@@ -1,5 +1,6 @@
-// Bodies of vLLM's two endpoints, read into one call: wrong types and values out of range are HTTP 400, an unknown model
-// 404. One prompt a call; several completions of it are served, several prompts are not.
+// Bodies of vLLM's two endpoints, read into one call: wrong types and values out of range are HTTP
+// 400, an unknown model 404. A call has one prompt; several completions of it are served, several
+// prompts are not.
 
 import { randomUUID } from "node:crypto";
 
@@ -15,11 +16,11 @@ export type VllmCall = {
   readonly endpoint: VllmEndpoint;
   readonly promptIds: Uint32Array;
   readonly sampler: SamplerParams;
-  /** Before the bound of tokens, in which they end a reply without a word about it. */
+  /** Ids that end a reply with a null stop reason; they are checked before the token limit. */
   readonly endTokenIds: ReadonlySet<number>;
-  /** They end a reply, and are cut from its text. */
+  /** Strings that end a reply and are removed from its text. */
   readonly stopStrings: readonly string[];
-  /** As the client gave it. */
+  /** The id that the client gave. */
   readonly requestId: string;
   readonly routingKey: string | null;
   readonly n: number;
@@ -35,14 +36,14 @@ export type VllmLimits = {
   readonly contextLength: number;
   readonly vocabularySize: number | null;
   readonly endTokenIds: readonly number[];
-  /** Whether there is a tokenizer: without one, no stop string is found. */
+  /** True if there is a tokenizer: without one, no stop string is found. */
   readonly hasText: boolean;
   readonly protocol: VllmProtocol;
 };
 
 const nouns: Readonly<Record<string, string>> = { array: "list", object: "dictionary", record: "dictionary" };
 
-/** The fields of a value as the schema reads them; null counts as absent. Throws a `VllmRefusal`. */
+/** The fields of a value as parsed by the schema; null counts as absent. Throws a `VllmRefusal`. */
 export function readFields<Schema extends z.ZodType>(schema: Schema, value: unknown, name = "body"): z.output<Schema> {
   return readWith(schema, isFields(value) ? withoutNulls(value, keepsNull) : value, {
     say: ({ code, expected = "integer" }) =>
@@ -56,7 +57,10 @@ export function readFields<Schema extends z.ZodType>(schema: Schema, value: unkn
   });
 }
 
-/** Null is a bound of its own; an unknown name is refused whatever it says. */
+/**
+ * True for `max_tokens`, where null has a meaning of its own, and for unknown names, which are
+ * refused with any value.
+ */
 function keepsNull(name: string): boolean {
   return name === "max_tokens" || !(name in strictSampling.shape || name in bodies.completions.shape);
 }
@@ -99,7 +103,7 @@ const strictSampling = z.strictObject({
   extra_args: any,
 });
 
-/** Extra names beside the prompt are ignored, as by every OpenAI-compatible server. */
+/** Extra fields besides the prompt are ignored, as by every OpenAI-compatible server. */
 const requestFields = z.object({
   model: z.string().optional(),
   request_id: z.string().optional(),
@@ -192,7 +196,7 @@ function toSampler(sampling: Sampling, room: Room): Pick<VllmCall, "sampler" | "
   const { repetition_penalty, frequency_penalty, presence_penalty } = sampling;
   const named = { name: "temperature", value: asPython(temperature) };
   require(temperature >= 0, `temperature must be non-negative, got ${named.value}.`, named);
-  // Older versions take any.
+  // Older versions accept any temperature.
   const isMild = temperature <= 2 || !limits.protocol.namesParameter;
   require(isMild, `temperature must be in [0, 2], got ${named.value}.`, named);
   const shownTopP = asPython(top_p);
@@ -219,7 +223,7 @@ function toSampler(sampling: Sampling, room: Room): Pick<VllmCall, "sampler" | "
       frequencyPenalty: frequency_penalty,
       presencePenalty: presence_penalty,
       repetitionPenalty: repetition_penalty,
-      // Unlike the model's own end tokens, these hold whatever `ignore_eos` says.
+      // Unlike the model's own end tokens, these apply even with `ignore_eos`.
       stopTokenIds: new Set([...endTokenIds, ...sampling.stop_token_ids]),
       logitBias: new Map(),
       seed: sampling.seed ?? null,
@@ -227,12 +231,12 @@ function toSampler(sampling: Sampling, room: Room): Pick<VllmCall, "sampler" | "
   };
 }
 
-/** A float as the server prints it. */
+/** A float in the server's notation. */
 function asPython(value: number): string {
   return Number.isInteger(value) ? `${value}.0` : String(value);
 }
 
-/** The bound of a generation, after the checks against the context length. */
+/** The token limit of a generation, after the checks against the context length. */
 function fit(maxTokens: number | null, { endpoint, limits, promptLength: prompt }: Room): number {
   const { contextLength: context, protocol } = limits;
   const isCompletion = endpoint === "completions";

@@ -1,6 +1,7 @@
-// One POST to either endpoint: a body in, an answer out, whole or as server-sent events. What is wrong with the request is
-// said with its status; what goes wrong later, inside an open stream, as a chunk. Then: the shapes of both endpoints' answers,
-// whole and in chunks of what is new since the last one.
+// One POST to either endpoint: takes a body and gives an answer, whole or as server-sent events.
+// Errors of the request are answered with their status; later errors, inside an open stream, as a
+// chunk. The file also holds the shapes of both endpoints' answers, whole and in chunks of the
+// output that is new since the last one.
 
 import type { Context } from "hono";
 
@@ -13,19 +14,25 @@ import { readCall, type VllmCall, type VllmEndpoint, type VllmLimits } from "./r
 export type ServeContext = RunContext & {
   readonly limits: VllmLimits;
   readonly tokenizer: Tokenizer | null;
-  /** Whether usage tells cached tokens (--enable-prompt-tokens-details). */
+  /** True if usage reports cached tokens (--enable-prompt-tokens-details). */
   readonly tellsCachedTokens: boolean;
 };
 
-/** The same id may be live twice: the server tells calls apart by names of its own, after which ours is a number. */
+/**
+ * The same id may be live twice: the server distinguishes calls by names of its own, to which we
+ * append a number.
+ */
 let opened = 0;
 
-/** The name of a live call in the server: its endpoint's name before the client's id. */
+/** The server's name of a live call: the name of its endpoint before the client's id. */
 export function serverName(liveId: string): string {
   return liveId.slice(0, liveId.lastIndexOf(":"));
 }
 
-/** Gives what the framework is to be given. Rejects with a `VllmRefusal`, and then nothing was written. */
+/**
+ * Returns the response for the framework. Rejects with a `VllmRefusal`, and then nothing was
+ * written.
+ */
 export async function serveCall(
   http: Context<FrontEnvironment>,
   context: ServeContext,
@@ -96,7 +103,8 @@ async function stream(
   });
   const facts = factsOf(call, context, cachedTokens);
   for (const [index, tracker] of trackers.entries()) {
-    // Before 0.32 chunks without tokens are not sent, and with them goes the finish reason of an aborted request.
+    // Before 0.32, chunks without tokens are not sent, so the finish reason of an aborted request
+    // is lost.
     const isEmpty = tracker.ids.length === (call.endpoint === "generate" ? shown[index] : 0);
     const isLost = isEmpty && tracker.finish?.reason === "abort" && !facts.protocol.streamsAbort;
     if (isLost && fault === null) continue;
@@ -130,7 +138,8 @@ class ChoiceTracker extends SequenceTracker<ChoiceFinish> {
       if (endTokenIds.has(last)) return this.endedBy("stop");
       if (sampler.stopTokenIds.has(last)) return { reason: "stop", stopReason: last };
     }
-    // The server finds strings in the text, after it looked at the ids: one in the last permitted token is a stop, too.
+    // The server searches strings in the text after it has checked the ids: a string in the last
+    // permitted token is a stop as well.
     const isWatched = stopStrings.length > 0 && length > sampler.minNewTokens;
     const text = isWatched ? (this.#tokenizer?.decode(this.ids, { skipSpecialTokens: true }) ?? "") : "";
     const found = stopStrings.find((one) => text.includes(one));
@@ -143,7 +152,10 @@ class ChoiceTracker extends SequenceTracker<ChoiceFinish> {
   }
 }
 
-/** `onTokens` is called after every piece of output, with the completion's place. Rejects as `runSequence` does. */
+/**
+ * `onTokens` is called after every piece of output, with the index of the completion. Rejects as
+ * `runSequence` does.
+ */
 async function runCompletions(
   call: VllmCall,
   context: ServeContext,
@@ -171,19 +183,19 @@ type AnswerFacts = {
   readonly call: VllmCall;
   readonly model: string;
   readonly protocol: VllmProtocol;
-  /** `null`: completions have no text. */
+  /** `null` if completions have no text. */
   readonly tokenizer: Tokenizer | null;
   /** Seconds since 1970. */
   readonly created: number;
-  /** `null`: the server does not say. */
+  /** `null` if the server does not report it. */
   readonly cachedTokens: number | null;
-  /** Of the weights, for a reply without tokens. */
+  /** Version of the weights, for a reply without tokens. */
   readonly weightVersion: string;
 };
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** `from`: the place of the first token to show. `isChunk`: part of a stream. */
+/** `from`: index of the first token to show. `isChunk`: true for a part of a stream. */
 function choiceOf(
   tracker: ChoiceTracker,
   facts: AnswerFacts,
@@ -196,7 +208,7 @@ function choiceOf(
   const finish = { finish_reason: tracker.finish?.reason ?? null };
   const stop = { stop_reason: tracker.finish?.stopReason ?? null };
   const hasNew = protocol.newFields;
-  // On what ends a completion only.
+  // Only the end of a completion has weight versions.
   const spans = tracker.finish === null ? null : tracker.versions(facts.weightVersion);
   if (call.endpoint === "generate") {
     const content = ids.map((id, place) => generateLogprob(id, logprobs[place]!, protocol));
@@ -212,7 +224,7 @@ function choiceOf(
   }
   const shownTokens = ids.map((id) => (call.tokensAsIds ? `token_id:${id}` : textOf([id], facts, `<${id}>`)));
   const promptIds = call.returnTokenIds && from === 0 ? Array.from(call.promptIds) : null;
-  // The offset of a token counts what stands before it, as it is shown.
+  // The offset of a token is the length of the text before it, as it is shown.
   let offset = tracker.ids.slice(0, from).reduce((sum, id) => sum + shownLength(id, facts), 0);
   const offsets = ids.map((id) => {
     const start = offset;
@@ -240,7 +252,7 @@ function choiceOf(
 }
 
 function generateLogprob(id: number, logprob: number, protocol: VllmProtocol): Json {
-  // The rank of a sampled token is not known here, and no client of ours reads it.
+  // The rank of a sampled token is unknown here, and our clients do not read it.
   const entry: Json =
     protocol.generateTokens === "ids"
       ? { token_id: id, logprob, rank: null }
@@ -301,7 +313,7 @@ function wholeAnswer(facts: AnswerFacts, trackers: readonly ChoiceTracker[]): Js
   };
 }
 
-/** `usage`: of the last chunk, which then has no choices; `null` elsewhere. */
+/** `usage` belongs to the last chunk, which then has no choices; `null` for other chunks. */
 function chunkOf(facts: AnswerFacts, choices: readonly Json[], usage: Json | null = null): Json {
   const { call, model, created, protocol } = facts;
   if (call.endpoint === "generate") {
@@ -319,7 +331,7 @@ function usageOf(facts: AnswerFacts, trackers: readonly ChoiceTracker[]): Json {
     prompt_tokens: prompt,
     total_tokens: prompt + completion,
     completion_tokens: completion,
-    // Of no cached token the server says nothing, either.
+    // The real server omits the details as well if no token was cached.
     prompt_tokens_details: facts.cachedTokens ? { cached_tokens: facts.cachedTokens } : null,
     ...(facts.protocol.newFields ? { completion_tokens_details: null } : {}),
   };

@@ -1,6 +1,7 @@
-// A server that speaks vLLM's protocol for token ids in front of any sampler: `/inference/v1/generate`, `/v1/completions`,
-// pause and abort. It checks requests, because a fake that forgives hides the faults it exists to find. Not here: prompts
-// that are text, chat, several prompts in a call; stop strings without a tokenizer.
+// A server that speaks vLLM's protocol for token ids in front of any sampler:
+// `/inference/v1/generate`, `/v1/completions`, pause and abort. It checks requests, because a
+// lenient fake hides the faults it exists to find. It does not support text prompts, chat, several
+// prompts in a call, or stop strings without a tokenizer.
 
 import { Hono, type HonoRequest } from "hono";
 import { z } from "zod";
@@ -16,25 +17,31 @@ import { serveCall, type ServeContext, serverName } from "./serve-call.ts";
 
 export type VllmFrontOptions = {
   readonly sampler: Sampler;
-  /** Whose replies and refusals these are. Default "0.32.0". */
+  /** Version whose replies and refusals the front gives. Default "0.32.0". */
   readonly version?: VllmVersion;
-  /** Whether the server was started with --enable-scale-out, which 0.32 demands for the endpoint of ids. Default true. */
+  /**
+   * True for a server started with --enable-scale-out, which 0.32 requires for the endpoint of ids.
+   * Default true.
+   */
   readonly scaleOut?: boolean;
-  /** Without one completions have no text, and there is no `/tokenize`. Default `null`. */
+  /**
+   * Tokenizer of the server. Without one completions have no text, and there is no `/tokenize`.
+   * Default `null`.
+   */
   readonly tokenizer?: Tokenizer | null;
   /** Name of the served model; another one is refused. Default "model". */
   readonly model?: string;
-  /** Prompt and completion together are at most this. Default 32,768. */
+  /** Most tokens of prompt and completion together. Default 32,768. */
   readonly contextLength?: number;
-  /** Ids from here on are refused. Default `null`: none is. */
+  /** First id that is refused. Default `null`: none is. */
   readonly vocabularySize?: number | null;
   /** The model's own end tokens. Default: none. */
   readonly endTokenIds?: readonly number[];
-  /** What `/weight_info` says until a sampler says otherwise. Default "default". */
+  /** Version in `/weight_info` until a sampler reports another one. Default "default". */
   readonly weightVersion?: string;
-  /** Whether usage tells cached tokens (--enable-prompt-tokens-details). Default true. */
+  /** True if usage reports cached tokens (--enable-prompt-tokens-details). Default true. */
   readonly tellsCachedTokens?: boolean;
-  /** Demanded as a bearer token by everything but health. Default `null`: nothing is demanded. */
+  /** Key that every path except health requires as a bearer token. Default `null`: none is required. */
   readonly apiKey?: string | null;
 };
 
@@ -112,14 +119,14 @@ export function createVllmFront(options: VllmFrontOptions): VllmFront {
   );
 }
 
-/** A text that the body must have. */
+/** A string field that the body must have. */
 async function readText(body: Promise<unknown>, name: string): Promise<string> {
   const value = readFields(z.object({ [name]: z.string().optional() }), await body)[name];
   if (value === undefined) throw new VllmRefusal(400, `${name}: Field required`);
   return value;
 }
 
-/** As much of what a server tells Prometheus as says how busy it is. */
+/** The Prometheus metrics of a server that show its load. */
 function metricsText({ running, waiting }: RequestTable, model: string): string {
   const labels = `{engine="0",model_name="${model}"}`;
   return [
@@ -158,13 +165,13 @@ function addPauseRoutes(app: FrontApp, state: ServeContext): void {
   app.get("/is_paused", (context) => context.json({ is_paused: release !== null }));
 }
 
-/** What only new servers have. */
+/** Routes that only new servers have. */
 function addNewRoutes(app: FrontApp, { table, version }: ServeContext): void {
   app.post("/abort_requests", async (context) => {
     const body = await readJson(context.req);
     const ids: unknown = isFields(body) && "request_ids" in body ? body["request_ids"] : [];
     if (!Array.isArray(ids) || !ids.every((id) => typeof id === "string")) throw invalidJson();
-    // Without ids, everything.
+    // A request without ids aborts everything.
     table.abort((id) => ids.length === 0 || ids.includes(serverName(id)));
     return context.json({ status: "aborted", aborted: ids.length });
   });
