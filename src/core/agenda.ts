@@ -13,7 +13,7 @@ export type AgendaSlot = {
   readonly answers: readonly string[];
 };
 
-/** What the user compares a proposal with before it says yes. */
+/** Facts that the user checks in a proposal before it says yes. */
 export type AgendaConfirmation = {
   /** For each thing that a proposal must name, the ways of naming it (compared without case); all things must be named. */
   readonly mustName: readonly (readonly string[])[];
@@ -53,7 +53,7 @@ export type AgendaGoal = {
 export type Agenda = {
   /** Whole sentences before the first request; one is chosen by seed, an empty one says nothing. */
   readonly greetings: readonly string[];
-  /** What the user can tell at any time (who it is). */
+  /** Things that the user can tell at any time (who it is). */
   readonly slots: readonly AgendaSlot[];
   /** Pursued in this order, the next one when the last is settled. At least one. */
   readonly goals: readonly AgendaGoal[];

@@ -35,12 +35,12 @@ export type CallDecision = {
   readonly call: ToolCall | null;
   /** `null`: it is not carried out. */
   readonly arguments: JsonObject | null;
-  /** What the policy reads in place of a result; `null` exactly where the call is carried out. */
+  /** Text that the policy reads in place of a result; `null` exactly where the call is carried out. */
   readonly feedback: string | null;
   readonly problems: readonly ActionProblem[];
 };
 
-/** What the loop does about an action. Problems are counted whatever is done about them. */
+/** The loop's reaction to an action. Problems are counted for every type of decision. */
 export type Decision = { readonly problems: readonly ActionProblem[] } & (
   | { readonly type: "call"; readonly call: ToolCall; readonly arguments: JsonObject }
   /**
@@ -76,7 +76,7 @@ export function callsOf(decision: Decision): readonly CallDecision[] {
   }
 }
 
-/** How an episode begins for the policy. */
+/** First prompt of an episode: the messages and tools that the policy sees. */
 export type Opening = {
   readonly messages: readonly Message[];
   /** Tools that the chat template shows; none for strategies that describe them in the prompt. */
@@ -84,7 +84,8 @@ export type Opening = {
 };
 
 /**
- * How a turn is prompted and read. Pure and shared by all episodes; knows no engine, no tokens and no environment.
+ * Prompts a turn and reads its action. Pure and shared by all episodes; knows no engine, no tokens
+ * and no environment.
  */
 export interface AgentStrategy {
   readonly name: string;
@@ -112,7 +113,7 @@ export interface AgentStrategy {
   observe(decision: Decision, observation: string, call?: number): Message;
 }
 
-/** What the agent is shown: the whole conversation so far. */
+/** Input of a chat agent: the whole conversation so far. */
 export type ChatRequest = {
   readonly messages: readonly Message[];
   /** None for strategies that describe them in the prompt. */
@@ -124,21 +125,22 @@ export type ChatRequest = {
 };
 
 export type ChatAnswer = {
-  /** As a renderer would have read it. */
+  /** The answer in the form that a renderer would have parsed. */
   readonly action: ParsedAction;
-  /** Of all attempts. */
+  /** Usage of all attempts together. */
   readonly usage: ModelUsage;
   /** The failed ones. */
   readonly attempts: readonly Attempt[];
 };
 
 /**
- * An agent behind an API, which talks messages instead of tokens. For evaluation only: what it sampled is not known, so
- * nothing of it can be trained.
+ * An agent behind an API, which exchanges messages instead of tokens. For evaluation only: the
+ * tokens that it sampled are not known, so none of them can be trained.
  *
- * Guarantees: whatever the model says is an answer; faults of the call reject with an `AttributedError` at boundary "engine",
- * code "context-length" for a conversation that grew too long. Asynchronous, safe to call concurrently. Retries, deadlines
- * and limits are its own: they belong to a provider and not to an episode.
+ * Guarantees: any model output is an answer; faults of the call reject with an `AttributedError` at
+ * boundary "engine", code "context-length" for a conversation that grew too long. Asynchronous,
+ * safe to call concurrently. The agent has its own retries, deadlines and limits, because they
+ * belong to a provider and not to an episode.
  */
 export interface ChatAgent {
   readonly name: string;

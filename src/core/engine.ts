@@ -3,7 +3,7 @@
 import type { TokenBuffer } from "./token-buffer.ts";
 import type { Finish, WeightSpan } from "./turn.ts";
 
-/** How an engine samples. Names follow the field; each engine translates them once. */
+/** Sampling parameters of an engine. Names follow the field; each engine translates them once. */
 export type SamplingParams = {
   /** 0 is greedy. */
   readonly temperature: number;
@@ -133,8 +133,9 @@ export interface Engine {
   readonly name: string;
   sample(request: SampleRequest, options?: SampleOptions): Promise<SampleResult>;
   /**
-   * Whether the server takes requests now: it is up, and not paused. Rejects when it cannot be queried. Absent: it is
-   * not known, and a request that is held waits on the server.
+   * Resolves with true if the server takes requests now: it is up and not paused. Rejects when it
+   * cannot be queried. If the method is absent, readiness is not known, and a held request waits on
+   * the server.
    */
   isReady?(options?: { readonly signal?: AbortSignal }): Promise<boolean>;
   /**
@@ -148,7 +149,10 @@ export interface Engine {
   close(): Promise<void>;
 }
 
-/** What servers with operations offer beside sampling. Every method rejects with an `AttributedError` when the server refuses. */
+/**
+ * Operations that a server may offer besides sampling. Every method rejects with an
+ * `AttributedError` when the server refuses.
+ */
 export interface EngineControl {
   health(options?: { readonly signal?: AbortSignal }): Promise<boolean>;
   /** The version the server says its weights have; `null` when it does not version them. */
@@ -159,7 +163,10 @@ export interface EngineControl {
   continue(): Promise<void>;
 }
 
-/** How busy the servers behind one engine are at one moment: what a run reads to bound its concurrency. Not telemetry. */
+/**
+ * Load of the servers behind one engine at one moment; a run reads it to bound its concurrency. Not
+ * telemetry.
+ */
 export type EngineLoad = {
   /** Number of servers that answered. */
   readonly servers: number;

@@ -10,11 +10,12 @@ import type { UserLine } from "./user-line.ts";
 /**
  * The world of one episode: its state, its tools, its reward. Single use.
  *
- * Guarantees: deterministic, so replaying the recorded calls and utterances gives the same state, results and reward (this is
- * how a killed run resumes; there is no other snapshot). `call` answers every model output with a result: it rejects only
- * for a fault of the environment itself. Owns no model and no user. Calls arrive one at a time. What is thrown, rejected or of
- * another type than stated here is a failure of the episode at boundary "environment" or "grader", with code "bad-result" for
- * a wrong type; other episodes are not affected.
+ * Guarantees: deterministic, so replaying the recorded calls and utterances gives the same state,
+ * results and reward (a killed run resumes this way, without any other snapshot). `call` answers
+ * every model output with a result: it rejects only for a fault of the environment itself. Owns no
+ * model and no user. Calls arrive one at a time. A thrown error, a rejection, or a value of another
+ * type than stated here is a failure of the episode at boundary "environment" or "grader", with
+ * code "bad-result" for a wrong type; other episodes are not affected.
  */
 export interface Environment {
   readonly task: Task;
@@ -33,7 +34,10 @@ export interface Environment {
    * after it. @default nothing was said
    */
   readonly history?: readonly Message[];
-  /** What the simulated user can do in it; every line of the user passes through it. @default users only talk */
+  /**
+   * The simulated user's access to the environment; every line of the user passes through it.
+   * @default users only talk
+   */
   readonly userSide?: UserSide | null;
   call(call: EnvironmentCall, options?: AgentCallOptions): ToolResult | Promise<ToolResult>;
   /**
@@ -42,8 +46,9 @@ export interface Environment {
    */
   hear(utterance: string, options?: EnvironmentCallOptions): Heard | Promise<Heard>;
   /**
-   * What a judge is asked before `grade`, which gets the answer; `null`: nothing. Called once, where the run has a judge. A judge
-   * that fails is a failure of the episode at boundary "grader". @default nothing
+   * Question for a judge, asked before `grade`, which receives the answer; `null` if there is none.
+   * Called once, in runs that have a judge. A failing judge is a failure of the episode at boundary
+   * "grader". @default no question
    */
   question?(ending: Ending): Question<unknown> | null | Promise<Question<unknown> | null>;
   /**
@@ -63,7 +68,7 @@ export interface Environment {
 export type EnvironmentCall = { readonly name: string; readonly arguments: JsonObject };
 
 export type ToolResult = {
-  /** What the policy reads. */
+  /** Text that the policy reads. */
   readonly text: string;
   /** True when the call was refused or raised; a bad call is an observation, not a crash. */
   readonly isError: boolean;
@@ -78,28 +83,34 @@ export type ToolResult = {
   readonly reward?: number | null;
 };
 
-/** Of a call of an environment. */
+/** Options of a call of an environment. */
 export type EnvironmentCallOptions = {
-  /** Aborts when the deadline of the call has passed or the episode is cancelled: nobody reads the answer any more. */
+  /**
+   * Aborts when the deadline of the call has passed or the episode is cancelled; the answer is
+   * ignored from then on.
+   */
   readonly signal: AbortSignal;
 };
 
-/** Of a call of the agent. */
+/** Options of a tool call that the agent makes. */
 export type AgentCallOptions = EnvironmentCallOptions & {
   /** The action that the call is of. @default it is the action's only one, without a text beside it */
   readonly action?: {
     /** Which of its calls this is, from 0; only those that are carried out count. */
     readonly call: number;
     readonly calls: number;
-    /** What the policy said beside its calls; nobody answers it. */
+    /** Text that the policy wrote beside its calls; it gets no reply. */
     readonly text: string;
   };
 };
 
-/** What an environment says of an utterance that it heard. */
+/** An environment's response to an utterance of the agent; nothing means that the episode continues. */
 export type Heard = void | { readonly endsEpisode: boolean };
 
-/** How the episode that is graded ended: by a tool or the user, or by a limit. Aborted and failed episodes are not graded. */
+/**
+ * Outcome of the episode that is graded: completed by a tool or the user, or truncated by a limit.
+ * Aborted and failed episodes are not graded.
+ */
 export type Ending = { readonly outcome: "completed" | "truncated" };
 
 /**
@@ -111,22 +122,28 @@ export type Grade = {
   readonly metrics: Readonly<Record<string, number>>;
   readonly log: string;
   /**
-   * Merged over the episode's info. `termination_reason`: what the environment calls the end, where its reference has a list of its
-   * own; see `endingOf()`. Of an episode that did not pass, viewers show `expected_actions`, a list of `{name, arguments}`, and
-   * `state_difference`, a list of `{record, expected, found}`: texts, `null` where there is no such record.
+   * Merged over the episode's info. `termination_reason`: the environment's own name for the end,
+   * where its reference has a list of such names; see `endingOf()`. Viewers show two entries of an
+   * episode that did not pass: `expected_actions`, a list of `{name, arguments}`, and
+   * `state_difference`, a list of `{record, expected, found}` with texts, `null` where the record
+   * does not exist.
    */
   readonly info: JsonObject;
   /**
-   * What each sampled turn of the trajectory earned, in order; `null`: nothing is known of that turn. They sum to `reward`, within
-   * a millionth of what is added. Given: one for each turn that was not discarded; recorded: one for each of
-   * `trajectory.turns`, `null` at discarded ones. An environment whose calls carry rewards leaves it out. @default null
+   * Reward of each sampled turn of the trajectory, in order; `null` where it is not known. The
+   * rewards sum to `reward`, within a millionth of the added values. An environment returns one for
+   * each turn that was not discarded; the record has one for each of `trajectory.turns`, `null` at
+   * discarded ones. Absent in environments whose calls carry rewards. @default null
    */
   readonly turnRewards?: readonly (number | null)[] | null;
 };
 
-/** Of the grading. */
+/** Options of grading. */
 export type GradeOptions = EnvironmentCallOptions & {
-  /** What the judge answered to `question`, which can read it. @default there was no question, or nobody to ask */
+  /**
+   * The judge's answer to `question`; `question.read` accepts it. @default the environment asked no
+   * question, or the run has no judge
+   */
   readonly answer?: string | null;
 };
 
@@ -137,26 +154,32 @@ export type GradeOptions = EnvironmentCallOptions & {
 export interface EnvironmentSource {
   readonly name: string;
   readonly splits: readonly string[];
-  /** Names `<name>` of splits `<name>:<seed>`, one for each whole number: tasks nobody has seen, for whoever doubts. @default none */
+  /**
+   * Names `<name>` of splits `<name>:<seed>`, one for each whole number, so that results can be
+   * checked on tasks that no one has seen. @default none
+   */
   readonly seededSplits?: readonly string[];
   /** Names of the user simulators that can run its tasks. */
   readonly users: readonly string[];
-  /** What answers arguments that violate a tool's schema: the environment (as its reference does) or the loop. */
+  /**
+   * The side that answers arguments that violate a tool's schema: the environment (as in its
+   * reference) or the loop.
+   */
   readonly argumentErrors: "environment" | "loop";
   /**
-   * What answers a call of a tool that is none: the loop, naming the tools, or the environment, whose reference answers and
-   * counts it. @default "loop"
+   * The side that answers a call of an unknown tool: the loop, which names the tools, or the
+   * environment, whose reference answers and counts it. @default "loop"
    */
   readonly unknownTools?: "environment" | "loop";
   /**
-   * "one": of several calls in a turn the first is carried out, whatever the strategy, as the reference of a benchmark does.
-   * @default "several"
+   * "one": if a turn has several calls, only the first is carried out, for every strategy, as in
+   * the reference of a benchmark. @default "several"
    */
   readonly calls?: "one" | "several";
   /**
-   * How an episode continues whose process died. "replay": its recorded calls are made again. "restart", for a world that does
-   * not answer them equally: the episode begins again under its seed, and the tokens sampled before are dropped.
-   * @default "replay"
+   * Method of resuming an episode whose process died. "replay": its recorded calls are made again.
+   * "restart", for a world that may answer them differently: the episode begins again with its
+   * seed, and the tokens sampled before are dropped. @default "replay"
    */
   readonly resume?: "replay" | "restart";
   /**
@@ -172,7 +195,10 @@ export interface EnvironmentSource {
    */
   readonly boundsOpening?: boolean;
   taskset(split: string): Taskset;
-  /** In this process at once, elsewhere in time. What opens after `signal` has aborted is closed when it arrives. */
+  /**
+   * Opens an environment: synchronously in this process, with a promise elsewhere. An environment
+   * that opens after `signal` has aborted is closed when it arrives.
+   */
   open(task: Task, options?: OpenOptions): Environment | Promise<Environment>;
 }
 
@@ -181,7 +207,7 @@ export interface LocalEnvironmentSource extends EnvironmentSource {
   open(task: Task, options?: OpenOptions): Environment;
 }
 
-/** Of an environment that is opened. */
+/** Options of opening an environment. */
 export type OpenOptions = EnvironmentCallOptions & {
   /** The environment's own randomness derives from it. Equal for equal episodes of a run. */
   readonly seed: number;
@@ -199,7 +225,7 @@ export type Task = {
   readonly contentHash: string;
   /** Prompt of a user simulated by a model; `null` when the task has no prose. */
   readonly instruction: string | null;
-  /** What the agenda-based user follows; `null` when the task has no structured goal. */
+  /** Structured goal that the agenda-based user follows; `null` when the task has none. */
   readonly agenda: Agenda | null;
 };
 
@@ -218,15 +244,18 @@ export interface UserSide {
   readonly prompt: string;
   /** Tools of the user; none: it only talks. */
   readonly tools: readonly Tool[];
-  /** What the user has seen before its first line, from its own side: the agent is "user" in it. */
+  /**
+   * Messages that the user has seen before its first line, from its own side: the agent is "user"
+   * in them.
+   */
   readonly history: readonly Message[];
   /** Takes a line: words are noted, calls carried out in order. A bad call is a result, not a rejection. */
   act(line: UserLine, options?: EnvironmentCallOptions): UserOutcome | Promise<UserOutcome>;
 }
 
-/** What came of a line of the user. */
+/** Consequences of a line of the user. */
 export type UserOutcome = {
-  /** Of its calls, in order. */
+  /** Results of the user's calls, in order. */
   readonly results: readonly ToolResult[];
   /** True when the conversation is over with it. */
   readonly endsEpisode: boolean;

@@ -1,5 +1,6 @@
-// What is known of an episode that has ended without reading it: what runs decide and count by. An episode is tens of kilobytes, this
-// is a few hundred bytes, so a coordinator decides about episodes that only the worker's disk holds.
+// A summary of an ended episode, for runs that decide and count without reading the episode. An
+// episode is tens of kilobytes and a summary a few hundred bytes, so a coordinator can decide about
+// episodes that are only on the worker's disk.
 
 import type { Failure, Outcome, StopReason } from "./failure.ts";
 import type { WeightSpan } from "./turn.ts";
@@ -8,7 +9,7 @@ import type { ModelUsage } from "./user-line.ts";
 /** Counts by name, in the order the names first came up. */
 export type Counts = Readonly<Record<string, number>>;
 
-/** Of an episode that has ended. */
+/** Summary of an episode that has ended. */
 export type EpisodeSummary = {
   readonly id: string;
   readonly groupId: string;
@@ -17,13 +18,13 @@ export type EpisodeSummary = {
   readonly taskId: string;
   readonly outcome: Outcome;
   readonly stopReason: StopReason;
-  /** What the environment itself calls the end; `null`: it has no name for it. */
+  /** The environment's own name for the end; `null` if it has none. */
   readonly ending: string | null;
   /** Set exactly when the outcome is failed. */
   readonly failure: Failure | null;
   /** `null` when the episode was not graded. */
   readonly reward: number | null;
-  /** Of its grade. */
+  /** Metrics of its grade. */
   readonly metrics: Readonly<Record<string, number>>;
   /** Engine calls, or replies of an agent behind an API. */
   readonly turns: number;
@@ -34,7 +35,7 @@ export type EpisodeSummary = {
   readonly problems: Counts;
   /** Its training rows. */
   readonly samples: number;
-  /** In the loss of those rows. */
+  /** Tokens in the loss of those rows. */
   readonly trainedTokens: number;
   /** Sampled tokens in no row, by reason. */
   readonly dropped: Counts;
@@ -44,9 +45,12 @@ export type EpisodeSummary = {
 export type EventCounts = {
   readonly turns: number;
   readonly sampledTokens: number;
-  /** Of `turns`: those that an earlier process recorded; they took none of the time of this one. */
+  /**
+   * Turns that an earlier process recorded, included in `turns`; this process spent no time on
+   * them.
+   */
   readonly recordedTurns: number;
-  /** Of `sampledTokens`: those that an earlier process recorded. */
+  /** Sampled tokens that an earlier process recorded, included in `sampledTokens`. */
   readonly recordedSampledTokens: number;
   readonly promptTokens: number;
   /** Engine and model calls that were tried again. */
@@ -55,7 +59,7 @@ export type EventCounts = {
   readonly problems: Counts;
   /** Control tokens that users and tools spelled out, and that were text to the policy. */
   readonly spelledTokens: number;
-  /** Of `sampledTokens`: those with a logprob below -100. */
+  /** Sampled tokens with a logprob below -100, included in `sampledTokens`. */
   readonly unlikelyTokens: number;
   /** Turns whose observation is not what the template writes, by `TemplateDeviation`. */
   readonly deviations: Counts;

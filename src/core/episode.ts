@@ -12,13 +12,14 @@ import type { DroppedTokens, Sample, Trajectory, Turn } from "./turn.ts";
 import type { ModelUsage, UserLine } from "./user.ts";
 
 /**
- * What happened, in order. An event is handed to the sink before it counts, so a journal of events can be replayed through
- * the deterministic environment. Durations are for people and are the only parts that differ between equal runs.
+ * Everything that happened, in order. An event is handed to the sink before it counts, so a journal
+ * of events can be replayed through the deterministic environment. Durations are for people and are
+ * the only parts that differ between equal runs.
  */
 export type EpisodeEvent =
   | { readonly type: "episode-start"; readonly episodeId: string; readonly taskId: string; readonly seed: number }
   | { readonly type: "user-line"; readonly line: UserLine; readonly durationMs: number }
-  /** What came of the line before, in a world in which users act, too. */
+  /** Consequences of the line before, in a world in which users act, too. */
   | { readonly type: "user-outcome"; readonly outcome: UserOutcome; readonly durationMs: number }
   | {
       readonly type: "turn";
@@ -27,7 +28,7 @@ export type EpisodeEvent =
       readonly usage: EngineUsage;
       readonly durationMs: number;
     }
-  /** In place of "turn" where an API model is the agent. */
+  /** Replaces "turn" where an API model is the agent. */
   | {
       readonly type: "agent-reply";
       readonly turn: number;
@@ -41,7 +42,7 @@ export type EpisodeEvent =
       readonly turn: number;
       /** Which of several calls of the turn it answers; absent where there is one. */
       readonly call?: number;
-      /** As the policy reads it. */
+      /** The result as the policy reads it. */
       readonly result: ToolResult;
       /** Characters of the whole text, where it was longer than a policy is shown; `null`: it is whole. */
       readonly cutFrom: number | null;
@@ -71,7 +72,7 @@ export type EpisodeEvent =
       readonly continues: number | null;
       /** Fields of the request that had no effect, by name. */
       readonly ignored: readonly string[];
-      /** Of the dialect's own bookkeeping. */
+      /** The dialect's own bookkeeping. */
       readonly response: { readonly hasInstructions: boolean; readonly isStored: boolean } | null;
     }
   /** The outside program has ended. */
@@ -88,14 +89,14 @@ export type EpisodeEvent =
       /** Time of its own, without that of the model's calls, which is in their events. */
       readonly durationMs: number;
     }
-  /** The program has had the whole answer of this turn. In the journal alone. */
+  /** The program has received the whole answer of this turn. Only in the journal. */
   | { readonly type: "delivered"; readonly turn: number }
   /** Turns whose answers never reached their program whole: nothing of the episode can follow from them. */
   | { readonly type: "undelivered"; readonly turns: readonly number[] }
   /**
-   * The episode began again in a later process, because its world cannot be replayed. The turns are those of the processes
-   * before; their tokens are dropped, and what else happened then is left out of the episode. `usage`: what the models behind
-   * APIs cost in it.
+   * The episode began again in a later process, because its world cannot be replayed. `turns` are
+   * the turns of the earlier processes; their tokens are dropped, and the episode has none of the
+   * other events of that time. `usage`: cost of the models behind APIs in those processes.
    */
   | {
       readonly type: "restart";
@@ -106,13 +107,19 @@ export type EpisodeEvent =
   | {
       readonly type: "judgement";
       readonly judgement: Judgement;
-      /** Of a ranking: ids of the episodes in the order in which they were shown; `null`: the judge was shown this one alone. */
+      /**
+       * Ids of the ranked episodes in the order in which they were shown; `null` if the judge was
+       * shown only this one.
+       */
       readonly ranked: readonly string[] | null;
       readonly durationMs: number;
     }
   /** The last one counts: a ranking of the group makes another of what each episode earned by itself. */
   | { readonly type: "grade"; readonly grade: Grade; readonly durationMs: number }
-  /** The environment could not be closed, which is none of the episode's faults: something may be left behind. */
+  /**
+   * The environment could not be closed and may have left resources open. Not a fault of the
+   * episode.
+   */
   | { readonly type: "close-failure"; readonly failure: Failure }
   | { readonly type: "episode-end"; readonly stopReason: StopReason; readonly failure: Failure | null };
 
@@ -120,7 +127,10 @@ export type EpisodeEvent =
 export type Episode = {
   readonly id: string;
   readonly groupId: string;
-  /** The episode's place in its group. The name is that of the file format; it is no training sample. */
+  /**
+   * The episode's place in its group. The name is that of the file format; it does not mean a
+   * training sample.
+   */
   readonly sampleIndex: number;
   readonly task: Task;
   readonly seed: number;
@@ -137,8 +147,9 @@ export type Episode = {
   readonly messages: readonly Message[];
   readonly trajectory: Trajectory;
   /**
-   * As in `Renderer`; named in every sample. "no-tokens": an API model was the agent, or a program that calls no model of
-   * ours, so the trajectory is empty and nothing can be trained.
+   * The history policy of `Renderer`, named in every sample. "no-tokens": an API model was the
+   * agent, or a program that calls no model of ours, so the trajectory is empty and nothing can be
+   * trained.
    */
   readonly historyPolicy: Sample["historyPolicy"] | "no-tokens";
   readonly events: readonly EpisodeEvent[];
@@ -147,8 +158,8 @@ export type Episode = {
 };
 
 /**
- * What the environment itself calls the end of an episode that it ended, such as "too_many_errors"; `null`: it has no name for it,
- * or the episode ended otherwise. See `Grade.info`.
+ * The environment's own name for the end of an episode that it ended, such as "too_many_errors";
+ * `null` if it has no name for it, or the episode ended otherwise. See `Grade.info`.
  */
 export function endingOf({ stopReason, grade }: Pick<Episode, "stopReason" | "grade">): string | null {
   const isItsOwn = stopReason === "tool_ended" || stopReason === "user_hung_up";
@@ -164,7 +175,10 @@ export function terminationReason({ info }: Grade): string | null {
 /** The training rows of an episode and what is in none of them. */
 export type EpisodeSamples = { readonly samples: readonly Sample[]; readonly dropped: readonly DroppedTokens[] };
 
-/** What became of a group: decided once, when its last episode has ended, and recorded with its training rows. */
+/**
+ * Decision about a group: made once, when its last episode has ended, and recorded with its
+ * training rows.
+ */
 export type GroupRecord = {
   readonly groupId: string;
   readonly taskId: string;
@@ -174,7 +188,7 @@ export type GroupRecord = {
   readonly decision: "kept" | "dropped";
   /** Why it was dropped; `null` when it was kept. */
   readonly reason: string | null;
-  /** In the order of their place in the group. */
+  /** Ids in the order of the episodes' places in the group. */
   readonly episodeIds: readonly string[];
   /** Aligned with `episodeIds`; `null` where an episode was not graded. */
   readonly rewards: readonly (number | null)[];

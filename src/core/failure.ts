@@ -34,7 +34,10 @@ export type Attempt = { readonly failure: Failure; readonly waitedMs: number };
 /** An error that already knows its boundary; it passes every later boundary unchanged. */
 export class AttributedError extends Error {
   readonly failure: Failure;
-  /** How long the server requested us to wait before the next attempt, in milliseconds; `null` when it did not say. */
+  /**
+   * Delay that the server requested before the next attempt, in milliseconds; `null` when it
+   * requested none.
+   */
   readonly retryAfterMs: number | null;
 
   constructor(failure: Failure, options?: { readonly cause?: unknown; readonly retryAfterMs?: number | null }) {
@@ -57,8 +60,8 @@ export class ConfigurationError extends Error {
 const longestMessage = 10_000;
 
 /**
- * What a thrown value says, whatever it is: code that others wrote throws `null`, objects, and errors whose message is no
- * string or cannot be read. Never throws.
+ * The message of any thrown value: third-party code throws `null`, objects, and errors whose
+ * message is not a string or cannot be read. Never throws.
  */
 export function messageOf(error: unknown): string {
   try {
@@ -72,7 +75,10 @@ export function messageOf(error: unknown): string {
   }
 }
 
-/** Attributes whatever escaped from extension code; an attributed error passes unchanged. Never throws. */
+/**
+ * Attributes any value thrown by extension code; an attributed error passes unchanged. Never
+ * throws.
+ */
 export function attribute(error: unknown, boundary: Boundary, code = "unexpected"): AttributedError {
   let cause: string | null = null;
   try {

@@ -5,9 +5,9 @@ import type { Ending, Task } from "./environment.ts";
 import type { Episode, EpisodeEvent } from "./episode.ts";
 import type { Judge, Question } from "./judge.ts";
 
-/** What a grader found of one episode. */
+/** A grader's finding about one episode. */
 export type Verdict = {
-  /** From 0 to 1. */
+  /** Score from 0 to 1. */
   readonly value: number;
   /** Beside the value itself, whose metric is the grader's name. Finite. */
   readonly metrics: Readonly<Record<string, number>>;
@@ -43,11 +43,14 @@ export type GroupRanker = JudgedBy<{
   question(episodes: readonly Episode[]): Question<readonly Verdict[]>;
 }>;
 
-/** What grades the episodes of a run. */
+/** Judge, graders and weights of a run. */
 export type Grading = {
-  /** Who answers the questions of environments; `null`: nobody does. */
+  /** The judge that answers the questions of environments; `null` if there is none. */
   readonly judge: Judge | null;
-  /** Of the environment's own reward; 0: it is a metric alone. `null`: the environment has none of its own. */
+  /**
+   * Weight of the environment's own reward; 0 makes it only a metric. `null` if the environment has
+   * no reward of its own.
+   */
   readonly environmentWeight: number | null;
   readonly graders: readonly EpisodeGrader[];
   /** `null`: episodes are not compared. */

@@ -14,21 +14,27 @@ export type Judgement = {
   readonly digest: string;
   /** The text as the model wrote it; `null`: none could be used, see `failure`. */
   readonly answer: string | null;
-  /** Of all calls, repeated ones included. Nothing where the answer came from a cache. */
+  /** Usage of all calls, repeated ones included. Zero where the answer came from a cache. */
   readonly usage: ModelUsage;
   /** Calls that failed, or whose answer could not be used, and were repeated. */
   readonly attempts: readonly Attempt[];
   readonly isCached: boolean;
-  /** Why there is no answer; `null` exactly when there is one. */
+  /** The reason for a missing answer; `null` exactly when there is one. */
   readonly failure: Failure | null;
 };
 
-/** What a judge is asked. Made of an episode, or a group, and of nothing else: the same episode makes the same question. */
+/**
+ * A question for a judge. Derived only from an episode, or a group: the same episode gives the same
+ * question.
+ */
 export type Question<T> = {
   /** Name of the grader. */
   readonly grader: string;
   readonly messages: readonly { readonly role: "system" | "user"; readonly content: string }[];
-  /** JSON Schema of the answer, for servers with structured output; `null`: the messages alone say what is expected. */
+  /**
+   * JSON Schema of the answer, for servers with structured output; `null` if only the messages
+   * describe the expected answer.
+   */
   readonly schema: object | null;
   /** The meaning of an answer. Throws a plain error that says what of it is wrong. */
   read(answer: string): T;
@@ -45,12 +51,13 @@ export interface Judge {
   ask(question: Question<unknown>, options: { readonly signal: AbortSignal }): Promise<Judgement>;
 }
 
-// What models are to grade by, as data: an environment can be defined with it, and the run chooses the judge.
+// Rubrics and rankings as data: an environment can be defined with them, and the run chooses the
+// judge.
 
 export type Criterion = {
   /** Letters, digits, "-" and "_"; its metric is `<rubric>.<name>`. */
   readonly name: string;
-  /** What the judge is told. */
+  /** Text that the judge is shown. */
   readonly description: string;
   /** Share of the score, compared with the other weights. Above 0. */
   readonly weight: number;

@@ -18,8 +18,9 @@ export interface Tokenizer {
   readonly vocabularySize: number;
   encode(text: string): Uint32Array;
   /**
-   * As `encode`, but what stands in the `literal` ranges is text whatever it spells: no control token begins, ends or lies
-   * there. A control token is every added token, special or not, that is more than white space.
+   * Encodes like `encode`, but the `literal` ranges are plain text, even where they spell a control
+   * token: no control token begins, ends or lies in them. A control token is every added token,
+   * special or not, that is more than white space.
    */
   encodeLiteral(text: string, literal: readonly TextRange[]): LiteralEncoding;
   /** The same in steps, for a text that may be very long. @default one step */
@@ -37,7 +38,7 @@ export type TextRange = { readonly start: number; readonly end: number };
 
 export type LiteralEncoding = {
   readonly tokens: Uint32Array;
-  /** How many control tokens `encode` would have recognised in literal text. */
+  /** Number of control tokens that `encode` would have recognised in literal text. */
   readonly spelledTokens: number;
 };
 
@@ -72,7 +73,10 @@ export const parseProblemCodes = [
   "repaired",
 ] as const;
 
-/** What a parser found wrong with sampled output. Syntax only: a call is validated against its tool's schema in `agents/`. */
+/**
+ * An error that a parser found in sampled output. Syntax only: a call is validated against its
+ * tool's schema in `agents/`.
+ */
 export type ParseProblem = {
   readonly code: (typeof parseProblemCodes)[number];
   /** The offending text, as sampled. */
@@ -80,7 +84,7 @@ export type ParseProblem = {
   /** Name of the requested tool, when it could be read. */
   readonly toolName: string | null;
   readonly detail: string;
-  /** How many calls were read before it; absent where there is none. */
+  /** Number of calls that were read before it; absent if there were none. */
   readonly callsBefore?: number;
 };
 
@@ -97,7 +101,7 @@ export type ParsedAction = {
   readonly isTerminated: boolean;
 };
 
-/** What a bridge starts from: the history up to and including the last action. */
+/** Input of a bridge: the history up to and including the last action, and the new messages. */
 export type BridgeInput = {
   /** The whole history, the last action included as its last message. */
   readonly messages: readonly Message[];
@@ -120,7 +124,7 @@ export type BridgeResult =
   | {
       readonly type: "extended";
       readonly tokens: Uint32Array;
-      /** As in `RenderedPrompt`, of what is new. */
+      /** Control tokens spelled out in the new messages, as in `RenderedPrompt`. */
       readonly spelledTokens: number;
       /** `null`: there is none. */
       readonly deviation: TemplateDeviation | null;
@@ -135,7 +139,7 @@ export type ParserFacts = {
   readonly reasoning: string | null;
   /** "tokens": a marker counts only as the token it is. "text": as text parsers of servers read it. */
   readonly mode: "tokens" | "text";
-  /** Whether near-misses are read as the calls they nearly are. */
+  /** True if near-misses are read as the calls they nearly are. */
   readonly repair: boolean;
 };
 
@@ -166,7 +170,7 @@ export interface Renderer {
    * is always given, are left out and named in `unread`. @default variables cannot be changed
    */
   withTemplateKwargs?(kwargs: JsonObject): { readonly renderer: Renderer; readonly unread: readonly string[] };
-  /** How actions are read, for the records of a run. */
+  /** Parsers that read actions, for the records of a run. */
   readonly parsers: ParserFacts;
   renderPrompt(messages: readonly Message[], tools: readonly Tool[]): RenderedPrompt;
   bridge(input: BridgeInput): BridgeResult;
@@ -190,13 +194,15 @@ export interface Renderer {
     },
   ): ParsedAction;
   /**
-   * What closes the thinking of a text that ends inside it, such as "\n</think>\n\n"; "" for any other. History and bridge
-   * need it: the rest of an unclosed thought would be an answer to the template. @default ""
+   * Text that closes the thinking of a text that ends inside it, such as "\n</think>\n\n"; "" for
+   * any other text. History and bridge need it: the template would take the rest of an unclosed
+   * thought for an answer. @default ""
    */
   unclosedThought?(text: string): string;
   /**
-   * Of an action that is still sampled: characters at the end of the reasoning or content so far which may yet turn out to be
-   * neither, because a call or the end of a thought may begin there. @default not known: a stream is shown late
+   * Number of characters at the end of the reasoning or content of an unfinished action that may
+   * still turn out to be neither, because a call or the end of a thought may begin there. @default
+   * not known: a stream is shown late
    */
   heldBack?(text: string): number;
   decode(tokens: ArrayLike<number>): string;

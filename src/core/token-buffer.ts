@@ -59,10 +59,10 @@ export class TokenBuffer {
     this.#whenClosed?.push(callback);
   }
 
-  /** As {@link view}, in the pieces that were appended: never a copy. */
+  /** The ids of {@link view}, in the pieces that were appended: never a copy. */
   parts(start = 0, requestedEnd: number = this.#length): readonly Uint32Array[] {
     const end = Math.min(requestedEnd, this.#length);
-    // From the last one back, because new ids are mostly requested.
+    // Searches from the last part backwards, because callers mostly request new ids.
     const found: Uint32Array[] = [];
     let partEnd = this.#length;
     for (let index = this.#parts.length - 1; index >= 0 && partEnd > start; index--) {

@@ -10,7 +10,7 @@ export type Finish = {
   readonly reason: FinishReason;
   /** The stop token id or stop string that matched; `null` when none did or the server does not say. */
   readonly matched: number | string | null;
-  /** As the engine reported it (JSON text); `null` when it reported none. */
+  /** The engine's own reason (JSON text); `null` when it reported none. */
   readonly raw: string | null;
 };
 
@@ -26,12 +26,13 @@ export type WeightSpan = {
 };
 
 /**
- * Which experts a mixture-of-experts model chose for tokens of a turn: `rows * layers * topk` numbers in `routed-experts.bin` of the
- * run folder. The first row is that of the last token of the parent's sequence, or of the first token where there is no parent;
- * the last token of a sequence has none. So the rows of the turns of a path, one after the other, are those of its sequence.
+ * Experts that a mixture-of-experts model chose for tokens of a turn: `rows * layers * topk`
+ * numbers in `routed-experts.bin` of the run folder. The first row belongs to the last token of the
+ * parent's sequence, or to the turn's first token if it has no parent; the last token of a sequence
+ * has no row. So the rows of the turns of a path, concatenated, are those of its sequence.
  */
 export type RoutedExperts = {
-  /** Of the first byte. */
+  /** Offset of the first byte. */
   readonly offset: number;
   readonly rows: number;
   readonly layers: number;
@@ -46,7 +47,10 @@ export type Turn = {
   readonly index: number;
   /** The turn whose observation and action this prompt extends; `null` when it extends none (the first turn, or a rewritten history). */
   readonly parent: number | null;
-  /** What this turn added after the parent's whole sequence; the whole prompt is derived, never stored twice. */
+  /**
+   * Tokens that this turn added after the parent's whole sequence; the whole prompt is derived,
+   * never stored twice.
+   */
   readonly observationTokens: Uint32Array;
   /** Control tokens that users and tools spelled out in the observation, and that are text in it. */
   readonly spelledTokens: number;
@@ -57,7 +61,7 @@ export type Turn = {
   /** One per sampled token; `null` when the engine reported none. */
   readonly logprobs: Float32Array | null;
   readonly finish: Finish;
-  /** In order; their token counts sum to the number of sampled tokens. */
+  /** Spans in order; their token counts sum to the number of sampled tokens. */
   readonly weightSpans: readonly WeightSpan[];
   /** Why the history was not extended, e.g. "template strips reasoning"; `null` when it was, and for the first turn. */
   readonly rewriteReason: string | null;
@@ -98,9 +102,12 @@ export type Sample = {
   /** Where weights are known: `[start, end)` in `tokens`, in order, covering exactly the sampled tokens. */
   readonly weightRanges: readonly (WeightSpan & { readonly start: number; readonly end: number })[];
   readonly reward: number | null;
-  /** How the tokens came about: token-exact, or re-encoded text as the upstream program does it. Exporters refuse the second without a flag. */
+  /**
+   * Origin of the tokens: token-exact, or re-encoded text as in the upstream program. Exporters
+   * refuse the second without a flag.
+   */
   readonly tokenAccounting: "token-exact" | "text-delta";
-  /** As in `Renderer`. */
+  /** The history policy of `Renderer`. */
   readonly historyPolicy: "append-only" | "keep-reasoning" | "branch";
   /** Where observations are not what the template writes, beyond what the history policy says; each named once. */
   readonly deviations: readonly TemplateDeviation[];

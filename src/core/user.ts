@@ -16,14 +16,20 @@ export interface UserSimulator {
   open(options?: UserCallOptions & { readonly opening?: string | null }): Promise<UserLine>;
   /** The answer to the agent's utterance. */
   reply(utterance: string, options?: UserCallOptions): Promise<UserLine>;
-  /** What it does after its calls were carried out: their results, in order. Needed of users whose lines are calls. */
+  /**
+   * The user's next line after its calls were carried out, given their results in order. Required
+   * of users whose lines are calls.
+   */
   observe?(results: readonly ToolResult[], options?: UserCallOptions): Promise<UserLine>;
 }
 
-/** Of a call of a user. */
+/** Options of a call of a user. */
 export type UserCallOptions = {
   readonly signal?: AbortSignal;
-  /** What the user can do in the environment besides talking; a user that has no use for it talks. The same in every call. */
+  /**
+   * Actions that the environment offers to the user besides talking; a user that cannot act ignores
+   * them. The same in every call.
+   */
   readonly side?: UserSide | null;
 };
 
@@ -31,7 +37,7 @@ export type UserCallOptions = {
 export type SpokenLine = {
   readonly heard: string | null;
   readonly line: UserLine;
-  /** What its calls before this line were answered. @default it follows no calls */
+  /** Results of its calls before this line. @default it follows no calls */
   readonly results?: readonly ToolResult[];
 };
 
