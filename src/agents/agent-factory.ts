@@ -7,7 +7,7 @@ import { createFewShot, createToolCalling } from "./tool-calling.ts";
 import type { ProblemPolicy } from "./decide-action.ts";
 import { remedyFor } from "../lib/nearest.ts";
 
-/** What each strategy needs; only what the chosen one knows is read. */
+/** Options of all strategies; only those of the chosen strategy are read. */
 export type AgentFactoryOptions = {
   /** Default "tool-calling". */
   readonly strategy?: string;

@@ -1,6 +1,7 @@
-// Do a call's arguments fit the JSON Schema of its tool? The only file that knows the schema library. A schema that it
-// cannot compile (a broken one, a reference to the network) counts as no schema, and `schemaWarnings` says so: an
-// environment must stay playable whatever its tool definitions look like.
+// Validates a call's arguments against the JSON Schema of its tool. The only file that knows the
+// schema library. A schema that it cannot compile (a broken one, a reference to the network) counts
+// as no schema, and `schemaWarnings` reports it: an environment must stay usable even with broken
+// tool definitions.
 
 import { createRequire } from "node:module";
 
@@ -35,8 +36,9 @@ const options = {
 let uncheckedPatterns = new Map<string, string>();
 
 /**
- * Stands in for `RegExp` in the library. A schema may come from a remote server and the text from a model, so a pattern takes linear time
- * whatever it says: one that cannot be decided so counts as matched, and so does a text that would take too long.
+ * Replaces `RegExp` in the library. A schema may come from a remote server and the text from a
+ * model, so every pattern must take linear time: a pattern that cannot be decided in linear time
+ * counts as matched, and so does a text that would take too long.
  */
 function checkedPattern(
   source: string,
@@ -126,7 +128,7 @@ function patternWarning(tool: Tool): string | null {
   return `${are} of the arguments of tool "${tool.name}" cannot be checked in bounded time and ${named.length === 1 ? "counts" : "count"} as matched: ${named.join(", ")}.`;
 }
 
-/** Loaded with the first schema: whoever imports this package need not check any. */
+/** Loaded with the first schema, because many importers of this package check none. */
 const require = createRequire(import.meta.url);
 
 const libraries = new Map<string, ajv.Ajv>();

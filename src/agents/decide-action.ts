@@ -1,7 +1,8 @@
-// From a read action to a decision: the closed taxonomy of problems, what the problem policy makes of each, and what a policy reads
-// when its action was not carried out. Pure. Parsers report syntax; here a call is validated. Feedback is short, names the tool
-// and the place, and says nothing about the syntax of calls, which differs between model families and stands in the prompt. Only a call
-// in another format is answered with an example, which the parser provides.
+// Turns a parsed action into a decision: the closed taxonomy of problems, the problem policy for
+// each of them, and the feedback that a policy reads when its action was not carried out. Pure.
+// Parsers report syntax; calls are validated here. Feedback is short, names the tool and the place,
+// and does not describe the syntax of calls, which differs between model families and is in the
+// prompt. Only a call in another format is answered with an example, which the parser provides.
 
 import {
   type ActionProblem,
@@ -23,7 +24,7 @@ export type DecideOptions = {
   /** Default: "loop". */
   readonly unknownTools?: "environment" | "loop";
   readonly policy: ProblemPolicy;
-  /** Whether all calls of an action are carried out, or the first. Default: "one". */
+  /** "several" carries out all calls of an action, "one" only the first. Default: "one". */
   readonly calls?: "one" | "several";
 };
 
@@ -101,7 +102,7 @@ function decideCalls(action: ParsedAction, options: DecideOptions): Decision | n
   const unread = reported.filter(
     (problem, at) => isLostCall(problem) && !reported.slice(0, at).some((earlier) => isSameCall(earlier, problem)),
   );
-  // From the last on, so that the places of the others stay.
+  // Inserted from the last to the first, so that earlier positions stay valid.
   for (const problem of unread.toReversed()) {
     const own = asActionProblem(problem);
     const item = { call: null, arguments: null, feedback: feedbackOn(own, tools), problems: [own] };
@@ -116,7 +117,7 @@ function decideCalls(action: ParsedAction, options: DecideOptions): Decision | n
   return { type: "calls", calls, problems };
 }
 
-/** Whether a call was meant that did not come out. */
+/** True if the problem stands for an attempted call that could not be read. */
 function isLostCall({ code }: ParseProblem): boolean {
   return code !== "spoofed-marker" && code !== "repaired";
 }
@@ -236,7 +237,8 @@ function listTools(tools: readonly Tool[]): string {
   return `The tools are ${names.join(", ")}${tools.length > shownTools ? ", ..." : ""}.`;
 }
 
-// What is done about each kind of problem. A frozen value handed to `decideAction`; problems are counted whatever it says.
+// Reaction to each kind of problem. A frozen value handed to `decideAction`; every problem is
+// counted, whichever reaction is chosen.
 
 /**
  * - `observe`: nothing is carried out; the policy reads what was wrong, and the episode continues.

@@ -1,5 +1,6 @@
-// The strategies in the real loop, both ways: with an engine behind every native renderer, and with a model behind an API. The
-// bookshop is played by its expert, retail of τ-bench by the gold actions of its tasks.
+// The strategies in the real loop, in both modes: with an engine and every native renderer, and
+// with a model behind an API. The bookshop's expert and the gold actions of τ-bench retail act as
+// policies.
 
 import { readFile } from "node:fs/promises";
 import fc from "fast-check";
@@ -44,7 +45,7 @@ function expertMove(messages: readonly { readonly role: string; readonly content
   return call === undefined ? { words: text } : { call };
 }
 
-/** What act and react write and read, as the expert writes and reads it. */
+/** Converts messages of act and react to the form that the expert reads. */
 function asExpertReads({ role, content }: { readonly role: string; readonly content: string }) {
   if (role === "user" && content.startsWith("API output: ")) {
     return { role, content: `<tool_response>\n${content.slice("API output: ".length)}\n</tool_response>` };

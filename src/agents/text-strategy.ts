@@ -1,6 +1,7 @@
-// The strategies `act` and `react`: tools described in the system message instead of the chat template, actions read from text,
-// results given back in the user's place. An action is what stands behind the last `Action:`, as JSON, or speech when it is no
-// JSON; whether a call can be carried out is validated as for every other strategy. The two differ in their instruction alone.
+// The strategies `act` and `react`: tools described in the system message instead of the chat
+// template, actions read from text, results returned as user messages. An action is the text after
+// the last `Action:`, a call if it is JSON and speech otherwise; calls are validated as in every
+// other strategy. The two strategies differ only in their instruction.
 
 import {
   type AgentStrategy,
@@ -15,9 +16,15 @@ import { dumpJson, fromPlain, type JsonObject, parseJson } from "../python-seman
 import { createProblemPolicy, decideAction, type ProblemPolicy } from "./decide-action.ts";
 
 export type TextStrategyOptions = {
-  /** Changes to the default problem policy; arguments that are no object are observed here unless it says otherwise. */
+  /**
+   * Changes to the default problem policy; arguments that are not an object are observed here
+   * unless the changes say otherwise.
+   */
   readonly problemPolicy?: Partial<ProblemPolicy>;
-  /** Replaces our description of how actions are written. Put directly behind the tools, so it begins with a line break. */
+  /**
+   * Replaces our description of how actions are written. Placed directly after the tools, so it
+   * begins with a line break.
+   */
   readonly instruction?: string;
 };
 
@@ -112,7 +119,7 @@ function createTextStrategy(
   };
 }
 
-/** As the τ-bench reference lays it out; the JSON is Python's, byte for byte. */
+/** System message in the layout of the τ-bench reference; the JSON is Python's, byte for byte. */
 function systemText(guidelines: string, definitions: Parameters<typeof dumpJson>[0][], instruction: string): string {
   return `${guidelines}\n#Available tools\n${dumpJson(definitions, { ensureAscii: true })}${instruction}`;
 }
@@ -131,7 +138,7 @@ const respondTool: Tool = toolFromDefinition(
   }) as JsonObject,
 );
 
-/** What text strategies write before a call. */
+/** Marker that text strategies write before a call. */
 export const actionMarker = "Action:";
 
 /**
@@ -168,7 +175,7 @@ function readTextAction(action: ParsedAction, turn: number): ParsedAction {
   return read({ toolCalls: [{ id: `call_${turn}_0`, name, argumentsText }] });
 }
 
-/** What was written beside thinking. Calls that a parser took out of it are text like any other here. */
+/** The text outside of the thinking. Calls that a parser extracted from it are treated as text here. */
 function spokenText({ text, reasoning, content, toolCalls }: ParsedAction): string {
   if (toolCalls.length === 0) return content;
   if (reasoning === null) return text;

@@ -75,7 +75,7 @@ export function toolInstructionEdit(
 export type FewShotOptions = ToolCallingOptions & {
   /** Example conversations as text; see {@link parseDisplays}. */
   readonly displays?: readonly string[];
-  /** How many of them an episode is shown, drawn by its seed. Default 5, as in τ-bench. */
+  /** Number of displays that an episode is shown, drawn by its seed. Default 5, as in τ-bench. */
   readonly displayCount?: number;
 };
 

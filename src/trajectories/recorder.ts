@@ -8,12 +8,12 @@ import { TokenBuffer } from "../core/token-buffer.ts";
 import type { Trajectory, Turn } from "../core/turn.ts";
 import { turnSequence } from "./branches.ts";
 
-/** As in `Turn`. */
+/** Facts about an observation, as in `Turn`. */
 export type ObservationFacts = Pick<Turn, "spelledTokens" | "deviation">;
 
 const plainObservation: ObservationFacts = { spelledTokens: 0, deviation: null };
 
-/** What an engine sampled, and where its experts are kept. */
+/** Result of an engine call, with the place where its experts are stored. */
 export type ActionResult = Pick<SampleResult, "sampledTokens" | "logprobs" | "finish" | "weightSpans"> &
   Pick<Turn, "routedExperts">;
 
@@ -65,7 +65,7 @@ export class TrajectoryRecorder {
     return this.#prompt;
   }
 
-  /** How many tokens of the prompt the parent has. */
+  /** Number of prompt tokens that belong to the parent's sequence. */
   get observedFrom(): number {
     return this.#observedFrom;
   }

@@ -43,7 +43,8 @@ function trainedBranches(
     endsDropped: claimed.has(path.at(-1)?.index ?? -1),
   }));
   const branches: TrainedBranch[] = [];
-  // What a branch with a dropped end shares with another is trained in the other, which continues.
+  // Turns that a branch with a dropped end shares with another branch are trained in the other one,
+  // which continues.
   for (const { path, branch } of all.toSorted((a, b) => Number(a.endsDropped) - Number(b.endsDropped))) {
     const trained = path.filter((turn) => !claimed.has(turn.index) && turn.sampledTokens.length > 0);
     if (trained.length === 0) continue;
@@ -143,13 +144,16 @@ export function untrainedSamples(episode: Episode): Sample[] {
   return samples.map((sample) => ({ ...sample, lossMask: new Uint8Array(sample.tokens.length) }));
 }
 
-/** `null`: the agent was behind an API, and there are no tokens. */
+/** `null` if the agent was behind an API, so that there are no tokens. */
 function originOf({ id, groupId, task, reward, historyPolicy }: Episode): SampleOrigin | null {
   if (historyPolicy === "no-tokens") return null;
   return { episodeId: id, groupId, taskId: task.id, reward, tokenAccounting: "token-exact", historyPolicy };
 }
 
-/** How many training rows {@link episodeSamples} makes, and of what size, without making them. */
+/**
+ * Number and size of the training rows that {@link episodeSamples} makes, counted without making
+ * them.
+ */
 export type SampleCounts = {
   readonly samples: number;
   readonly trainedTokens: number;
@@ -173,7 +177,7 @@ function dropTurnOf(episode: Episode): (turn: Turn) => DroppedTokens["reason"] |
   const reason = dropReason(episode);
   const discarded = discardedTurns(episode);
   const restarted = new Set(episode.events.flatMap((event) => (event.type === "restart" ? event.turns : [])));
-  // In an episode that trains, only attempts that were sampled again have ended in an abort.
+  // Aborted turns of an episode that trains are always attempts that were sampled again.
   return ({ index }) =>
     restarted.has(index) ? "restarted" : (reason ?? (discarded.has(index) ? "discarded-turn" : null));
 }

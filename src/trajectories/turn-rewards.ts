@@ -25,7 +25,7 @@ export function discardedTurns({ trajectory, events }: Pick<Episode, "trajectory
 /** Share of the largest number that rounding explains. */
 const tolerance = 1e-6;
 
-/** Whether the entries add up to the reward, as far as floats do. */
+/** True if the entries add up to the reward, within rounding error. */
 export function addsUp(rewards: TurnRewards, reward: number): boolean {
   const size = rewards.reduce<number>((sum, one) => sum + Math.abs(one ?? 0), Math.abs(reward));
   return Math.abs(totalOf(rewards) - reward) <= tolerance * size;
@@ -59,8 +59,9 @@ export function alignTurnRewards(given: TurnRewards, reward: number, counts: rea
 }
 
 /**
- * Known rewards made whole: entries of turns that do not count are taken out, and what the reward has beyond the sum of the others
- * goes to the last turn that counts. `null`: there is no such turn, or nothing is known of any.
+ * Completes known rewards: entries of turns that do not count are removed, and the rest of the
+ * reward, beyond the sum of the others, goes to the last turn that counts. `null` if no turn
+ * counts, or no reward is known.
  */
 export function completeTurnRewards(
   known: TurnRewards,
@@ -79,7 +80,7 @@ export function completeTurnRewards(
 export function gradeTurns(grade: Grade, { trajectory, events }: Pick<Episode, "trajectory" | "events">): Grade {
   const { turns, steps } = stepRewards(events);
   const discarded = discardedTurns({ trajectory, events });
-  // Of an agent behind an API there are replies and no turns.
+  // An agent behind an API has replies instead of turns.
   const counts =
     trajectory.turns.length > 0
       ? trajectory.turns.map(({ index }) => !discarded.has(index))
@@ -115,7 +116,10 @@ export type TurnSpan = {
   readonly end: number;
   /** False: another branch trains it, or nothing does. */
   readonly isTrained: boolean;
-  /** What the turn earned; `null`: nothing is known. Over all samples the trained spans hold each reward once. */
+  /**
+   * Reward of the turn; `null` if it is not known. Over all samples, the trained spans hold each
+   * reward once.
+   */
   readonly reward: number | null;
 };
 

@@ -35,7 +35,10 @@ function agendaOf(goals: readonly AgendaGoal[], patience = 3): Agenda {
   };
 }
 
-/** What the user says to each of the agent's lines, the opening first; ends with a hang-up's words in brackets. */
+/**
+ * The user's lines in reply to the agent's, beginning with the opening; ends with the text of the
+ * hang-up in brackets.
+ */
 async function converse(agenda: Agenda, agent: readonly string[], seed = 1): Promise<string[]> {
   const user = agendaUser().create(testTask({ agenda }), { seed });
   const show = ({ type, text }: UserLine): string => (type === "hang-up" ? `[${text}]` : text);

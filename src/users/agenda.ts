@@ -48,7 +48,7 @@ export function agendaUser(): UserSource {
   };
 }
 
-/** What the user is about to say. Speaking an act may change what it is after. */
+/** An act that the user is about to speak. Speaking it may change the current goal. */
 type UserAct =
   | { readonly type: "request"; readonly goal: AgendaGoal; readonly isFirst: boolean }
   | { readonly type: "say"; readonly text: string }
@@ -174,7 +174,7 @@ class AgendaUser {
   }
 }
 
-/** What an utterance of the agent does; several can hold at once. */
+/** Meanings of an utterance of the agent; several can hold at once. */
 type Heard = {
   readonly text: string;
   /** It requests a yes or a no to what it is about to do. */
@@ -224,7 +224,7 @@ function slotsAskedFor(heard: Heard, slots: readonly AgendaSlot[]): readonly Age
   );
 }
 
-/** Whether each thing is named in one of its ways. */
+/** True if each thing is named in one of its ways. */
 function namesAll(heard: Heard, things: readonly (readonly string[])[]): boolean {
   return things.every((ways) => saysAny(heard, ways));
 }

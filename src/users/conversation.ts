@@ -1,5 +1,6 @@
-// What all user simulators share: lines come from one function and in one order of calls, the sign that ends a conversation,
-// resuming by saying the same again, and the failures of models that play users and of recorded users.
+// Parts that all user simulators share: a user made from one function, the order of calls, the
+// marker that ends a conversation, resuming by repeating the same lines, and the failures of users
+// played by models and of recorded users.
 
 import { cancelledFailure as cancelled, modelFailure, type ModelFailureCode } from "../chat-models/model-failure.ts";
 import {
@@ -21,10 +22,13 @@ export function lineFrom(text: string, usage: ModelUsage): UserLine {
   return { type: text.includes(stopMarker) ? "hang-up" : "words", text, usage };
 }
 
-/** What a line answers: an utterance of the agent, or the results of the user's own calls; `null` for the first line. */
+/**
+ * Input that a line answers: an utterance of the agent, or the results of the user's own calls;
+ * `null` for the first line.
+ */
 export type HeardByUser = string | readonly ToolResult[] | null;
 
-/** Where a user is. `opening`: of the first line alone. */
+/** Context of a line: the environment's opening, only for the first line, and the user's side. */
 export type Surroundings = { readonly opening: string | null; readonly side: UserSide | null };
 
 /** The next line. */

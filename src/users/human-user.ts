@@ -27,8 +27,9 @@ export type HumanUserOptions = {
 const help = `Answer as the user. /quit, ${stopMarker} or the end of input hangs up.`;
 
 /**
- * Shows what the agent says and reads one line for it. `/quit` and the end of input hang up without text; empty lines are
- * requested again. Throws a `ConfigurationError` when stdin is no terminal and no `input` is given.
+ * Shows the agent's utterances and reads one line as the answer. `/quit` and the end of input hang
+ * up without text; empty lines are requested again. Throws a `ConfigurationError` when stdin is not
+ * a terminal and no `input` is given.
  */
 export function humanUser(options: HumanUserOptions = {}): UserSource {
   if (options.input === undefined && !process.stdin.isTTY) {

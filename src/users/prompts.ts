@@ -3,7 +3,7 @@
 
 import { stopMarker } from "./conversation.ts";
 
-/** What a checker or a reflection is shown. */
+/** Input of a checker or a reflection. */
 export type ReviewInput = {
   /** `null` when the conversation has none (only in upstream's discarded rehearsals). */
   readonly instruction: string | null;
@@ -14,7 +14,7 @@ export type ReviewInput = {
 };
 
 export type UserPrompts = {
-  /** What the agent is made to say before the user's first line; the real agent never sees it. */
+  /** Made-up utterance of the agent before the user's first line; the real agent never sees it. */
   readonly greeting: string;
   readonly system: (instruction: string | null) => string;
   /** Asks for a thought before each line, under the headings `Thought:` and `User Response:`. */

@@ -98,7 +98,7 @@ const userExchange = z
     take: z.number(),
     /** Place in the conversation; 0 is the first line. */
     index: z.number(),
-    /** What the agent said, or what the user's own calls were answered; `null` for the first line. */
+    /** The agent's utterance, or the results of the user's own calls; `null` for the first line. */
     words: z.union([z.string(), z.array(z.string())]).nullable(),
     answer: z.union([
       z.object({ type: z.literal("line"), line }).readonly(),
@@ -109,7 +109,10 @@ const userExchange = z
 
 export type UserExchange = z.infer<typeof userExchange>;
 
-/** Reads JSON lines; empty lines are skipped. Throws a `ConfigurationError` that names the first line that is no exchange. */
+/**
+ * Reads JSON lines; empty lines are skipped. Throws a `ConfigurationError` that names the first
+ * line that is not an exchange.
+ */
 export function parseUserExchanges(text: string): UserExchange[] {
   return text.split("\n").flatMap((content, index) => {
     if (content.trim() === "") return [];
@@ -177,8 +180,8 @@ function mismatch(where: string, heard: UserExchange["words"], exchange: UserExc
 }
 
 /**
- * Exchanges of one take in the order of their index, whatever the order of the records. The last of an index counts: a run
- * that was killed asks again for a line that was recorded here and had not counted there.
+ * Exchanges of each take, sorted by index. The last record of an index counts: a killed run may
+ * request a line again that was recorded here before the line counted in the run.
  */
 function groupByTake(exchanges: readonly UserExchange[]): ReadonlyMap<string, readonly UserExchange[]> {
   const groups = new Map<string, Map<number, UserExchange>>();

@@ -19,7 +19,7 @@ export type UserStep =
   | { readonly type: "fault"; readonly code: UserFailureCode; readonly message: string };
 
 export interface ScriptedUser extends UserSimulator {
-  /** What the agent said so far, one per `reply`. */
+  /** The agent's utterances so far, one per `reply`. */
   readonly heard: readonly string[];
   /** Throws when a call found no line, or when lines are left. */
   verify(): void;
@@ -71,7 +71,7 @@ export interface ScriptedUserSource extends UserSource {
   verify(): void;
 }
 
-/** A source whose users all say the same lines, whatever the task. */
+/** A source whose users all say the same lines, for every task. */
 export function scriptedUsers(steps: readonly UserStep[]): ScriptedUserSource {
   const users: ScriptedUser[] = [];
   const create = (): ScriptedUser => {

@@ -9,7 +9,7 @@ import { scriptedUsers, type UserStep } from "./scripted-user.ts";
 import { taskUser } from "./task-user.ts";
 import { remedyFor } from "../lib/nearest.ts";
 
-/** What each user needs; only those of the chosen one are read. */
+/** Options of all users; only those of the chosen user are read. */
 export type SelectUserOptions = {
   /** For "llm", "react", "verify" and "reflection". */
   readonly model?: ModelUserOptions;

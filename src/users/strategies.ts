@@ -1,5 +1,6 @@
-// How a model finds the user's next line: at once, after a thought, after a check, after a reflection on a refused line. Each in
-// two ways: sensibly, or as the τ-bench reference does, quirks included.
+// Strategies by which a model finds the user's next line: at once, after a thought, after a check,
+// or after a reflection on a refused line. Each has two versions: a sane one, and one that
+// reproduces the τ-bench reference, quirks included.
 
 import { type ChatText, splitReasoning } from "../chat-models/index.ts";
 import type { AttributedError } from "../core/index.ts";
@@ -7,27 +8,27 @@ import { pythonRepr, pythonStrip } from "../python-semantics/index.ts";
 import { readRaw, readUtterance, stopMarker, userFailure } from "./conversation.ts";
 import type { UserPrompts } from "./prompts.ts";
 
-/** Whether a strategy behaves sensibly or as the τ-bench reference does, quirks included. */
+/** "sane" behaves sensibly; "upstream" behaves like the τ-bench reference, quirks included. */
 export type UserCompat = "sane" | "upstream";
 
-/** What a strategy sees of one episode. */
+/** A strategy's view of one episode. */
 export type Conversation = {
   readonly instruction: string | null;
-  /** What the model is shown. The strategy appends what it is to remember. */
+  /** Messages that the model is shown. The strategy appends those that it must remember. */
   readonly messages: ChatText[];
   readonly prompts: UserPrompts;
   /** Calls the model; `read` turns the reply into what the strategy needs, and its retryable failures are tried again. */
   readonly ask: <T>(messages: readonly ChatText[], read: (reply: string) => T) => Promise<T>;
 };
 
-/** How the next line is found. A frozen value: the state of an episode is in its conversation. */
+/** Method of finding the next line. A frozen value: the state of an episode is in its conversation. */
 export type UserStrategy = {
   readonly name: string;
   readonly systemPrompt: (prompts: UserPrompts, instruction: string | null) => string;
   readonly nextLine: (conversation: Conversation) => Promise<string>;
   /**
-   * What the model is shown of a line that it has said, when a conversation is resumed: only the lines are recorded, so
-   * what it thought beside them is gone.
+   * The message that shows the model one of its earlier lines when a conversation is resumed: only
+   * the lines are recorded, so its thoughts are lost.
    */
   readonly asRemembered: (line: string) => string;
   /** Conversations begun without an instruction and thrown away before the real one (a habit of upstream's constructors). */
@@ -62,9 +63,10 @@ export const llmStrategy = (compat: UserCompat): UserStrategy =>
   );
 
 /**
- * One call whose reply holds a thought and the line. Upstream's reading lets the thought and the heading through to the agent,
- * hangs up when a mere thought names the stop marker, and gives up on a reply it cannot read; ours sends the line alone and
- * tries again. Both remember the whole reply.
+ * One call whose reply holds a thought and the line. The upstream version passes the thought and
+ * the heading on to the agent, hangs up even when only a thought names the stop marker, and fails
+ * on a reply that it cannot read; ours sends only the line and retries. Both remember the whole
+ * reply.
  */
 export const reactStrategy = (compat: UserCompat): UserStrategy => ({
   ...strategy("react", compat, async (conversation) => {
@@ -83,7 +85,7 @@ export const reactStrategy = (compat: UserCompat): UserStrategy => ({
   asRemembered: (line) => `User Response:\n${line}`,
 });
 
-/** What stands under the one heading `User Response:`. */
+/** The text under the only heading `User Response:`. */
 function readReact(reply: string): string {
   const parts = reply.split(/^[ \t*#]*User Response:[ \t*]*/m);
   const line = parts[1]?.trim() ?? "";
@@ -133,7 +135,7 @@ export const verifyStrategy = (compat: UserCompat): UserStrategy =>
     }
   });
 
-/** How upstream's client library prints a message. */
+/** A message as printed by upstream's client library. */
 const messageObject = (content: string): string =>
   `Message(content=${pythonRepr(content)}, role='assistant', tool_calls=None, function_call=None)`;
 
@@ -169,11 +171,11 @@ async function betterLine(conversation: Conversation, response: string, compat: 
   const { instruction, messages, prompts, ask } = conversation;
   const question = prompts.reflect({ instruction, transcript: transcriptOf(messages, compat), response });
   const request = [{ role: "user", content: question }] as const;
-  // What upstream cannot read ends its run; ours tries again.
+  // An unreadable reply ends upstream's run; ours retries.
   return compat === "upstream" ? readBetterAsUpstream(await ask(request, readRaw)) : ask(request, readBetter);
 }
 
-/** What stands under the last heading `Response:`. */
+/** The text under the last heading `Response:`. */
 function readBetter(reply: string): string {
   const parts = readUtterance(reply).split(/^[ \t*#]*Response:[ \t*]*/m);
   const line = parts.slice(1).at(-1)?.trim() ?? "";
@@ -199,7 +201,10 @@ const labels = {
   upstream: { system: "System", user: "Customer", assistant: "Agent" },
 } as const;
 
-/** One `Label: text` a line. Upstream's shows the system prompt too; ours leaves it out, since checkers get the instruction. */
+/**
+ * One `Label: text` per line. Upstream's transcript shows the system prompt too; ours omits it,
+ * since checkers get the instruction.
+ */
 function transcriptOf(messages: readonly ChatText[], compat: UserCompat): string {
   return messages
     .filter(({ role }) => compat === "upstream" || role !== "system")

@@ -14,7 +14,7 @@ import { orderedUser } from "./conversation.ts";
 export type TaskUserOptions = {
   /** Answers a policy that talks, so often; the next time it hangs up. @default 0 */
   readonly reminders?: number;
-  /** What it answers then. @default "Please continue with the tools; the task is not finished." */
+  /** Text of a reminder. @default "Please continue with the tools; the task is not finished." */
   readonly reminder?: string;
 };
 
