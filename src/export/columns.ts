@@ -2,7 +2,7 @@
 // a row as one line of JSON. Lists of numbers are lists in both
 // kinds of file; "json" is any value, which Parquet holds as JSON text.
 
-/** How a column's values look; any of them may be null. "messages": a list of `ChatMessage`. */
+/** Types of column values; any value may be null. "messages": a list of `ChatMessage`. */
 export type ColumnType =
   | ("int" | "double" | "boolean" | "text" | "json" | "messages")
   | ("ints" | "floats" | "doubles" | "texts" | "int-lists" | "float-lists");
@@ -71,7 +71,7 @@ function valueText(value: unknown, type: ColumnType): string {
   return value === null ? "null" : (valueTexts[type]?.(value) ?? JSON.stringify(value));
 }
 
-/** Of the types whose values JSON does not write as Python reads them. */
+/** Writers for the types whose values JSON does not write in Python's form. */
 const valueTexts: { readonly [Type in ColumnType]?: (value: unknown) => string } = {
   double: (value) => pythonFloat(value as number),
   floats: listText(float32Text),

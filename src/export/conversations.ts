@@ -13,7 +13,7 @@ export type ChatMessage = {
   readonly tool_calls: readonly ChatToolCall[] | null;
   /** The call that a tool's message answers; `null` when it answers none that could be read. */
   readonly tool_call_id: string | null;
-  /** Of the tool. */
+  /** Name of the tool. */
   readonly name: string | null;
 };
 
@@ -25,7 +25,7 @@ export type ChatToolCall = {
 };
 
 export type Conversation = {
-  /** What stood before the first action. */
+  /** Messages before the first action. */
   readonly opening: readonly ChatMessage[];
   /** Actions and what came of each, from the first action on. */
   readonly rest: readonly ChatMessage[];
@@ -97,7 +97,8 @@ function actionMessage({ action, decision }: DecisionEvent): ChatMessage {
       : [],
   );
   if (own.length > 0 && own.length === calls.length) return assistantMessage(content, reasoning, own);
-  // A text strategy's call is part of its text; a call that was not carried out stands in the text alone.
+  // A text strategy's call is part of its text, and a call that was not carried out appears only in
+  // the text.
   return toolCalls.length > 0 ? assistantMessage(text, null, []) : assistantMessage(content, reasoning, []);
 }
 

@@ -1,5 +1,6 @@
-// Rows into a file, which has its name only when it is whole: JSON lines, or Parquet with lists of int32 and float32, texts, and
-// messages as a list of structs, so that trainers read them as they are; whatever has no fixed shape is JSON text.
+// Writes rows into a file, which gets its name only when it is complete: JSON lines, or Parquet
+// with lists of int32 and float32, strings, and messages as a list of structs, so that trainers can
+// read them directly; values without a fixed shape are JSON text.
 
 import { randomUUID } from "node:crypto";
 import { open, rename, rm } from "node:fs/promises";
@@ -12,8 +13,8 @@ import { inspectDocument, type InspectRow } from "./logs.ts";
 /**
  * Takes rows in order. Memory does not grow with their number.
  *
- * Guarantees: `write` resolves once its rows may be forgotten; after `close` the file is whole and has its name, and until
- * then there is no file of that name. After `abandon` nothing is left.
+ * Guarantees: `write` resolves once its rows may be forgotten; after `close` the file is complete
+ * and has its name, and until then no file of that name exists. After `abandon` nothing is left.
  */
 export interface RowFile {
   write(rows: readonly AnyRow[]): Promise<void>;
@@ -114,7 +115,7 @@ const maxRowsPerGroup = 10_000;
 
 /** Written a row group at a time. */
 export async function createParquetFile(path: string, columns: Columns<AnyRow>): Promise<RowFile> {
-  // Loaded for this kind of file alone: a rollout imports this module, too.
+  // Loaded only for Parquet files, because rollouts import this module, too.
   const { ByteWriter, ParquetWriter } = await import("hyparquet-writer");
   const file = await createPartialFile(path);
   const bytes = new ByteWriter();

@@ -27,7 +27,7 @@ import { summaryOf, type WhereFields, whereFields } from "../store/index.ts";
 
 export type EpisodeToExport = { readonly origin: ExportOrigin; readonly result: EpisodeSamples };
 
-/** What a format may need beyond episodes. */
+/** Data that a format may need beyond episodes. */
 export type ExportContext = {
   /** Text of tokens, for formats with `needsText`. */
   readonly decode: (tokens: Uint32Array, origin: ExportOrigin) => string;
@@ -43,7 +43,7 @@ export type ExportContext = {
 export type RoutedExpertsPlace = {
   /** Name of the file beside the rows. */
   readonly file: string;
-  /** Of the first byte. */
+  /** Offset of the first byte. */
   readonly offset: number;
   readonly dtype: "uint8" | "uint16";
   /** Tokens but the last, layers, experts of a token. */
@@ -56,8 +56,8 @@ export type ExportedRow = { readonly row: AnyRow; readonly episodes: readonly Ex
 export type ExportFormat = {
   readonly columns: Columns<AnyRow>;
   /**
-   * Trainers of policies get kept groups alone: groups are dropped for their sake. Datasets of text take all. Logs that people read
-   * take what failed and was not graded, too.
+   * Trainers of policies get only kept groups, because groups are dropped for their sake. Datasets
+   * of text take all groups. Logs for people also take failed and ungraded episodes.
    */
   readonly takes: "kept-groups" | "all-groups" | "everything";
   /** True: `decode` is called. */
@@ -233,7 +233,7 @@ export type ExportedGroup = {
   readonly rows: readonly AnyRow[];
   /** Episodes that are in a row. */
   readonly episodes: number;
-  /** Of these episodes; each is counted once. `null` for formats without tokens. */
+  /** Trained tokens of these episodes, each counted once. `null` for formats without tokens. */
   readonly trainedTokens: number | null;
   readonly leftOut: readonly LeftOut[];
 };
@@ -249,7 +249,10 @@ export function exportGroup(
     readonly where: (fields: WhereFields) => boolean;
     /** For formats of whole groups: rows of the groups so far, `null` before the first. Default: groups of any size are taken. */
     readonly groupSize?: number | null;
-    /** Of grades that have rewards of turns. "ignore": the episode's reward alone is exported. @default "keep" */
+    /**
+     * Treatment of grades that have turn rewards. "ignore": only the episode's reward is exported.
+     * @default "keep"
+     */
     readonly turnRewards?: TurnRewardsChoice;
   },
 ): ExportedGroup {
@@ -294,7 +297,7 @@ function summaryOfSamples(episode: Episode, { samples }: EpisodeSamples) {
   return { ...summaryOf(episode), samples: samples.length, longestSample };
 }
 
-/** What becomes of rewards of turns: a row holds them, or they are left out. */
+/** Treatment of turn rewards: written into rows, or omitted. */
 export const turnRewardsChoices = ["keep", "ignore"] as const;
 export type TurnRewardsChoice = (typeof turnRewardsChoices)[number];
 
@@ -302,7 +305,10 @@ function withoutTurnRewards(episode: Episode): Episode {
   return episode.grade === null ? episode : { ...episode, grade: { ...episode.grade, turnRewards: null } };
 }
 
-/** A trainer would learn from the sum alone, and nobody would know. */
+/**
+ * Refuses turn rewards that the format cannot hold: a trainer would silently learn from their sum
+ * only.
+ */
 function refuseTurnRewards(episodes: readonly EpisodeToExport[], format: ExportFormat): void {
   const graded = episodes.find(({ origin: { episode } }) => (episode.grade?.turnRewards ?? null) !== null);
   if (graded === undefined) return;

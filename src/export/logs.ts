@@ -77,7 +77,7 @@ function stepsOf(episode: Episode): Json[] {
       agent["observation"] = observation;
     } else if (role === "assistant") {
       agent = { step_id, source: "agent", ...agentFields(message) };
-      // What a strategy shows as an example was not said by this agent.
+      // Messages that a strategy shows as examples were not written by this agent.
       if (at < opening.length) agent["is_copied_context"] = true;
       else Object.assign(agent, calls.shift() ?? {});
       steps.push(agent);
@@ -98,7 +98,7 @@ function agentFields({ content, reasoning_content, tool_calls }: ChatMessage): J
     tool_call_id: id,
     function_name: name,
     arguments: argumentsOf(text) ?? {},
-    // ATIF wants an object; what was no object stands beside it.
+    // ATIF requires an object; arguments that are not an object are added as text.
     ...(argumentsOf(text) === null ? { extra: { arguments_text: text } } : {}),
   }));
   return {
@@ -117,7 +117,7 @@ function argumentsOf(text: string): Json | null {
   }
 }
 
-/** What is known of the call behind each decision, in order. */
+/** Usage and tokens of the model call that led to each decision, in order. */
 function modelCalls({ events, trajectory }: Episode): Json[] {
   const prompts = promptsOf(trajectory.turns);
   // A program may have had further conversations, whose messages are not those of the episode.
@@ -204,7 +204,7 @@ export const inspectColumns = columns({
 
 export type InspectRow = RowOf<typeof inspectColumns>;
 
-/** Of limits that inspect has a name for. */
+/** Names of the limits that inspect knows. */
 const inspectLimits: Readonly<Record<string, string>> = {
   max_turns: "message",
   max_tokens: "token",
@@ -273,7 +273,10 @@ function inspectMessage({ role, content, reasoning_content, tool_calls, tool_cal
   return { role, content: parts, source: "generate", ...(calls.length === 0 ? {} : { tool_calls: calls }) };
 }
 
-/** What stands around the samples of a log. `head` is open: the samples follow, then `tail`. */
+/**
+ * Text before and after the samples of a log. `head` is left open: the samples follow it, then
+ * `tail`.
+ */
 export function inspectDocument(facts: { readonly task: string; readonly created: Date; readonly id: string }): {
   readonly head: string;
   /** `rewards`: one per sample, `null` for those that were not graded; `ids`: each task once. */

@@ -26,7 +26,7 @@ const context = {
   where: () => true,
 };
 
-/** What a trainer makes of a row. Arrays cover all tokens of a sample. */
+/** A row as a trainer reads it. Arrays cover all tokens of a sample. */
 type Trained = {
   readonly tokens: readonly number[];
   readonly lossMask: readonly number[];
@@ -57,7 +57,10 @@ function split(names: { prompt: string; response: string; mask: string; logprobs
 
 type ReadNode = { parent: number | null; token_ids: number[]; mask: boolean[]; logprobs: number[] };
 
-/** As prime-rl does it: a path from root to leaf is a sample, and a sampled node is trained in the first that holds it. */
+/**
+ * Reads a trace like prime-rl: a path from root to leaf is a sample, and a sampled node is trained
+ * in the first sample that holds it.
+ */
 function readTrace(row: Fields): Trained[] {
   const [trace] = row["traces"] as [{ nodes: ReadNode[]; rewards: { reward: { score: number } } }];
   const { nodes } = trace;
@@ -182,8 +185,9 @@ function logprobsOf(sample: Sample, kept: "sampled" | "trained" | "group"): numb
 }
 
 /**
- * What is compared. Branches that share an action may train it in either, and a trace leaves out a try that was discarded: so
- * of a trace, every trained token with all that precedes it.
+ * Samples in a form that can be compared. Branches that share an action may train it in either
+ * branch, and a trace omits discarded attempts, so a trace is compared by its trained tokens, each
+ * with everything that precedes it.
  */
 function comparable(all: readonly Trained[], name: keyof typeof readers): string[] {
   const rounded = all.map((one) => ({ ...one, logprobs: one.logprobs?.map(Math.fround) ?? null }));

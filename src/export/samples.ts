@@ -1,6 +1,7 @@
-// What every format takes from a sample: its origin, the checks that no format skips, the facts of a row (the one place where our
-// names become snake_case), labels, and prompt and response. Nothing is computed that a trainer would have to trust: masks and
-// logprobs are the sample's own, cut.
+// Parts of a sample that every format uses: its origin, the checks that no format skips, the facts
+// of a row (the one place where our names become snake_case), labels, and prompt and response.
+// Nothing is computed that a trainer would have to trust: masks and logprobs are slices of the
+// sample's own.
 
 import type { Episode, Sample } from "../core/index.ts";
 import { alignmentViolations, branchesOf, turnSpans } from "../trajectories/index.ts";
@@ -11,7 +12,10 @@ export type ExportOrigin = {
   /** The episode's number; rows of one episode (branches) share it. */
   readonly index: number;
   readonly groupIndex: number;
-  /** Name of the run; `null` when only one is exported. Group and episode ids are unique within a run alone. */
+  /**
+   * Name of the run; `null` when only one is exported. Group and episode ids are unique only within
+   * a run.
+   */
   readonly run: string | null;
   /** K: how many samples the episode has. A trainer that averages over rows gives each the weight 1/K. */
   readonly sampleCount: number;
@@ -124,7 +128,7 @@ export function branchTurns(sample: Sample, { episode }: Pick<ExportOrigin, "epi
   return branchesOf(episode.trajectory)[sample.branch]?.length ?? 0;
 }
 
-/** What losses of the PyTorch world skip. */
+/** Label that PyTorch losses ignore. */
 const ignoredLabel = -100;
 
 /** The token itself where it enters the loss, `ignoredLabel` elsewhere. Aligned with `tokens`, not shifted. */
@@ -140,7 +144,7 @@ export function countLabels(labels: readonly number[]): number {
 }
 
 type SplitSample = {
-  /** What precedes the first action. */
+  /** Tokens before the first action. */
   readonly prompt: Uint32Array;
   readonly response: Uint32Array;
   /** 1 where the token enters the loss. Aligned with `response`. */

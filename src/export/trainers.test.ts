@@ -51,7 +51,7 @@ function samplesOf(turns: readonly (typeof turn extends fc.Arbitrary<infer T> ? 
   return toSamples(recorder.trajectory, { ...facts, tokenAccounting: "token-exact" }).samples;
 }
 
-/** What a trainer makes of a row: all arrays over all tokens again. */
+/** A row as a trainer reads it, with all arrays extended over all tokens. */
 function readBack(row: SlimeRow): Pick<Sample, "tokens" | "lossMask" | "logprobs" | "reward"> {
   const start = row.tokens.length - row.response_length;
   const logprobs = new Float32Array(row.tokens.length);

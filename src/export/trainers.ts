@@ -1,6 +1,7 @@
-// Rows of trainers: slime, verl, tinker, TRL, Atropos, and tokens with labels. Each format is its columns and a function of a
-// sample. A core sample covers all tokens; most trainers have masks and logprobs of the response alone, which begins at the
-// first sampled token. Every function throws a plain error for a sample that must not be exported (see `checkExportable`).
+// Rows of trainers: slime, verl, tinker, TRL, Atropos, and tokens with labels. Each format consists
+// of its columns and a function of a sample. A core sample covers all tokens; most trainers have
+// masks and logprobs only for the response, which begins at the first sampled token. Every function
+// throws a plain error for a sample that must not be exported (see `checkExportable`).
 
 import type { Episode, Sample } from "../core/index.ts";
 import {
@@ -35,7 +36,10 @@ import {
 
 const logprobMeaning = "0.0 where not sampled; null when the engine reported none";
 
-/** What slime's `Sample.from_dict` reads. `loss_mask` and `rollout_log_probs` have `response_length` entries. */
+/**
+ * Columns that slime's `Sample.from_dict` reads. `loss_mask` and `rollout_log_probs` have
+ * `response_length` entries.
+ */
 export const slimeColumns = columns({
   index: int("number of the episode; rows of one episode (branches) share it"),
   group_index: int("number of the group"),
@@ -177,10 +181,11 @@ function stepsOf({ weightRanges }: Sample) {
 }
 
 /**
- * The parts of a tinker `Datum` (tinker 0.38): inputs without the last token, targets without the first, and logprobs,
- * advantages and mask beside the targets. As its cookbook does it (rl/data_processing.py), the advantage is the reward minus
- * the mean of the group, on trained tokens alone; that mean counts every episode once, however many samples it has. Nothing is
- * divided by K: the service adds up over tokens, and each token is in one sample.
+ * The parts of a tinker `Datum` (tinker 0.38): inputs without the last token, targets without the
+ * first, and logprobs, advantages and mask aligned with the targets. As in tinker's cookbook
+ * (rl/data_processing.py), the advantage is the reward minus the mean of the group, only on trained
+ * tokens; that mean counts every episode once, however many samples it has. Nothing is divided by
+ * K: the service sums over tokens, and each token is in one sample.
  */
 export const tinkerColumns = columns({
   model_input: ints("all tokens but the last"),
@@ -220,8 +225,9 @@ export function toTinkerRow(sample: Sample, origin: ExportOrigin): TinkerRow {
 }
 
 /**
- * What a rollout function of TRL's GRPO trainer returns, one row each (trl/trainer/grpo_trainer.py, TRL 1.16). The trainer takes
- * lists over rows; every further column goes to the reward functions, which is where the reward comes from.
+ * Return value of a rollout function of TRL's GRPO trainer, one row per sample
+ * (trl/trainer/grpo_trainer.py, TRL 1.16). The trainer takes lists over rows; every further column
+ * goes to the reward functions, which is where the reward comes from.
  */
 export const trlColumns = columns({
   prompt_ids: ints(),

@@ -72,7 +72,8 @@ function traceOf(origin: EpisodeOrigin, dropped: readonly DroppedTokens[]) {
   return {
     version: 1,
     id: withRun(run, episode.id),
-    // Who wrote the record; readers of ours would otherwise claim to have made it themselves.
+    // The writer of the record; otherwise verifiers' readers would claim to have made it
+    // themselves.
     verifiers: { version: "trainable-agents" },
     task: taskOf(episode),
     agent: { config: {}, name: "agent", trainable: true },
@@ -92,8 +93,9 @@ function traceOf(origin: EpisodeOrigin, dropped: readonly DroppedTokens[]) {
 }
 
 /**
- * As prime-rl's turn credit takes them: one for each sampled node, in order, and each the score of the state after its turn. Its
- * trainer learns from the differences, so these are what was earned so far; a turn of which nothing is known changed nothing.
+ * Turn scores in the form that prime-rl's turn credit takes: one for each sampled node, in order,
+ * each the score of the state after its turn. Its trainer learns from the differences, so these are
+ * cumulative rewards; a turn without a known reward leaves the sum unchanged.
  */
 function scoresOf(turns: readonly number[], rewards: readonly (number | null)[]): readonly number[] {
   let sum = 0;

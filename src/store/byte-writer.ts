@@ -1,5 +1,5 @@
-// Lines on their way to a file, one behind another in one buffer that is used again and again: a string and a buffer for each
-// line cost more than writing it (`npm run bench -- turn-cost`).
+// Collects lines for a file in one buffer that is reused: a string and a buffer for each line would
+// cost more than writing it (`npm run bench -- turn-cost`).
 
 import { writeDigits } from "../lib/bytes.ts";
 import { unchanged } from "../lib/text.ts";
@@ -13,7 +13,7 @@ const lineFeed = 10;
 const quote = 34;
 const backslash = 92;
 const lowerN = 110;
-/** Of a safe integer. */
+/** Digits of the largest safe integer. */
 const mostDigits = 16;
 const base64Digits = Buffer.from("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/");
 
@@ -26,12 +26,12 @@ export class ByteWriter {
     return this.#length;
   }
 
-  /** What was written from `start` to `end`; good until the writer is used again. */
+  /** Bytes from `start` to `end`; valid until the writer is used again. */
   view(start = 0, end = this.#length): Buffer {
     return this.#bytes.subarray(start, end);
   }
 
-  /** Takes back everything behind the first `length` bytes. */
+  /** Discards everything after the first `length` bytes. */
   cut(length: number): void {
     this.#length = length;
     if (length === 0 && this.#bytes.length > mostKept) this.#bytes = Buffer.allocUnsafeSlow(firstBytes);
@@ -91,7 +91,10 @@ export class ByteWriter {
     if (text.length > longestLoop || !this.#quoteAscii(text)) this.text(JSON.stringify(text));
   }
 
-  /** Whether the text needs no other escapes than the usual three, and is written. */
+  /**
+   * Writes the text and returns true if it needs only the three usual escapes; returns false
+   * otherwise.
+   */
   #quoteAscii(text: string): boolean {
     this.#reserve(text.length * 2 + 2);
     const bytes = this.#bytes;

@@ -1,5 +1,6 @@
-// What a server does while the disk below it refuses writes: it refuses requests, with the reason and when to try again. Work in flight
-// goes on without its client and is recorded once there is room. Waiting and writing are the store's (`disk.ts`).
+// Guards a server while its disk refuses writes: requests are refused, with the reason and when to
+// retry. Work in flight continues without its client and is recorded once the disk has room.
+// Waiting and writing belong to the store (`disk.ts`).
 
 import type { Disk, DiskFault } from "./disk.ts";
 
@@ -16,12 +17,12 @@ export class DiskGuard {
     this.#refusal = refusal;
   }
 
-  /** Whether the disk refused the last write. */
+  /** True if the disk refused the last write. */
   get hasFault(): boolean {
     return this.#disk !== null && this.#disk.fault !== null;
   }
 
-  /** What the disk refuses now, after another attempt; `null`: nothing. */
+  /** The disk's current fault, after another attempt; `null` if there is none. */
   async fault(): Promise<DiskFault | null> {
     return this.#disk === null || !this.hasFault ? null : this.#disk.retry();
   }

@@ -61,7 +61,10 @@ async function filesOf(folder: string): Promise<Readonly<Record<string, string>>
   return Object.fromEntries(await Promise.all(texts));
 }
 
-/** As its process left it: a copy, whose lock names nobody who lives. There is room from then on. */
+/**
+ * A copy of the folder as its killed process left it, with a lock that names no live process. The
+ * disk has room from then on.
+ */
 async function afterKill(folder: string): Promise<string> {
   const copy = newFolder();
   await cp(folder, copy, { recursive: true });

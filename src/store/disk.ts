@@ -10,18 +10,21 @@ import { type Clock, systemClock } from "../lib/clock.ts";
 import { Waiters } from "../lib/deadline.ts";
 import { isOutOfSpace, remedyOf, systemCode } from "../lib/system-error.ts";
 
-/** What the disk refuses now. */
+/** The fault with which the disk currently refuses writes. */
 export type DiskFault = {
-  /** As the system calls it, such as "ENOSPC"; `null`: it has no name. */
+  /** The system's code, such as "ENOSPC"; `null` if it has none. */
   readonly code: string | null;
   /** For people, with the remedy. */
   readonly message: string;
 };
 
 export type DiskPatience = {
-  /** How long a write waits for room, in milliseconds; `Infinity`: until `giveUp`. Default 0: it is made once. */
+  /**
+   * Time that a write waits for room, in milliseconds; `Infinity`: until `giveUp`. Default 0: only
+   * one attempt.
+   */
   readonly waitMs?: number;
-  /** Whether a write waits as long whatever the disk reports, such as a read-only file system. Default: false. */
+  /** True: writes wait as long for every fault, such as a read-only file system. Default: false. */
   readonly waitsForAll?: boolean;
 };
 
@@ -59,7 +62,7 @@ export class Disk {
     return error === undefined ? null : { code: systemCode(error), message: diskMessage(this.#location, error) };
   }
 
-  /** Whether every further write rejects. */
+  /** True if every further write rejects. */
   get isFinal(): boolean {
     return this.#final !== null;
   }
@@ -82,7 +85,7 @@ export class Disk {
     return this.fault;
   }
 
-  /** From now on nothing waits: what waits rejects with its fault, and so does every later write. */
+  /** Stops all waiting: waiting writes reject with their fault, and so does every later write. */
   giveUp(): void {
     this.#isGivenUp = true;
     this.#resting.wake();
@@ -150,7 +153,7 @@ export class Disk {
   }
 }
 
-/** With the remedy, where one is known. */
+/** Message with the remedy, where one is known. */
 function diskMessage(location: string, error: unknown): string {
   const remedy = remedyOf(error);
   return `Cannot write into "${location}": ${messageOf(error)}${remedy === null ? "" : `; ${remedy}`}.`;

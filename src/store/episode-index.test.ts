@@ -55,7 +55,7 @@ async function resumed(folder: string): Promise<Buffer> {
   return readFile(join(folder, "index.jsonl"));
 }
 
-/** As another process has written it to a shard. */
+/** Writes an episode into a shard, as another process does. */
 async function shardEpisode(folder: string, shard: string, episode: Episode): Promise<UnnumberedSummary> {
   await mkdir(join(folder, "shards", shard), { recursive: true });
   const file = join(folder, "shards", shard, "episodes.jsonl");
@@ -180,7 +180,7 @@ describe("appendIndexed()", () => {
     await store.begin(manifest);
     await store.append(sampleEpisode("own"));
     const summary = await shardEpisode(folder, "w1", sampleEpisode("afar"));
-    // As it comes from another process.
+    // The summary after a trip through JSON, as it arrives from another process.
     expect(await store.appendIndexed(summaryFromPlain(JSON.parse(JSON.stringify(summary)), "receipt"))).toBe(true);
     await store.close(manifest);
     return { folder, summary };

@@ -24,16 +24,16 @@ import { addCount } from "../lib/counts.ts";
 export type EpisodePlace = {
   /** `null`: in `episodes.jsonl` of the folder; else in that of `shards/<shard>`. */
   readonly shard: string | null;
-  /** Of the first byte. */
+  /** Offset of the first byte. */
   readonly offset: number;
   readonly length: number;
   /** The checksum at the end of the line; `null`: of format 1, whose lines have none. */
   readonly crc32: string | null;
 };
 
-/** What a list shows of an episode, and where the rest is. */
+/** Summary of an episode for lists, and the place of its full record. */
 export type EpisodeSummary = {
-  /** From 1, in the order in which the episodes of the run ended. */
+  /** Number from 1, in the order in which the episodes of the run ended. */
   readonly number: number;
   readonly id: string;
   readonly groupId: string;
@@ -41,7 +41,7 @@ export type EpisodeSummary = {
   readonly task: Pick<Task, "environment" | "split" | "id" | "index" | "contentHash">;
   readonly outcome: Episode["outcome"];
   readonly stopReason: Episode["stopReason"];
-  /** What the environment calls its end; `null`: the stop reason says it. */
+  /** The environment's own name for the end; `null` if only the stop reason describes it. */
   readonly ending: string | null;
   readonly failure: Pick<NonNullable<Episode["failure"]>, "boundary" | "code"> | null;
   readonly reward: number | null;
@@ -56,15 +56,18 @@ export type EpisodeSummary = {
   readonly decisions: number;
   readonly observedTokens: number;
   readonly sampledTokens: number;
-  /** In the loss, before any policy of the run that takes episodes out. */
+  /** Tokens in the loss, before any policy of the run removes episodes. */
   readonly trainedTokens: number;
   /** Training rows, and the tokens of the longest one. */
   readonly samples: number;
   readonly longestSample: number;
-  /** Of whole numbers the smallest and the greatest, else the first and the last; `null`: the engine names none. */
+  /**
+   * Oldest weight version: the smallest of whole numbers, else the first; `newestWeights` is the
+   * greatest, else the last. `null` if the engine names none.
+   */
   readonly oldestWeights: string | null;
   readonly newestWeights: string | null;
-  /** Of its events, added up. */
+  /** Sum over the episode's events. */
   readonly durationMs: number;
   readonly place: EpisodePlace;
 };
@@ -74,7 +77,7 @@ export type UnnumberedSummary = Omit<EpisodeSummary, "number">;
 
 const shardPattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
 
-/** Whether a shard may have this name: it becomes that of a folder. */
+/** True if a shard may have this name, which becomes the name of a folder. */
 export function isShardName(name: string): boolean {
   return shardPattern.test(name);
 }
@@ -145,7 +148,7 @@ export function summaryFromPlain(value: unknown, where: string): UnnumberedSumma
   return receipt.read(fromPlain(value), where);
 }
 
-/** With the line end. */
+/** Writes a line of the index, line end included. */
 export function writeSummary(writer: ByteWriter, summary: EpisodeSummary, redact: (text: string) => string): void {
   const start = writer.length;
   storedSummary.write(writer, summary);
@@ -166,7 +169,7 @@ export function readSummary(line: Buffer, file: string, place: string): EpisodeS
 
 const longestNote = 160;
 
-/** What an episode says of itself. Throws a `RangeError` for turns that name parents which are not there. */
+/** Summary derived from an episode. Throws a `RangeError` for turns whose parents do not exist. */
 export function summaryOf(episode: Episode): Omit<UnnumberedSummary, "place"> {
   const { id, groupId, sampleIndex, task, outcome, stopReason, failure, reward, grade, historyPolicy } = episode;
   const { turns } = episode.trajectory;

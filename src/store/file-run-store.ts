@@ -35,7 +35,7 @@ import { lockRun, type RunLock } from "./run-lock.ts";
 
 /** `fsync` and `segmentBytes`: of the journal. */
 export type FileRunStoreOptions = Pick<RunJournalOptions, "fsync" | "segmentBytes" | "clock"> & {
-  /** How long writes wait for a full disk. Default: they are made once. */
+  /** Time that writes wait for a full disk. Default: only one attempt. */
   readonly patience?: DiskPatience;
   /** Removes secrets from everything that is written. Default: nothing is removed. */
   readonly redact?: (text: string) => string;
@@ -46,11 +46,12 @@ export type FileRunStoreOptions = Pick<RunJournalOptions, "fsync" | "segmentByte
 /** A store that journals, too. */
 export type FileRunStore = RunStore &
   EpisodeJournal & {
-    /** What its disk refuses now, and who waits for it. */
+    /** The disk below the store: its current fault, and the writes that wait for it. */
     readonly disk: Disk;
     /**
-     * An episode whose line another process has written to its shard and forced to the disk: from now on it counts. Resolves with
-     * false for an id that is there already: the first counts. For a store with shards alone.
+     * Counts an episode whose line another process has written to its shard and synced to the disk.
+     * Resolves with false for an id that is already recorded: the first one counts. Only for a
+     * store with shards.
      */
     appendIndexed(summary: UnnumberedSummary): Promise<boolean>;
   };
@@ -101,17 +102,17 @@ export async function resumeFileRunStore(folder: string, options: FileRunStoreOp
 }
 
 const draftName = `${runFiles.manifest}.new`;
-/** What is there before a run has begun. */
+/** Files that may exist before a run has begun. */
 const unbegun: readonly string[] = [
   ...[runFiles.episodes, runFiles.index, runFiles.groups, runFiles.samples, draftName],
 ];
 
-/** What waits to be written. */
+/** A record that waits to be written. */
 type Result =
   | {
       readonly type: "episode";
       readonly summary: Omit<UnnumberedSummary, "place">;
-      /** Of the line with its end. */
+      /** Length of the line in bytes, line end included. */
       readonly length: number;
       readonly crc32: string;
     }
@@ -141,7 +142,7 @@ class FolderStore implements FileRunStore {
   /** Where the lines of ended episodes stand. */
   readonly #places: Map<string, EpisodePlace>;
   readonly #queue = new BatchQueue<Result>((batch) => this.#write(batch));
-  /** Of episodes. */
+  /** Lines of episodes. */
   readonly #lines = new OutgoingLines();
   readonly #hasShards: boolean;
   /** Lines of the index. */
@@ -164,7 +165,7 @@ class FolderStore implements FileRunStore {
     const opened: AppendFile[] = [];
     try {
       if (this.#recovered === null) {
-        // With the lock held: no other process can have begun here.
+        // The lock is held, so no other process can have begun here.
         await this.#takePlace();
         for (const name of unbegun) await rm(join(this.location, name), { force: true });
       }
@@ -239,7 +240,8 @@ class FolderStore implements FileRunStore {
     if (this.#places.has(id)) return false;
     this.#places.set(id, place);
     await this.#guard(`record episode "${id}"`, () => this.#queue.add({ type: "indexed", summary }));
-    // It began in a process that ran alone.
+    // The episode began in a process without shards, which recorded its events in the journal of
+    // the run.
     if (this.#recovered?.files.journal.counts.has(id) === true) {
       await this.#guard(`end the journal of episode "${id}"`, () => journal.forget(id));
     }
@@ -305,7 +307,7 @@ class FolderStore implements FileRunStore {
       await this.#queue.idle();
       await journal.close();
       for (const file of files) await file?.sync();
-      // After a fault it is worth one attempt: whoever opens the folder reads why the run ended.
+      // After a fault the manifest is worth one more attempt, because it states why the run ended.
       if (this.disk.isFinal) await this.#replaceManifest(manifest);
       else await this.disk.repeat(() => this.#replaceManifest(manifest));
     } finally {
@@ -327,7 +329,10 @@ class FolderStore implements FileRunStore {
       : AppendFile.reopen(path, this.#recovered.files.sizes[file], this.disk);
   }
 
-  /** Completes the index of a run that resumes: from its own episodes, whatever its process had no time to write. */
+  /**
+   * Completes the index of a run that resumes: adds its own episodes that the earlier process had
+   * no time to index.
+   */
   async #openIndex(): Promise<AppendFile> {
     const path = this.#path("index");
     if (this.#recovered === null) return AppendFile.create(path, this.disk);
@@ -391,7 +396,7 @@ class FolderStore implements FileRunStore {
 
   /** Written beside and renamed, so that a reader never finds half a manifest. */
   async #replaceManifest(manifest: JsonObject): Promise<void> {
-    // First for people, and ours whatever the manifest says.
+    // `format` comes first for people, and is always ours, even if the manifest has another value.
     const format = this.#hasShards ? shardedFormat : runFormat;
     const whole = new Map<string, JsonValue>([["format", format], ...manifest, ["format", format]]);
     const draft = join(this.location, draftName);

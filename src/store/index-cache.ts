@@ -1,6 +1,7 @@
-// The index of a run folder that has none, or one that does not fit its episodes: made by reading the episodes once, and kept outside
-// the run folder, which readers leave as it is. It ends with a line that says of which file it is; it is good while that file has
-// only grown since. A cache that cannot be written is no fault.
+// The index of a run folder that has none, or one that does not fit its episodes: made by reading
+// the episodes once, and kept outside the run folder, which readers never change. Its last line
+// names the file that it belongs to; the index is valid while that file has only grown. A cache
+// that cannot be written is not a fault.
 
 import { createHash } from "node:crypto";
 import { copyFile, readdir, realpath, rename, rm, stat, utimes } from "node:fs/promises";
@@ -59,7 +60,8 @@ function outlineOf(line: Buffer): Omit<UnnumberedSummary, "place"> | null {
       };
     });
     const graded = grade === null ? null : { ...grade, info: new Map(Object.entries(grade.info)) };
-    // What the summary is made of is there in this form; whether it is what it should be, the check of the summary says.
+    // This form has every field that a summary is made of; the check of the summary validates their
+    // values.
     const summary = summaryOf({ ...facts, trajectory: { turns: counted }, grade: graded } as unknown as Episode);
     return summaryFromPlain({ ...summary, place: noPlace }, "an episode");
   } catch {
@@ -80,7 +82,7 @@ type PlainLine = {
 
 const noPlace: EpisodePlace = { shard: null, offset: 0, length: 0, crc32: null };
 
-/** What of an array a summary looks at. */
+/** Length of a packed array, the only part of it that a summary needs. */
 function countOf({ base64 }: Packed): { readonly length: number } {
   const padding = base64.endsWith("==") ? 2 : base64.endsWith("=") ? 1 : 0;
   const length = ((base64.length / 4) * 3 - padding) / 4;
@@ -97,7 +99,7 @@ export type IndexFile = { readonly path: string; readonly end: number; readonly 
 
 /** The last line of a cached index. */
 type Footer = {
-  /** Of what a summary holds. */
+  /** Version of the summary's layout. */
   readonly version: number;
   readonly file: string;
   readonly format: number;
@@ -131,7 +133,7 @@ export async function cachedIndex(
   {
     folder,
     isBroken,
-  }: { readonly folder: string; /** It is not used, whatever it says. */ readonly isBroken: boolean },
+  }: { readonly folder: string; /** True: the cached index is not used. */ readonly isBroken: boolean },
 ): Promise<IndexFile | null> {
   const place = await realpath(file);
   const path = join(folder, `${createHash("sha256").update(place).digest("hex").slice(0, 32)}.jsonl`);

@@ -18,7 +18,7 @@ import {
 const manifest: JsonObject = new Map([["format", 2]]);
 let root = "";
 let made = 0;
-/** Of processes that are taken for killed: their files are closed in the end. */
+/** Stores of processes that count as killed; their files are closed at the end. */
 const opened: FileRunStore[] = [];
 
 beforeAll(async () => {

@@ -144,7 +144,7 @@ export function untrainedSamples(episode: Episode): Sample[] {
   return samples.map((sample) => ({ ...sample, lossMask: new Uint8Array(sample.tokens.length) }));
 }
 
-/** `null` if the agent was behind an API, so that there are no tokens. */
+/** `null` for an agent behind an API, whose tokens are not known. */
 function originOf({ id, groupId, task, reward, historyPolicy }: Episode): SampleOrigin | null {
   if (historyPolicy === "no-tokens") return null;
   return { episodeId: id, groupId, taskId: task.id, reward, tokenAccounting: "token-exact", historyPolicy };
