@@ -48,7 +48,7 @@ async function begun(options: FileRunStoreOptions = {}) {
   return { folder, store };
 }
 
-/** As if the process had died: its lock stays, and names nobody who lives. */
+/** Imitates the death of the process: its lock stays and names no live process. */
 async function kill(folder: string): Promise<void> {
   await writeFile(
     join(folder, "run.lock"),

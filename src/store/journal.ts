@@ -28,7 +28,7 @@ const backslash = 0x5c;
 
 type JournalEntry = { readonly episodeId: string; readonly number: number; readonly event: EpisodeEvent };
 
-/** With the line end. `redact` is applied before the checksum is made. */
+/** Writes a line, line end included. `redact` is applied before the checksum is made. */
 export function writeJournalLine(
   writer: ByteWriter,
   { episodeId, number, event }: JournalEntry,
@@ -101,13 +101,16 @@ export type RunJournalOptions = {
   readonly disk?: Disk;
 };
 
-/** What earlier processes left: the episodes in flight by the segment that has events of them, and how many events each has. */
+/**
+ * State that earlier processes left: for each segment, the episodes in flight that have events in
+ * it; for each episode, its number of events.
+ */
 export type JournalState = {
   readonly segments: ReadonlyMap<string, ReadonlySet<string>>;
   readonly counts: ReadonlyMap<string, number>;
 };
 
-/** What waits for the next write; the lines wait in `#lines`. */
+/** An item of the next write; its line is in `#lines`. */
 type Entry = { readonly type: "event" | "end"; readonly episodeId: string };
 
 export class RunJournal {

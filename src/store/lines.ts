@@ -1,8 +1,9 @@
-// Files of lines: read one chunk at a time and split at line feeds alone (JSON texts may hold other line separators), checked by
-// a checksum, appended to by one writer, and written in batches.
+// Files of lines: read one chunk at a time and split only at line feeds (JSON texts may hold other
+// line separators), checked by a checksum, appended to by one writer, and written in batches.
 //
-// Every line of episodes.jsonl and groups.jsonl ends with `,"crc32":"<8 hexadecimal digits>"}`: CRC-32 of the line's bytes before
-// that field. It finds lines that a disk, a copy or an editor has changed.
+// Every line of episodes.jsonl and groups.jsonl ends with `,"crc32":"<8 hexadecimal digits>"}`:
+// CRC-32 of the line's bytes before that field. It finds lines that a disk, a copy or an editor has
+// changed.
 
 import { createReadStream } from "node:fs";
 import { type FileHandle, open, stat } from "node:fs/promises";
@@ -66,7 +67,7 @@ export async function* readCheckedLines(
   }
 }
 
-/** Of the field, with its comma and the brace behind it. */
+/** Length of the checksum field in bytes, with its comma and the closing brace. */
 const fieldBytes = 20;
 /** The last format whose lines have none. */
 const withoutChecksum = 1;
@@ -113,7 +114,7 @@ function checksumField(sum: string): string {
   return `,"crc32":"${sum}"}`;
 }
 
-/** Whether a line (without its end) has a checksum, and is what was written. */
+/** True if a line (without its end) has a checksum and matches it. */
 export function checksumHolds(line: Buffer): boolean {
   return statedChecksum(line) === checksum(line.subarray(0, Math.max(0, line.length - fieldBytes)));
 }
@@ -172,7 +173,7 @@ export class AppendFile {
   readonly #handle: FileHandle;
   readonly #disk: Disk;
   #size: number;
-  /** A write has failed: what the file holds behind `#size` is unknown. */
+  /** True after a failed write: the file's content after `#size` is unknown. */
   #isUnsure = false;
   #lookedAt = performance.now();
 
@@ -276,7 +277,10 @@ export class AppendFile {
 
 type FilePlace = { readonly path: string; readonly size: number; readonly disk: Disk };
 
-/** From the beginning of a write to that of the next, at least. A write costs the same for one line and for a hundred. */
+/**
+ * Minimum time between the beginnings of two writes. A write costs the same for one line and for a
+ * hundred.
+ */
 const spacingMs = 2;
 
 /**

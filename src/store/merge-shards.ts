@@ -20,11 +20,11 @@ import { openRunFolder } from "./run-folder.ts";
 import { lockRun, type RunLock } from "./run-lock.ts";
 import { runFiles, runFormat, shardedFormat } from "./run-store.ts";
 
-/** What a merged run holds. */
+/** Counts of a merged run. */
 export type MergedRun = {
   readonly episodes: number;
   readonly groups: number;
-  /** Of `episodes.jsonl`. */
+  /** Size of `episodes.jsonl`. */
   readonly bytes: number;
   /** Shards that had an episode which counts. */
   readonly shards: number;
@@ -67,7 +67,7 @@ export async function mergeShards(
   }
 }
 
-/** Of the run and of each shard: none of them is written meanwhile. */
+/** Locks the run and each shard, so that none of them is written during the merge. */
 async function lockAll(folder: string): Promise<RunLock[]> {
   const found = await readdir(join(folder, runFiles.shards), { withFileTypes: true }).catch(() => []);
   const shards = found.filter((entry) => !entry.isFile()).map(({ name }) => name);

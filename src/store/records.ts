@@ -396,7 +396,7 @@ export function episodeLine(episode: Episode): string {
   return writer.view().toString();
 }
 
-/** As {@link episodeLine}. */
+/** Writes the line of {@link episodeLine}. */
 export function writeEpisode(writer: ByteWriter, { trajectory, events, ...facts }: Episode): void {
   const stored = events.map((event) => (event.type === "turn" ? { ...event, turn: event.turn.index } : event));
   storedEpisode.write(writer, { ...facts, turns: trajectory.turns, events: stored });

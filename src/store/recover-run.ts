@@ -1,5 +1,6 @@
-// What of a run folder counts after its process died at any moment: whole lines, groups whose rows are all there, and the
-// episodes in flight. Reads only; the store cuts the files when it takes them over.
+// The part of a run folder that counts after its process died at any moment: whole lines, groups
+// whose rows are all there, and the episodes in flight. Reads only; the store cuts the files when
+// it takes them over.
 //
 //   episodes.jsonl ── ids of the episodes that ended
 //   index.jsonl ───── the same, completed from episodes.jsonl; and which lines of the shards count
@@ -27,7 +28,7 @@ export type RecoveredFiles = {
   readonly index: RecoveredIndex;
   readonly groups: ReadonlyMap<string, GroupRecord>;
   readonly journal: RecoveredJournal;
-  /** How many bytes of each file count. */
+  /** Bytes of each file that count. */
   readonly sizes: { readonly episodes: number; readonly groups: number; readonly samples: number };
   /** Ends of lines that were being written. */
   readonly torn: readonly TornLine[];
@@ -100,7 +101,10 @@ export async function readJournal(
   options: {
     readonly hasEnded: (episodeId: string) => boolean;
     readonly onTornLine?: (torn: TornLine) => void;
-    /** Of a process that may live: an episode without its first events has ended, and its first segment is gone. Default: false. */
+    /**
+     * True: the journal's process may be alive, so an episode without its first events has ended,
+     * and its first segment has been removed. Default: false.
+     */
     readonly isLive?: boolean;
   },
 ): Promise<RecoveredJournal> {
@@ -167,9 +171,10 @@ async function readSlices(slices: readonly Slice[]): Promise<readonly EpisodeEve
   return events;
 }
 
-// What of `index.jsonl` counts after its process died at any moment. Without shards it is derived: whatever does not agree with
-// `episodes.jsonl` is made again. With shards it is the only record of which of their lines count, so that a line that is not what was
-// written stops the run from resuming. Reads only.
+// The part of `index.jsonl` that counts after its process died at any moment. Without shards it is
+// derived: lines that do not agree with `episodes.jsonl` are made again. With shards it is the only
+// record of which of their lines count, so a corrupted line stops the run from resuming. Reads
+// only.
 
 type RecoveredIndex = {
   /** Bytes that are right as they stand, and lines in them. */
@@ -179,7 +184,7 @@ type RecoveredIndex = {
   readonly kept: readonly EpisodeSummary[];
   /** Episodes of `episodes.jsonl` without a line. */
   readonly missing: ReadonlyMap<string, EpisodePlace>;
-  /** Of episodes in shards. */
+  /** Places of episodes in shards. */
   readonly shardPlaces: ReadonlyMap<string, EpisodePlace>;
 };
 

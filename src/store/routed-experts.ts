@@ -1,6 +1,7 @@
-// `routed-experts.bin` of a run folder: the experts of a mixture-of-experts model, as bytes, beside the records that say where. It
-// only grows. Bytes are written before the turn that names them is recorded; what a killed process wrote and never named stays and
-// is nobody's. Not synced: after a power failure a turn may name bytes that are not there, which a reader reports.
+// `routed-experts.bin` of a run folder: the experts of a mixture-of-experts model, as bytes; the
+// records name their offsets. It only grows. Bytes are written before the turn that names them is
+// recorded; bytes that a killed process wrote without naming them stay unused. Not synced: after a
+// power failure a turn may name missing bytes, which a reader reports.
 
 import { closeSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
@@ -45,7 +46,10 @@ export function createRoutedExpertsFile(folder: string, disk = new Disk(folder))
 
 /** Reads what {@link createRoutedExpertsFile} wrote. */
 export type RoutedExpertsReader = {
-  /** As they are kept, `width` bytes a number. Throws a `ConfigurationError` when the file does not have them. */
+  /**
+   * Returns the bytes as stored, `width` per number. Throws a `ConfigurationError` when the file
+   * does not have them.
+   */
   read(part: RoutedExperts): Uint8Array;
   close(): void;
 };

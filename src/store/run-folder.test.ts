@@ -367,7 +367,7 @@ async function twoRuns(random: Random, groups: readonly (readonly Episode[])[]):
   return [one, sharded];
 }
 
-/** What a reader says, places aside. */
+/** Everything that a reader returns, without places. */
 async function readingOf(folder: string) {
   const reader = open(folder);
   const rows = (await all(reader.summaries())).map((row) => ({ ...row, place: null }));

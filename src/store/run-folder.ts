@@ -31,7 +31,7 @@ export type RunFolderOptions = {
 
 /** Up to where a run was read. Plain JSON. */
 export type RunPosition = {
-  /** Of the last episode, and its id; 0 and `null` before the first. */
+  /** Number of the last episode, and its id; 0 and `null` before the first. */
   readonly number: number;
   readonly id: string | null;
   /** Bytes of `groups.jsonl`, and the end of the last line among them. */
@@ -49,7 +49,7 @@ export type RunPage = {
 };
 
 export type RunChanges = {
-  /** In stored order. */
+  /** Rows in stored order. */
   readonly rows: readonly EpisodeSummary[];
   readonly groups: readonly GroupRecord[];
   readonly position: RunPosition;
@@ -59,19 +59,25 @@ export type RunChanges = {
 
 /** A run folder. Every method sees what is there when it is called. */
 export interface RunFolder extends RunReader {
-  /** What a list shows, in stored order. A torn last line is reported. */
+  /** Rows of the list of episodes, in stored order. A torn last line is reported. */
   summaries(): AsyncIterable<EpisodeSummary>;
   /** The newest `count` episodes, or those before episode number `before`. */
   page(range: { readonly count: number; readonly before?: number }): Promise<RunPage>;
-  /** By its number in the list or its id; `null`: there is none. */
+  /** Row of an episode, found by its number in the list or its id; `null` if it does not exist. */
   summary(numberOrId: number | string): Promise<EpisodeSummary | null>;
   /** The whole of it. Rejects with a `ConfigurationError` when its line is not what was written. */
   episode(which: number | string | EpisodeSummary): Promise<Episode | null>;
-  /** In stored order; the language is that of `export --where`. Throws a `WhereError` at once. */
+  /**
+   * Rows that match an expression, in stored order; the language is that of `export --where`.
+   * Throws a `WhereError` at once.
+   */
   filter(expression: string): AsyncIterable<EpisodeSummary>;
   /** Messages that hold a text as it is written here, as they are found: file by file, in stored order within each. */
   search(text: string): AsyncIterable<MessageHit>;
-  /** What was written since, at most `count` rows (default 1,000): ask again until none comes. */
+  /**
+   * Rows and groups written since a position, at most `count` rows (default 1,000): call it again
+   * until it returns none.
+   */
   changesSince(position: RunPosition, options?: { readonly count?: number }): Promise<RunChanges>;
   /** The folder in which the experts of an episode lie. */
   expertsFolder(): Promise<(episodeId: string) => string>;

@@ -13,13 +13,16 @@ import { requireRegular } from "../system/regular-file.ts";
 
 const lineFeed = 0x0a;
 
-/** What was there at a refresh. */
+/** Index and tail as found by a refresh. */
 type State = {
   /** `null`: all rows are in `tail`. */
   readonly file: IndexFile | null;
   /** True: the run's own index is not used. */
   readonly isCached: boolean;
-  /** Rows of episodes behind those of the index, and the end of what was read of their file. */
+  /**
+   * Rows of episodes that are not in the index yet, and the end of the part of their file that was
+   * read.
+   */
   readonly tail: readonly EpisodeSummary[];
   readonly tailEnd: number;
   /** The end of a line that was being written. */
@@ -31,7 +34,7 @@ export type IndexView = {
   /** Episodes. */
   readonly count: number;
   readonly torn: TornLine | null;
-  /** From a number on, in stored order. */
+  /** Rows from a number on, in stored order. */
   rows(from?: number): AsyncGenerator<EpisodeSummary>;
   byNumber(number: number): Promise<EpisodeSummary | null>;
   /** The first of that id. */
@@ -43,7 +46,7 @@ export class RunIndex {
   readonly #format: number;
   readonly #cacheFolder: string;
   #state: State | null = null;
-  /** One at a time, whoever asks. */
+  /** Serializes refreshes: one at a time, for all callers. */
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(folder: string, format: number, cacheFolder: string) {
@@ -157,7 +160,7 @@ export class RunIndex {
     if (number <= file.count) throw misplaced("at its end", "nothing follows");
   }
 
-  /** What the index of a run without shards says is in its episodes, too: a broken one is not needed. */
+  /** Replaces a broken index from the episodes, which hold the same facts in a run without shards. */
   async #insteadOf(state: State, error: unknown): Promise<State> {
     if (this.#hasShards) throw error;
     return this.#exclusively(async () => {
@@ -180,7 +183,7 @@ export class RunIndex {
     return this.#withTail({ file, isCached: true, tail: [], tailEnd });
   }
 
-  /** With the rows of what was written since. */
+  /** Adds the rows that were written since. */
   async #withTail(state: Omit<State, "torn">): Promise<State> {
     let torn: TornLine | null = null;
     const rows: EpisodeSummary[] = [];
@@ -257,7 +260,7 @@ async function offsetOf({ path, end }: IndexFile, number: number): Promise<numbe
   }
 }
 
-/** The first line that begins behind a byte. */
+/** The first line that begins after a byte. */
 async function lineAfter(
   handle: FileHandle,
   byte: number,

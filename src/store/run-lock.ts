@@ -1,6 +1,6 @@
-// One process at a time writes into a run folder. The lock is a file that names its process; what a killed process leaves
-// behind is recognised and taken over. Between machines that share a folder nothing can be known: there the lock stands
-// until it is removed by hand.
+// One process at a time writes into a run folder. The lock is a file that names its process; the
+// lock of a killed process is recognised and taken over. Between machines that share a folder,
+// liveness cannot be determined: there the lock stays until it is removed by hand.
 
 import { constants } from "node:fs";
 import { copyFile, link, readdir, rm, writeFile } from "node:fs/promises";
@@ -56,7 +56,10 @@ export async function lockRun(folder: string, file: string): Promise<RunLock> {
   }
 }
 
-/** Whether a process that lives, or may live, writes into the folder. For those who look on: it may end the moment after. */
+/**
+ * True if a process that is alive, or may be, writes into the folder. Only for observers: the
+ * process may end a moment later.
+ */
 export async function isRunInUse(folder: string): Promise<boolean> {
   const holder = await readHolder(join(folder, runFiles.lock));
   return holder !== "gone" && holder !== null && (await mayLive(holder));
@@ -107,7 +110,7 @@ async function sweepDrafts(file: string): Promise<void> {
     const [, pid] = name.startsWith(`${basename(file)}.`) ? (/\.(\d+)-\d+$/.exec(name) ?? []) : [];
     if (pid === undefined) continue;
     const draft = join(folder, name);
-    // One that was cut off says its process in its name alone.
+    // A truncated draft names its process only in its file name.
     const holder = (await readHolder(draft)) ?? { pid: Number(pid), began: null, host: hostname(), since: "" };
     if (holder !== "gone" && !(await mayLive(holder))) await rm(draft, { force: true });
   }

@@ -143,7 +143,7 @@ describe("createFileRunStore()", () => {
     process.on("unhandledRejection", hear);
     const last = new BatchQueue<number>(() => Promise.reject(new Error("disk full")));
     await expect(last.add(1)).rejects.toThrow("disk full");
-    // Told after the microtasks of the turn in which nobody handled it.
+    // Node reports an unhandled rejection only after the microtasks of the same event loop tick.
     await new Promise((done) => setTimeout(done, 10));
     process.off("unhandledRejection", hear);
     expect(unheard).toEqual([]);

@@ -16,7 +16,10 @@ import type { JsonObject } from "../python-semantics/json/value.ts";
  * have no checksum, and resumes only its own.
  */
 export const runFormat = 2;
-/** As 2, except that episodes lie in shards, too: `index.jsonl` says which count, and versions that know 2 alone must not read it. */
+/**
+ * Format 2, except that episodes are also stored in shards: `index.jsonl` records which count, and
+ * versions that know only format 2 must not read it.
+ */
 export const shardedFormat = 3;
 
 /** The files of a run folder; see docs/start.md. */
@@ -37,7 +40,7 @@ export const runFiles = Object.freeze({
   lock: "run.lock",
 });
 
-/** What is decided about a group, and what it trains. */
+/** The decision about a group, and its training rows. */
 export type DecidedGroup = {
   readonly group: GroupRecord;
   /**
@@ -74,9 +77,12 @@ export interface RunStore {
 export interface RunReader {
   readonly location: string;
   manifest(): Promise<JsonObject>;
-  /** In the order they were stored. Throws at a record that cannot be read, naming it; a torn last one is left out. */
+  /**
+   * Episodes in the order they were stored. Throws at a record that cannot be read, naming it; a
+   * torn last one is omitted.
+   */
   episodes(): AsyncIterable<Episode>;
-  /** In the order they were decided; otherwise as `episodes`. */
+  /** Groups in the order they were decided; errors and torn lines as in `episodes`. */
   groups(): AsyncIterable<GroupRecord>;
   /** Rows as JSON texts, in the order they were stored; none when the run has none. */
   sampleLines(): AsyncIterable<string>;
@@ -97,7 +103,10 @@ export interface EpisodeJournal {
   record(episodeId: string, event: EpisodeEvent): Promise<void>;
   /** An episode that has ended; `null` when it has not, or never began. */
   kept(episodeId: string): Promise<Episode | null>;
-  /** What is recorded of an episode that has not ended, by all processes so far; empty when nothing is. */
+  /**
+   * Events that all processes so far recorded of an episode that has not ended; empty when none are
+   * recorded.
+   */
   recorded(episodeId: string): Promise<readonly EpisodeEvent[]>;
 }
 

@@ -13,13 +13,13 @@ import type { ByteWriter } from "./byte-writer.ts";
 type Key = string | number;
 
 export interface Schema<T> {
-  /** As the reference shows it. */
+  /** Type name in the reference. */
   readonly title: string;
   /** True: the field may be absent, which is not `null`. */
   readonly isOptional?: true;
   /**
-   * Throws a plain error that names the place and what was found there. The place is `where`, or `key` below it: it is put
-   * together for an error alone. `undefined`: the field is absent.
+   * Throws a plain error that names the place and the value found there. The place is `where`, or
+   * `key` below it: it is composed only for an error. `undefined`: the field is absent.
    */
   read(value: JsonValue | undefined, where: string, key?: Key): T;
   write(this: void, writer: ByteWriter, value: T): void;
@@ -27,7 +27,7 @@ export interface Schema<T> {
   readonly parts: readonly RecordReference[];
 }
 
-/** The type of a record that is described by its schema alone. */
+/** The type of a record that is described only by its schema. */
 export type RecordOf<S> = S extends Schema<infer T> ? Readonly<T> : never;
 
 /** A record as the reference shows it; `variant` is `null` in records that have none. */
@@ -292,7 +292,7 @@ function referenceOf(
  */
 export const packedTokens = leaf("packed <u4", (value) => new Uint32Array(unpack(value, "<u4")), writePacked);
 
-/** As {@link packedTokens}, of `Float32Array`. */
+/** {@link packedTokens} for `Float32Array`. */
 export const packedLogprobs = leaf("packed <f4", (value) => new Float32Array(unpack(value, "<f4")), writePacked);
 
 /** More entries than this are faster encoded by the platform, fewer by a loop that makes no string of them. */
@@ -355,7 +355,10 @@ function writeObject<T>(
   writer.ascii(isFirst ? "{}" : "}");
 }
 
-/** As `dumpJson` without white space, except that lone surrogates are escaped, which UTF-8 cannot hold. */
+/**
+ * Writes JSON like `dumpJson` without white space, except that lone surrogates are escaped, which
+ * UTF-8 cannot hold.
+ */
 function writeJson(writer: ByteWriter, value: JsonValue): void {
   if (typeof value === "string") writer.quoted(value);
   else if (typeof value === "number") writeNumber(writer, value);

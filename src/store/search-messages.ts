@@ -11,13 +11,13 @@ import type { Message } from "../core/index.ts";
 
 /** One place in a message. */
 export type MessageHit = {
-  /** Of the episode in the run, and its id. */
+  /** Number of the episode in the run, and its id. */
   readonly number: number;
   readonly id: string;
   /** Place in `messages`, and whose it is. */
   readonly message: number;
   readonly role: Message["role"];
-  /** What stands around the text, cut. */
+  /** Text around the hit, cut. */
   readonly before: string;
   readonly after: string;
 };
@@ -31,7 +31,7 @@ export async function* searchMessages(
   text: string,
 ): AsyncGenerator<MessageHit> {
   if (text === "") throw new ConfigurationError("Cannot search for an empty text; give some characters.");
-  // As it stands in a JSON string; a lone surrogate is escaped there, too.
+  // Escaped as in a JSON string, where a lone surrogate is escaped, too.
   const needle = Buffer.from(JSON.stringify(text).slice(1, -1));
   const files = new Map<string | null, Map<number, number>>();
   if (format === shardedFormat) {

@@ -23,7 +23,7 @@ const killed: ShardStore[] = [];
 const newFolder = (): string => join(root, `run-${made++}`);
 const { events } = sampleEpisode("e");
 
-/** As a killed process leaves its shard. */
+/** Leaves the shard as a killed process does. */
 async function kill(shard: ShardStore): Promise<void> {
   killed.push(shard);
   await rm(join(shard.location, "run.lock"));

@@ -22,14 +22,15 @@ import { closedStore, type EpisodeJournal, runFiles, storeFault } from "./run-st
 export type ShardStore = EpisodeJournal & {
   /** Its folder, where the experts of its episodes lie, too. */
   readonly location: string;
-  /** Resolves once the episode is on the disk, with the receipt for whoever decides. */
+  /** Resolves once the episode is on the disk, with its receipt for the process that decides. */
   append(episode: Episode): Promise<UnnumberedSummary>;
   /** The receipt of an episode that this shard holds, for a job that came twice; `null`: it holds none. */
   receipt(episodeId: string): Promise<UnnumberedSummary | null>;
   /**
-   * Takes over the journal of an episode from a shard whose worker is dead, on a disk that both see. Resolves with the number of its
-   * events; 0: nothing is recorded, the journal cannot be read, or this shard has events of the episode itself. `null`: from the journal
-   * of the run, which a process that ran alone has left.
+   * Takes over the journal of an episode from the shard of a dead worker, on a disk that both can
+   * read. Resolves with the number of its events; 0 if nothing is recorded, the journal cannot be
+   * read, or this shard has events of the episode itself. A `shard` of `null` takes over from the
+   * journal of the run, which an earlier process without shards left.
    */
   adopt(episodeId: string, shard: string | null): Promise<number>;
   close(): Promise<void>;
@@ -74,7 +75,7 @@ export async function openShard(
 }
 
 type OpenedShard = {
-  /** Of the run. */
+  /** The run's folder. */
   readonly folder: string;
   readonly name: string;
   readonly places: Map<string, EpisodePlace>;
@@ -160,7 +161,7 @@ class Shard implements ShardStore {
         if ((await this.recorded(episodeId)).length > 0) return 0;
         const other = this.#others.get(shard) ?? this.#readJournal(shard);
         this.#others.set(shard, other);
-        // What cannot be read is not needed: the episode begins anew, with the same seed.
+        // An unreadable journal is not needed: the episode begins again, with the same seed.
         const events = await other.then((journal) => journal.read(episodeId)).catch(() => []);
         for (const event of events) await this.record(episodeId, event);
         return events.length;
@@ -241,7 +242,10 @@ export async function* unindexedEpisodes(
   }
 }
 
-/** Of a run that is done: journals and locks that killed workers left in their shards. Those of a process that lives are left alone. */
+/**
+ * Removes journals and locks that killed workers left in the shards of a finished run. Those of a
+ * live process are kept.
+ */
 export async function cleanShards(folder: string): Promise<void> {
   const names = await readdir(join(folder, runFiles.shards)).catch(() => []);
   for (const name of names.filter(isShardName)) {

@@ -43,7 +43,7 @@ describe("parseWhere()", () => {
     // "and" binds closer than "or".
     ["turns == 4 or turns == 4 and turns == 0", true],
     ["(turns == 4 or turns == 4) and turns == 0", false],
-    // Null equals null alone, and has no order.
+    // Null equals only null, and has no order.
     ["group_mean == null", true],
     ["group_mean != null", false],
     ["group_mean < 1 or group_mean >= 1", false],

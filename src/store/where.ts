@@ -40,11 +40,11 @@ export const whereFieldKinds = {
 
 export type WhereFieldName = keyof typeof whereFieldKinds;
 
-/** What of an episode is not its own. */
+/** Facts about an episode that come from its group and its run. */
 export type WhereGroup = {
   readonly decision: string;
   readonly groupMean: number | null;
-  /** Name of the run where there are several: ids of groups are unique within a run alone. */
+  /** Name of the run when there are several: ids of groups are unique only within a run. */
   readonly run: string | null;
 };
 
@@ -68,7 +68,7 @@ export function whereFields(
     episode_id: summary.id,
     sample_index: summary.sampleIndex,
     run,
-    // Of an agent behind an API there are decisions and no turns.
+    // An agent behind an API has decisions instead of turns.
     turns: summary.decisions,
     tokens: summary.longestSample,
     sampled_tokens: summary.sampledTokens,
@@ -80,7 +80,7 @@ export function whereFields(
 
 type WhereToken = {
   readonly type: "name" | "number" | "text" | "operator" | "end";
-  /** As written; a text without its quotes and escapes. */
+  /** Text of the token as written; a quoted string without its quotes and escapes. */
   readonly text: string;
   /** Place of its first character. */
   readonly at: number;
@@ -89,7 +89,7 @@ type WhereToken = {
 const tokenPattern =
   /\s*(?:(?<name>[A-Za-z_]\w*)|(?<number>-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)|(?<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(?<operator>==|!=|<=|>=|<|>|\(|\)|,))/y;
 
-/** The tokens in order, an "end" behind them. Throws a `WhereError`. */
+/** Tokens in order, followed by an "end". Throws a `WhereError`. */
 function tokenize(expression: string): WhereToken[] {
   const tokens: WhereToken[] = [];
   let at = 0;
