@@ -1,5 +1,6 @@
-// One episode as schedulers run it: a function, so that a run does not depend on the loop behind it. And the three such functions
-// that there are: with an engine, with an agent behind an API, and resumed from the journal of an earlier process.
+// Runners of one episode, for schedulers: functions, so that a run does not depend on the loop that
+// they call. There are three: with an engine, with an agent behind an API, and resumed from the
+// journal of an earlier process.
 
 import {
   ConfigurationError,
@@ -38,7 +39,10 @@ export type EndedEpisode = {
   readonly open: () => Promise<FinishedEpisode>;
 };
 
-/** As {@link RunEpisode}; the episode may run in another process. `null`: it did not run, and nothing is recorded of it. */
+/**
+ * Like {@link RunEpisode}, but the episode may run in another process. `null` if it did not run, so
+ * that nothing is recorded of it.
+ */
 export type DispatchEpisode = (task: Task, request: EpisodeRequest) => Promise<FinishedEpisode | EndedEpisode | null>;
 
 export function endedOf(finished: FinishedEpisode | EndedEpisode): EndedEpisode {
@@ -96,14 +100,14 @@ function countBy<T>(items: readonly T[], entryOf: (item: T) => readonly [name: s
 /** Engine calls that ended, and those of them that a server refused for being busy or that ran out of time. */
 export type ObservedCalls = { readonly calls: number; readonly sampledTokens: number; readonly overloads: number };
 
-/** What a run decides about an episode, as its options; everything else is up to its runner. */
+/** Options that a run decides for each episode; everything else is up to its runner. */
 export type EpisodeRequest = Required<
   Pick<EpisodeOptions, "episodeId" | "groupId" | "sampleIndex" | "seed" | "signal" | "onEvent">
 > &
   Pick<EpisodeOptions, "resumeFrom" | "requestTag" | "failure"> & {
-    /** Of this episode alone. Default: the runner's. */
+    /** Sampling of this episode only. Default: the runner's. */
     readonly sampling?: SamplingParams;
-    /** Of this episode alone, where a queue carries it to its worker. Default: the runner's. */
+    /** Engine of this episode only, where a queue carries it to its worker. Default: the runner's. */
     readonly engineUrl?: string | null;
     /** Receives what the workers of a queue observed since they said so last. */
     readonly onObserved?: (observed: ObservedCalls) => void;
@@ -111,7 +115,10 @@ export type EpisodeRequest = Required<
     readonly onRecorded?: (event: EpisodeEvent) => void;
   };
 
-/** Resolves whatever happens in the episode; rejects for mistakes of configuration and for broken accounting alone. */
+/**
+ * Resolves for every outcome of the episode; rejects only for mistakes of configuration and for
+ * broken accounting.
+ */
 export type RunEpisode = (task: Task, request: EpisodeRequest) => Promise<FinishedEpisode>;
 
 /** Options that only a request decides. */
@@ -153,7 +160,7 @@ export function resumableRunner(run: RunEpisode, journal: EpisodeJournal): RunEp
       return { episode: stored, result: episodeSamples(stored), origin: "stored" };
     }
     const recorded = await journal.recorded(episodeId);
-    // What an earlier restart left out is still there.
+    // A recorded restart is skipped, because the events that it dropped are still recorded.
     if (onRecorded !== undefined) recorded.filter(({ type }) => type !== "restart").forEach(onRecorded);
     const record = async (event: EpisodeEvent): Promise<void> => {
       await journal.record(episodeId, event);

@@ -253,7 +253,10 @@ describe("a run with a ranking", () => {
   const words = ["score 0.9", "score 0.2", "score 0.5"];
   const plan = { taskset: counter.taskset("test"), taskIndexes: [0], groupSize: 3, seed: 5 };
 
-  /** What processes have left: events of episodes, episodes, groups. The `breaksAt`-th write of an episode or a group fails. */
+  /**
+   * A process with the state that earlier ones left: events of episodes, episodes, groups. The
+   * `breaksAt`-th write of an episode or a group fails.
+   */
   function process(
     breaksAt: number,
     left = {

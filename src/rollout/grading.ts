@@ -18,7 +18,7 @@ import {
 import type { Ending } from "./episode/ending.ts";
 import type { EventOf } from "./episode/recorded-events.ts";
 
-/** As `Judgement.digest`. */
+/** `Judgement.digest` of a question. */
 export function digestOf({ messages, schema }: Pick<Question<unknown>, "messages" | "schema">): string {
   return createHash("sha256").update(JSON.stringify({ messages, schema })).digest("hex");
 }
@@ -46,7 +46,7 @@ export function mixGrade(
   { value, metrics, log }: Verdict,
 ): Grade {
   const total = weight + grader.weight;
-  // Without any weight there is no mean: a ranking that has some decides later.
+  // Weights of zero define no mean: a ranking with a weight decides later.
   const [before, share] = total === 0 ? [1, 0] : [weight / total, grader.weight / total];
   const reward = before * grade.reward + share * value;
   const { turnRewards = null } = grade;
@@ -60,7 +60,7 @@ export function mixGrade(
   };
 }
 
-/** What the values of graders add goes to the last turn that earned something known; `null`: there is none. */
+/** Adds the contribution of graders to the last turn with a known reward; `null` if no turn has one. */
 function scaled(turns: NonNullable<Grade["turnRewards"]>, factor: number, reward: number): (number | null)[] | null {
   const last = turns.findLastIndex((one) => one !== null);
   if (last === -1) return null;

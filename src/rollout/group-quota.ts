@@ -1,9 +1,10 @@
-// How many groups a run still needs, and which of those that pass are kept. Pure bookkeeping: it runs nothing and waits for
-// nothing.
+// Counts the groups that a run still needs, and selects which of the passing ones are kept. Pure
+// bookkeeping: it runs nothing and waits for nothing.
 //
-// Plan order ("plan"): a group is kept when it is among the first `target` of the plan that pass. Which ones are kept then
-// depends on the plan and on rewards, never on which episode ended first. Finishing order ("finished"): the first `target`
-// that pass are kept; faster, and biased towards short episodes.
+// Plan order ("plan"): a group is kept when it is among the first `target` of the plan that pass.
+// The selection then depends on the plan and on rewards, never on which episode ended first.
+// Finishing order ("finished"): the first `target` that pass are kept; faster, and biased towards
+// short episodes.
 
 import { requireWhole, requireWholeOrInfinite } from "../lib/options.ts";
 
@@ -19,13 +20,13 @@ export type QuotaOptions = {
 
 type State = "open" | "passed" | "kept" | "dropped";
 
-/** What a quota makes of the groups that passed, by number of the group. */
+/** Decisions of a quota about groups that passed, by number of the group. */
 export type QuotaDecisions = { readonly kept: readonly number[]; readonly surplus: readonly number[] };
 
 export class GroupQuota {
   readonly #options: QuotaOptions;
   readonly #target: number;
-  /** By number of the group. */
+  /** States indexed by number of the group. */
   readonly #states: State[] = [];
   #kept = 0;
   #undecided = 0;
@@ -51,7 +52,7 @@ export class GroupQuota {
     return this.#kept >= this.#target;
   }
 
-  /** Whether the next group of the plan may be opened now. */
+  /** True if the next group of the plan may be opened now. */
   get mayOpen(): boolean {
     const { oversample, maxGroups } = this.#options;
     if (this.#states.length >= maxGroups || this.isMet) return false;
@@ -84,7 +85,7 @@ export class GroupQuota {
     this.#set(groupIndex, finished);
     /** Groups before this one that are kept or still can be. */
     let before = 0;
-    // Without a target every group that passes is kept, whatever became of others.
+    // Without a target every group that passes is kept, independent of the others.
     for (const index of this.#target === Infinity ? [groupIndex] : this.#states.keys()) {
       if (this.#states[index] === "passed") {
         const isCertain = (this.#options.order === "plan" ? before : this.#kept) < this.#target;

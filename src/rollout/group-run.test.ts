@@ -256,7 +256,7 @@ describe("groups of a run, at random", () => {
     drainAt: fc.option(fc.integer({ min: 0, max: 60 })),
   });
 
-  /** Durations depend on `timing`, everything else on the place in the plan alone. */
+  /** Durations depend on `timing`, everything else depends only on the place in the plan. */
   const behaviour =
     (seed: number, timing: number) =>
     (one: Task, sample: number): Behaviour => {

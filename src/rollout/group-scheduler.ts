@@ -40,11 +40,17 @@ export type ExportSamples = (finished: FinishedEpisode, position: EpisodePositio
 
 export type SchedulerOptions = {
   readonly runEpisode: DispatchEpisode;
-  /** Of the run: seeds of episodes derive from it, their group's id and their place in the group. */
+  /**
+   * Seed of the run: seeds of episodes derive from it, their group's id and their place in the
+   * group.
+   */
   readonly seed: number;
   /** Episodes of a group. */
   readonly groupSize: number;
-  /** Of it, the scheduler applies `replacements` and `cutoff`. Default: {@link keepAllGroups}. */
+  /**
+   * The group policy; the scheduler applies its `replacements` and `cutoff`. Default: {@link
+   * keepAllGroups}.
+   */
   readonly policy?: GroupPolicy;
   /** Episodes at once, or bounds between which their number follows the servers. */
   readonly concurrency: number | AdaptiveConcurrency;
@@ -70,7 +76,10 @@ export type SchedulerOptions = {
   readonly onGroup: (group: FinishedGroup) => void | Promise<void>;
   /** Nothing is in flight, and nothing can be started. */
   readonly onIdle?: () => void;
-  /** What `runEpisode`, the store or a callback threw. Everything is cancelled next. */
+  /**
+   * Receives an error that `runEpisode`, the store or a callback threw. Everything is cancelled
+   * next.
+   */
   readonly onFault?: (error: unknown) => void;
 };
 
@@ -129,7 +138,7 @@ export class GroupScheduler {
     this.pump();
   }
 
-  /** Leaves no timer behind. */
+  /** Cancels all timers. */
   close(): void {
     this.#limit.stop();
     for (const group of this.#open) group.cancelCutoff?.();
@@ -161,7 +170,7 @@ export class GroupScheduler {
 
   /** Starts what may be started. To be called when limits, groups or states have changed; redundant calls are harmless. */
   pump(): void {
-    // What is called from here may end up here again.
+    // Functions called from here may call `pump` again.
     if (this.#isPumping) return;
     this.#isPumping = true;
     try {
@@ -200,7 +209,10 @@ export class GroupScheduler {
     this.#checkIdle();
   }
 
-  /** Ends groups early; what they have is handed over. Groups that are not open are left alone. */
+  /**
+   * Ends groups early; their finished episodes are handed over. Groups that are not open are not
+   * affected.
+   */
   end(which: (plan: PlannedGroup) => boolean, ending: Exclude<FinishedGroup["ending"], "complete">): void {
     for (const group of this.#open.filter(({ plan }) => which(plan))) this.#end(group, ending);
   }
@@ -211,7 +223,7 @@ export class GroupScheduler {
     const { groupIndex } = group.plan;
     const record = groupRecord(group, reason);
     if (store === undefined) return record;
-    // Numbers of episodes are those of the plan, whatever was run.
+    // Episodes are numbered by the plan, even if some of it did not run.
     const first = groupIndex * (groupSize + this.#policy.replacements);
     const sampleLines: string[] = [];
     if (reason === null && exportSamples !== undefined) {
@@ -348,7 +360,7 @@ export class GroupScheduler {
       if (signal.aborted) return null;
       throw error;
     });
-    // In their order: the ranking is recorded with the first of them.
+    // Stored in order, because the ranking is recorded with the first of them.
     for (const [place, { ended }] of (compared?.members ?? []).entries()) {
       if (ended !== group.members[place]!.ended) {
         const { events } = (await ended.open()).episode;
@@ -371,7 +383,10 @@ export class GroupScheduler {
 export type RunGroupsOptions = Pick<SchedulerOptions, "runEpisode" | "store" | "rank" | "onEpisode"> & {
   /** Episodes of a group, at least 1. */
   readonly groupSize: number;
-  /** Of the run: seeds of episodes derive from it, their group's id and their place in the group. Default: 0. */
+  /**
+   * Seed of the run: seeds of episodes derive from it, their group's id and their place in the
+   * group. Default: 0.
+   */
   readonly seed?: number;
   /** Episodes at once, or bounds between which their number follows the servers. Default: `Infinity`. */
   readonly concurrency?: number | AdaptiveConcurrency;

@@ -18,12 +18,15 @@ export function groupIdOf(task: Pick<Task, "id">, visit: number): string {
   return visit === 1 ? task.id : `${task.id}@${visit}`;
 }
 
-/** The seed of the `sampleIndex`-th episode of a group in a run: the same in every process, whatever ran before. */
+/**
+ * The seed of the `sampleIndex`-th episode of a group in a run: the same in every process,
+ * independent of what ran before.
+ */
 export function episodeSeed(runSeed: number, groupId: string, sampleIndex: number): number {
   return deriveSeed(runSeed, groupId, sampleIndex);
 }
 
-/** Id and seed of an episode: derived from the plan alone, so they are the same in every run of it. */
+/** Id and seed of an episode: derived only from the plan, so they are the same in every run of it. */
 export function episodeKey(
   { groupId }: PlannedGroup,
   sampleIndex: number,
@@ -48,7 +51,7 @@ export type GroupMember = { readonly sampleIndex: number; readonly ended: EndedE
 /** A group whose last episode has finished. */
 export type FinishedGroup = {
   readonly plan: PlannedGroup;
-  /** By place in the group. */
+  /** Members by place in the group. */
   readonly members: readonly GroupMember[];
   /** "complete": all episodes ran. "cut-off": it took too long. "surplus": enough groups were kept without it. "stale": its oldest token is too old to be trained. */
   readonly ending: "complete" | "cut-off" | "surplus" | "stale";
@@ -58,24 +61,30 @@ export type FinishedGroup = {
 export type GroupView = {
   readonly task: Task;
   readonly groupIndex: number;
-  /** Of the graded episodes, by place in the group. */
+  /** Rewards of the graded episodes, by place in the group. */
   readonly rewards: readonly number[];
   /** All of them, by place in the group. */
   readonly episodes: readonly Episode[];
 };
 
-/** Of the graded episodes, by place in the group. */
+/** Rewards of the graded episodes, by place in the group. */
 export function rewardsOf({ members }: FinishedGroup): number[] {
   return members.map(({ ended }) => ended.summary.reward).filter((reward) => reward !== null);
 }
 
-/** The reason for dropping the group, `null` to keep it. Must depend on the group alone: the order of calls is not defined. */
+/**
+ * Returns the reason for dropping the group, `null` to keep it. Must depend only on the group: the
+ * order of calls is not defined.
+ */
 export type GroupFilter = ((group: GroupView) => string | null) & {
-  /** False: it looks at rewards alone, so that episodes which other processes wrote need not be read. Default: true. */
+  /**
+   * False: the filter reads only rewards, so that episodes written by other processes need not be
+   * read. Default: true.
+   */
   readonly readsEpisodes?: boolean;
 };
 
-/** A filter that looks at the rewards of graded episodes alone. */
+/** A filter that reads only the rewards of graded episodes. */
 function rewardFilter(reasonOf: (rewards: readonly number[]) => string | null): GroupFilter {
   return Object.assign(({ rewards }: GroupView) => reasonOf(rewards), { readsEpisodes: false });
 }
@@ -100,7 +109,7 @@ export function keepRewardRange({ min, max }: { readonly min: number; readonly m
 
 /** Which groups are kept, what happens when episodes of one are missing, and how long a group waits for its slow ones. */
 export type GroupPolicy = {
-  /** In order; the first reason counts. */
+  /** Filters in order; the first reason counts. */
   readonly filters: readonly GroupFilter[];
   /** A group with fewer graded episodes is dropped. At least 1. Of a producer, whose groups are trained, 2 by default. */
   readonly minGraded: number;
@@ -122,7 +131,10 @@ export const keepAllGroups: GroupPolicy = Object.freeze({
   cutoff: null,
 });
 
-/** A group trains by the difference of its rewards from their mean: one alone differs from nothing. */
+/**
+ * Smallest number of graded episodes that can train: rewards count by their difference from the
+ * mean, and a single one has none.
+ */
 export function minGradedToTrain(groupSize: number): number {
   return Math.min(2, groupSize);
 }

@@ -116,7 +116,7 @@ const grading = (changes: object) =>
   replacing({ grade: () => ({ reward: 1, metrics: {}, log: "", info: new Map(), ...changes }) });
 const rewarding = (reward: unknown) => environment({ grade: () => reward });
 
-/** What its episodes come to: "boundary/code" of their failure, or the reward. */
+/** Expected outcome of its episodes: "boundary/code" of their failure, or the reward. */
 type Outcome = string | number;
 const badResult = "environment/bad-result";
 const badGrade = "grader/bad-result";

@@ -35,7 +35,7 @@ const call = (name: string, args: object) =>
 const script = [call("count", { by: 3 }), "Done.<|im_end|>", call("leave", {})];
 const mark = "An answer of the hostile kind.";
 
-/** What is sampled for a text, all of it with one logprob. */
+/** Sampler output for a text, with one logprob for all tokens. */
 const saying = (text: string, logprob = -0.5): SamplerOutput => {
   const ids = tokenizer.encode(text);
   return { ids, logprobs: Array.from(ids, () => logprob), finish: "end", cachedTokens: 0, weightVersion: null };
@@ -46,7 +46,7 @@ type Kind = {
   readonly name: string;
   /** The code of the failure; `null`: the reply is taken. */
   readonly code: string | null;
-  /** What the sampler behind the server gives in the second turn of an episode; may throw. */
+  /** Output of the server's sampler in the second turn of an episode; may throw. */
   readonly answer: () => SamplerOutput;
 };
 const thrower = (fault: WireFaultError["fault"]) => () => {
@@ -55,7 +55,7 @@ const thrower = (fault: WireFaultError["fault"]) => () => {
 const status = (code: number) =>
   thrower({ type: "answer", status: code, headers: { "content-type": "text/html" }, text: `<p>${mark}</p>` });
 
-/** Of either engine. */
+/** Kinds of replies that apply to both engines. */
 const common: readonly Kind[] = [
   { name: "an id beyond the vocabulary", code: "bad-reply", answer: () => ({ ...hostile, ids: [5, 100_000_000] }) },
   { name: "probabilities for logprobs", code: "bad-reply", answer: () => saying(mark, 0.9) },
@@ -93,7 +93,7 @@ const source = (tasks: number) => {
     tasks: { test: Array.from({ length: tasks }, () => ({ state: { count: 0 } })) },
     grade: ({ state }) => (state.count === 3 ? 1 : 0),
   });
-  // The server behind sees prompts alone, and has to know the task.
+  // The server sees only prompts, so they must name the task.
   return {
     ...environment,
     open: (task: Parameters<typeof environment.open>[0]) =>

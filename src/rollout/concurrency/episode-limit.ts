@@ -1,5 +1,5 @@
-// How many episodes may be in flight: a fixed number, or one that follows the servers. Starting and ending episodes is up to
-// the scheduler.
+// Limit of episodes in flight: a fixed number, or one that follows the servers. Starting and ending
+// episodes is up to the scheduler.
 
 import type { EngineLoad, EngineLoadSource, EpisodeEvent } from "../../core/index.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -11,7 +11,10 @@ import { checkBounds, type ConcurrencyBounds, firstLimit, nextLimit } from "./ne
 export type AdaptiveConcurrency = ConcurrencyBounds & {
   /** Default: 16, between the bounds. */
   readonly start?: number;
-  /** Reports how busy the servers are; `null`: not available, and tokens a second alone decide. */
+  /**
+   * Reports the load of the servers; `null` if it is not available, so that only tokens per second
+   * decide.
+   */
   readonly load: EngineLoadSource | null;
   /** Between two looks. Default: 2,000. */
   readonly intervalMs?: number;
@@ -21,11 +24,11 @@ export interface EpisodeLimit {
   readonly current: number;
   /** Receives every new event of every episode. */
   observe(event: EpisodeEvent): void;
-  /** In place of events, what other processes saw. */
+  /** Receives calls that other processes observed, in place of events. */
   count(observed: ObservedCalls): void;
   /** `running` returns the episodes in flight; `onChange` is called when the limit has changed. */
   start(hooks: { readonly running: () => number; readonly onChange: () => void }): void;
-  /** Leaves no timer and no request to a server behind. */
+  /** Cancels the timer and any request to a server. */
   stop(): void;
 }
 

@@ -1,10 +1,12 @@
-// How many episodes are worth having in flight: the next limit from the last one and from what was observed. A pure function,
-// so that a controller is tested in microseconds; who observes and who obeys is in `episode-limit.ts`.
+// Computes the next limit of episodes in flight from the last one and the latest observation. A
+// pure function, so that a controller is tested in microseconds; observing and applying the limit
+// is in `episode-limit.ts`.
 //
-// Up by probing, down by shares: additive-increase, multiplicative-decrease (Chiu and Jain 1989) with slow start (Jacobson
-// 1988). A step up stays only if tokens a second rose with it, so a server that says nothing about itself is climbed too
-// (hill climbing, as in the concurrency limits of Netflix). A queue, a full cache or refusals cut at once, and after a cut
-// nothing is judged until the surplus has drained.
+// Up by probing, down by shares: additive-increase, multiplicative-decrease (Chiu and Jain 1989)
+// with slow start (Jacobson 1988). A step up stays only if tokens per second rose with it, so the
+// limit also climbs on a server that does not report its load (hill climbing, as in the concurrency
+// limits of Netflix). A queue, a full cache or refusals cut at once, and after a cut nothing is
+// judged until the surplus has drained.
 //
 //   grow ──no gain──► hold ──every few rounds──► probe ──gain──► hold there (or grow, when it was nearly in proportion)
 //    │                 │                          └──no gain──► hold, back where it was, and probe less often
@@ -34,7 +36,7 @@ function within(value: number, { floor, ceiling }: ConcurrencyBounds): number {
   return Math.min(ceiling, Math.max(floor, Math.round(value)));
 }
 
-/** What happened since the last observation. */
+/** Calls, tokens and load since the last observation. */
 export type LimitObservation = {
   /** Episodes in flight now. */
   readonly running: number;
@@ -62,13 +64,16 @@ export type LimitState = {
   readonly patience: number;
   /** Where the next probe goes. Down only where the server does not report its load: else it says when there is too much. */
   readonly direction: "up" | "down";
-  /** Observations in a row with a queue: one alone is the echo of many turns that ended together. */
+  /**
+   * Consecutive observations with a queue: a single one is the echo of many turns that ended
+   * together.
+   */
   readonly queued: number;
 };
 
 /** Above it the cache is nearly full, and servers begin to throw out what they will need again. */
 const fullCache = 0.95;
-/** What a cut makes of a cache that is too full. */
+/** Cache use that a cut aims at. */
 const goodCache = 0.85;
 /** Growing stops below the cut, because contexts of episodes in flight keep growing. */
 const growingCache = 0.8;
@@ -184,7 +189,7 @@ function settle(state: LimitState, limit: number, phase: LimitState["phase"]): L
   return { ...state, limit, phase, isSettled, window: emptyWindow, before: null };
 }
 
-/** What a cut leaves; `null`: there is no pressure. */
+/** Share of the limit that a cut leaves; `null` without pressure. */
 function cutShare({ load, overloads }: LimitObservation, queued: number): number | null {
   if (overloads > 0) return 0.7;
   const kvUse = load?.kvUse ?? 0;

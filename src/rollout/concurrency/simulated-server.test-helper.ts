@@ -129,12 +129,12 @@ export function simulate(
   return { tokensPerSecond: measured / (seconds / 2), mostRunning, limits };
 }
 
-/** With a limit that stays. */
+/** Simulates a server with a fixed limit. */
 export function simulateFixed(server: SimulatedServer, limit: number, seconds: number, seed: number): Simulation {
   return simulate(server, () => limit, { seconds, seed, start: limit });
 }
 
-/** With the controller under test. */
+/** Simulates a server with the controller under test. */
 export function simulateAdaptive(
   server: SimulatedServer,
   bounds: ConcurrencyBounds,

@@ -90,7 +90,7 @@ describe("users that act", () => {
       ...["Please count.", 'press: {"count": 1}', "fly: Error: no such tool", 'press: {"count": 2}'],
       ...["I pressed it.", "Bye ###STOP###"],
     ]);
-    // What the agent is taken to have said is prompt: only what was sampled is trained.
+    // The agent's part in the given history is prompt: only sampled tokens are trained.
     const [sample] = episodeSamples(episode).samples;
     const sampled = episode.trajectory.turns.reduce((sum, { sampledTokens }) => sum + sampledTokens.length, 0);
     expect(sample!.lossMask.reduce((sum, one) => sum + one, 0)).toBe(sampled);

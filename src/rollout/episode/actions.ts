@@ -56,7 +56,10 @@ export interface ActionSource extends Pick<Episode, "trajectory" | "historyPolic
   readonly eventType: ActionEvent["type"];
   /** Requests the next action; an ending when a limit is reached before. */
   act(turn: number): Promise<RequestedAction | Ending>;
-  /** In place of `act`: the recorded action, with the events after it. Throws a divergence when it cannot belong here. */
+  /**
+   * Replays a recorded action in place of `act`, given the events after it. Throws a divergence
+   * when it cannot belong here.
+   */
   replay(event: ActionEvent, rest: { readonly turn: number; readonly recorded: RecordedEvents }): RequestedAction;
   /** The action as a message of the history. */
   asMessage(action: ParsedAction, decision: Decision): AssistantMessage;
@@ -120,7 +123,7 @@ export class ChatActions implements ActionSource {
     return { event, next: { type: "end", ending } };
   }
 
-  /** With the calls that get an answer: servers refuse a history in which a call has none. */
+  /** Keeps only the calls that get an answer: servers refuse a history in which a call has none. */
   asMessage({ content, reasoning, toolCalls }: ParsedAction, decision: Decision): AssistantMessage {
     const answered = new Set(callsOf(decision).map(({ call }) => call));
     return { role: "assistant", content, reasoning, toolCalls: toolCalls.filter((call) => answered.has(call)) };
@@ -149,7 +152,7 @@ export class EngineActions implements ActionSource {
   #unknownTools: "environment" | "loop" = "loop";
   #lastAction: Uint32Array = new Uint32Array();
   #sampledTokens = 0;
-  /** How often the current turn was sampled and discarded. */
+  /** Number of times that the current turn was sampled and discarded. */
   #discarded = 0;
 
   constructor(parts: { readonly engine: Engine; readonly renderer: Renderer }, options: ResolvedOptions) {
@@ -203,7 +206,7 @@ export class EngineActions implements ActionSource {
       },
       { options: this.#options, deadlines: this.#deadlines, attempts },
     );
-    // What is never read is never trained.
+    // An action that is never read is never trained.
     const kept = sink === null || experts === null || next.type !== "read" ? null : await experts.keep(sink);
     const recorded = this.#recorder.act({ ...result, routedExperts: kept });
     const event = {

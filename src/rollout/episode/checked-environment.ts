@@ -1,6 +1,7 @@
-// The boundary of environments: everything they return or throw is validated here, once, before it is used. The result is a copy
-// of the right types, or a failure of this episode alone. Not a sandbox: code that never yields or ends the
-// process is noticed by the command line (`cli/environment-watch.ts`).
+// The boundary of environments: everything they return or throw is validated here, once, before it
+// is used. The result is a copy of the right types, or a failure of only this episode. Not a
+// sandbox: code that never yields or ends the process is noticed by the command line
+// (`cli/environment-watch.ts`).
 
 import type { Agenda } from "../../core/agenda.ts";
 import type {
@@ -34,9 +35,12 @@ import { cloneJson } from "../../python-semantics/json/value.ts";
 import { fromForeign } from "../../python-semantics/json/plain.ts";
 import { JsonFloat, type JsonObject } from "../../python-semantics/json/value.ts";
 
-/** Of an info, a definition, metrics: values and characters. Larger ones are a mistake, and would fill the disk. */
+/**
+ * Bound on the values and characters of an info, a definition or metrics. Larger ones are a
+ * mistake, and would fill the disk.
+ */
 const largestRecord = 10_000_000;
-/** Of a log, which is for people. */
+/** Bound on the characters of a log, which is for people. */
 const longestLog = 100_000;
 
 /**
@@ -68,7 +72,7 @@ export function checkedOpening(source: EnvironmentSource): Pick<EnvironmentSourc
   return { open: (task, options) => openChecked(source, task, options) };
 }
 
-/** Whatever it is, it may hold something. */
+/** Closes a value that is not a valid environment, because it may still hold resources. */
 async function closeMalformed(value: unknown): Promise<void> {
   try {
     await (value as Environment).close?.();
@@ -194,7 +198,10 @@ function isThenable(value: unknown): boolean {
   return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }
 
-/** What a policy is shown of a result, and how many characters it had; `null`: it is whole. */
+/**
+ * The result as a policy is shown it, with the number of characters before the cut; `null` if it is
+ * whole.
+ */
 export function cutResult(
   result: ToolResult,
   mostCharacters: number,

@@ -1,12 +1,12 @@
-// How an episode ends: a value that the steps of the loop return. Faults are thrown until the loop catches them, once, and makes
-// endings of them.
+// The ending of an episode: a value that the steps of the loop return. Faults are thrown until the
+// loop catches them, once, and turns them into endings.
 
 import { attribute, type Failure, type StopReason } from "../../core/failure.ts";
 
 export type Ending = {
   readonly type: "ending";
   readonly stopReason: StopReason;
-  /** Of a fault; `null` otherwise. */
+  /** The failure of an ending by a fault; `null` otherwise. */
   readonly failure: Failure | null;
 };
 

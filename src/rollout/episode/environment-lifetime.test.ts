@@ -1,5 +1,5 @@
-// Environments in time: opened late or never, closed once whatever happens, told when nobody waits any more, and begun again
-// where they cannot be replayed.
+// The lifetime of environments: opened late or never, closed exactly once in every case, told when
+// an answer is no longer awaited, and begun again where they cannot be replayed.
 
 import { describe, expect, it } from "vitest";
 import type { Environment, EnvironmentCallOptions, EnvironmentSource, EpisodeEvent } from "../../core/index.ts";
@@ -17,7 +17,7 @@ const lines = ["Count.", "Thanks."];
 const never = new Promise<never>(() => undefined);
 
 type Step = "open" | "call" | "hear" | "grade" | "close";
-/** What a step does in place of its work: "late" answers after its deadline. */
+/** Behaviour of a step in place of its work: "late" answers after its deadline. */
 type Fate = "at once" | "later" | "late" | "never" | "throws" | "rejects" | "malformed";
 
 /** A counter each step of which may go wrong, with the times that it was opened and closed. */

@@ -16,7 +16,7 @@ type ComputedEvent = EventOf<"episode-start" | "decision" | "tool-result" | "use
 
 /** Single use; calls arrive one at a time. */
 export class EpisodeEvents {
-  /** In the order in which they happened, those of earlier processes included. */
+  /** Events in the order in which they happened, those of earlier processes included. */
   readonly events: EpisodeEvent[] = [];
   readonly #options: Pick<ResolvedOptions, "onEvent" | "resumeFrom">;
   readonly #steps: StepDeadlines;
@@ -80,7 +80,10 @@ export class EpisodeEvents {
     this.events.push(event);
   }
 
-  /** In place of a replay: keeps the turns of earlier processes, which it returns, and drops everything else. */
+  /**
+   * Begins the episode again in place of a replay: keeps and returns the turns of earlier
+   * processes, and drops everything else.
+   */
   async restart(): Promise<readonly Turn[]> {
     const { resumeFrom } = this.#options;
     this.#recorded.drop();

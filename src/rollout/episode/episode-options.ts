@@ -21,7 +21,10 @@ export type EpisodeParts = {
   readonly engine: Engine;
   readonly renderer: Renderer;
   readonly strategy: AgentStrategy;
-  /** Models that grade beside the environment. A ranking is the scheduler's: see `groupRanking`. Default: the environment alone. */
+  /**
+   * Models that grade beside the environment. Rankings belong to the scheduler: see `groupRanking`.
+   * Default: only the environment grades.
+   */
   readonly grading?: Grading | undefined;
 };
 
@@ -38,7 +41,10 @@ export type EpisodeLimits = {
   readonly maxContextTokens: number | null;
 };
 
-/** How long each step of an episode may take, in milliseconds; then it fails with code "timeout" there. `Infinity`: no bound. */
+/**
+ * Deadlines of the steps of an episode, in milliseconds; a step that exceeds its deadline fails
+ * with code "timeout". `Infinity`: no bound.
+ */
 export type PhaseTimeouts = {
   /** Opening the environment, which may start a process or a container. What opens later is closed when it does. */
   readonly openMs: number;
@@ -51,7 +57,7 @@ export type PhaseTimeouts = {
   readonly closeMs: number;
 };
 
-/** What a turn does when the server aborts its call, as servers do to load new weights. */
+/** Reaction of a turn when the server aborts its call, as servers do to load new weights. */
 export type EngineAbortPolicy = {
   /**
    * "continue": the turn continues from its partial tokens under the weights that the server then has; its weight spans say
@@ -62,8 +68,8 @@ export type EngineAbortPolicy = {
   /** An abort of one turn beyond this many ends the episode as aborted. At least 0. */
   readonly maxAborts: number;
   /**
-   * How long an aborted turn waits for a server that does not take requests (paused, loading weights, starting), in
-   * milliseconds; after that the episode fails with code "timeout".
+   * Time that an aborted turn waits for a server that does not take requests (paused, loading
+   * weights, starting), in milliseconds; after that the episode fails with code "timeout".
    */
   readonly maxPauseMs: number;
 };
@@ -90,11 +96,11 @@ export type EpisodeOptions = {
   readonly seedTurns?: boolean;
   /** Over {@link defaultLimits}. */
   readonly limits?: Partial<EpisodeLimits>;
-  /** Of engine calls. Default: {@link defaultEngineRetry}. */
+  /** Retries of engine calls. Default: {@link defaultEngineRetry}. */
   readonly retry?: RetryPolicy;
   /** Bound of one engine call, in milliseconds; running into it counts as a retryable fault. Default: 600,000. */
   readonly turnTimeoutMs?: number;
-  /** Of every step beside the engine. Over {@link defaultTimeouts}. */
+  /** Deadlines of every step except engine calls. Override {@link defaultTimeouts}. */
   readonly timeouts?: Partial<PhaseTimeouts>;
   /**
    * Characters of a tool's result that the policy reads; of a longer one it reads the beginning, and a note that says so.
@@ -117,7 +123,10 @@ export type EpisodeOptions = {
    * that it is at work on, which the last call of a process that died may be; so each process has its own. Default: none.
    */
   readonly requestTag?: string;
-  /** What is wrong with the episode before it begins: it ends with this failure, and its environment is not opened. @default null */
+  /**
+   * Failure known before the episode begins: it ends with this failure, and its environment is not
+   * opened. @default null
+   */
   readonly failure?: Failure | null;
   /** Gets every event before it counts; the episode waits for it. What it throws is a failure at boundary "store". */
   readonly onEvent?: (event: EpisodeEvent) => void | Promise<void>;
@@ -135,7 +144,7 @@ export const defaultLimits: EpisodeLimits = Object.freeze({
   maxContextTokens: null,
 });
 
-/** Far beyond what works: a user's model may wait its turn for minutes behind those of other episodes. */
+/** Far above normal durations: a user's model may queue for minutes while it serves other episodes. */
 export const defaultTimeouts: PhaseTimeouts = Object.freeze({
   openMs: 300_000,
   environmentMs: 60_000,

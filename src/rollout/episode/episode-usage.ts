@@ -1,4 +1,4 @@
-// What the models behind APIs cost in an episode.
+// Usage of the models behind APIs in an episode.
 
 import type { Episode } from "../../core/episode.ts";
 import { addUsage, freeUsage, type ModelUsage } from "../../core/user.ts";

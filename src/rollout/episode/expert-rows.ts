@@ -13,7 +13,7 @@ export interface RoutedExpertsSink {
   write(bytes: Uint8Array): Promise<number>;
 }
 
-/** Of one turn. Single use. */
+/** Expert rows of one turn. Single use. */
 export class ExpertRows {
   readonly #shape: Pick<RoutedExpertsSink, "layers" | "topk">;
   readonly #start: number;

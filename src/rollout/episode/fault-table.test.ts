@@ -1,6 +1,6 @@
-// What becomes of an episode when something around it fails: each row of the table in docs/models.md, against the servers'
-// protocols, without sockets and without waiting. What only sockets can show is in `fault-table.wire.test.ts`, aborts are in
-// `partial-turns.test.ts`.
+// Outcome of an episode when something around it fails: each row of the table in docs/models.md,
+// against the servers' protocols, without sockets and without waiting. Cases that need sockets are
+// in `fault-table.wire.test.ts`, aborts are in `partial-turns.test.ts`.
 
 import { describe, expect, it } from "vitest";
 import { type FakeAnswer, fakeServer, says } from "../../chat-models/fake-chat.test-helper.ts";
@@ -15,7 +15,7 @@ import { llmUser } from "../../users/index.ts";
 import { count, instantClock, leave, task, tokenizer, world } from "./episode-world.test-helper.ts";
 import { defaultEngineRetry, episodeSamples, type EpisodeOptions, runEpisode } from "../index.ts";
 
-/** What the server does instead of answering; `null`: it answers. */
+/** Behaviour of the server in place of an answer; `null`: it answers. */
 type Disturbance = (() => Response | never) | null;
 
 /** A server that plays the disturbances in order, then a policy that counts to 3 and leaves. */
@@ -67,7 +67,7 @@ async function runScript(engine: Engine, options: EpisodeOptions = {}) {
   return { episode, clock, attempts: turns.flatMap(({ attempts }) => attempts) };
 }
 
-/** How the servers say it, old and new. */
+/** Overflow messages of the servers, of old and new versions. */
 const overflows: Readonly<Record<string, readonly string[]>> = {
   sglang: [
     "The input (5000 tokens) is longer than the model's context length (4096 tokens).",

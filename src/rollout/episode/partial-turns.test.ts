@@ -1,5 +1,5 @@
-// Turns that the server aborts at random places, behind every kind of engine: what is recorded and trained is what the server
-// sampled, token by token, whatever is done about the aborts.
+// Turns that the server aborts at random places, with every kind of engine: the recorded and
+// trained tokens are those that the server sampled, token by token, under every abort policy.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";

@@ -47,7 +47,10 @@ export class RecordedEvents {
     return { type: "ending", stopReason: end.stopReason, failure: end.failure };
   }
 
-  /** Whether an episode that has ended was being graded when its process died, or was graded. */
+  /**
+   * True if the rest of the record only grades the episode: it had ended and was being graded, or
+   * was graded, when its process died.
+   */
   isBeingGraded(): boolean {
     return this.#events.slice(this.#next).every((event) => isGrading(event) || event.type === "episode-end");
   }
@@ -71,7 +74,10 @@ function isGrading({ type }: EpisodeEvent): boolean {
   return type === "judgement" || type === "grade";
 }
 
-/** Of the events of all processes: a cancelled episode continues, and an event whose follower is missing is requested again. */
+/**
+ * Selects the events to replay from those of all processes: a cancelled episode continues, and an
+ * event whose follower is missing is requested again.
+ */
 function replayable(events: readonly EpisodeEvent[]): readonly EpisodeEvent[] {
   const uncancelled = events.filter(
     (event) => event.type !== "close-failure" && (event.type !== "episode-end" || event.stopReason !== "cancelled"),

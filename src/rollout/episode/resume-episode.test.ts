@@ -95,7 +95,7 @@ const cases: readonly Case[] = [
 describe("runEpisode() with resumeFrom", () => {
   it.each(cases)("gives the same episode wherever it was cut: $name", async (one) => {
     const { episode: whole, asked } = await playWhole(one);
-    // As a journal gives them back.
+    // The events as read back from a journal.
     const { events } = episodeFromJson(parseJson(episodeLine(whole)), "here");
     for (let length = 0; length <= whole.events.length; length++) {
       // A grade without an end says nothing about why the episode ended.

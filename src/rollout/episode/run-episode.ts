@@ -35,15 +35,16 @@ import { type Ending, endingOf, stop } from "./ending.ts";
 const mostLinesOfCalls = 1000;
 
 /**
- * Runs one episode of `task`. Resolves with an `Episode` whatever happens in it; throws a `RangeError` for options out of
- * bounds and a `ConfigurationError` when the user simulator does not support the task, both before any side effect.
+ * Runs one episode of `task`. Resolves with an `Episode` for every outcome; throws a `RangeError`
+ * for options out of bounds and a `ConfigurationError` when the user simulator does not support the
+ * task, both before any side effect.
  */
 export async function runEpisode(task: Task, parts: EpisodeParts, options: EpisodeOptions = {}): Promise<Episode> {
   const resolved = resolveOptions(task.id, options);
   return new EpisodeRun(task, { ...parts, actions: new EngineActions(parts, resolved) }, resolved).run();
 }
 
-/** As {@link EpisodeParts}, with an agent in place of engine and renderer. */
+/** {@link EpisodeParts} with an agent in place of engine and renderer. */
 export type ChatEpisodeParts = Omit<EpisodeParts, "engine" | "renderer"> & { readonly agent: ChatAgent };
 
 /**
@@ -65,9 +66,12 @@ type RunParts = Pick<EpisodeParts, "environment" | "strategy" | "user" | "gradin
   readonly actions: ActionSource;
 };
 
-/** One episode. Single use: `run` resolves with an `Episode` whatever happens in it. */
+/** One episode. Single use: `run` resolves with an `Episode` for every outcome. */
 class EpisodeRun {
-  /** As it was given, because its environment may compare it by identity, and as it is recorded. */
+  /**
+   * The task as it was given, because its environment may compare it by identity; `#task` is its
+   * recorded copy.
+   */
   readonly #given: Task;
   readonly #task: Task;
   readonly #parts: RunParts;

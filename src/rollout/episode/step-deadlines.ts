@@ -9,7 +9,7 @@ import type { ResolvedOptions } from "./episode-options.ts";
 /** The steps that take time beside the engine. */
 const phases = {
   open: { boundary: "environment", option: "openMs", what: "open the environment of" },
-  /** Of a source that bounds its openings itself. */
+  /** Opening by a source that bounds its openings itself. */
   "long-open": { boundary: "environment", option: null, what: "open the environment of" },
   call: { boundary: "environment", option: "environmentMs", what: "carry out a call in" },
   user: { boundary: "user", option: "userMs", what: "get a line of the user of" },
@@ -17,7 +17,10 @@ const phases = {
   close: { boundary: "environment", option: "closeMs", what: "close the environment of" },
 } as const;
 
-/** What an environment is told of a call's end. The signal is made when it is looked at: most environments never do. */
+/**
+ * Tells an environment that a call has ended. The signal is created when it is first read: most
+ * environments never read it.
+ */
 class CallEnd {
   #controller: AbortController | null = null;
   #reason: unknown = null;
@@ -33,7 +36,7 @@ class CallEnd {
     };
   }
 
-  /** Nobody waits for the answer any more. */
+  /** Signals that the answer is no longer awaited. */
   abort(reason: unknown): void {
     this.#reason = reason;
     this.#controller?.abort(reason);
@@ -68,7 +71,7 @@ export class StepDeadlines {
     }
   }
 
-  /** As `guard`, with the time that it took. */
+  /** Runs `guard` and measures the time that it took. */
   async timed<T>(boundary: Boundary, action: () => T | Promise<T>): Promise<{ result: T; durationMs: number }> {
     const start = this.#options.clock.now();
     const result = await this.guard(boundary, action);
@@ -80,7 +83,10 @@ export class StepDeadlines {
     return this.#deadlines.run(action, Infinity);
   }
 
-  /** Calls the environment. Most run in this process and have answered already. `onLate` gets an answer that nobody awaits. */
+  /**
+   * Calls the environment. Most run in this process and have answered already. `onLate` receives an
+   * answer that is no longer awaited.
+   */
   ask<T>(
     phase: keyof typeof phases,
     call: (options: EnvironmentCallOptions) => T | Promise<T>,

@@ -20,7 +20,7 @@ const kills = process.env["FULL"] === "1" ? 100 : 12;
 const call = (name: string, given: string): string =>
   `<tool_call>\n{"name": "${name}", "arguments": ${given}}\n</tool_call>`;
 
-/** What an agent writes that does its part, and asks for the rest by name. */
+/** Actions of an agent that does its own part, and requests the user's part by name. */
 function solution({ criteria }: Tau2Task): string[] {
   const lines = (criteria?.actions ?? []).map(({ requestor, name, arguments: given }) =>
     requestor === "assistant"
