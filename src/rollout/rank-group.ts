@@ -50,7 +50,7 @@ export function groupRanking(
     );
     const open = members.filter(({ finished }) => isOpen(finished.episode));
     if (open.length === 0) return group;
-    // It is dropped whatever its episodes are worth.
+    // The group is dropped in any case, so its episodes need no comparison.
     if (group.ending === "surplus" || group.ending === "stale") return withMembers(group, open, ungraded);
     const known = members.flatMap(({ finished }) => rankingOf(finished.episode) ?? [])[0] ?? null;
     const shown = known === null ? inSeededOrder(open, group, options.seed) : shownBefore(known, members);
@@ -70,13 +70,13 @@ export function groupRanking(
   };
 }
 
-/** Of an episode that was stored after its group was compared. */
+/** The ranking in an episode that was stored after its group was compared; `null` in any other. */
 function rankingOf({ events }: Episode): Judged | null {
   const found = events.find((event) => event.type === "judgement" && event.ranked !== null);
   return found?.type === "judgement" ? found : null;
 }
 
-/** Whether the episode was graded, and its group not compared yet. */
+/** True if the episode was graded and its group is not compared yet. */
 function isOpen(episode: Episode): boolean {
   return episode.reward !== null && episode.grade !== null && rankingOf(episode) === null;
 }
@@ -157,7 +157,7 @@ function splitEnd({ events }: Episode) {
   return { events: events.slice(0, at), end: events.slice(at) };
 }
 
-/** As an episode whose own grading failed. */
+/** The episode as it would be if its own grading had failed. */
 function failed({ episode, origin }: FinishedEpisode, event: Judged, cause: Failure | null): FinishedEpisode {
   const missing = attribute(new Error("The ranking has no verdict on the episode."), "grader", "bad-result");
   const failure = cause ?? missing.failure;

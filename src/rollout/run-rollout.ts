@@ -33,13 +33,16 @@ export type RolloutPlan = {
   /** Indexes of the tasks, in the order they are started; each at most once. */
   readonly taskIndexes: readonly number[];
   readonly groupSize: number;
-  /** Of the run: every other seed derives from it, the group and the place in it. */
+  /** Seed of the run: every other seed derives from it, the group and the place in it. */
   readonly seed: number;
 };
 
 export type RolloutParts = {
   readonly runEpisode: DispatchEpisode;
-  /** What other processes have sampled of episodes that have not ended, to be shown. Default: nothing. */
+  /**
+   * Turns and tokens that other processes have sampled in episodes that have not ended, for
+   * display. Default: none.
+   */
   readonly unfinished?: (() => Pick<RunTotals, "turns" | "sampledTokens">) | undefined;
   /** Begun by the caller, and closed by it. */
   readonly store: GroupStore;
@@ -57,9 +60,10 @@ export type RolloutOptions = {
   /** Which groups are kept. Default: every group with a reward, as it is. */
   readonly groups?: Partial<GroupPolicy>;
   /**
-   * How many groups to keep. Default: `target` is `null`, so each task has one group and those that pass are kept. With a
-   * number, groups are run until so many are kept, tasks repeatedly where they run out, at most `maxGroups` (default:
-   * eight times as many); `oversample` 1 and `order` "plan".
+   * Number of groups to keep. Default: `target` is `null`, so each task has one group and those
+   * that pass are kept. With a number, groups are run until so many are kept, tasks repeatedly
+   * where they run out, at most `maxGroups` (default: eight times as many); `oversample` 1 and
+   * `order` "plan".
    */
   readonly quota?: Partial<QuotaOptions>;
   /** The task of the next group. Default: the plan's in their order. */
@@ -98,7 +102,7 @@ export async function runRollout(
   const tasks = options.tasks ?? tasksInOrder(taskIndexes, { passes: target === null ? 1 : Infinity });
   const planned = { groups: target ?? taskIndexes.length, groupSize, target };
   const counter = new TotalsCounter(planned, () => clock.now());
-  /** How often each task was run. */
+  /** Number of times that each task was run. */
   const visits = new Map<number, number>();
   /** Groups that passed and are not decided yet. */
   const passed = new Map<number, FinishedGroup>();

@@ -21,7 +21,7 @@ export type RunTotals = Omit<EventCounts, "agentUsage" | "userUsage" | "judgeUsa
   readonly episodesPlanned: number;
   readonly episodesStarted: number;
   readonly episodesFinished: number;
-  /** Of `episodesFinished`: those that had ended in earlier processes. */
+  /** Episodes that had ended in earlier processes, included in `episodesFinished`. */
   readonly recordedEpisodes: number;
   readonly groupsPlanned: number;
   /** Groups that are decided. */
@@ -37,40 +37,46 @@ export type RunTotals = Omit<EventCounts, "agentUsage" | "userUsage" | "judgeUsa
   readonly ungradedTasks: Counts;
   readonly outcomes: Readonly<Record<Outcome, number>>;
   readonly stopReasons: Counts;
-  /** Of episodes whose environment has a name of its own for their end; see `endingOf()`. */
+  /** Episodes by the environment's own name for their end, where it has one; see `endingOf()`. */
   readonly endings: Counts;
   /** Episodes with a reward. */
   readonly graded: number;
   /** Graded episodes whose reward is 1 (within 1e-6). */
   readonly passed: number;
-  /** Of the graded episodes; `null` while there are none. */
+  /** Share of the graded episodes that passed; `null` while there are none. */
   readonly passRate: number | null;
   readonly meanReward: number | null;
-  /** By `boundary/code`. */
+  /** Failures by `boundary/code`. */
   readonly failures: Counts;
-  /** What the first failure of each `boundary/code` said. */
+  /** Message of the first failure of each `boundary/code`. */
   readonly firstFailures: Readonly<Record<string, string>>;
-  /** Of `graded`: episodes that ended before their first turn, so that their reward is none of the policy's. */
+  /**
+   * Episodes that ended before their first turn, so that their reward does not come from the
+   * policy; included in `graded`.
+   */
   readonly gradedWithoutTurn: number;
-  /** Of kept groups. */
+  /** Samples of kept groups. */
   readonly samples: number;
   readonly trainedTokens: number;
   /** Sampled tokens in no sample, by reason. */
   readonly droppedTokens: Counts;
-  /** Of an agent behind an API; its turns are counted as others are, its tokens are not sampled ones. */
+  /**
+   * Model calls of an agent behind an API; its turns are counted like others, but its tokens do not
+   * count as sampled.
+   */
   readonly agentModelCalls: number;
   /** US dollars; `null` when a price is unknown. */
   readonly agentCost: number | null;
   readonly userModelCalls: number;
   /** US dollars; `null` when a price is unknown. */
   readonly userCost: number | null;
-  /** Of models that grade. */
+  /** Calls of models that grade. */
   readonly judgeModelCalls: number;
   /** US dollars; `null` when a price is unknown. */
   readonly judgeCost: number | null;
   /** Episodes that may be in flight now. */
   readonly concurrency: number;
-  /** Of this process. */
+  /** Time since this process began the run. */
   readonly elapsedMs: number;
 };
 
@@ -214,7 +220,7 @@ export class TotalsCounter {
     addAll(counted.droppedTokens, episode.dropped);
   }
 
-  /** What another process counted. */
+  /** Adds the counts of another process. */
   #add({ problems, deviations, agentUsage, userUsage, judgeUsage, ...numbers }: EventCounts): void {
     const counted = this.#counted;
     for (const name of Object.keys(numbers) as (keyof typeof numbers)[]) counted[name] += numbers[name];
@@ -301,7 +307,10 @@ function addAll(counts: Record<string, number>, added: Counts): void {
   for (const [name, count] of Object.entries(added)) addCount(counts, name, count);
 }
 
-/** What is allowed but spoils learning, one sentence each; empty when nothing does. Meant to be said once a run. */
+/**
+ * Warnings about settings that are allowed but harm learning, one sentence each; empty when there
+ * are none. Meant to be shown once per run.
+ */
 export function rolloutWarnings(
   sampling: Pick<SamplingParams, "temperature" | "topP" | "topK" | "minP">,
   groupSize: number,

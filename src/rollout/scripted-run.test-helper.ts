@@ -29,11 +29,11 @@ export const plan = (tasks: number, groupSize: number): RolloutPlan => ({
 export type Behaviour = {
   readonly outcome: Episode["outcome"];
   readonly reward: number | null;
-  /** Of all turns together. */
+  /** Duration of all turns together. */
   readonly ms: number;
   /** Default: 1. Each samples two tokens. */
   readonly turns?: number;
-  /** Of the two tokens. Default: -1 and -2. */
+  /** Logprobs of the two tokens. Default: -1 and -2. */
   readonly logprobs?: readonly [number, number];
 };
 

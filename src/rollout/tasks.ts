@@ -1,7 +1,8 @@
-// The task of each group. The plain source goes through a list; a curriculum prefers tasks that the policy can learn from: tasks
-// lie in pools by how often they were passed, and a strategy draws from the pools. A draw depends on the plan, not on the
-// clock: the draw of group n uses exactly the groups before n - lookahead. So equal seeds give equal tasks, whatever finished
-// first; where those groups are not decided yet, the source says "later".
+// The task of each group. The plain source goes through a list; a curriculum prefers tasks that the
+// policy can learn from: tasks are in pools by how often they were passed, and a strategy draws
+// from the pools. A draw depends on the plan, not on the clock: the draw of group n uses exactly
+// the groups before n - lookahead. So equal seeds give equal tasks, in whichever order groups
+// finish; where those groups are not decided yet, the source returns "later".
 
 import type { Task, Taskset } from "../core/environment.ts";
 import { requireWhole } from "../lib/options.ts";
@@ -19,8 +20,8 @@ export type GroupResult = {
 
 export interface TaskSource {
   /**
-   * The index of the task of group `groupIndex`; called once for each group, in order, unless it returned "later": it
-   * cannot say before further groups are decided. `null`: there are no further groups.
+   * The index of the task of group `groupIndex`; called once for each group, in order, unless it
+   * returned "later": it cannot say before further groups are decided. `null`: there are none left.
    */
   next(groupIndex: number): number | "later" | null;
   report(result: GroupResult): void;
@@ -41,7 +42,7 @@ export function byPriority(taskIndexes: readonly number[], priorityOf: (taskInde
   return taskIndexes.toSorted((left, right) => priorities.get(right)! - priorities.get(left)!);
 }
 
-/** What is known of one task. */
+/** Results of one task so far. */
 export type TaskRecord = {
   readonly taskIndex: number;
   /** Groups of it that were drawn so far, in this run and in those it knows; cancelled ones aside. */
@@ -106,11 +107,12 @@ export type CurriculumOptions = {
   /** Default: {@link drawByPools}. */
   readonly strategy?: TaskStrategy;
   /**
-   * How many groups a draw does not see. More keeps more groups in flight at once, fewer makes the curriculum follow the
-   * policy closer. At least 1. Default: 16.
+   * Number of preceding groups whose results a draw does not use. A larger number keeps more groups
+   * in flight at once, a smaller one makes the curriculum follow the policy more closely. At least
+   * 1. Default: 16.
    */
   readonly lookahead?: number;
-  /** What earlier runs found out. Default: nothing. */
+  /** Results of earlier runs. Default: none. */
   readonly known?: readonly (Omit<TaskRecord, "visits"> & Partial<Pick<TaskRecord, "visits">>)[];
 };
 

@@ -1,6 +1,6 @@
-// Groups that wait for a trainer, and trainers that wait for groups. Ordered by when groups were begun, so that the oldest
-// weights are trained first. It hands over whole requests alone, and knows nothing of versions: their age is measured by its
-// owner, at the moment in which they leave.
+// Groups that wait for a trainer, and trainers that wait for groups. Ordered by when groups were
+// begun, so that the oldest weights are trained first. It serves only whole requests, and knows
+// nothing of versions: the age of groups is measured by its owner when they are handed over.
 
 import { subscribeToAbort } from "../../lib/deadline.ts";
 import type { FinishedGroup } from "../groups.ts";

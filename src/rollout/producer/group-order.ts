@@ -17,7 +17,10 @@ export type GroupOrderOptions = {
 };
 
 type OpenGroup = {
-  /** Number of the version when it was begun: none of its tokens is older, whatever the engine calls it. */
+  /**
+   * Number of the version when the group was begun: none of its tokens is older, even if the engine
+   * names another version.
+   */
   readonly begunAt: number;
   /** Each pair of versions that its tokens have, once: a server may have weights before the trainer reports them. */
   readonly spans: Map<string, UsedWeights>;
@@ -31,9 +34,9 @@ export class GroupOrder {
   readonly #nameGroup: (task: Task, visit: number) => string;
   readonly #decided: ReadonlyMap<string, GroupRecord>;
   readonly #earlier: BegunGroup[];
-  /** By number of the group. */
+  /** Open groups by number. */
   readonly #open = new Map<number, OpenGroup>();
-  /** How often each task was run. */
+  /** Number of times that each task was run. */
   readonly #visits = new Map<number, number>();
   /** Tasks whose groups became too old. */
   readonly #requeued: number[];
@@ -60,8 +63,9 @@ export class GroupOrder {
   }
 
   /**
-   * `begins` is `null` for a group that an earlier process began; "decided": one that it decided, too. "later": the task source
-   * cannot say yet. `null`: there is no further group.
+   * The next group; `begins` is `null` if an earlier process began it. "decided": the next group
+   * was begun and decided by an earlier process. "later": the task source cannot say yet. `null`:
+   * there are none left.
    */
   next(): { readonly plan: PlannedGroup; readonly begins: BegunGroup | null } | "decided" | "later" | null {
     const before = this.#earlier.at(-1);

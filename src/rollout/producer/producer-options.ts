@@ -1,4 +1,4 @@
-// What a producer is made of: its plan, its parts and its options; and what it gives a trainer.
+// Plan, parts and options of a producer, and the groups that it gives a trainer.
 
 import type { EpisodeEvent, GroupRecord, Task, Taskset } from "../../core/index.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -25,18 +25,18 @@ export type BegunGroup = {
   readonly taskIndex: number;
   /** Its task is run again because a group of it became too old. Otherwise the task source drew it. */
   readonly isRequeued: boolean;
-  /** How many versions had been reported. */
+  /** Number of versions reported before it was begun. */
   readonly version: number;
 };
 
 /** The state of earlier processes, so that this one continues as if there had been only one. */
 export type EarlierProduction = {
   readonly state: "running" | "paused" | "draining" | "cancelled";
-  /** In the order in which `onBegin` received them, decided ones included. */
+  /** Groups in the order in which `onBegin` received them, decided ones included. */
   readonly begun: readonly BegunGroup[];
   /** Decisions, by id of the group, in the order in which they were made. Kept groups count as handed over. */
   readonly decided: ReadonlyMap<string, GroupRecord>;
-  /** What the trainer reported, in order. */
+  /** Versions that the trainer reported, in order. */
   readonly versions: readonly string[];
 };
 
@@ -48,7 +48,7 @@ export type ProducerParts = {
   readonly earlier?: EarlierProduction;
   /** Rows of an episode of a group that is taken, for the store. Default: none. */
   readonly exportSamples?: ExportSamples | undefined;
-  /** Whether groups that are taken come with their episodes. Default: true. */
+  /** True: groups that are taken come with their episodes. Default: true. */
   readonly opensEpisodes?: boolean;
   /** Compares the episodes of each group before they are stored. Default: each has the reward of its own grade. */
   readonly rank?: RankGroup | null;
@@ -84,7 +84,7 @@ export type ProducerOptions = {
 export type ProducedGroup = {
   /** Always kept. */
   readonly record: GroupRecord;
-  /** By place in the group; each with its samples. */
+  /** Episodes by place in the group, each with its samples. */
   readonly episodes: readonly FinishedEpisode[];
   /** The trainer's version at hand-over minus that of the oldest token, counted in reported versions. */
   readonly staleness: number;

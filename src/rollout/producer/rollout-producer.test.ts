@@ -181,7 +181,7 @@ describe("RolloutProducer", () => {
           expect(group.staleness).toBe(version - 1 - Math.min(...versionsOf(group)));
         }
         server.version = `v${version}`;
-        // What begins now has weights that no report named.
+        // Groups begun now have weights that no report has named yet.
         await clock.advance(12);
         reported = version;
         producer.reportWeightVersion(server.version);
@@ -433,7 +433,7 @@ describe("WeightHistory", () => {
     expect(history.current).toBe(2);
     expect(history.oldest([span("c", "c"), span("b", "c")], 2)).toBe(1);
     expect(history.oldest([span("b", "c", 0), span("c", null)], 0)).toBe(2);
-    // What is not known is bounded by what began.
+    // Unknown versions count as the version at which the group was begun.
     expect(history.oldest([span(null, "c")], 1)).toBe(1);
     expect(history.oldest([span("c", "default")], 1)).toBe(1);
     expect(history.oldest([span("default", "c")], 1)).toBe(1);

@@ -113,7 +113,8 @@ export class RolloutProducer {
       groupSize: plan.groupSize,
       policy: this.#policy,
       concurrency,
-      // What an earlier process began had its places; most of it has finished and only comes back.
+      // Episodes that an earlier process began were within the bound then; most of them have
+      // finished and are only read back.
       isUnbounded: () => this.#order.isReopening,
       store,
       exportSamples,
@@ -246,7 +247,7 @@ export class RolloutProducer {
     return this.#state === "running" && this.#requeuing === 0 && this.#hasRoom();
   }
 
-  /** Whether buffer and staleness allow one more group. Waiting takers extend the buffer. */
+  /** True if buffer and staleness allow one more group. Waiting takers extend the buffer. */
   #hasRoom(): boolean {
     const { size: waiting, taken, requested } = this.#buffer;
     const running = this.#scheduler.openGroups + this.#filtering;

@@ -1,5 +1,6 @@
-// How old the weights of a group are, and how many groups may be begun so that they are not too old when they are trained.
-// Pure; versions are the trainer's, in the order in which it reported them.
+// Age of the weights of a group, and the number of groups that may be begun without becoming too
+// old before they are trained. Pure; versions are the trainer's, in the order in which it reported
+// them.
 
 import type { WeightSpan } from "../../core/index.ts";
 
@@ -20,9 +21,10 @@ export type CapacityInput = {
 };
 
 /**
- * How many groups may be begun now: `(maxStaleness + version + 1) * batchGroups - (accepted + running)`, the formula of
- * AReaL (2025). A group begun then belongs to the batch of version `version + maxStaleness` at the latest, if batches
- * are taken in the order in which groups were begun.
+ * Number of groups that may be begun now: `(maxStaleness + version + 1) * batchGroups - (accepted +
+ * running)`, the formula of AReaL (2025). A group begun then belongs to the batch of version
+ * `version + maxStaleness` at the latest, if batches are taken in the order in which groups were
+ * begun.
  */
 export function groupCapacity({ maxStaleness, version, batchGroups, accepted, running }: CapacityInput): number {
   return (maxStaleness + version + 1) * batchGroups - (accepted + running);
@@ -64,7 +66,7 @@ export class WeightHistory {
     let oldest = this.#current;
     for (const { dispatch, reply, tokenCount } of spans) {
       if (tokenCount === 0) continue;
-      // A reply that names none is no older than its dispatch.
+      // A reply without a version has weights at least as new as its dispatch.
       for (const version of [dispatch, reply ?? dispatch]) {
         oldest = Math.min(oldest, (version === null ? undefined : this.#numbers.get(version)) ?? begunAt);
       }

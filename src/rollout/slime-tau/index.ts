@@ -1,6 +1,7 @@
-// Public entry of the preset "slime-tau": slime's tau-bench example as it is, for comparison. Text prompts rendered with tools every turn,
-// text-delta tokens, first call only, abort on whatever goes wrong. Not the loop of this project (`run-episode.ts`), and
-// nothing here is shared with it. Everything arrives as values; the oracle is the set of records made by the Python original.
+// Public entry of the preset "slime-tau": slime's tau-bench example as it is, for comparison. Text
+// prompts rendered with tools every turn, text-delta tokens, first call only, abort on any error.
+// Not the loop of this project (`run-episode.ts`), and nothing here is shared with it. Everything
+// arrives as values; the oracle is the set of records made by the Python original.
 
 import type { Environment } from "../../core/environment.ts";
 import type { Tokenizer } from "../../core/renderer.ts";
@@ -102,7 +103,7 @@ export type SlimeTauMessage =
 /** An action for the environment: a tool call, or speech when the name is "respond". */
 export type SlimeTauAction = { readonly name: string; readonly kwargs: JsonObject };
 
-/** What SGLang's tool-call parser makes of a reply. */
+/** Output of SGLang's tool-call parser for a reply. */
 export type SlimeTauParsed = {
   readonly normalText: string;
   readonly calls: readonly {
@@ -120,7 +121,7 @@ export type SlimeTauParsed = {
 export type SlimeTauResult = {
   /** Text of the first request. */
   readonly prompt: string;
-  /** Of the last step, never a sum. */
+  /** Reward of the last step, never a sum. */
   readonly reward: number;
   readonly messages: readonly SlimeTauMessage[];
   /** Info of reset overwritten by that of every step. */
@@ -149,8 +150,9 @@ function templateMessage(message: SlimeTauMessage): JsonObject {
 export const respondAction = "respond";
 
 /**
- * Upstream's reading of a parsed reply: the first call is carried out, parameters that are no object turn it into speech, no
- * call is speech. Throws what upstream lets escape: a call without a name is a `ValidationError`.
+ * Upstream's reading of a parsed reply: the first call is carried out; a reply without a call, or
+ * with parameters that are not an object, is speech. Throws the errors that upstream lets escape: a
+ * call without a name is a `ValidationError`.
  */
 export function callToAction(parsed: SlimeTauParsed): SlimeTauAction {
   const speech: SlimeTauAction = { name: respondAction, kwargs: new Map([["content", parsed.normalText]]) };
@@ -167,7 +169,7 @@ export type SlimeTauOptions = {
   readonly rolloutArgs: { readonly sglangRouterIp: string; readonly sglangRouterPort: number } | null;
   /** Default: {@link slimeTauSampling} with the given temperature. */
   readonly samplingParams?: Readonly<Record<string, unknown>> | null;
-  /** Of the default sampling. Default: 0. */
+  /** Temperature of the default sampling. Default: 0. */
   readonly temperature?: number;
   /** Default: `null`, drawn by the environment. */
   readonly taskIndex?: number | null;
@@ -291,8 +293,9 @@ export function slimeTauEnvironment(environment: Environment, user: UserSimulato
 }
 
 /**
- * The training row of a `slime-tau` episode. Marked "text-delta": what its mask calls sampled is re-encoded text, closing
- * newlines included, so exporters refuse it without a flag. There are no logprobs and no weight versions, as upstream.
+ * The training row of a `slime-tau` episode. Marked "text-delta": the tokens that its mask marks as
+ * sampled are re-encoded text, closing newlines included, so exporters refuse it without a flag. It
+ * has neither logprobs nor weight versions, like upstream.
  */
 export function slimeTauSample(
   result: SlimeTauResult,

@@ -26,7 +26,7 @@ export type CoordinatorOptions = {
   readonly runId: string;
   /** Higher than that of every process that coordinated the run before. */
   readonly fence: number;
-  /** Of the package. */
+  /** Version of the package. */
   readonly version: string;
   /** JSON text; see `RunState`. */
   readonly settings: string;
@@ -40,7 +40,10 @@ export type CoordinatorOptions = {
   readonly open: (summary: UnnumberedSummary) => Promise<Omit<FinishedEpisode, "origin">>;
   /** Episodes that count already: each is resolved without a job; `null`: it does not. */
   readonly stored?: ((episodeId: string) => Promise<FinishedEpisode | null>) | undefined;
-  /** Whether a worker that cannot run what it was sent ends the run. Default: it is a notice, because others may. */
+  /**
+   * True: a worker that cannot run its jobs ends the run. Default: only a notice, because other
+   * workers may be able to.
+   */
   readonly endsOnRefusal?: boolean;
   readonly onNotice: (message: string) => void;
   /** Called when nothing is opened any more. */
@@ -103,7 +106,7 @@ export class Coordinator {
       const queue = await options.connect(handlers, (reason) => coordinator.#fail(reason));
       opened.add(() => queue.close());
       coordinator.#queue = queue;
-      // Whoever only waits would wait for ever.
+      // A closed queue sends nothing more, so episodes that only wait for it would never resolve.
       subscribeToAbort(queue.closed, () => {
         if (coordinator.#stopped === null) coordinator.#fail(messageOf(queue.closed.reason));
       });
@@ -116,7 +119,7 @@ export class Coordinator {
     return coordinator;
   }
 
-  /** What workers have sampled of episodes that have no receipt yet. */
+  /** Turns and tokens that workers have sampled in episodes without a receipt so far. */
   get unfinished(): { readonly turns: number; readonly sampledTokens: number } {
     let [turns, sampledTokens] = [0, 0];
     for (const { unfinished } of this.#queue?.workers ?? []) {
@@ -126,7 +129,10 @@ export class Coordinator {
     return { turns, sampledTokens };
   }
 
-  /** As `DispatchEpisode`; `null`: it was cancelled before a worker began it, and nothing of it is left. */
+  /**
+   * `DispatchEpisode` over the queue; `null` if the episode was cancelled before a worker began it,
+   * so that nothing of it is recorded.
+   */
   readonly runEpisode: DispatchEpisode = async (task, request) => {
     if (this.#refusal !== null) throw this.#refusal;
     if (this.#stopped !== null) return abortedEpisode(task, request);
@@ -180,7 +186,7 @@ export class Coordinator {
     await this.#broadcast({ phase: "ended" });
   }
 
-  /** Nothing is left behind: workers close the run. */
+  /** Closes the run here and in all workers. */
   async close(): Promise<void> {
     await this.stop();
     await this.#queue?.close();
@@ -273,7 +279,7 @@ export class Coordinator {
     onReport?.();
   }
 
-  /** Whatever is open, or begins, is rejected, which ends the run. */
+  /** Rejects all open episodes, and those that begin later, which ends the run. */
   #fail(reason: string): void {
     this.#refusal ??= new ConfigurationError(reason);
     for (const { reject } of this.#open.values()) reject(this.#refusal);
@@ -311,7 +317,7 @@ export class Coordinator {
   }
 }
 
-/** Whether the queue takes no message of this length, however often it is sent. */
+/** True if the queue never takes a message of this length, so that sending it again is useless. */
 export function isTooLarge(error: unknown): boolean {
   return error instanceof AttributedError && error.failure.code === "message-too-large";
 }
@@ -334,7 +340,10 @@ function summaryOf(entry: UnnumberedSummary, { details, counts }: Receipt): Epis
   };
 }
 
-/** What a run counts of an episode that it has cancelled before it knew more. A later process resumes it. */
+/**
+ * Result that a run counts for an episode that it cancelled before its result was known. A later
+ * process resumes it.
+ */
 function abortedEpisode(task: Task, { episodeId, groupId, sampleIndex }: EpisodeRequest): EndedEpisode {
   return {
     summary: {

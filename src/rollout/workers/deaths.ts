@@ -1,7 +1,8 @@
-// Which episodes end their workers. A worker notes in its shard that it begins an episode that was delivered before, and that it is still
-// there when the episode ends in whichever way; what was begun and not ended has a worker that died. Deaths count together that came
-// at the same place: an episode that got further since is not what its workers die of. A note is written for repeated deliveries
-// alone, so that a run in which nobody dies writes none.
+// Finds episodes that kill their workers. A worker notes in its shard that it begins an episode
+// that was delivered before, and that it is still alive when the episode ends in any way; a
+// beginning without an end means that the worker died. Only deaths at the same place of an episode
+// count together: an episode that got further since did not cause the earlier ones. Notes are
+// written only for repeated deliveries, so a run without deaths writes none.
 
 import { appendFile, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -13,12 +14,15 @@ const notesFile = "deliveries.txt";
 /** An episode at whose same place so many workers have died fails, and ends no further worker. */
 const mostDeaths = 5;
 
-/** After so many it runs alone in its worker: of many that died together, only the cause dies again. */
+/**
+ * Number of deaths after which an episode is the only one in its worker: of many that died
+ * together, only the cause dies again.
+ */
 const leastSuspect = 3;
 /** Deaths of workers that ran nothing else; what others died of is never blamed on it. */
 const mostAlone = 2;
 
-/** "alone": its next worker runs nothing else meanwhile. */
+/** "alone": its next worker runs nothing else at the same time. */
 export type Suspicion = "none" | "alone" | "fatal";
 
 type Noted = { readonly place: number; readonly location: string; readonly isAlone: boolean };
@@ -27,7 +31,7 @@ export class Deaths {
   /** Notes that could not be written yet: a full disk must not look like a death. */
   #pending = "";
 
-  /** What was noted of an episode before this delivery; `place` as of `placeOf`. */
+  /** Suspicion from the notes about an episode before this delivery; `place` is that of `placeOf`. */
   async suspicion({ job, delivery }: Lease, place: number): Promise<Suspicion> {
     if (delivery <= leastSuspect || job.shards === null) return "none";
     // The first delivery has no note.
@@ -70,7 +74,7 @@ function noteOf(episodeId: string, place: number): string {
   return `${place} ${JSON.stringify(episodeId)}`;
 }
 
-/** How far an episode had come: events since it began, or began again in a new world. */
+/** Progress of an episode: number of events since it began, or began again in a new world. */
 export function placeOf(recorded: readonly EpisodeEvent[]): number {
   return recorded.length - 1 - recorded.findLastIndex(({ type }) => type === "restart");
 }

@@ -54,7 +54,7 @@ export interface WorkerRun {
 export type WorkerOptions = {
   /** Also that of its shard; no two workers that live have the same. */
   readonly name: string;
-  /** Of the package. */
+  /** Version of the package. */
   readonly version: string;
   /** Episodes at once. */
   readonly capacity: number;
@@ -85,7 +85,7 @@ type Held = {
   readonly lease: Lease;
   readonly counter: TotalsCounter;
   readonly controller: AbortController;
-  /** What it writes into. */
+  /** The shard that the episode is written into. */
   shard: ShardStore | null;
   /** Why it was aborted: its coordinator cancelled it, or it is another worker's now. */
   ended: "cancelled" | "lost" | null;
@@ -104,7 +104,10 @@ class Worker {
   readonly #held = new Set<Held>();
   readonly #working = new Set<Promise<void>>();
   readonly #runs = new Map<string, KnownRun>();
-  /** What runs of an episode. The same job may come again while it runs, and a journal has one writer. */
+  /**
+   * Work in progress on each episode. The same job may come again while it runs, and a journal has
+   * one writer.
+   */
   readonly #episodes = new Map<string, Promise<void>>();
   readonly #freed = new Waiters();
   readonly #deaths = new Deaths();
@@ -235,7 +238,10 @@ class Worker {
     }
   }
 
-  /** Resolves when the episode may run: alone, or beside others while none wants to be alone. */
+  /**
+   * Resolves when the episode may run: by itself, or beside others while none is waiting to run by
+   * itself.
+   */
   async #enter(isAlone: boolean): Promise<void> {
     if (isAlone) this.#waitingAlone++;
     while (this.#isAlone || (isAlone ? this.#running : this.#waitingAlone) > 0) await this.#changed.wait();
@@ -311,7 +317,7 @@ class Worker {
     }
   }
 
-  /** What is wrong with the worker itself, not with an episode: another one may do better. */
+  /** Handles a fault of the worker itself, not of an episode: another worker may succeed. */
   async #fail({ lease, controller, shard }: Held, error: unknown): Promise<void> {
     const reason = messageOf(error);
     if (!controller.signal.aborted)
@@ -320,7 +326,7 @@ class Worker {
     if (error instanceof AttributedError && error.failure.boundary === "store") {
       this.#restMs = Math.min(longestWaitMs, Math.max(firstWaitMs, 2 * this.#restMs));
       const known = this.#runs.get(lease.job.runId);
-      // Of many episodes that fail with a shard, the first opens it again.
+      // If many episodes fail with one shard, the first of them reopens it.
       if (known?.run?.shard === shard) known.reopening ??= this.#reopen(known);
       await known?.reopening;
     } else if (!controller.signal.aborted) await this.#refuse(reason);
@@ -391,7 +397,7 @@ class Worker {
   async #extend(): Promise<void> {
     await Promise.all(
       [...this.#held].map(async (held) => {
-        // What cannot be reached has not said that the lease has ended.
+        // An unreachable queue does not mean that the lease has ended.
         const holds = await held.lease.extend().catch(() => true);
         if (!holds) this.#abortAll("lost", (one) => one === held);
       }),
@@ -411,7 +417,7 @@ class Worker {
     this.#observed = { calls: 0, sampledTokens: 0, overloads: 0 };
     const own = { worker, version, phase: this.#phase, reason: this.#reason, capacity, held: this.#held.size };
     const report = { ...own, callsInFlight, observed, unfinished: { turns, sampledTokens } };
-    // What comes with the connection is obeyed before there is one to report to.
+    // Control messages that arrive while connecting are obeyed before the queue is known here.
     await this.#queue?.report(report).catch(() => undefined);
   }
 

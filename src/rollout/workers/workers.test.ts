@@ -111,7 +111,7 @@ async function work({ queue, notices }: Running, name: string, { run: change, ..
   return { stop, running };
 }
 
-/** A run in this process alone. */
+/** A run in this process only. */
 async function alone() {
   const { runEpisode } = runnerOf(behave, clock);
   const records: unknown[] = [];
@@ -212,7 +212,7 @@ test("a job that comes again to the worker that runs it waits for the first, and
     connect: (handlers) => {
       const side = running.queue.connect(handlers);
       const take = side.take.bind(side);
-      // As a broker that has lost the lease: each comes twice.
+      // Imitates a broker that has lost the lease: each job comes twice.
       side.take = async (...given) => {
         seen = await take(...given);
         return seen.flatMap((lease) => [lease, { ...lease, delivery: 2 }]);
