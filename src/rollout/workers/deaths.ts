@@ -22,7 +22,10 @@ const leastSuspect = 3;
 /** Deaths of workers that ran nothing else; what others died of is never blamed on it. */
 const mostAlone = 2;
 
-/** "alone": its next worker runs nothing else at the same time. */
+/**
+ * Suspicion that an episode kills its workers: none; run it without any others; or fail it without
+ * running it.
+ */
 export type Suspicion = "none" | "alone" | "fatal";
 
 type Noted = { readonly place: number; readonly location: string; readonly isAlone: boolean };
