@@ -1,4 +1,5 @@
-// The agent as a contract: how a turn of a token policy is prompted and read (`agents/`), and an agent behind an API.
+// The agent as a contract: a strategy that prompts and reads the turns of a token policy
+// (`agents/`), and an agent behind an API.
 
 import type { JsonObject } from "../python-semantics/json/value.ts";
 import type { Attempt } from "./failure.ts";
@@ -6,7 +7,7 @@ import type { Message, ToolCall, Tool } from "./message.ts";
 import type { ParsedAction } from "./renderer.ts";
 import type { ModelUsage } from "./user.ts";
 
-/** The closed taxonomy of what can be wrong with an action. */
+/** The closed taxonomy of problems of an action. */
 export const actionProblemCodes = [
   "not-json",
   "not-an-object",
@@ -29,11 +30,11 @@ export type ActionProblem = {
   readonly detail: string;
 };
 
-/** One call of an action with several. */
+/** One of several calls of an action. */
 export type CallDecision = {
-  /** `null`: what was written could not be read as a call. */
+  /** `null` if the text could not be read as a call. */
   readonly call: ToolCall | null;
-  /** `null`: it is not carried out. */
+  /** `null` if the call is not carried out. */
   readonly arguments: JsonObject | null;
   /** Text that the policy reads in place of a result; `null` exactly where the call is carried out. */
   readonly feedback: string | null;
@@ -44,8 +45,8 @@ export type CallDecision = {
 export type Decision = { readonly problems: readonly ActionProblem[] } & (
   | { readonly type: "call"; readonly call: ToolCall; readonly arguments: JsonObject }
   /**
-   * Several calls, carried out in their order; one that is wrong does not undo the others. At least two. `problems` holds those
-   * of the calls, too.
+   * Several calls, carried out in order; a wrong one does not undo the others. At least two.
+   * `problems` includes those of the calls.
    */
   | { readonly type: "calls"; readonly calls: readonly CallDecision[] }
   | { readonly type: "say"; readonly words: string }
@@ -53,11 +54,14 @@ export type Decision = { readonly problems: readonly ActionProblem[] } & (
   | { readonly type: "observe"; readonly feedback: string; readonly call: ToolCall | null }
   /** The episode ends here and is graded (stop reason "bad_action"). */
   | { readonly type: "end" }
-  /** The episode is aborted here and not graded, as the upstream program does (stop reason "bad_action_aborted"). */
+  /**
+   * The episode is aborted here and not graded, as in the upstream program (stop reason
+   * "bad_action_aborted").
+   */
   | { readonly type: "abort" }
 );
 
-/** The calls of an action, each of which gets an observation; none where nothing was called. */
+/** The calls of an action, each of which gets an observation; empty for an action without calls. */
 export function callsOf(decision: Decision): readonly CallDecision[] {
   const { problems } = decision;
   switch (decision.type) {
@@ -89,14 +93,17 @@ export type Opening = {
  */
 export interface AgentStrategy {
   readonly name: string;
-  /** `seed` is the episode's own, for strategies that draw what they show. */
+  /** `seed` is the episode's own, for strategies that draw examples. */
   open(input: {
     readonly guidelines: string;
     readonly tools: readonly Tool[];
     readonly firstUtterance: string;
     readonly seed: number;
   }): Opening;
-  /** Never throws on model output. `argumentErrors`, `unknownTools` and `calls` as in `EnvironmentSource`; `turn` numbers the ids of calls that are read here. */
+  /**
+   * Decides about an action; never throws on model output. `argumentErrors`, `unknownTools` and
+   * `calls` as in `EnvironmentSource`; `turn` is part of the ids of calls that are read here.
+   */
   decide(
     action: ParsedAction,
     options: {
@@ -109,18 +116,21 @@ export interface AgentStrategy {
       readonly turn: number;
     },
   ): Decision;
-  /** The message by which the policy learns what its decision led to. `call`: which of several calls it answers. */
+  /**
+   * The message that tells the policy the consequence of its decision. `call`: index of the call
+   * that it answers, if there are several.
+   */
   observe(decision: Decision, observation: string, call?: number): Message;
 }
 
 /** Input of a chat agent: the whole conversation so far. */
 export type ChatRequest = {
   readonly messages: readonly Message[];
-  /** None for strategies that describe them in the prompt. */
+  /** Empty for strategies that describe the tools in the prompt. */
   readonly tools: readonly Tool[];
-  /** Numbers the ids of calls that the model leaves without one. */
+  /** Turn number, for the ids of calls that the model returns without one. */
   readonly turn: number;
-  /** For models that can sample by a seed; `null`: their own randomness. */
+  /** Sampling seed, for models that take one; `null`: the model's own randomness. */
   readonly seed: number | null;
 };
 
@@ -129,7 +139,7 @@ export type ChatAnswer = {
   readonly action: ParsedAction;
   /** Usage of all attempts together. */
   readonly usage: ModelUsage;
-  /** The failed ones. */
+  /** Failed attempts. */
   readonly attempts: readonly Attempt[];
 };
 

@@ -1,5 +1,6 @@
-// The world of an episode as a contract: what it must guarantee so that runs can be replayed and graded; its tasks, and what a
-// simulated user may do in it. Not an environment: see `environments/`. It knows no model and no tokens.
+// The world of an episode as a contract: its guarantees, so that runs can be replayed and graded;
+// its tasks; and the actions of simulated users in it. Not an environment: see `environments/`. It
+// knows no model and no tokens.
 
 import type { JsonObject } from "../python-semantics/json/value.ts";
 import type { Agenda } from "./agenda.ts";
@@ -25,13 +26,13 @@ export interface Environment {
   /** Known at reset; the loop merges later infos over it. */
   readonly info: JsonObject;
   /**
-   * The text that the world itself begins with: a prompt, a first observation. User "task" says it; others have their own first
-   * line. @default null
+   * Text that the world itself begins with: a prompt, a first observation. User "task" says it;
+   * other users have their own first line. @default null
    */
   readonly opening?: string | null;
   /**
-   * The conversation as it stands when the episode begins, as the policy has seen it: prompt, never trained. It is the user's turn
-   * after it. @default nothing was said
+   * Conversation before the episode begins, as the policy has seen it: prompt, never trained. The
+   * user speaks next. @default empty
    */
   readonly history?: readonly Message[];
   /**
@@ -41,8 +42,8 @@ export interface Environment {
   readonly userSide?: UserSide | null;
   call(call: EnvironmentCall, options?: AgentCallOptions): ToolResult | Promise<ToolResult>;
   /**
-   * The agent's utterance to the user, recorded because rewards may depend on what was said. What it returns says whether the
-   * episode ends with it; nothing: it continues.
+   * Receives the agent's utterance to the user, which is recorded because rewards may depend on it.
+   * The result tells whether it ends the episode; without a result the episode continues.
    */
   hear(utterance: string, options?: EnvironmentCallOptions): Heard | Promise<Heard>;
   /**
@@ -52,15 +53,16 @@ export interface Environment {
    */
   question?(ending: Ending): Question<unknown> | null | Promise<Question<unknown> | null>;
   /**
-   * Grades the state as it is. Idempotent. Whether a truncated episode can earn a reward is the domain's decision, and whether
-   * there is a grade without an answer.
+   * Grades the current state. Idempotent. The domain decides whether a truncated episode can earn a
+   * reward, and whether there is a grade without a judge's answer.
    */
   grade(ending: Ending, options?: GradeOptions): Grade | Promise<Grade>;
   /** Digest of the state (hex), for comparing replays. May be slow. */
   digest(): string;
   /**
-   * Gives back what it holds: a connection, a process, a session. Called exactly once, after everything else, however the
-   * episode ended. What it throws never changes the outcome.
+   * Releases its resources: a connection, a process, a session. Called exactly once, after
+   * everything else, for every outcome of the episode. Errors that it throws never change the
+   * outcome.
    */
   close?(): void | Promise<void>;
 }
@@ -72,13 +74,13 @@ export type ToolResult = {
   readonly text: string;
   /** True when the call was refused or raised; a bad call is an observation, not a crash. */
   readonly isError: boolean;
-  /** True when the call ends the episode (a transfer to a human, say). */
+  /** True when the call ends the episode (for example, a transfer to a human). */
   readonly endsEpisode: boolean;
   /** Merged over the episode's info. Numbers in it are finite. */
   readonly info: JsonObject;
   /**
-   * Reward of this call, for environments that reward each step; finite. The loop adds those of a turn up; what the final grade
-   * has beyond their sum belongs to the last turn. @default null
+   * Reward of this call, for environments that reward each step; finite. The loop sums those of a
+   * turn; the part of the final grade beyond their total belongs to the last turn. @default null
    */
   readonly reward?: number | null;
 };
@@ -94,9 +96,12 @@ export type EnvironmentCallOptions = {
 
 /** Options of a tool call that the agent makes. */
 export type AgentCallOptions = EnvironmentCallOptions & {
-  /** The action that the call is of. @default it is the action's only one, without a text beside it */
+  /**
+   * The action that contains the call. @default the call is the action's only one, without text
+   * beside it
+   */
   readonly action?: {
-    /** Which of its calls this is, from 0; only those that are carried out count. */
+    /** Index of this call among those of the action that are carried out, from 0. */
     readonly call: number;
     readonly calls: number;
     /** Text that the policy wrote beside its calls; it gets no reply. */
@@ -114,8 +119,9 @@ export type Heard = void | { readonly endsEpisode: boolean };
 export type Ending = { readonly outcome: "completed" | "truncated" };
 
 /**
- * Reward is the scalar for learning, metrics are numbers to aggregate, log is text for people: never mixed. Numbers are
- * finite; a grade with another one is a failure at boundary "grader" of its episode.
+ * Reward is the scalar for learning, metrics are numbers to aggregate, log is text for people:
+ * never mixed. All numbers are finite; any other value is a failure of the episode at boundary
+ * "grader".
  */
 export type Grade = {
   readonly reward: number;
@@ -148,8 +154,8 @@ export type GradeOptions = EnvironmentCallOptions & {
 };
 
 /**
- * Where environments and tasks come from: one value per domain, shared by all episodes. State is never shared between
- * episodes.
+ * Source of environments and tasks: one value per domain, shared by all episodes. State is never
+ * shared between episodes.
  */
 export interface EnvironmentSource {
   readonly name: string;
@@ -183,15 +189,16 @@ export interface EnvironmentSource {
    */
   readonly resume?: "replay" | "restart";
   /**
-   * Models that grade beside `grade` of its environments; who they are is the run's. `gradeWeight`: of the environment's own
-   * reward, `null` where it has none. @default none
+   * Models that grade in addition to the environments' `grade`; the run chooses the models.
+   * `gradeWeight` is the weight of the environment's own reward, `null` if it has none. @default
+   * none
    */
   readonly graders?: { readonly gradeWeight: number | null; readonly use: readonly (Rubric | Ranking)[] };
-  /** Tasks whose grade needs an answer of a judge. @default none */
+  /** True for tasks whose grade needs a judge's answer. @default none */
   readonly needsJudge?: (task: Task) => boolean;
   /**
-   * True: `open` has deadlines of its own and the loop has none for it. For sources that hold an opening back until there is room for
-   * it, which a deadline would take for a fault. @default false
+   * True: `open` has its own deadlines, and the loop sets none for it. For sources that delay an
+   * opening until they have room, which a deadline would mistake for a fault. @default false
    */
   readonly boundsOpening?: boolean;
   taskset(split: string): Taskset;
@@ -202,14 +209,14 @@ export interface EnvironmentSource {
   open(task: Task, options?: OpenOptions): Environment | Promise<Environment>;
 }
 
-/** A source whose environments live in this process and open at once. */
+/** A source whose environments run in this process and open synchronously. */
 export interface LocalEnvironmentSource extends EnvironmentSource {
   open(task: Task, options?: OpenOptions): Environment;
 }
 
 /** Options of opening an environment. */
 export type OpenOptions = EnvironmentCallOptions & {
-  /** The environment's own randomness derives from it. Equal for equal episodes of a run. */
+  /** Seed of the environment's own randomness. Equal for equal episodes of a run. */
   readonly seed: number;
 };
 
@@ -223,7 +230,7 @@ export type Task = {
   readonly index: number;
   /** SHA-256 (hex) of everything that defines the task. */
   readonly contentHash: string;
-  /** Prompt of a user simulated by a model; `null` when the task has no prose. */
+  /** Prompt of a user simulated by a model; `null` when the task has no such text. */
   readonly instruction: string | null;
   /** Structured goal that the agenda-based user follows; `null` when the task has none. */
   readonly agenda: Agenda | null;
@@ -238,18 +245,21 @@ export interface Taskset {
   task(index: number): Task;
 }
 
-/** The side of a simulated user that acts in the world itself. */
+/** Access to the world for a simulated user that acts in it. */
 export interface UserSide {
-  /** System message of a user simulated by a model: who it is, what it wants, how it behaves. */
+  /** System message of a user simulated by a model: its identity, its goal and its behaviour. */
   readonly prompt: string;
-  /** Tools of the user; none: it only talks. */
+  /** Tools of the user; empty for a user that only talks. */
   readonly tools: readonly Tool[];
   /**
    * Messages that the user has seen before its first line, from its own side: the agent is "user"
    * in them.
    */
   readonly history: readonly Message[];
-  /** Takes a line: words are noted, calls carried out in order. A bad call is a result, not a rejection. */
+  /**
+   * Takes a line: text is recorded, calls are carried out in order. A bad call is a result, not a
+   * rejection.
+   */
   act(line: UserLine, options?: EnvironmentCallOptions): UserOutcome | Promise<UserOutcome>;
 }
 
@@ -257,6 +267,6 @@ export interface UserSide {
 export type UserOutcome = {
   /** Results of the user's calls, in order. */
   readonly results: readonly ToolResult[];
-  /** True when the conversation is over with it. */
+  /** True when the line ends the conversation. */
   readonly endsEpisode: boolean;
 };

@@ -6,14 +6,14 @@ import type { Failure, Outcome, StopReason } from "./failure.ts";
 import type { WeightSpan } from "./turn.ts";
 import type { ModelUsage } from "./user-line.ts";
 
-/** Counts by name, in the order the names first came up. */
+/** Counts by name, in the order in which the names first occurred. */
 export type Counts = Readonly<Record<string, number>>;
 
 /** Summary of an episode that has ended. */
 export type EpisodeSummary = {
   readonly id: string;
   readonly groupId: string;
-  /** Its place in its group. */
+  /** The episode's place in its group. */
   readonly sampleIndex: number;
   readonly taskId: string;
   readonly outcome: Outcome;
@@ -33,7 +33,7 @@ export type EpisodeSummary = {
   readonly weightSpans: readonly Pick<WeightSpan, "dispatch" | "reply">[];
   /** Format errors by code. */
   readonly problems: Counts;
-  /** Its training rows. */
+  /** Number of its training rows. */
   readonly samples: number;
   /** Tokens in the loss of those rows. */
   readonly trainedTokens: number;
@@ -53,19 +53,19 @@ export type EventCounts = {
   /** Sampled tokens that an earlier process recorded, included in `sampledTokens`. */
   readonly recordedSampledTokens: number;
   readonly promptTokens: number;
-  /** Engine and model calls that were tried again. */
+  /** Retried engine and model calls. */
   readonly retries: number;
   /** Problems of actions, by code. */
   readonly problems: Counts;
-  /** Control tokens that users and tools spelled out, and that were text to the policy. */
+  /** Control tokens that users and tools spelled out, and that the policy read as text. */
   readonly spelledTokens: number;
   /** Sampled tokens with a logprob below -100, included in `sampledTokens`. */
   readonly unlikelyTokens: number;
-  /** Turns whose observation is not what the template writes, by `TemplateDeviation`. */
+  /** Turns whose observation differs from the template's output, by `TemplateDeviation`. */
   readonly deviations: Counts;
-  /** Results of tools of which the policy read only the beginning. */
+  /** Tool results that were cut, so that the policy read only the beginning. */
   readonly cutResults: number;
-  /** Environments that could not be closed; their episodes count. */
+  /** Environments that could not be closed; their episodes still count. */
   readonly closeFailures: number;
   readonly agentUsage: ModelUsage;
   readonly userUsage: ModelUsage;

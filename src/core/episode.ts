@@ -1,4 +1,5 @@
-// An episode as data: its events in order, the whole of it, and what became of its group. See `rollout/` for the loop.
+// An episode as data: its events in order, the whole record, and the decision about its group. See
+// `rollout/` for the loop.
 
 import type { JsonObject } from "../python-semantics/json/value.ts";
 import type { ActionProblem, Decision } from "./agent.ts";
@@ -40,35 +41,44 @@ export type EpisodeEvent =
   | {
       readonly type: "tool-result";
       readonly turn: number;
-      /** Which of several calls of the turn it answers; absent where there is one. */
+      /** Index of the call that it answers, if the turn has several; absent if it has one. */
       readonly call?: number;
       /** The result as the policy reads it. */
       readonly result: ToolResult;
-      /** Characters of the whole text, where it was longer than a policy is shown; `null`: it is whole. */
+      /**
+       * Characters of the text before it was cut to the length that a policy is shown; `null` if it
+       * is whole.
+       */
       readonly cutFrom: number | null;
       readonly durationMs: number;
     }
-  /** An episode that an outside program runs through the gateway: how its session was opened. */
+  /** The opened session of an episode that an outside program runs through the gateway. */
   | { readonly type: "session"; readonly session: JsonObject }
   /**
-   * A call of that program, after its "turn", or its "agent-reply" where an API model answers: what the request added, and what was
-   * read out of the action.
+   * A call of that program, after its "turn", or its "agent-reply" where an API model answers: the
+   * messages that the request added, and the parsed action.
    */
   | {
       readonly type: "exchange";
       readonly turn: number;
-      /** Number of the call in its session; the ids of tool calls have it. */
+      /** Number of the call in its session; part of the ids of tool calls. */
       readonly call: number;
       readonly dialect: "chat" | "messages" | "responses" | "completions";
       /** SHA-256 (hex) of the request. */
       readonly digest: string;
-      /** The turn whose conversation the messages follow; `null`: they are the whole of it. */
+      /**
+       * The turn whose conversation the messages continue; `null` if they are the whole
+       * conversation.
+       */
       readonly basis: number | null;
       readonly messages: readonly Message[];
-      /** OpenAI entries; `null`: those of the basis. */
+      /** OpenAI entries; `null` if they equal those of the basis. */
       readonly tools: readonly JsonObject[] | null;
       readonly action: ParsedAction;
-      /** The turn whose text this conversation begins from, such as a summary; `null`: there is none. */
+      /**
+       * The turn whose text this conversation begins from, such as a summary; `null` if it begins
+       * from none.
+       */
       readonly continues: number | null;
       /** Fields of the request that had no effect, by name. */
       readonly ignored: readonly string[];
@@ -78,20 +88,23 @@ export type EpisodeEvent =
   /** The outside program has ended. */
   | {
       readonly type: "program";
-      /** `null`: it was killed. */
+      /** `null` if it was killed. */
       readonly exitCode: number | null;
       readonly isTimedOut: boolean;
-      /** The reward that it printed; `null`: it printed none. */
+      /** The reward that it printed; `null` if it printed none. */
       readonly reward: number | null;
-      /** The end of what it printed. */
+      /** The end of its output. */
       readonly stdout: string;
       readonly stderr: string;
-      /** Time of its own, without that of the model's calls, which is in their events. */
+      /** The program's own time, without that of the model's calls, which is in their events. */
       readonly durationMs: number;
     }
   /** The program has received the whole answer of this turn. Only in the journal. */
   | { readonly type: "delivered"; readonly turn: number }
-  /** Turns whose answers never reached their program whole: nothing of the episode can follow from them. */
+  /**
+   * Turns whose answers never fully reached their program, so nothing in the episode can follow
+   * from them.
+   */
   | { readonly type: "undelivered"; readonly turns: readonly number[] }
   /**
    * The episode began again in a later process, because its world cannot be replayed. `turns` are
@@ -103,7 +116,7 @@ export type EpisodeEvent =
       readonly turns: readonly number[];
       readonly usage: { readonly agent: ModelUsage; readonly user: ModelUsage; readonly judge: ModelUsage };
     }
-  /** A model was asked in the course of grading. */
+  /** A judge was called during grading. */
   | {
       readonly type: "judgement";
       readonly judgement: Judgement;
@@ -114,7 +127,10 @@ export type EpisodeEvent =
       readonly ranked: readonly string[] | null;
       readonly durationMs: number;
     }
-  /** The last one counts: a ranking of the group makes another of what each episode earned by itself. */
+  /**
+   * The last grade counts: a ranking of the group adds one to the grade that each episode earned by
+   * itself.
+   */
   | { readonly type: "grade"; readonly grade: Grade; readonly durationMs: number }
   /**
    * The environment could not be closed and may have left resources open. Not a fault of the
@@ -143,7 +159,10 @@ export type Episode = {
   readonly grade: Grade | null;
   /** Info of reset and of every step, merged in order. */
   readonly info: JsonObject;
-  /** The conversation as the policy's template renders it; actions raw. Those of an API model are split into their parts. */
+  /**
+   * The conversation as the policy's template renders it, with raw actions. Actions of an API model
+   * are split into their parts.
+   */
   readonly messages: readonly Message[];
   readonly trajectory: Trajectory;
   /**
@@ -166,13 +185,16 @@ export function endingOf({ stopReason, grade }: Pick<Episode, "stopReason" | "gr
   return isItsOwn && grade !== null ? terminationReason(grade) : null;
 }
 
-/** `termination_reason` of a grade's info where it is a name: at most 40 small letters, digits and underscores. */
+/**
+ * The `termination_reason` of a grade's info if it is a valid name: at most 40 small letters,
+ * digits and underscores.
+ */
 export function terminationReason({ info }: Grade): string | null {
   const named = info.get("termination_reason");
   return typeof named === "string" && /^[a-z][a-z0-9_]{0,39}$/.test(named) ? named : null;
 }
 
-/** The training rows of an episode and what is in none of them. */
+/** The training rows of an episode, and the sampled tokens that are in none of them. */
 export type EpisodeSamples = { readonly samples: readonly Sample[]; readonly dropped: readonly DroppedTokens[] };
 
 /**
@@ -186,7 +208,7 @@ export type GroupRecord = {
   readonly groupIndex: number;
   /** The rows of a dropped group are not written. */
   readonly decision: "kept" | "dropped";
-  /** Why it was dropped; `null` when it was kept. */
+  /** The reason for dropping it; `null` when it was kept. */
   readonly reason: string | null;
   /** Ids in the order of the episodes' places in the group. */
   readonly episodeIds: readonly string[];

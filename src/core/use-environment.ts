@@ -56,7 +56,7 @@ export function hasSplit({ splits, seededSplits = [] }: EnvironmentSource, split
   return splits.includes(split) || (seed !== undefined && seededSplits.includes(name));
 }
 
-/** The splits of a source, for people. */
+/** The splits of a source as text for people. */
 export function splitsText({ splits, seededSplits = [] }: EnvironmentSource): string {
   return [...splits, ...seededSplits.map((name) => `${name}:<seed>`)].join(", ");
 }

@@ -44,6 +44,6 @@ export type UserLine = {
   readonly text: string;
   /** Usage of this line, retries and checks included. */
   readonly usage: ModelUsage;
-  /** At least one exactly where the type is "calls". @default none */
+  /** Calls of the line; at least one exactly where the type is "calls". @default none */
   readonly calls?: readonly UserCall[];
 };

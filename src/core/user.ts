@@ -1,4 +1,5 @@
-// The simulated user as a contract. Its lines are never trained; what they cost is counted. Implementations: `users/`.
+// The simulated user as a contract. Its lines are never trained; their cost is counted.
+// Implementations: `users/`.
 
 import type { Task, ToolResult, UserSide } from "./environment.ts";
 import type { UserLine } from "./user-line.ts";
@@ -12,7 +13,10 @@ export { addUsage, freeUsage, type ModelUsage, type UserCall, type UserLine } fr
  * calls arrive one at a time, `open` first.
  */
 export interface UserSimulator {
-  /** The first line. `opening`: the text that the environment itself begins with, for users that only pass it on. */
+  /**
+   * The first line. `opening`: text that the environment itself begins with, for users that only
+   * pass it on.
+   */
   open(options?: UserCallOptions & { readonly opening?: string | null }): Promise<UserLine>;
   /** The answer to the agent's utterance. */
   reply(utterance: string, options?: UserCallOptions): Promise<UserLine>;
@@ -33,7 +37,10 @@ export type UserCallOptions = {
   readonly side?: UserSide | null;
 };
 
-/** A line of the user, and the utterance of the agent that it answered; `null` for the first line, and after calls. */
+/**
+ * A line of the user, with the agent's utterance that it answered; `null` for the first line, and
+ * after calls.
+ */
 export type SpokenLine = {
   readonly heard: string | null;
   readonly line: UserLine;
@@ -46,8 +53,9 @@ export interface UserSource {
   readonly name: string;
   create(task: Task, options: { readonly seed: number }): UserSimulator;
   /**
-   * A user in the middle of a conversation whose process died: it has said `spoken` (at least one line, the last no
-   * hang-up), never says those again, and answers the agent's next utterance. Absent: its users cannot resume.
+   * Creates a user in the middle of a conversation whose process died: it has already said `spoken`
+   * (at least one line, the last not a hang-up), never repeats those lines, and answers the agent's
+   * next utterance. Absent if its users cannot resume.
    */
   resume?(task: Task, options: { readonly seed: number; readonly spoken: readonly SpokenLine[] }): UserSimulator;
 }
