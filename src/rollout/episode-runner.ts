@@ -27,15 +27,18 @@ export type FinishedEpisode = {
   readonly origin: "new" | "resumed" | "stored";
 };
 
-/** An episode that has ended, here or in another process: what a run decides by, without the episode itself. */
+/**
+ * An episode that has ended, here or in another process: the facts by which a run decides, without
+ * the episode itself.
+ */
 export type EndedEpisode = {
   readonly summary: EpisodeSummary;
   readonly origin: FinishedEpisode["origin"];
-  /** Makes it count in the store of the run; `null`: it does. */
+  /** Makes the episode count in the store of the run; `null` if it already does. */
   readonly store: ((store: Pick<RunStore, "append">) => Promise<void>) | null;
-  /** Sums over its events; `null`: they were seen here. */
+  /** Sums over its events; `null` if this process received the events themselves. */
   readonly counts: EventCounts | null;
-  /** Reads the episode where it lies. */
+  /** Reads the episode from where it is stored. */
   readonly open: () => Promise<FinishedEpisode>;
 };
 
@@ -53,7 +56,7 @@ export function endedOf(finished: FinishedEpisode | EndedEpisode): EndedEpisode 
   return { summary, origin, store, counts: null, open: async () => finished };
 }
 
-/** `result`: its rows, where they count. */
+/** Summary of an episode. `result`: its training rows, if they count. */
 export function summarizeEpisode(
   episode: Episode,
   { samples, dropped }: EpisodeSamples = { samples: [], dropped: [] },
@@ -97,7 +100,10 @@ function countBy<T>(items: readonly T[], entryOf: (item: T) => readonly [name: s
   return counts;
 }
 
-/** Engine calls that ended, and those of them that a server refused for being busy or that ran out of time. */
+/**
+ * Number of engine calls that ended, and how many of them a server refused as overloaded or timed
+ * out.
+ */
 export type ObservedCalls = { readonly calls: number; readonly sampledTokens: number; readonly overloads: number };
 
 /** Options that a run decides for each episode; everything else is up to its runner. */
@@ -109,7 +115,7 @@ export type EpisodeRequest = Required<
     readonly sampling?: SamplingParams;
     /** Engine of this episode only, where a queue carries it to its worker. Default: the runner's. */
     readonly engineUrl?: string | null;
-    /** Receives what the workers of a queue observed since they said so last. */
+    /** Receives calls that the workers of a queue observed since their last report. */
     readonly onObserved?: (observed: ObservedCalls) => void;
     /** Receives every event of the episode that an earlier process recorded, before the episode continues. Default: ignored. */
     readonly onRecorded?: (event: EpisodeEvent) => void;
@@ -144,9 +150,10 @@ export function chatEpisodeRunner(
 }
 
 /**
- * Resumes where an earlier process stopped: a finished episode comes back at once, one in flight walks its recorded events and
- * continues live, and every new event is recorded before it counts. Rejects with a `ConfigurationError` when a finished
- * episode was of another task: then the run is another one.
+ * Resumes episodes of an earlier process: a finished episode is returned at once, one in flight
+ * replays its recorded events and continues live, and every new event is recorded before it counts.
+ * Rejects with a `ConfigurationError` when a finished episode was of another task, because then the
+ * run is another one.
  */
 export function resumableRunner(run: RunEpisode, journal: EpisodeJournal): RunEpisode {
   // The server may still execute the last call of a process that died, and refuses a second one of the same id.

@@ -6,18 +6,18 @@ import { createRandom } from "../../lib/random.ts";
 import { type ConcurrencyBounds, firstLimit, type LimitObservation, nextLimit } from "./next-limit.ts";
 
 export type SimulatedServer = {
-  /** Seconds of one decoding step: `base` and so much more for each request in the batch. */
+  /** Seconds of one decoding step: `base` plus `perRequest` for each request in the batch. */
   readonly base: number;
   readonly perRequest: number;
-  /** Requests in the batch; the others wait. */
+  /** Places in the batch; further requests wait. */
   readonly places: number;
-  /** Tokens; above it, what the server computes again costs it in proportion. */
+  /** Size of the cache in tokens; above it, recomputing slows the server down in proportion. */
   readonly cacheTokens: number;
   /** Seconds between the turns of an episode, on average. */
   readonly thinking: number;
   /** False: `load` is `null`. */
   readonly reports: boolean;
-  /** Waiting requests above which new ones are refused; `null`: none ever is. */
+  /** Number of waiting requests above which new ones are refused; `null` if none are refused. */
   readonly longestQueue: number | null;
 };
 
@@ -89,7 +89,7 @@ export function simulate(
       running++;
       waiting--;
     }
-    // A prefix cache keeps the context of an episode that is between two turns.
+    // A prefix cache keeps the context of an episode between two of its turns.
     const cached = episodes.reduce((sum, { context }) => sum + context, 0);
     const again = Math.max(1, cached / server.cacheTokens) ** 3;
     const rate = stepSeconds / ((server.base + server.perRequest * running) * again);

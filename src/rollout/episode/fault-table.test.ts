@@ -18,7 +18,7 @@ import { defaultEngineRetry, episodeSamples, type EpisodeOptions, runEpisode } f
 /** Behaviour of the server in place of an answer; `null`: it answers. */
 type Disturbance = (() => Response | never) | null;
 
-/** A server that plays the disturbances in order, then a policy that counts to 3 and leaves. */
+/** A server that goes through the disturbances in order, then a policy that counts to 3 and leaves. */
 const engines: Readonly<Record<string, (disturbances: readonly Disturbance[], contextLength?: number) => Engine>> = {
   sglang: (disturbances, contextLength = 4096) => {
     const front = createSglangFront({ sampler: policy(), contextLength });
@@ -116,7 +116,7 @@ describe.each(Object.entries(engines))("engine %s", (engineName, make) => {
       expect(ms).toBeLessThanOrEqual(most);
     });
     expect(clock.now()).toBeLessThanOrEqual(maxElapsedMs);
-    // Episodes that fail together do not come back together.
+    // Episodes that fail at the same time do not retry at the same time.
     const other = await runScript(make(Array.from({ length: 100 }, () => disturb)), { seed: 1 });
     expect(other.clock.waited).not.toEqual(clock.waited);
   });
@@ -161,7 +161,7 @@ describe.each(Object.entries(engines))("engine %s", (engineName, make) => {
   it("behind a guard that has seen enough, the episode fails once with what the server said last", async () => {
     const clock = instantClock();
     const timers: (() => void)[] = [];
-    // Time is up as soon as somebody waits.
+    // A clock whose deadlines the test expires by hand.
     const impatient = { ...clock, after: (_ms: number, action: () => void) => (timers.push(action), () => undefined) };
     const engine = createGuardedEngine([make(Array.from({ length: 100 }, () => refusing(500)))], {
       failures: 3,

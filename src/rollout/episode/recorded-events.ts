@@ -1,5 +1,6 @@
-// The beginning of an episode whose process died, walked event by event by the same loop that runs live. Not a journal: see
-// `store/`. Computed values are computed again and compared; values from outside are taken as recorded.
+// The recorded part of an episode whose process died, replayed event by event by the same loop that
+// runs live. Not a journal: see `store/`. Computed values are computed again and compared; values
+// from outside are taken as recorded.
 
 import type { ToolResult } from "../../core/environment.ts";
 import type { EpisodeEvent } from "../../core/episode.ts";
@@ -19,8 +20,9 @@ export class RecordedEvents {
   }
 
   /**
-   * The next event, which must be of this type; `null` when nothing more is recorded and the episode continues live. The ending
-   * of the recorded episode when it ended here. Throws a failure "replay-diverged" when something else happened.
+   * The next event, which must be of this type; `null` when all recorded events are replayed and
+   * the episode continues live. Returns the ending of the recorded episode if it ended here. Throws
+   * a failure "replay-diverged" when the recorded event is of another type.
    */
   take<T extends EpisodeEvent["type"]>(type: T, boundary: Boundary = "environment"): EventOf<T> | Ending | null {
     const event = this.#events[this.#next];
@@ -55,7 +57,7 @@ export class RecordedEvents {
     return this.#events.slice(this.#next).every((event) => isGrading(event) || event.type === "episode-end");
   }
 
-  /** Forgets the rest: the episode ends here, live. */
+  /** Drops the remaining events: the episode ends here, live. */
   drop(): void {
     this.#next = this.#events.length;
   }
