@@ -131,7 +131,7 @@ describe("runEpisode() with graders", () => {
   });
 });
 
-/** Members whose rewards and last words are given. */
+/** A group whose members have given last utterances, and so given rewards. */
 async function groupOf(...says: readonly (string | null)[]): Promise<FinishedGroup> {
   const members = says.map(async (words, sampleIndex) => {
     const { parts } = world(words === null ? [] : [count(3), words], ["Please count.", hangUp]);
@@ -163,7 +163,7 @@ describe("groupRanking()", () => {
       expect(episodeFromJson(parseJson(episodeLine(episode)), "here")).toEqual(episode);
     }
     const calls = (await openAll(group)).map(({ episode }) => rankingIn(episode));
-    // The group paid once.
+    // The cost of the ranking is counted once per group.
     expect(calls.map((event) => event?.type === "judgement" && event.judgement.usage.modelCalls)).toEqual([1, 0, 0]);
   });
 

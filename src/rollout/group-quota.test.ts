@@ -4,7 +4,10 @@ import { GroupQuota, type QuotaDecisions } from "./group-quota.ts";
 
 type Outcome = "pass" | "drop";
 
-/** Plays a quota with groups of given outcomes that end in a given order (drawn from those under way). */
+/**
+ * Runs a quota with groups of given outcomes that end in a given order (drawn from those in
+ * flight).
+ */
 function playQuota(
   outcomes: readonly Outcome[],
   picks: readonly number[],

@@ -11,10 +11,10 @@ import { requireWhole, requireWholeOrInfinite } from "../lib/options.ts";
 export type QuotaOptions = {
   /** Groups to keep; `null`: every group that passes. */
   readonly target: number | null;
-  /** So many times `target` may be in flight or kept at once. At least 1. */
+  /** Multiple of `target` that may be in flight or kept at once. At least 1. */
   readonly oversample: number;
   readonly order: "plan" | "finished";
-  /** Groups that are opened in all before the run gives up. */
+  /** Maximum number of opened groups before the run gives up. */
   readonly maxGroups: number;
 };
 
@@ -42,12 +42,12 @@ export class GroupQuota {
     this.#target = target ?? Infinity;
   }
 
-  /** Groups opened so far; the number of the next one. */
+  /** Number of groups opened so far, which is the number of the next one. */
   get opened(): number {
     return this.#states.length;
   }
 
-  /** Enough groups are kept: what is open is surplus. */
+  /** True if enough groups are kept, so that all open ones are surplus. */
   get isMet(): boolean {
     return this.#kept >= this.#target;
   }
@@ -59,7 +59,7 @@ export class GroupQuota {
     return this.#kept + this.#undecided < Math.ceil(this.#target * oversample);
   }
 
-  /** The next group of the plan is opened; returns its number. */
+  /** Opens the next group of the plan and returns its number. */
   open(): number {
     this.#undecided++;
     return this.#states.push("open") - 1;
@@ -69,12 +69,12 @@ export class GroupQuota {
     return this.#settle(groupIndex, "dropped");
   }
 
-  /** The group passed its filters; whether it is kept now, later or not at all is in what this and later calls return. */
+  /** Records that the group passed its filters; this call and later ones return whether it is kept. */
   pass(groupIndex: number): QuotaDecisions {
     return this.#settle(groupIndex, "passed");
   }
 
-  /** A decision that was made before, by an earlier run of the same plan. */
+  /** Restores the decision of an earlier run of the same plan. */
   restore(groupIndex: number, decision: "kept" | "dropped"): void {
     this.#set(groupIndex, decision);
   }

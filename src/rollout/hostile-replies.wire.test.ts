@@ -1,6 +1,7 @@
-// Replies that no server should give, in the middle of episodes, each beside a healthy sibling: the episode fails at the engine,
-// no row has a token of the reply, the siblings are complete, and the run can be read and exported. Which code each of many more
-// kinds comes to is in `http/hostile-replies.wire.test.ts`.
+// Replies that no server should give, in the middle of episodes, each beside a healthy sibling: the
+// episode fails at the engine, no row has a token of the reply, the siblings are complete, and the
+// run can be read and exported. The codes of many more kinds are tested in
+// `http/hostile-replies.wire.test.ts`.
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -44,7 +45,7 @@ const hostile = saying(`${mark}<|im_end|>`);
 
 type Kind = {
   readonly name: string;
-  /** The code of the failure; `null`: the reply is taken. */
+  /** The code of the failure; `null` if the reply is accepted. */
   readonly code: string | null;
   /** Output of the server's sampler in the second turn of an episode; may throw. */
   readonly answer: () => SamplerOutput;
@@ -101,7 +102,10 @@ const source = (tasks: number) => {
   };
 };
 
-/** Plays the script; of the two episodes of a task, the one that comes first meets the task's kind in its second turn. */
+/**
+ * Replies with the script; of the two episodes of a task, the first gets the hostile reply of the
+ * task's kind in its second turn.
+ */
 function samplerOf(kinds: readonly Kind[]): Sampler {
   const met = new Map<number, string | null>();
   return {
@@ -165,7 +169,7 @@ describe.each(Object.keys(engines) as (keyof typeof engines)[])("a rollout with 
     expect(met).toEqual(
       kinds.map((kind) => [kind.name, kind.code === null ? healthy : `engine/${kind.code}`, healthy]),
     );
-    // The one reply of this kind that is taken.
+    // The only accepted reply of this kind.
     expect(totals.unlikelyTokens).toBe(tokenizer.encode(script[1]!).length);
 
     const rows: string[] = [];

@@ -1,5 +1,5 @@
-// A process dies while the server works on its call, and the next one asks for the same turn at once: the server is still at
-// work on the first call, and refuses ids that it is at work on.
+// A process dies while the server executes its call, and the next process requests the same turn at
+// once: the server is still executing the first call, and refuses ids that are in use.
 
 import { expect, it } from "vitest";
 import { createToolCalling } from "../agents/index.ts";

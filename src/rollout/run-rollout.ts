@@ -44,9 +44,12 @@ export type RolloutParts = {
    * display. Default: none.
    */
   readonly unfinished?: (() => Pick<RunTotals, "turns" | "sampledTokens">) | undefined;
-  /** Begun by the caller, and closed by it. */
+  /** Begun and closed by the caller. */
   readonly store: GroupStore;
-  /** Groups that the store holds from an earlier process, by id: their episodes are counted, nothing is decided again. Default: none. */
+  /**
+   * Groups that the store holds from an earlier process, by id: their episodes are counted, but
+   * nothing is decided again. Default: none.
+   */
   readonly decided?: ReadonlyMap<string, GroupRecord>;
   /** Default: no rows. */
   readonly exportSamples?: ExportSamples | undefined;
@@ -55,9 +58,12 @@ export type RolloutParts = {
 };
 
 export type RolloutOptions = {
-  /** Episodes at once, or bounds between which their number follows the servers. Default: 64. */
+  /**
+   * Limit of episodes in flight, or bounds between which the limit follows the servers. Default:
+   * 64.
+   */
   readonly concurrency?: number | AdaptiveConcurrency;
-  /** Which groups are kept. Default: every group with a reward, as it is. */
+  /** Policy for keeping groups. Default: every group with a reward is kept. */
   readonly groups?: Partial<GroupPolicy>;
   /**
    * Number of groups to keep. Default: `target` is `null`, so each task has one group and those
@@ -66,11 +72,11 @@ export type RolloutOptions = {
    * `order` "plan".
    */
   readonly quota?: Partial<QuotaOptions>;
-  /** The task of the next group. Default: the plan's in their order. */
+  /** Source of the next group's task. Default: the plan's tasks in order. */
   readonly tasks?: TaskSource;
-  /** No further episode is started; running ones finish. */
+  /** Stops starting episodes; running ones finish. */
   readonly drain?: AbortSignal;
-  /** No further episode is started, and running ones are cancelled: outcome "aborted". */
+  /** Stops starting episodes, and cancels the running ones: outcome "aborted". */
   readonly signal?: AbortSignal;
   /** Called when an episode starts, at every turn, when an episode is stored and at every decision. Must be quick; `totals` may be called any number of times. */
   readonly onProgress?: (totals: () => RunTotals) => void;
@@ -82,10 +88,11 @@ export type RolloutOptions = {
 };
 
 /**
- * Runs a plan. Resolves with the totals when all is decided or a signal stopped the run; all episodes that finished are
- * in the store then, and those that were cancelled are counted as aborted. Rejects with the first fault of the store, of an
- * export, of a filter or of the configuration, after running episodes are cancelled. Throws a `RangeError` for a plan or
- * options out of bounds, before anything starts.
+ * Runs a plan. Resolves with the totals when everything is decided or a signal stopped the run; all
+ * finished episodes are in the store by then, and cancelled ones are counted as aborted. Rejects
+ * with the first fault of the store, of an export, of a filter or of the configuration, after
+ * running episodes are cancelled. Throws a `RangeError` for a plan or options out of bounds, before
+ * anything starts.
  */
 export async function runRollout(
   plan: RolloutPlan,
@@ -121,7 +128,7 @@ export async function runRollout(
     options.onGroup?.(record);
     report();
   };
-  /** `reason`: why it is dropped; `null`: it is kept. */
+  /** Records a decision. `reason`: the reason for dropping the group; `null`: it is kept. */
   const decide = async (group: FinishedGroup, reason: string | null): Promise<void> =>
     count(await scheduler.record(group, reason), group);
   const decidePassed = async (groupIndexes: readonly number[], reason: string | null): Promise<void> => {

@@ -1,5 +1,6 @@
-// The totals of a run so far. Counted as things happen and forgotten as episodes end, so that a run of any
-// length needs the same memory. Numbers to show and to keep; nothing here decides anything.
+// The totals of a run so far. Counted as events arrive, without keeping ended episodes, so that a
+// run of any length needs the same memory. Numbers for display and for records; nothing is decided
+// here.
 
 import {
   addUsage,
@@ -16,7 +17,7 @@ import {
 import type { EndedEpisode } from "./episode-runner.ts";
 import { addCount, setOwn } from "../lib/counts.ts";
 
-/** Sums over the events of a run, and what became of its episodes and groups. */
+/** Sums over the events of a run, and counts of its episodes and groups. */
 export type RunTotals = Omit<EventCounts, "agentUsage" | "userUsage" | "judgeUsage"> & {
   readonly episodesPlanned: number;
   readonly episodesStarted: number;
@@ -26,14 +27,17 @@ export type RunTotals = Omit<EventCounts, "agentUsage" | "userUsage" | "judgeUsa
   readonly groupsPlanned: number;
   /** Groups that are decided. */
   readonly groupsFinished: number;
-  /** Groups to keep, however many must run for that; `null`: each planned group runs once. */
+  /** Number of groups to keep, however many must run for that; `null`: each planned group runs once. */
   readonly groupsTarget: number | null;
   readonly groupsKept: number;
   /** Dropped groups, by reason. */
   readonly groupsDropped: Counts;
-  /** Finished groups whose graded rewards are all alike: they teach nothing. */
+  /** Finished groups with zero variance, whose graded rewards are all equal: they teach nothing. */
   readonly groupsWithoutSignal: number;
-  /** Finished groups by task, of tasks of which no episode was ever graded: those with the most groups, 100 at most. */
+  /**
+   * Finished groups of tasks that never had a graded episode, by task: those with the most groups,
+   * at most 100.
+   */
   readonly ungradedTasks: Counts;
   readonly outcomes: Readonly<Record<Outcome, number>>;
   readonly stopReasons: Counts;
@@ -80,7 +84,7 @@ export type RunTotals = Omit<EventCounts, "agentUsage" | "userUsage" | "judgeUsa
   readonly elapsedMs: number;
 };
 
-/** The speed of this process: turns of earlier processes took none of its time. */
+/** Rates of this process, without the turns of earlier processes, which took none of its time. */
 export function ratesOf({ elapsedMs, ...totals }: RunTotals): {
   readonly turnsPerSecond: number;
   readonly sampledTokensPerSecond: number;
@@ -92,7 +96,7 @@ export function ratesOf({ elapsedMs, ...totals }: RunTotals): {
   };
 }
 
-/** Tasks that are named; a run whose server is gone has many. */
+/** Maximum number of named tasks; a run whose server has failed has many. */
 const mostUngraded = 100;
 
 type Planned = { readonly groups: number; readonly groupSize: number; readonly target: number | null };
@@ -100,7 +104,7 @@ type Planned = { readonly groups: number; readonly groupSize: number; readonly t
 /** Without a prototype, because names may come from foreign code. */
 const noCounts = <T = number>() => Object.create(null) as Record<string, T>;
 
-/** Adds up a run. Not a log: single contributions cannot be removed. */
+/** Sums a run. Not a log: single contributions cannot be removed. */
 export class TotalsCounter {
   readonly #planned: Planned;
   readonly #now: () => number;
@@ -154,7 +158,7 @@ export class TotalsCounter {
     this.#counted.episodesStarted++;
   }
 
-  /** Counts while the episode runs, so that rates are right before the first one ends. */
+  /** Counts an event while the episode runs, so that rates are right before the first episode ends. */
   event(event: EpisodeEvent): void {
     const counted = this.#counted;
     if (event.type === "turn") {
@@ -187,7 +191,8 @@ export class TotalsCounter {
   recorded(event: EpisodeEvent): void {
     const { turns, sampledTokens } = this.#counted;
     this.event(event);
-    // Live, the events that a restart stands for were counted themselves.
+    // Only a recorded restart adds its usage: in a live run, the events that it sums were already
+    // counted.
     if (event.type === "restart") {
       this.#agentUsage = addUsage(this.#agentUsage, event.usage.agent);
       this.#userUsage = addUsage(this.#userUsage, event.usage.user);
@@ -212,7 +217,7 @@ export class TotalsCounter {
     }
     if (episode.reward !== null) {
       counted.graded++;
-      // A preset with a loop of its own has samples and no turns.
+      // Samples are checked, too, because a preset with its own loop has samples and no turns.
       if (episode.turns === 0 && episode.samples === 0) counted.gradedWithoutTurn++;
       this.#rewardSum += episode.reward;
       if (Math.abs(episode.reward - 1) <= 1e-6) counted.passed++;
@@ -254,7 +259,7 @@ export class TotalsCounter {
     };
   }
 
-  /** `episodes`: of the group. */
+  /** Counts a decision. `episodes`: those of the group. */
   decide({ taskId, decision, reason, rewards }: GroupRecord, episodes: readonly EpisodeSummary[]): void {
     const counted = this.#counted;
     counted.groupsFinished++;
@@ -263,7 +268,7 @@ export class TotalsCounter {
     const graded = rewards.filter((reward) => reward !== null);
     if (graded.every((reward) => reward === graded[0])) counted.groupsWithoutSignal++;
     const before = this.#ungraded.get(taskId) ?? (this.#ungraded.has(taskId) ? null : 0);
-    // A group that was ended early says nothing of its task.
+    // A group that was ended early shows nothing about its task.
     const isCancelled = reason === "surplus" || reason === "stale";
     if (graded.length > 0) this.#ungraded.set(taskId, null);
     else if (before !== null && !isCancelled) this.#ungraded.set(taskId, before + 1);

@@ -149,7 +149,8 @@ describe("routed experts", () => {
     const size = (await readFile(join(folder, "routed-experts.bin"))).length;
     const [sample] = episodeSamples(whole).samples;
     expect(size).toBe((sample!.tokens.length - 1) * layers * topk);
-    // The process died after the first turn; what it wrote and never named stays.
+    // The process died after the first turn; bytes that it wrote without naming them stay in the
+    // file.
     const { parts, model } = world(one.replies.slice(1), ["Please count.", "To 3.", "###STOP###"]);
     const file = createRoutedExpertsFile(folder);
     const resumeFrom = back.events.slice(

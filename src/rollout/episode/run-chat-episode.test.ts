@@ -31,7 +31,7 @@ const calls = (name: string, given: unknown, id: string | null = null) => ({
   toolCalls: [{ id, name, argumentsText: typeof given === "string" ? given : JSON.stringify(given) }],
 });
 
-/** A model that says what it is told to, over and over, and remembers what it was shown. */
+/** A model that cycles through given replies and remembers the requests that it was shown. */
 function model(replies: readonly Said[]) {
   const shown: { readonly messages: readonly ChatMessage[]; readonly options: ChatOptions }[] = [];
   const chat: ChatModel = {

@@ -31,7 +31,10 @@ import { makeUser } from "./make-user.ts";
 import { StepDeadlines } from "./step-deadlines.ts";
 import { type Ending, endingOf, stop } from "./ending.ts";
 
-/** Lines of calls that a user may write one after another; an environment with users who act ends such an episode earlier. */
+/**
+ * Lines of calls that a user may write in a row; environments with acting users end such an episode
+ * earlier.
+ */
 const mostLinesOfCalls = 1000;
 
 /**
@@ -48,9 +51,10 @@ export async function runEpisode(task: Task, parts: EpisodeParts, options: Episo
 export type ChatEpisodeParts = Omit<EpisodeParts, "engine" | "renderer"> & { readonly agent: ChatAgent };
 
 /**
- * Runs one episode of `task`. The agent's own settings say how it samples, how often a call is retried and how long it
- * may take; of `sampling` the seed counts, and `maxSampledTokens` bounds the tokens that its provider reports. Otherwise as
- * `runEpisode`. The episode says "no-tokens" and has no samples.
+ * Runs one episode of `task`. The agent's own settings define its sampling, retries and deadlines;
+ * only the seed of `sampling` is used, and `maxSampledTokens` bounds the tokens that its provider
+ * reports. Otherwise equal to `runEpisode`. The episode's history policy is "no-tokens", and it has
+ * no samples.
  */
 export async function runChatEpisode(
   task: Task,
@@ -61,7 +65,7 @@ export async function runChatEpisode(
   return new EpisodeRun(task, { ...parts, actions: new ChatActions(parts.agent, resolved) }, resolved).run();
 }
 
-/** `actions` are this episode's own. */
+/** Parts of one run; `actions` belongs to this episode only. */
 type RunParts = Pick<EpisodeParts, "environment" | "strategy" | "user" | "grading"> & {
   readonly actions: ActionSource;
 };
@@ -80,7 +84,7 @@ class EpisodeRun {
   readonly #messages: Message[] = [];
   readonly #steps: StepDeadlines;
   readonly #events: EpisodeEvents;
-  /** An earlier process began the episode, whose world cannot be replayed. */
+  /** True: an earlier process began the episode, and its world cannot be replayed. */
   readonly #restarts: boolean;
   #environment: CheckedEnvironment | null = null;
   #info: JsonObject = new Map();
@@ -213,7 +217,7 @@ class EpisodeRun {
     return stop("max_turns");
   }
 
-  /** Opens the environment; one that comes too late is closed when it comes. */
+  /** Opens the environment; an environment that opens too late is closed at once. */
   #open(): CheckedEnvironment | Promise<CheckedEnvironment> {
     const seed = deriveSeed(this.#options.seed, "environment");
     const { environment } = this.#parts;
@@ -225,8 +229,8 @@ class EpisodeRun {
   }
 
   /**
-   * Closes the environment, cancelled episodes' too. Never rejects: a fault of it is an event. What it returns, a fault of the
-   * store, does count.
+   * Closes the environment, also of a cancelled episode. Never rejects: a fault of closing becomes
+   * an event. Returns a fault of the store, which does count.
    */
   async #close(environment: CheckedEnvironment): Promise<unknown> {
     let failure: Failure;
@@ -257,7 +261,10 @@ class EpisodeRun {
     }
   }
 
-  /** Carries out a decision and returns what the policy observes: one for each call. `text`: what it said beside them. */
+  /**
+   * Carries out a decision and returns the policy's observations, one for each call. `text`: the
+   * policy's text beside its calls.
+   */
   async #carryOut(
     decision: Decision,
     environment: CheckedEnvironment,
@@ -308,7 +315,7 @@ class EpisodeRun {
     }
   }
 
-  /** Has the environment carry out one call. `place`: of its result. */
+  /** Lets the environment carry out one call. `place`: turn and index for its result. */
   async #call(
     call: EnvironmentCall,
     environment: CheckedEnvironment,
@@ -358,7 +365,7 @@ class EpisodeRun {
     }
   }
 
-  /** Lets a line of the user take effect in the world. */
+  /** Applies a line of the user to the world. */
   async #letAct(line: UserLine): Promise<UserOutcome | Ending> {
     const side = this.#environment?.userSide ?? null;
     if (side === null) {

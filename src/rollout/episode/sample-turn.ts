@@ -47,9 +47,9 @@ export type SampledTurn = {
   readonly result: SampleResult;
   readonly next:
     | { readonly type: "read" }
-    /** An aborted try, to be dropped. */
+    /** An aborted attempt, to be dropped. */
     | { readonly type: "again" }
-    /** The tokens so far belong to a turn that is never read: the episode ends. */
+    /** The tokens so far belong to a turn that is never read, because the episode ends. */
     | { readonly type: "end"; readonly ending: Ending };
 };
 
@@ -61,8 +61,8 @@ type TurnContext = {
 };
 
 /**
- * Rejects with an `AttributedError` at boundary "engine" when nothing was sampled; `attempts` then holds every failed try
- * but the last.
+ * Rejects with an `AttributedError` at boundary "engine" when nothing was sampled; `attempts` then
+ * holds every failed attempt but the last.
  */
 export async function sampleTurn(engine: Engine, request: TurnRequest, context: TurnContext): Promise<SampledTurn> {
   const { options, attempts } = context;
@@ -96,7 +96,7 @@ export async function sampleTurn(engine: Engine, request: TurnRequest, context: 
     if (part.finish.reason !== "abort") return { result: joinParts(parts), next: { type: "read" } };
     const end = part.sampledTokens.at(-1);
     if (end !== undefined && request.stopTokenIds.includes(end)) {
-      // The abort came between the last token and the look at it.
+      // The server aborted after the stop token, before checking for it.
       return {
         result: joinParts(parts, { ...part.finish, reason: "stop", matched: end }),
         next: { type: "read" },
@@ -141,7 +141,7 @@ function truncated(parts: readonly SampleResult[]): SampledTurn {
 
 type TurnCalls = {
   readonly random: () => number;
-  /** One call, tried again after faults that may pass. */
+  /** One call, retried after transient faults. */
   sample(prompt: TokenBuffer, part: PartOptions): Promise<SampleResult>;
 };
 
@@ -155,7 +155,7 @@ function turnCalls(engine: Engine, request: TurnRequest, { options, deadlines, a
   const random = createRandom(turnSeed).next;
   let calls = 0;
   let parts = 0;
-  /** Tokens of the current part that were told. */
+  /** Emitted tokens of the current part. */
   let told = 0;
   /**
    * Tokens of the last part that the engine sampled without streaming them: they are emitted before
@@ -268,7 +268,10 @@ function newTokens(request: TurnRequest, options: ResolvedOptions): number | nul
   return bounds.length === 0 ? null : Math.min(...bounds);
 }
 
-/** At least one part. Ends as the last part does, or with `finish`. The prompt is that of the first. */
+/**
+ * Joins the parts, of which there is at least one. Its finish is that of the last part, or
+ * `finish`; its prompt usage is that of the first.
+ */
 function joinParts(parts: readonly SampleResult[], finish: Finish | null = null): SampleResult {
   const first = parts[0]!;
   const last = parts.at(-1)!;
@@ -309,8 +312,8 @@ function abortFailure(engine: Engine, sampled: number): Failure {
 }
 
 /**
- * A trainer that aborts is about to pause the server or to load weights: called again at once, the server would continue
- * with the old ones. Waits double up to the longest.
+ * A trainer that aborts is about to pause the server or to load weights: if it were called again at
+ * once, the server would continue with the old ones. Waits double up to the longest.
  */
 const firstWaitMs = 100;
 const longestWaitMs = 5000;

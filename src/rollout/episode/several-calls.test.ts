@@ -300,7 +300,10 @@ const orders: EnvironmentSource = defineEnvironment({
   grade: ({ state }) => state.found,
 });
 
-/** Two calls as a model of the family writes them; those that write one a turn are not among them. */
+/**
+ * Two calls in one turn, in the possible formats of a model family. Families that write one call
+ * per turn are excluded.
+ */
 function twice(call: string): string[] {
   const inside =
     /^(<｜tool▁calls▁begin｜>|<\|tool_calls_section_begin\|>)([^]*)(<｜tool▁calls▁end｜>|<\|tool_calls_section_end\|>)$/.exec(

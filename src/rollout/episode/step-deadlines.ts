@@ -1,12 +1,13 @@
-// The steps of an episode beside the engine: whose fault an error is, how long each may take, and the signal by which an environment
-// learns that no one waits any more. Not the deadlines of engine calls: see `sample-turn.ts`.
+// Steps of an episode except engine calls: the boundary to which errors are attributed, the
+// deadline of each step, and the signal that tells an environment that its answer is no longer
+// awaited. Not the deadlines of engine calls: see `sample-turn.ts`.
 
 import type { EnvironmentCallOptions } from "../../core/environment.ts";
 import { attribute, type Boundary, faultAt } from "../../core/failure.ts";
 import { DeadlineError, DeadlineRunner } from "../../lib/deadline.ts";
 import type { ResolvedOptions } from "./episode-options.ts";
 
-/** The steps that take time beside the engine. */
+/** Steps that take time, except engine calls. */
 const phases = {
   open: { boundary: "environment", option: "openMs", what: "open the environment of" },
   /** Opening by a source that bounds its openings itself. */
@@ -61,7 +62,10 @@ export class StepDeadlines {
     this.#deadlines = new DeadlineRunner({ clock: options.clock, signal: options.signal ?? undefined });
   }
 
-  /** Runs extension code of a boundary, to which errors that escape from it are attributed. Throws when the episode is cancelled. */
+  /**
+   * Runs extension code and attributes its errors to a boundary. Throws when the episode is
+   * cancelled.
+   */
   async guard<T>(boundary: Boundary, action: () => T | Promise<T>): Promise<T> {
     this.#options.signal?.throwIfAborted();
     try {
@@ -78,7 +82,7 @@ export class StepDeadlines {
     return { result, durationMs: this.#options.clock.now() - start };
   }
 
-  /** Until the episode is cancelled. */
+  /** Runs an action until the episode is cancelled. */
   run<T>(action: (signal: AbortSignal) => Promise<T>): Promise<T> {
     return this.#deadlines.run(action, Infinity);
   }
@@ -102,11 +106,11 @@ export class StepDeadlines {
     });
   }
 
-  /** A step with its deadline; running into it is a failure "timeout" at the boundary of the step. */
+  /** Runs a step with its deadline; exceeding it is a failure "timeout" at the boundary of the step. */
   async bounded<T>(phase: keyof typeof phases, action: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const { timeouts, episodeId, clock } = this.#options;
     const { boundary, option, what } = phases[phase];
-    // A cancelled episode closes its environment all the same.
+    // Closing is not cancelled: a cancelled episode closes its environment, too.
     const deadlines = phase === "close" ? new DeadlineRunner({ clock }) : this.#deadlines;
     try {
       return await deadlines.run(action, option === null ? Infinity : timeouts[option]);

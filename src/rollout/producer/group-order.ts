@@ -1,6 +1,7 @@
-// The groups of a producer from their beginning until they are decided: which one is begun next, what it is called, and how old its
-// tokens are. Next come first those that an earlier process began, in its order; then tasks whose groups became too old; then what
-// the task source draws. When a group may begin is the producer's matter.
+// The groups of a producer from their beginning until they are decided: the order in which they
+// begin, their names, and the age of their tokens. Groups that an earlier process began come first,
+// in its order; then tasks whose groups became too old; then draws of the task source. The producer
+// decides when a group may begin.
 
 import type { GroupRecord, Task } from "../../core/index.ts";
 import { groupIdOf, type PlannedGroup } from "../groups.ts";
@@ -11,7 +12,7 @@ import type { UsedWeights, WeightHistory } from "./staleness.ts";
 export type GroupOrderOptions = {
   readonly earlier: EarlierProduction | null;
   readonly history: WeightHistory;
-  /** Tasks of groups that became too old are run again. */
+  /** True: tasks of groups that became too old are run again. */
   readonly requeues: boolean;
   readonly nameGroup?: ((task: Task, visit: number) => string) | undefined;
 };
@@ -22,9 +23,12 @@ type OpenGroup = {
    * names another version.
    */
   readonly begunAt: number;
-  /** Each pair of versions that its tokens have, once: a server may have weights before the trainer reports them. */
+  /**
+   * Each pair of versions of its tokens, once: a server may have weights before the trainer reports
+   * them.
+   */
   readonly spans: Map<string, UsedWeights>;
-  /** Number of its draw until its result is reported; `null`: its task is run again. */
+  /** Number of its draw until its result is reported; `null` if its task is run again. */
   draw: number | null;
 };
 
@@ -48,12 +52,12 @@ export class GroupOrder {
     this.#history = history;
     this.#nameGroup = nameGroup;
     this.#decided = earlier?.decided ?? new Map<string, GroupRecord>();
-    // Backwards, so that the next one is taken from the end.
+    // In reverse order, so that the next one is taken from the end.
     this.#earlier = [...(earlier?.begun ?? [])].toReversed();
     this.#requeued = earlier !== null && requeues ? leftToRequeue(earlier) : [];
   }
 
-  /** Groups that an earlier process began are still to come. */
+  /** True while groups that an earlier process began are still to come. */
   get isReopening(): boolean {
     return this.#earlier.length > 0;
   }
@@ -92,7 +96,7 @@ export class GroupOrder {
     return { plan, begins: before === undefined ? { groupId, taskIndex, isRequeued, version } : null };
   }
 
-  /** Tells the task source what became of a group that it drew. */
+  /** Reports the result of a group to the task source that drew it. */
   report(
     { groupIndex, task }: PlannedGroup,
     rewards: readonly (number | null)[],
@@ -105,7 +109,7 @@ export class GroupOrder {
     group.draw = null;
   }
 
-  /** The group has tokens of these weights. */
+  /** Adds the weights that sampled tokens of the group. */
   see({ groupIndex }: PlannedGroup, spans: readonly UsedWeights[]): void {
     for (const span of spans) {
       if (span.tokenCount !== 0)
@@ -113,14 +117,14 @@ export class GroupOrder {
     }
   }
 
-  /** Versions by which its oldest token is older than the trainer's weights. */
+  /** Staleness of its oldest token, in versions. */
   staleness({ groupIndex }: PlannedGroup): number {
     const group = this.#open.get(groupIndex);
     if (group === undefined) return 0;
     return this.#history.current - this.#history.oldest([...group.spans.values()], group.begunAt);
   }
 
-  /** It is decided. */
+  /** Called when the group is decided. */
   forget({ groupIndex }: PlannedGroup): void {
     this.#open.delete(groupIndex);
   }

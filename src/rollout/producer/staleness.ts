@@ -4,17 +4,17 @@
 
 import type { WeightSpan } from "../../core/index.ts";
 
-/** Weights that sampled tokens, or none where `tokenCount` is 0. */
+/** Weights that sampled tokens; none if `tokenCount` is 0. */
 export type UsedWeights = Pick<WeightSpan, "dispatch" | "reply"> & { readonly tokenCount?: number };
 
 export type CapacityInput = {
-  /** A group may be trained by weights at most so many versions younger than its oldest token. */
+  /** Maximum number of versions between a group's oldest token and the weights that train on it. */
   readonly maxStaleness: number;
-  /** Versions that the trainer has reported so far, the first one not counted. */
+  /** Number of versions that the trainer has reported so far, without the first. */
   readonly version: number;
-  /** Groups that the trainer takes for one version. */
+  /** Number of groups that the trainer takes per version. */
   readonly batchGroups: number;
-  /** Groups that were handed over, and those that wait to be. */
+  /** Number of groups that were handed over or wait to be. */
   readonly accepted: number;
   /** Groups in flight. */
   readonly running: number;
@@ -31,8 +31,8 @@ export function groupCapacity({ maxStaleness, version, batchGroups, accepted, ru
 }
 
 /**
- * The versions that a trainer reported, numbered from 0. Names may be anything. One that is reported again has its number again:
- * the trainer went back to a checkpoint, and is at that point of its way once more.
+ * The versions that a trainer reported, numbered from 0. Any names are allowed. A version that is
+ * reported again keeps its number: the trainer went back to a checkpoint.
  */
 export class WeightHistory {
   readonly #numbers = new Map<string, number>();
@@ -40,7 +40,10 @@ export class WeightHistory {
   #newest = 0;
   #current = 0;
 
-  /** `first`: what the engine has at the beginning, which another training may have named; `null`: not known. */
+  /**
+   * `first`: the engine's initial version, which another training may have named; `null`: not
+   * known.
+   */
   constructor(first: string | null) {
     if (first !== null) this.#numbers.set(first, 0);
   }
@@ -49,7 +52,7 @@ export class WeightHistory {
     return this.#current;
   }
 
-  /** The same version again changes nothing. */
+  /** Reports a version; the same one again changes nothing. */
   report(version: string): void {
     const known = this.#numbers.get(version);
     const isKnown = known === this.#current || this.#reported.has(version);
@@ -59,8 +62,9 @@ export class WeightHistory {
   }
 
   /**
-   * The number of the oldest version in the spans. A version at dispatch that is not known, and any that was never reported,
-   * counts as `begunAt`: the version that was current when the episode began, which none of its tokens can be older than.
+   * The number of the oldest version in the spans. An unknown version at dispatch, or one that was
+   * never reported, counts as `begunAt`: the version that was current when the episode began, so
+   * that none of its tokens can be older.
    */
   oldest(spans: readonly UsedWeights[], begunAt: number): number {
     let oldest = this.#current;

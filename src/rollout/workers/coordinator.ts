@@ -24,21 +24,24 @@ import type { DispatchEpisode, EndedEpisode, EpisodeRequest, FinishedEpisode } f
 
 export type CoordinatorOptions = {
   readonly runId: string;
-  /** Higher than that of every process that coordinated the run before. */
+  /** Fence of this coordinator; higher than that of every earlier coordinator of the run. */
   readonly fence: number;
   /** Version of the package. */
   readonly version: string;
   /** JSON text; see `RunState`. */
   readonly settings: string;
-  /** Where the folders of the workers are, for workers that reach it; `null`: elsewhere. */
+  /** Folder with the workers' shards, for workers that can reach it; `null` if it is elsewhere. */
   readonly shards: string | null;
-  /** Connects with a queue, whose workers are started or are there. `fail` ends the run. */
+  /** Connects with a queue whose workers are running or being started. `fail` ends the run. */
   readonly connect: (handlers: CoordinatorHandlers, fail: (reason: string) => void) => JobQueue | Promise<JobQueue>;
-  /** Where receipts become part of the run. */
+  /** Store in which receipts become part of the run. */
   readonly store: { appendIndexed(summary: UnnumberedSummary): Promise<boolean> };
-  /** Reads an episode that counts, or that a receipt has named, with its rows. */
+  /** Reads an episode that counts, or that a receipt names, with its rows. */
   readonly open: (summary: UnnumberedSummary) => Promise<Omit<FinishedEpisode, "origin">>;
-  /** Episodes that count already: each is resolved without a job; `null`: it does not. */
+  /**
+   * Returns an episode that already counts, which is then resolved without a job; `null` if it does
+   * not count yet.
+   */
   readonly stored?: ((episodeId: string) => Promise<FinishedEpisode | null>) | undefined;
   /**
    * True: a worker that cannot run its jobs ends the run. Default: only a notice, because other
@@ -46,7 +49,7 @@ export type CoordinatorOptions = {
    */
   readonly endsOnRefusal?: boolean;
   readonly onNotice: (message: string) => void;
-  /** Called when nothing is opened any more. */
+  /** Called after the last episode was opened. */
   readonly onClose?: (() => Promise<void>) | undefined;
   /** Called when workers have reported. */
   readonly onReport?: (() => void) | undefined;
@@ -58,11 +61,14 @@ type Open = {
   readonly request: EpisodeRequest;
   readonly resolve: (ended: EndedEpisode | null) => void;
   readonly reject: (error: unknown) => void;
-  /** Ends the wait for what the worker of a cancelled episode still sends; `null`: it was not cancelled. */
+  /**
+   * Cancels the timer that waits for the receipt of a cancelled episode; `null` if it was not
+   * cancelled.
+   */
   cancelTimer: (() => void) | null;
 };
 
-/** Longest wait for what a cancelled episode's worker still sends, beyond its lease. */
+/** Longest wait for the receipt of a cancelled episode, in addition to the lease. */
 const cancelGraceMs = 5_000;
 
 export class Coordinator {
@@ -71,7 +77,7 @@ export class Coordinator {
   readonly #open = new Map<string, Open>();
   #queue: JobQueue | null = null;
   #state: RunState;
-  /** Set once nothing counts any more. */
+  /** Set once receipts no longer count. */
   #stopped: Error | null = null;
   #refusal: ConfigurationError | null = null;
 
@@ -91,7 +97,7 @@ export class Coordinator {
     };
   }
 
-  /** Connects and says what the run is. Leaves nothing open where that fails. */
+  /** Connects and broadcasts the state of the run. Leaves nothing open if that fails. */
   static async open(options: CoordinatorOptions): Promise<Coordinator> {
     const coordinator = new Coordinator(options);
     const handlers: CoordinatorHandlers = {
@@ -158,8 +164,9 @@ export class Coordinator {
   };
 
   /**
-   * No engine call begins from now on. Resolves when none is in flight: every worker has said so, or has been silent for so long
-   * that its leases have run out. `missing`: workers that still may have one.
+   * Stops engine calls: none begins from now on. Resolves when none is in flight: every worker has
+   * reported so, or has been silent until its leases have expired. `missing`: workers that may
+   * still have one.
    */
   pause(options: { readonly timeoutMs: number; readonly signal?: AbortSignal }): Promise<Gathered> {
     const state = this.#change({ phase: "paused" });
@@ -170,14 +177,15 @@ export class Coordinator {
     await this.#broadcast({ phase: "running" });
   }
 
-  /** Resolves when the queue has it: a worker tells its engines before the next call. */
+  /** Resolves when the queue has the version: a worker tells its engines before the next call. */
   async reportWeightVersion(weightVersion: string): Promise<void> {
     await this.#broadcast({ weightVersion });
   }
 
   /**
-   * Nothing counts any more: workers abort what runs, without receipts, and keep their journals for a later process. To be called
-   * before the signals of open episodes abort, which then resolve as cancelled.
+   * Stops the run: workers abort their episodes, without receipts, and keep their journals for a
+   * later process. Must be called before the signals of open episodes abort, which then resolve as
+   * cancelled.
    */
   async stop(): Promise<void> {
     if (this.#stopped !== null) return;
@@ -227,7 +235,8 @@ export class Coordinator {
     const open = this.#open.get(episodeId);
     if (open === undefined || open.cancelTimer !== null) return;
     if (this.#stopped !== null) return open.resolve(null);
-    // Its worker aborts it and says so; one that has died, or never had it, says nothing.
+    // The worker aborts the episode and sends a receipt; a worker that has died, or never had it,
+    // sends none.
     const waitMs = this.#queue!.leaseMs + cancelGraceMs;
     open.cancelTimer = this.#clock.after(waitMs, () => open.resolve(null));
     const waited = await this.#queue!.cancel(this.#options.runId, [episodeId]).catch((): readonly string[] => []);
@@ -237,7 +246,8 @@ export class Coordinator {
   async #onReceipt(receipt: Receipt): Promise<void> {
     if (receipt.runId !== this.#options.runId || this.#stopped !== null) return;
     const open = this.#open.get(receipt.episodeId);
-    // The first of the current fence counts: another delivery, or a worker that was thought dead, comes too late.
+    // The first receipt of the current fence counts: one of another delivery, or of a worker that
+    // was believed dead, comes too late.
     if (open === undefined || receipt.fence !== this.#options.fence) return;
     let summary: UnnumberedSummary;
     try {
@@ -248,7 +258,7 @@ export class Coordinator {
       if (task.contentHash !== open.job.contentHash) throw new Error(`Episode "${id}" ran on another task.`);
     } catch (error) {
       this.#notice(`a receipt of episode "${receipt.episodeId}" was dropped`, error);
-      // The queue takes the job for done.
+      // The queue considers the job done, so it is submitted again.
       return this.#submit(open.job);
     }
     open.cancelTimer?.();
@@ -257,7 +267,7 @@ export class Coordinator {
     const origin = receipt.origin === "new" ? "new" : "resumed";
     open.resolve({
       summary: summaryOf(summary, receipt),
-      // It was in the shard, and nowhere else.
+      // The origin stays "new" or "resumed": the episode was in the shard, but not in the run.
       origin,
       counts: receipt.counts,
       store: async () => void (await store.appendIndexed(summary)),
@@ -272,7 +282,7 @@ export class Coordinator {
       if (endsOnRefusal) this.#fail(reason);
       else onNotice(`Notice: worker "${report.worker}" cannot run the episodes: ${reason}`);
     }
-    // All of them share one limit, so that any of them observes for all.
+    // All open episodes share one limit, so one of them is enough to report to it.
     const [open] = this.#open.values();
     open?.request.onObserved?.(report.observed);
     void this.#share();
@@ -285,18 +295,21 @@ export class Coordinator {
     for (const { reject } of this.#open.values()) reject(this.#refusal);
   }
 
-  /** Limits of the run are shared by the workers that are there. */
+  /** Shares the limits of the run among the current workers. */
   async #share(): Promise<void> {
     const workers = Math.max(1, this.#queue?.workers.length ?? 1);
     if (workers !== this.#state.workers && this.#stopped === null) await this.#broadcast({ workers });
   }
 
-  /** A queue that cannot be reached says so, and gets everything again once it is back. */
+  /**
+   * Submits a job. If the queue cannot be reached, a notice is given, and everything is submitted
+   * again once it is back.
+   */
   async #submit(job: Job): Promise<void> {
     try {
       await this.#queue!.submit(job);
     } catch (error) {
-      // No broker that comes back takes it.
+      // Submitting it again later would fail, too.
       if (isTooLarge(error)) this.#open.get(job.episodeId)?.reject(error);
       else this.#notice("a job was not submitted", error);
     }
@@ -335,7 +348,7 @@ function summaryOf(entry: UnnumberedSummary, { details, counts }: Receipt): Epis
     problems,
     sampledTokens,
     ...details,
-    // Replies of an agent behind an API are turns, too.
+    // Replies of an agent behind an API also count as turns.
     turns: Math.max(entry.turns, counts.turns),
   };
 }

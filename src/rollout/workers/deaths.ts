@@ -11,7 +11,7 @@ import type { Lease } from "../../queue/job-queue.ts";
 
 const notesFile = "deliveries.txt";
 
-/** An episode at whose same place so many workers have died fails, and ends no further worker. */
+/** Number of deaths at the same place after which an episode fails, and kills no further worker. */
 const mostDeaths = 5;
 
 /**
@@ -19,7 +19,10 @@ const mostDeaths = 5;
  * together, only the cause dies again.
  */
 const leastSuspect = 3;
-/** Deaths of workers that ran nothing else; what others died of is never blamed on it. */
+/**
+ * Required number of deaths of workers that ran nothing else, so that an episode is never blamed
+ * for the cause of another.
+ */
 const mostAlone = 2;
 
 /**
@@ -56,7 +59,7 @@ export class Deaths {
     if (delivery > 1) await this.#write(`${isAlone ? "!" : "+"}${noteOf(job.episodeId, place)}\n`, location);
   }
 
-  /** `isDone`: it has a receipt, and is not delivered again. */
+  /** `isDone`: the episode has a receipt, and is not delivered again. */
   async end({ job, delivery }: Lease, { place, location, isAlone }: Noted, isDone: boolean): Promise<void> {
     if (delivery === 1 && isDone) return;
     await this.#write(`${isAlone ? "=" : "-"}${noteOf(job.episodeId, place)}\n`, location);
