@@ -4,14 +4,17 @@
 
 import type { Disk, DiskFault } from "./disk.ts";
 
-/** A fault of the disk that is over so soon is not told to clients. */
+/** Clients are not told of a disk fault that ends this soon. */
 const briefFaultMs = 200;
 
 export class DiskGuard {
   readonly #disk: Disk | null;
   readonly #refusal: (fault: DiskFault) => Error;
 
-  /** `null`: nothing is refused, calls wait for the store. `refusal`: what a client is told. */
+  /**
+   * A `disk` of `null` refuses nothing, so that calls wait for the store. `refusal`: error that a
+   * client gets.
+   */
   constructor(disk: Disk | null, refusal: (fault: DiskFault) => Error) {
     this.#disk = disk;
     this.#refusal = refusal;
@@ -27,15 +30,15 @@ export class DiskGuard {
     return this.#disk === null || !this.hasFault ? null : this.#disk.retry();
   }
 
-  /** Throws the refusal while the disk refuses writes: what could not be recorded is not begun. */
+  /** Throws the refusal while the disk refuses writes: work that cannot be recorded is not begun. */
   async check(): Promise<void> {
     const fault = await this.fault();
     if (fault !== null) throw this.#refusal(fault);
   }
 
   /**
-   * Resolves as `work` does. Rejects with the refusal once the disk refuses writes; `work` then goes on without its client, and `onLeft`
-   * is called.
+   * Resolves like `work`. Rejects with the refusal once the disk refuses writes; `work` then
+   * continues without its client, and `onLeft` is called.
    */
   recorded<T>(work: Promise<T>, onLeft: () => void = () => undefined): Promise<T> {
     const disk = this.#disk;

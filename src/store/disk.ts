@@ -1,6 +1,7 @@
-// The disk below a store: a write that it refuses is kept and made again, from the byte where it stopped, until it succeeds or its
-// time is over. So nothing is lost and nothing is written twice while a disk is full. Not the files themselves (`lines.ts`), and not
-// what callers do meanwhile: they wait, or ask `fault`.
+// The disk below a store: a refused write is kept and repeated, from the byte where it stopped,
+// until it succeeds or its time is over. So nothing is lost and nothing is written twice while a
+// disk is full. Not the files themselves (`lines.ts`), and not the behaviour of callers in the
+// meantime: they wait, or ask `fault`.
 //
 //   written ◄── succeeds ── refused ─┬─ for want of room ─► again, for `waitMs` ─► final: every later call rejects with it
 //                                    └─ otherwise ────────► the same with `waitsForAll`, else final at once
@@ -14,7 +15,7 @@ import { isOutOfSpace, remedyOf, systemCode } from "../lib/system-error.ts";
 export type DiskFault = {
   /** The system's code, such as "ENOSPC"; `null` if it has none. */
   readonly code: string | null;
-  /** For people, with the remedy. */
+  /** Message for people, with the remedy. */
   readonly message: string;
 };
 
@@ -28,10 +29,10 @@ export type DiskPatience = {
   readonly waitsForAll?: boolean;
 };
 
-/** Between two attempts: at first, and at most. */
+/** Delay between two attempts: the first, and the longest. */
 const firstRestMs = 50;
 const longestRestMs = 1000;
-/** Longest wait of {@link Disk.retry}: a network disk may answer nothing. */
+/** Longest wait of {@link Disk.retry}, since a network disk may never answer. */
 const longestTryMs = 1000;
 
 export class Disk {
@@ -39,7 +40,7 @@ export class Disk {
   readonly #waitMs: number;
   readonly #waitsForAll: boolean;
   readonly #clock: Clock;
-  /** Writes that wait, and what the disk last said about each. */
+  /** Waiting writes, and the disk's last error for each. */
   readonly #held = new Map<object, unknown>();
   readonly #resting = new Waiters();
   readonly #tried = new Waiters();
@@ -47,7 +48,7 @@ export class Disk {
   #final: { readonly error: unknown } | null = null;
   #isGivenUp = false;
 
-  /** `location`: where people find it. */
+  /** `location`: name of the place in messages. */
   constructor(location: string, options: DiskPatience & { readonly clock?: Clock } = {}) {
     this.#location = location;
     this.#waitMs = options.waitMs ?? 0;
@@ -55,7 +56,7 @@ export class Disk {
     this.#clock = options.clock ?? systemClock;
   }
 
-  /** `null`: every write so far was made, or none is waiting any more. */
+  /** The current fault; `null` if no write is waiting. */
   get fault(): DiskFault | null {
     const [waiting] = this.#held.values();
     const error = this.#final === null ? waiting : this.#final.error;
@@ -67,13 +68,13 @@ export class Disk {
     return this.#final !== null;
   }
 
-  /** Calls back when a fault begins and when it is over, until the returned function is called. */
+  /** Calls back when a fault begins and when it ends, until the returned function is called. */
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Tries what waits at once. Resolves with the fault that is left; `null`: there is none. */
+  /** Retries waiting writes at once. Resolves with the remaining fault; `null` if there is none. */
   async retry(): Promise<DiskFault | null> {
     if (this.#held.size > 0) {
       const tried = this.#tried.wait();
@@ -91,7 +92,10 @@ export class Disk {
     this.#resting.wake();
   }
 
-  /** Ends every wait with a fault that no further attempt can mend, such as data that the system has lost. */
+  /**
+   * Ends every wait with a fault that no further attempt can fix, such as data that the system has
+   * lost.
+   */
   fail(error: unknown): void {
     if (this.#final !== null) return;
     this.#final = { error };
@@ -100,8 +104,9 @@ export class Disk {
   }
 
   /**
-   * Makes a write until it succeeds. `attempt` continues where its last call stopped. Rejects with the error of the system once the
-   * disk's patience is over; then every later call rejects with the same one.
+   * Repeats a write until it succeeds. `attempt` continues where its last call stopped. Rejects
+   * with the error of the system once the disk's patience is over; then every later call rejects
+   * with the same error.
    */
   async repeat<T>(attempt: () => Promise<T>): Promise<T> {
     const own = {};

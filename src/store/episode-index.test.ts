@@ -34,7 +34,7 @@ async function indexOf(folder: string): Promise<EpisodeSummary[]> {
   return lines.map((line, at) => readSummary(Buffer.from(line, "latin1"), file, `line ${at + 1}`));
 }
 
-/** Three episodes, and the bytes of its files. */
+/** A run of three episodes, and the bytes of its files. */
 async function finishedRun(): Promise<{ folder: string; index: Buffer; episodes: Buffer }> {
   const folder = newFolder();
   const store = createFileRunStore(folder);
@@ -173,7 +173,7 @@ describe("the index of a run", () => {
 });
 
 describe("appendIndexed()", () => {
-  /** One episode of its own and one of a shard. */
+  /** A run with one episode of its own and one in a shard. */
   async function shardedRun(): Promise<{ folder: string; summary: UnnumberedSummary }> {
     const folder = newFolder();
     const store = createFileRunStore(folder, { hasShards: true });

@@ -25,7 +25,10 @@ import type { TornLine } from "./run-store.ts";
 
 type ScanStart = { readonly format: number; readonly start: number; readonly number: number };
 
-/** Summaries of a file of episodes from a byte on, `number` being that of the first. Throws as the reader of a run does. */
+/**
+ * Summaries of a file of episodes from a byte on; `number` is that of the first. Throws like the
+ * reader of a run.
+ */
 export async function* scanEpisodes(
   file: string,
   { format, start: from, number: first }: ScanStart,
@@ -43,8 +46,8 @@ export async function* scanEpisodes(
 }
 
 /**
- * The summary of a line whose tokens are counted and not decoded, which takes a quarter of the time; `null`: the line is not as it is
- * expected, and who reads it whole says why.
+ * The summary of a line whose tokens are counted but not decoded, which takes a quarter of the
+ * time; `null` if the line has an unexpected form, so that a full read must report the reason.
  */
 function outlineOf(line: Buffer): Omit<UnnumberedSummary, "place"> | null {
   try {
@@ -94,7 +97,7 @@ function misfit(): Error {
   return new Error("The line is not that of an episode.");
 }
 
-/** Lines of summaries: those before byte `end`, the last of which is that of episode `count`. */
+/** A file of summaries: the lines before byte `end`, the last of which is that of episode `count`. */
 export type IndexFile = { readonly path: string; readonly end: number; readonly count: number };
 
 /** The last line of a cached index. */
@@ -105,7 +108,7 @@ type Footer = {
   readonly format: number;
   readonly size: number;
   readonly modifiedMs: number;
-  /** Behind the last whole line that was read, and the bytes before it in hexadecimal. */
+  /** End of the last whole line that was read, and the bytes before it in hexadecimal. */
   readonly end: number;
   readonly before: string;
   readonly count: number;
@@ -118,7 +121,10 @@ const longestFooter = 16_384;
 const writtenAtOnce = 1 << 20;
 let drafts = 0;
 
-/** Where caches of this user lie, or where the environment variable TRAINABLE_AGENTS_CACHE says. */
+/**
+ * Folder of this user's caches, or the one named by the environment variable
+ * TRAINABLE_AGENTS_CACHE.
+ */
 export function userCacheFolder(): string {
   const { TRAINABLE_AGENTS_CACHE: named, XDG_CACHE_HOME: xdg, LOCALAPPDATA: local } = process.env;
   if (named !== undefined && named !== "") return join(named, "run-index");
@@ -126,7 +132,10 @@ export function userCacheFolder(): string {
   return join(given === undefined || given === "" ? join(homedir(), ".cache") : given, "trainable-agents", "run-index");
 }
 
-/** The index of a file of episodes, made where there is none that fits. `null`: it cannot be kept. Throws as `scanEpisodes` does. */
+/**
+ * The index of a file of episodes, made if no existing one fits. `null` if it cannot be cached.
+ * Throws like `scanEpisodes`.
+ */
 export async function cachedIndex(
   file: string,
   format: number,
@@ -186,7 +195,7 @@ export async function cachedIndex(
   }
 }
 
-/** The cache's own place is full, or may not be written. */
+/** The cache folder is full or not writable. */
 class CacheFault extends Error {}
 
 async function kept<T>(action: () => Promise<T>): Promise<T> {
@@ -197,7 +206,7 @@ async function kept<T>(action: () => Promise<T>): Promise<T> {
   }
 }
 
-/** The end of a cached index that still fits its file, and where it stands; else `null`. */
+/** The last line of a cached index that still fits its file, and its place; otherwise `null`. */
 async function readFooter(
   path: string,
   facts: Pick<Footer, "version" | "file" | "format" | "size" | "modifiedMs">,

@@ -65,7 +65,7 @@ export function runFacts(manifest: JsonObject): RunFacts {
   return runManifest.read(manifest, "run.json");
 }
 
-/** `train.json`: what a training is, whose folder holds no episodes. */
+/** `train.json`: description of a training, whose folder holds no episodes. */
 export const trainManifest = record("train.json", {
   format: ours(number),
   id: [ours(text), "the same after a resume; earlier versions wrote none"],

@@ -23,14 +23,14 @@ import { jsonObject, text } from "./schema.ts";
 
 export type RecoveredFiles = {
   readonly episodes: ReadonlyMap<string, EpisodePlace>;
-  /** Where they lie, too. */
+  /** True: some episodes are stored in shards. */
   readonly hasShards: boolean;
   readonly index: RecoveredIndex;
   readonly groups: ReadonlyMap<string, GroupRecord>;
   readonly journal: RecoveredJournal;
   /** Bytes of each file that count. */
   readonly sizes: { readonly episodes: number; readonly groups: number; readonly samples: number };
-  /** Ends of lines that were being written. */
+  /** Ends of unfinished lines. */
   readonly torn: readonly TornLine[];
 };
 
@@ -58,7 +58,8 @@ export async function recoverFiles(folder: string, hasShards: boolean): Promise<
   const rows = await sizeOf(join(folder, runFiles.samples));
   for await (const { bytes, start, where } of linesOf(runFiles.groups)) {
     const { group, samplesEnd } = readable(where, () => groupFromJson(parseJson(bytes.toString("utf8")), where));
-    // After a power cut a group may be there without its rows; groups after it come after its rows.
+    // After a power cut a group may exist without its rows; rows of later groups come after the
+    // missing ones.
     if (samplesEnd > rows || !group.episodeIds.every((id) => episodes.has(id))) break;
     groups.set(group.groupId, group);
     sizes.groups = start + bytes.length + 1;
@@ -86,15 +87,16 @@ function readable<T>(where: string, read: () => T): T {
 
 type Slice = { readonly file: string; readonly start: number; readonly length: number };
 
-/** `segments` without any episode in flight are there too. */
+/** A recovered journal; `segments` includes those without any episode in flight. */
 export type RecoveredJournal = JournalState & {
   /** The events of an episode; empty when there are none. */
   read(episodeId: string): Promise<readonly EpisodeEvent[]>;
 };
 
 /**
- * Checks every line and skips episodes that have ended. The last line of a segment may be torn or broken: its process
- * died while it wrote. Throws a `ConfigurationError` for any other line that is broken or missing, with its place.
+ * Checks every line and skips episodes that have ended. The last line of a segment may be torn or
+ * broken, because its process died during a write. Throws a `ConfigurationError` for any other line
+ * that is broken or missing, with its place.
  */
 export async function readJournal(
   folder: string,
@@ -177,18 +179,21 @@ async function readSlices(slices: readonly Slice[]): Promise<readonly EpisodeEve
 // only.
 
 type RecoveredIndex = {
-  /** Bytes that are right as they stand, and lines in them. */
+  /** Size of the valid beginning in bytes, and its number of lines. */
   readonly size: number;
   readonly lines: number;
-  /** Further lines that count, whose numbers change. */
+  /** Further lines that count, but with other numbers. */
   readonly kept: readonly EpisodeSummary[];
-  /** Episodes of `episodes.jsonl` without a line. */
+  /** Episodes of `episodes.jsonl` that are not in the index. */
   readonly missing: ReadonlyMap<string, EpisodePlace>;
   /** Places of episodes in shards. */
   readonly shardPlaces: ReadonlyMap<string, EpisodePlace>;
 };
 
-/** `own`: of `episodes.jsonl`, in its order. Throws a `ConfigurationError` for an index that has lost episodes of shards. */
+/**
+ * `own`: places of the episodes of `episodes.jsonl`, in its order. Throws a `ConfigurationError`
+ * for an index that has lost episodes of shards.
+ */
 async function recoverIndex(
   folder: string,
   own: ReadonlyMap<string, EpisodePlace>,
@@ -220,7 +225,7 @@ async function recoverIndex(
       }
       const { id, place } = summary;
       const isFirst = place.shard === null ? isSame(missing.get(id), place) : !own.has(id) && !shardPlaces.has(id);
-      // Derived: line by line what would be written.
+      // A derived index must be equal, line by line, to the one that would be written.
       const isNext = summary.number === lines + 1 && order[lines] === id;
       if (!hasShards && !(isFirst && isNext && place.shard === null)) break;
       if (isFirst) {

@@ -10,14 +10,20 @@ import { Disk } from "./disk.ts";
 import { AppendFile, sizeOf } from "./lines.ts";
 import { runFiles } from "./run-store.ts";
 
-/** Takes bytes at the end of the file, one writer at a time. */
+/** A file of expert bytes that only grows, for one writer at a time. */
 export type RoutedExpertsFile = {
-  /** Resolves with the place of the first byte. Rejects with an `AttributedError` at boundary "store". */
+  /**
+   * Appends bytes. Resolves with the offset of the first one. Rejects with an `AttributedError` at
+   * boundary "store".
+   */
   write(bytes: Uint8Array): Promise<number>;
   close(): Promise<void>;
 };
 
-/** The file of a run folder, made at the first write. `disk`: that of the run's store. Default: one without patience. */
+/**
+ * The experts file of a run folder, created at the first write. `disk`: that of the run's store.
+ * Default: one without patience.
+ */
 export function createRoutedExpertsFile(folder: string, disk = new Disk(folder)): RoutedExpertsFile {
   const path = join(folder, runFiles.routedExperts);
   let file: AppendFile | null = null;
@@ -31,7 +37,7 @@ export function createRoutedExpertsFile(folder: string, disk = new Disk(folder))
   return {
     write: (bytes) => {
       const written = last.then(() => append(bytes));
-      // No turn names a part that was written of it: the size counts it.
+      // A partial write is harmless: no turn names it, and the file's size includes it.
       last = written.catch(() => undefined);
       return written.catch((error: unknown) => {
         throw attribute(error, "store", "experts-not-written");
@@ -44,7 +50,7 @@ export function createRoutedExpertsFile(folder: string, disk = new Disk(folder))
   };
 }
 
-/** Reads what {@link createRoutedExpertsFile} wrote. */
+/** Reads the file of {@link createRoutedExpertsFile}. */
 export type RoutedExpertsReader = {
   /**
    * Returns the bytes as stored, `width` per number. Throws a `ConfigurationError` when the file
@@ -54,7 +60,7 @@ export type RoutedExpertsReader = {
   close(): void;
 };
 
-/** Opens nothing before the first read. */
+/** Opens the file at the first read. */
 export function openRoutedExperts(folder: string): RoutedExpertsReader {
   const path = join(folder, runFiles.routedExperts);
   let file: number | null = null;

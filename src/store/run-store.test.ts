@@ -232,7 +232,10 @@ describe("openRunFolder()", () => {
 });
 
 describe("the checksum of a line", () => {
-  /** A run of two episodes and their groups; as every reader and a resume find it: what went wrong, and what was cut off. */
+  /**
+   * A run of two episodes and their groups, with the faults and torn lines that every reader and a
+   * resume report.
+   */
   async function finishedRun() {
     const path = newFolder();
     const store = createFileRunStore(path);
@@ -287,7 +290,7 @@ describe("the checksum of a line", () => {
       const line = at <= firstEnd ? 1 : 2;
       for (const error of found) expect(error).toContain(`Cannot read "${file}" line ${line}`);
     }
-    // Whose line end is gone looks like one that was being written.
+    // A line without its line end looks unfinished.
     await writeFile(file, flipped(whole, whole.length - 1));
     expect(new Set(await failures(name))).toEqual(new Set(["torn"]));
   });

@@ -1,4 +1,5 @@
-// A text in all messages of a run: the bytes of the files are scanned, and only a line that holds the text is parsed.
+// Searches all messages of a run for a text: the bytes of the files are scanned, and only lines
+// that contain the text are parsed.
 
 import { join } from "node:path";
 import { ConfigurationError } from "../core/index.ts";
@@ -9,12 +10,12 @@ import type { IndexView } from "./run-index.ts";
 import { shardedFormat } from "./run-store.ts";
 import type { Message } from "../core/index.ts";
 
-/** One place in a message. */
+/** One occurrence in a message. */
 export type MessageHit = {
   /** Number of the episode in the run, and its id. */
   readonly number: number;
   readonly id: string;
-  /** Place in `messages`, and whose it is. */
+  /** Index in `messages`, and the message's role. */
   readonly message: number;
   readonly role: Message["role"];
   /** Text around the hit, cut. */

@@ -95,7 +95,8 @@ describe("parseWhere()", () => {
     const random = createRandom(7);
     for (let round = 0; round < 200; round++) {
       const { ours, theirs } = randomExpression(random, 4);
-      // The tree is built beside the text, so precedence and parentheses are judged independently of the parser.
+      // The expected tree is built independently of the text, so precedence and parentheses are
+      // checked without the parser.
       expect([ours, parseWhere(ours)(fields)]).toEqual([ours, theirs]);
     }
   });

@@ -15,7 +15,7 @@ export type WhereFields = Readonly<Record<WhereFieldName, WhereValue>>;
 
 type FieldKind = { readonly type: "number" | "text"; readonly meaning: string };
 
-/** Names, types and meanings; the meanings are shown by `--help`. */
+/** Names, types and meanings of the fields; the meanings are shown by `--help`. */
 export const whereFieldKinds = {
   reward: { type: "number", meaning: "of the episode" },
   outcome: { type: "text", meaning: '"completed" or "truncated"' },
@@ -48,7 +48,7 @@ export type WhereGroup = {
   readonly run: string | null;
 };
 
-/** The fields of an episode, which need no more than its line in the index. */
+/** The fields of an episode, derived only from its line in the index. */
 export function whereFields(
   summary: Omit<EpisodeSummary, "number" | "place">,
   { decision, groupMean, run }: WhereGroup,
@@ -82,7 +82,7 @@ type WhereToken = {
   readonly type: "name" | "number" | "text" | "operator" | "end";
   /** Text of the token as written; a quoted string without its quotes and escapes. */
   readonly text: string;
-  /** Place of its first character. */
+  /** Position of its first character. */
   readonly at: number;
 };
 
@@ -121,7 +121,7 @@ const strayAdvice = [
   ["'", "the text is not closed"],
 ] as const;
 
-/** An expression that cannot be read; the message shows the place below it. */
+/** An invalid expression; the message marks the position below it. */
 export class WhereError extends ConfigurationError {
   constructor(expression: string, at: number, reason: string) {
     const shown = expression.replaceAll(/\s/g, " ");
@@ -134,7 +134,7 @@ export type Where = (fields: WhereFields) => boolean;
 
 const maxDepth = 100;
 
-/** Comparisons that need an order. */
+/** Comparisons by order. */
 const orders: Readonly<Record<string, (found: number | string, value: number | string) => boolean>> = {
   "<": (found, value) => found < value,
   "<=": (found, value) => found <= value,
@@ -143,17 +143,17 @@ const orders: Readonly<Record<string, (found: number | string, value: number | s
 };
 
 /**
- * Reads an expression. `null` equals only `null` and is neither greater nor smaller than anything. Throws a `WhereError` that
- * shows the place.
+ * Parses an expression. `null` equals only `null`, and is neither greater nor smaller than any
+ * value. Throws a `WhereError` that shows the position.
  */
 export function parseWhere(expression: string): Where {
   const tokens = tokenize(expression);
   let next = 0;
   let depth = 0;
-  // The end is never gone past.
+  // The end token is never consumed.
   const current = (): WhereToken => tokens[next]!;
   const misread = ({ at }: WhereToken, reason: string): WhereError => new WhereError(expression, at, reason);
-  /** Goes past the token when it is this one; a text in quotes never is. */
+  /** Consumes the token if it has this text; quoted strings never match. */
   const take = (text: string): boolean => {
     const token = current();
     const isIt = token.text === text && (token.type === "name" || token.type === "operator");

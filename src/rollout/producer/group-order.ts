@@ -52,7 +52,7 @@ export class GroupOrder {
     this.#history = history;
     this.#nameGroup = nameGroup;
     this.#decided = earlier?.decided ?? new Map<string, GroupRecord>();
-    // In reverse order, so that the next one is taken from the end.
+    // Reversed, so that the next one is taken from the end.
     this.#earlier = [...(earlier?.begun ?? [])].toReversed();
     this.#requeued = earlier !== null && requeues ? leftToRequeue(earlier) : [];
   }
