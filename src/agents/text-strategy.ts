@@ -44,7 +44,10 @@ Action:
 What stands behind "Action:" is read by a program: it must be one valid JSON object. Take arguments from the conversation or from the output of a tool; never invent them. The output of a tool comes back to you as the next message, beginning with "API output:".
 `;
 
-/** Acts without thinking aloud: each turn is one action, written as JSON. Throws a `ConfigurationError` when the problem policy does not fit. */
+/**
+ * Acts without written thoughts: each turn is one action in JSON. Throws a `ConfigurationError` for
+ * an invalid problem policy.
+ */
 export const createAct = (options: TextStrategyOptions = {}): AgentStrategy =>
   createTextStrategy("act", { instruction: actInstruction, ...options });
 
@@ -69,8 +72,8 @@ Nobody but you reads the thought. What stands behind "Action:" is read by a prog
 `;
 
 /**
- * Writes a thought before each action (Yao et al. 2022). The thought stays in the history; the user never hears it. Throws a
- * `ConfigurationError` when the problem policy does not fit.
+ * Writes a thought before each action (Yao et al. 2022). The thought stays in the history; the user
+ * never sees it. Throws a `ConfigurationError` for an invalid problem policy.
  */
 export const createReact = (options: TextStrategyOptions = {}): AgentStrategy =>
   createTextStrategy("react", { instruction: reactInstruction, ...options });
@@ -80,7 +83,7 @@ function createTextStrategy(
   { instruction, problemPolicy }: TextStrategyOptions & { readonly instruction: string },
 ): AgentStrategy {
   const policy = createProblemPolicy({ "not-an-object": "observe", ...problemPolicy });
-  // Nothing takes speech that has no content.
+  // Speech without content cannot be forwarded to an environment.
   const speechPolicy: ProblemPolicy =
     policy["schema-violation"] === "forward" ? { ...policy, "schema-violation": "observe" } : policy;
   return {
@@ -124,10 +127,10 @@ function systemText(guidelines: string, definitions: Parameters<typeof dumpJson>
   return `${guidelines}\n#Available tools\n${dumpJson(definitions, { ensureAscii: true })}${instruction}`;
 }
 
-/** The action by which a policy speaks to the user. */
+/** Name of the action by which a policy speaks to the user. */
 const respondName = "respond";
 
-/** Validated and listed like a tool, but not one: its content is speech. */
+/** The action for speech, validated and listed like a tool. */
 const respondTool: Tool = toolFromDefinition(
   fromPlain({
     type: "function",
@@ -142,10 +145,11 @@ const respondTool: Tool = toolFromDefinition(
 export const actionMarker = "Action:";
 
 /**
- * The action as read from its text: at most one call, and as `content` the part that was read. Never throws.
+ * Parses the action from its text: at most one call, with the parsed part as `content`. Never
+ * throws.
  *
- * Where it is no JSON, the part is speech, unless the policy made a call in its model family's own syntax: that syntax is
- * not shown to it here, and a user cannot read it.
+ * A part that is not JSON is speech, unless the policy made a call in its model family's own
+ * syntax: that syntax is not part of this prompt, and a user cannot read it.
  */
 function readTextAction(action: ParsedAction, turn: number): ParsedAction {
   const text = spokenText(action);
@@ -180,6 +184,6 @@ function spokenText({ text, reasoning, content, toolCalls }: ParsedAction): stri
   if (toolCalls.length === 0) return content;
   if (reasoning === null) return text;
   const at = text.indexOf(reasoning);
-  // Thoughts in several places are not one part of the text.
+  // Thoughts in several places cannot be cut out as one part.
   return at < 0 ? content : text.slice(at + reasoning.length);
 }

@@ -1,6 +1,7 @@
-// Episodes for viewers of others: trajectories of ATIF 1.7 (Harbor, Phoenix, Docent), one a line, with token ids and logprobs of every
-// call; and samples of an inspect log (JSON, version 2), which has no place for token ids. Both take every episode, failed ones too:
-// they are read by people. What an episode does not have is left out, never zero.
+// Episodes for other viewers: trajectories of ATIF 1.7 (Harbor, Phoenix, Docent), one per line,
+// with token ids and logprobs of every call; and samples of an inspect log (JSON, version 2), which
+// cannot hold token ids. Both take every episode, failed ones too, since people read them. Missing
+// facts of an episode are omitted, never zero.
 
 import type { Episode, EpisodeEvent, Turn } from "../core/index.ts";
 import { columns, json, type RowOf, shortestFloat32, string } from "./columns.ts";
@@ -120,7 +121,8 @@ function argumentsOf(text: string): Json | null {
 /** Usage and tokens of the model call that led to each decision, in order. */
 function modelCalls({ events, trajectory }: Episode): Json[] {
   const prompts = promptsOf(trajectory.turns);
-  // A program may have had further conversations, whose messages are not those of the episode.
+  // An outside program may have had further conversations, whose messages are not those of the
+  // episode.
   const shown = new Set(exchangePlaces({ events }).map(([, { turn }]) => turn));
   const calls: Json[] = [];
   let call: Json = {};
@@ -156,7 +158,7 @@ function modelCalls({ events, trajectory }: Episode): Json[] {
   return calls;
 }
 
-/** The ids that stood before an action. */
+/** The token ids before an action. */
 function promptsOf(turns: readonly Turn[]): (index: number) => number[] {
   return (index) => {
     const path: Turn[] = [];

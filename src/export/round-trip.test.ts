@@ -1,5 +1,5 @@
-// Every format, written to a line of JSON and to Parquet, and read back as its trainer reads it: the same tokens, masks,
-// logprobs and rewards as the samples had.
+// Every format, written to a line of JSON and to Parquet, and read back like its trainer reads it:
+// the tokens, masks, logprobs and rewards equal those of the samples.
 
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -30,7 +30,7 @@ const context = {
 type Trained = {
   readonly tokens: readonly number[];
   readonly lossMask: readonly number[];
-  /** 0 where the format has none. */
+  /** Zeros if the format has none. */
   readonly logprobs: readonly number[] | null;
   readonly reward: number | null;
 };
@@ -151,7 +151,7 @@ const readers: Readonly<
   },
 };
 
-/** Which logprobs a format keeps: of every sampled token, of trained ones, or none. */
+/** Logprobs that a format keeps: those of every sampled token, of trained ones, or none. */
 const keptLogprobs: Readonly<Record<keyof typeof readers, "sampled" | "trained" | "group" | "none">> = {
   slime: "sampled",
   verl: "sampled",
@@ -178,7 +178,7 @@ function expected(group: GroupToExport, name: keyof typeof readers): Trained[] {
 
 function logprobsOf(sample: Sample, kept: "sampled" | "trained" | "group"): number[] | null {
   const { logprobs, lossMask, sampledMask } = sample;
-  // A trace has no place to say so, and holds none.
+  // A trace cannot state that logprobs are missing; it has none.
   if (logprobs === null) return kept === "trained" ? zeros(lossMask.length) : null;
   const mask = kept === "sampled" ? sampledMask : lossMask;
   return Array.from(logprobs, (logprob, at) => (mask[at] === 1 ? logprob : 0));
@@ -223,7 +223,7 @@ async function readParquet(
     for (const { name, type } of columns)
       if (type === "json" && typeof row[name] === "string") row[name] = JSON.parse(row[name]);
   }
-  // The reader says `undefined` for a null within a struct.
+  // The reader returns `undefined` for a null within a struct.
   return rows.map((row) => nulled(row) as Fields);
 }
 

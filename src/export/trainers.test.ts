@@ -69,7 +69,8 @@ describe("toSlimeRow()", () => {
           const row = toSlimeRow(sample, origin, { decode });
           expect(row.loss_mask).toHaveLength(row.response_length);
           expect(row.rollout_log_probs).toHaveLength(row.response_length);
-          // JSON.parse cannot read Python's infinities; they are finite numbers here only in shape.
+          // JSON.parse cannot read Python's infinities, so they are replaced by numbers that
+          // overflow.
           const line = slimeRowLine(row).replaceAll("-Infinity", "-1e999");
           const back = readBack(JSON.parse(line) as SlimeRow);
           expect(back.tokens).toEqual(sample.tokens);

@@ -66,7 +66,7 @@ export type SlimeOrigin = Pick<ExportOrigin, "index" | "groupIndex" | "sampleCou
 
 export type SlimeOptions = {
   readonly decode: (tokens: Uint32Array) => string;
-  /** Lets samples pass whose tokens are re-encoded text. Default: false. */
+  /** Allows samples whose tokens are re-encoded text. Default: false. */
   readonly allowTextDelta?: boolean;
 };
 
@@ -92,7 +92,7 @@ export function toSlimeRow(sample: Sample, origin: SlimeOrigin, options: SlimeOp
 
 function slimeMetadata(sample: Sample, { episode, sampleCount, templateKwargs = null }: SlimeOrigin) {
   return {
-    /** The environment's name; slime's metrics are split by it. */
+    /** The environment's name; slime splits its metrics by it. */
     source_name: episode.task.environment,
     task_id: sample.taskId,
     content_hash: episode.task.contentHash,
@@ -104,26 +104,32 @@ function slimeMetadata(sample: Sample, { episode, sampleCount, templateKwargs = 
     history_policy: sample.historyPolicy,
     ...templateFacts({ templateKwargs }),
     token_accounting: sample.tokenAccounting,
-    /** Where observations are not what the template writes, beyond what `history_policy` says. */
+    /** Differences between observations and the template's output, beyond those of `history_policy`. */
     deviations: sample.deviations,
     stop_reason: episode.stopReason,
     /** Number of format errors of the episode's actions. */
     problems: episode.problems.length,
-    /** The grader's numbers of the episode, such as broken rules; none where it was not graded. */
+    /** The grader's metrics of the episode, such as broken rules; empty if it was not graded. */
     metrics: episode.grade?.metrics ?? {},
-    /** `[start, end)` in `tokens` of each action and what it earned; null where the grade has no rewards of turns. */
+    /**
+     * `[start, end)` in `tokens` of each action, and its reward; null if the grade has no turn
+     * rewards.
+     */
     turn_rewards: turnRewardFacts(sample, episode),
   };
 }
 
-/** The row as one line of JSON, without the line end. Numbers are written as Python reads them, infinities included. */
+/**
+ * The row as one line of JSON, without the line end. Numbers are written in Python's form,
+ * infinities included.
+ */
 export function slimeRowLine(row: SlimeRow): string {
   return rowLine(row, slimeColumns);
 }
 
 /**
- * `AgentLoopOutput` of verl's agent loop (verl/experimental/agent_loop/agent_loop.py, verl 0.9.1), one for each branch, whose
- * list a loop may return since then.
+ * `AgentLoopOutput` of verl's agent loop (verl/experimental/agent_loop/agent_loop.py, verl 0.9.1),
+ * one per branch; since that version a loop may return a list of them.
  */
 export const verlColumns = columns({
   prompt_ids: ints(),
@@ -140,7 +146,10 @@ export type VerlRow = RowOf<typeof verlColumns>;
 
 type VerlExtraFields = SampleFacts & {
   readonly uid: string;
-  /** verl's name for what each turn of the branch earned, in order; empty where the grade has no rewards of turns. */
+  /**
+   * verl's name for the rewards of the branch's turns, in order; empty if the grade has no turn
+   * rewards.
+   */
   readonly turn_scores: readonly number[];
 } & ReturnType<typeof stepsOf>;
 
@@ -199,7 +208,10 @@ export const tinkerColumns = columns({
 
 export type TinkerRow = RowOf<typeof tinkerColumns>;
 
-/** Throws for a sample without a reward, too, and for one whose first token is trained: it could not be a target. */
+/**
+ * Also throws for a sample without a reward, and for one whose first token is trained: it could not
+ * be a target.
+ */
 export function toTinkerRow(sample: Sample, origin: ExportOrigin): TinkerRow {
   checkExportable(sample, { allowTextDelta: false });
   const { reward, tokens, lossMask } = sample;
@@ -211,7 +223,7 @@ export function toTinkerRow(sample: Sample, origin: ExportOrigin): TinkerRow {
     );
   }
   const mask = Array.from(lossMask.subarray(1));
-  // Once, in the precision that is written.
+  // Rounded once, to the precision that is written.
   const advantage = Math.fround(reward - origin.groupMean);
   return {
     model_input: [...tokens.subarray(0, -1)],
@@ -255,8 +267,8 @@ export function toTrlRow(sample: Sample, origin: ExportOrigin): TrlRow {
 }
 
 /**
- * Supervised training on the very tokens that were sampled. Trainers of the transformers family (TRL's SFT trainer among them)
- * take such rows as they are.
+ * Supervised training on exactly the sampled tokens. Trainers of the transformers family (TRL's SFT
+ * trainer among them) accept such rows directly.
  */
 export const sftTokensColumns = columns({
   input_ids: ints(),
@@ -277,12 +289,13 @@ export function toSftTokensRow(sample: Sample, origin: ExportOrigin): SftTokensR
   };
 }
 
-/** A logprob that cannot be one marks tokens without. */
+/** An impossible logprob that marks tokens without one. */
 const noLogprob = 1;
 
 /**
- * A group as Atropos' server takes it on `/scored_data` (`ScoredDataGroup`; atroposlib/api/README.md, 0.4.0): lists over the
- * samples of the group. A token that is sampled and not trained (a later branch repeats it) loses its logprob here.
+ * A group in the form that Atropos' server takes on `/scored_data` (`ScoredDataGroup`;
+ * atroposlib/api/README.md, 0.4.0): lists over the samples of the group. A token that is sampled
+ * but not trained (a later branch repeats it) loses its logprob here.
  */
 export const atroposColumns = columns({
   tokens: intLists(),
@@ -300,7 +313,10 @@ export const atroposColumns = columns({
 
 export type AtroposRow = RowOf<typeof atroposColumns>;
 
-/** The samples of one group, in order. Throws a plain error without samples, too, and for a sample without a reward. */
+/**
+ * The samples of one group, in order. Also throws a plain error without samples, and for a sample
+ * without a reward.
+ */
 export function toAtroposRow(
   samples: readonly { readonly sample: Sample; readonly origin: ExportOrigin }[],
 ): AtroposRow {

@@ -1,5 +1,5 @@
-// The promises of alignment and conservation, as checks that every export runs. Written independently of how samples are
-// made, so that a wrong mask cannot agree with itself.
+// Checks of alignment and conservation, run by every export. Written independently of the code that
+// makes samples, so that a wrong mask cannot agree with itself.
 
 import type { EpisodeSamples, Sample, Trajectory } from "../core/index.ts";
 import { smallUint32Array } from "../lib/bytes.ts";

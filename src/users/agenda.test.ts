@@ -174,7 +174,10 @@ describe("on every bookshop task, whatever the agent says,", () => {
     "<tool_call>",
   ];
 
-  /** Every answer, yes, second thought, objection and goal can be had once without costing patience. */
+  /**
+   * Upper bound of lines: every answer, yes, second thought, objection and goal can occur once
+   * without costing patience.
+   */
   const mostLines = ({ goals, slots, patience }: Agenda): number =>
     patience +
     slots.length +
@@ -212,7 +215,7 @@ describe("on every bookshop task, whatever the agent says,", () => {
     );
   });
 
-  /** An agent that has guessed right proposes exactly what the user wants. */
+  /** Completes a question for confirmation to a proposal of exactly what the user wants. */
   function echo(words: string, agenda: Agenda): string {
     if (words !== "Do you confirm?") return words;
     const things = agenda.goals.flatMap((goal) => goal.confirmation?.mustName ?? []).map(([way]) => way);

@@ -1,6 +1,6 @@
-// Recorded exchanges with a user: stored before they count, and played back without a model, with the same lines, faults, usage
-// and cost. A replayed user answers only what it was recorded for; anything else is a failure that shows the difference, so that a
-// changed agent is noticed.
+// Recorded exchanges with a user: stored before they count, and replayed without a model, with the
+// same lines, faults, usage and cost. A replayed user answers only recorded messages; any other
+// message is a failure that shows the difference, so that a changed agent is noticed.
 
 import { z } from "zod";
 import {
@@ -26,10 +26,13 @@ import {
 } from "./conversation.ts";
 import { jsonOf } from "../lib/text.ts";
 
-/** Is handed each exchange as it happens and awaited before the line is passed on. A rejection fails the line. */
+/**
+ * Receives each exchange as it happens, and is awaited before the line is passed on. A rejection
+ * fails the line.
+ */
 export type ExchangeSink = (exchange: UserExchange) => void | Promise<void>;
 
-/** A source that behaves as `source` does and records faults too, cancelled calls excepted. */
+/** A source that behaves like `source` and also records faults, except for cancelled calls. */
 export function recordingUser(source: UserSource, sink: ExchangeSink): UserSource {
   const takes = new Map<string, number>();
   const recorded = (task: Task, { seed }: { readonly seed: number }, user: UserSimulator, said: number) => {
@@ -65,7 +68,7 @@ export function recordingUser(source: UserSource, sink: ExchangeSink): UserSourc
   };
 }
 
-/** Conversations of a task and seed differ in their take. */
+/** Key of a conversation; conversations of one task and seed differ in their take. */
 const conversationKey = (taskId: string, seed: number, take?: number): string => JSON.stringify([taskId, seed, take]);
 
 const failure: z.ZodType<Failure> = z.object({
@@ -81,7 +84,7 @@ const usage = z.object({
   outputTokens: z.number(),
   cost: z.number().nullable(),
 });
-/** Arguments as JSON text: numbers keep their kind. */
+/** Arguments are JSON text, so that numbers keep their kind. */
 const call = z.object({ id: z.string(), name: z.string(), arguments: z.string() });
 const line = z.object({
   type: z.enum(["words", "hang-up", "calls"]),
@@ -94,7 +97,7 @@ const userExchange = z
   .object({
     taskId: z.string(),
     seed: z.number(),
-    /** Counts the conversations of this task and seed, from 0. */
+    /** Number of the conversation of this task and seed, from 0. */
     take: z.number(),
     /** Place in the conversation; 0 is the first line. */
     index: z.number(),
@@ -125,8 +128,9 @@ export function parseUserExchanges(text: string): UserExchange[] {
 }
 
 /**
- * Conversations are found by task and seed; the n-th user of the same task and seed plays the n-th take. `create` throws a
- * `ConfigurationError` for one that was not recorded; an utterance other than recorded fails with code "replay-mismatch".
+ * Replays recorded conversations, found by task and seed; the n-th user of the same task and seed
+ * replays the n-th take. `create` throws a `ConfigurationError` for a conversation that was not
+ * recorded; an utterance that differs from the recorded one fails with code "replay-mismatch".
  */
 export function replayingUser(exchanges: readonly UserExchange[]): UserSource {
   const conversations = groupByTake(exchanges);

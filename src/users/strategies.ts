@@ -17,7 +17,7 @@ export type Conversation = {
   /** Messages that the model is shown. The strategy appends those that it must remember. */
   readonly messages: ChatText[];
   readonly prompts: UserPrompts;
-  /** Calls the model; `read` turns the reply into what the strategy needs, and its retryable failures are tried again. */
+  /** Calls the model; `read` parses the reply, and its retryable failures are retried. */
   readonly ask: <T>(messages: readonly ChatText[], read: (reply: string) => T) => Promise<T>;
 };
 
@@ -31,11 +31,14 @@ export type UserStrategy = {
    * the lines are recorded, so its thoughts are lost.
    */
   readonly asRemembered: (line: string) => string;
-  /** Conversations begun without an instruction and thrown away before the real one (a habit of upstream's constructors). */
+  /**
+   * Number of conversations that are begun without an instruction and discarded before the real one
+   * (a habit of upstream's constructors).
+   */
   readonly rehearsals: number;
 };
 
-/** A strategy without thoughts of its own. Upstream takes replies untrimmed, thinking included. */
+/** A strategy without its own thoughts. Upstream takes replies untrimmed, thinking included. */
 function strategy(
   name: string,
   compat: UserCompat,
@@ -56,7 +59,7 @@ function remember({ messages }: Conversation, line: string): string {
   return line;
 }
 
-/** One call a line. */
+/** One call per line. */
 export const llmStrategy = (compat: UserCompat): UserStrategy =>
   strategy("llm", compat, async (conversation, read) =>
     remember(conversation, await conversation.ask(conversation.messages, read)),
@@ -80,7 +83,7 @@ export const reactStrategy = (compat: UserCompat): UserStrategy => ({
     return line;
   }),
   systemPrompt: (prompts, instruction) => prompts.reactSystem(instruction),
-  // Upstream's base constructor and its own both begin a conversation.
+  // Upstream's base constructor and its own both start a conversation.
   rehearsals: compat === "upstream" ? 2 : 0,
   asRemembered: (line) => `User Response:\n${line}`,
 });
@@ -109,7 +112,7 @@ function readReactAsUpstream(reply: string): string {
   throw malformedReact(reply, 'it has no heading "User Response:"', `ValueError: Invalid response format: ${reply}`);
 }
 
-/** `cause`: what the reference raises there. */
+/** `cause`: the error that the reference raises in this case. */
 function malformedReact(reply: string, problem: string, cause: string = excerpt(reply)): AttributedError {
   return userFailure("malformed-reply", `Cannot read the line of user "react" out of its reply: ${problem}.`, cause);
 }
@@ -119,9 +122,10 @@ const excerpt = (reply: string): string => JSON.stringify(reply.slice(0, 300));
 const maxAttempts = 3;
 
 /**
- * A checker reads each line before it is sent; a refused one is made again, up to three times in all. When all are refused, the
- * last line is sent. Upstream then forgets it, so that the model sees two messages of the agent in a row, and shows its checker
- * the message object instead of its text; ours remembers what it sent.
+ * A checker reads each line before it is sent; a refused one is regenerated, up to three times in
+ * total. When all are refused, the last line is sent. Upstream then forgets it, so that the model
+ * sees two messages of the agent in a row, and shows its checker the message object instead of its
+ * text; ours remembers the sent line.
  */
 export const verifyStrategy = (compat: UserCompat): UserStrategy =>
   strategy("verify", compat, async (conversation, read) => {
@@ -140,8 +144,8 @@ const messageObject = (content: string): string =>
   `Message(content=${pythonRepr(content)}, role='assistant', tool_calls=None, function_call=None)`;
 
 /**
- * A checker reads each line before it is sent; after a refusal the model is asked what is wrong with the line and for a better
- * one, which is sent. The model remembers only what was sent.
+ * A checker reads each line before it is sent; after a refusal the model is asked for the fault of
+ * the line and for a better one, which is sent. The model remembers only the sent line.
  */
 export const reflectionStrategy = (compat: UserCompat): UserStrategy =>
   strategy("reflection", compat, async (conversation, read) => {
@@ -153,8 +157,9 @@ export const reflectionStrategy = (compat: UserCompat): UserStrategy =>
   });
 
 /**
- * Upstream takes the better line for something the agent said, completes once more, and has that checked; refused again, it
- * sends the first line after all. Both replies stay in the conversation, whichever was sent.
+ * Upstream mistakes the better line for an utterance of the agent, completes once more, and has
+ * that checked; if it is refused again, the first line is sent after all. Both replies stay in the
+ * conversation, whichever was sent.
  */
 async function reflectAsUpstream(conversation: Conversation): Promise<string> {
   const { messages, ask } = conversation;
@@ -195,9 +200,9 @@ function malformedReflection(problem: string, cause: string): AttributedError {
 }
 
 const labels = {
-  // The model under review answers as "assistant" and has the customer's part.
+  // The model under review has the role "assistant" and acts as the customer.
   sane: { system: "System", user: "Agent", assistant: "Customer" },
-  // Upstream labels by role, which calls each side by the other's name.
+  // Upstream labels by role, which swaps the names of both sides.
   upstream: { system: "System", user: "Customer", assistant: "Agent" },
 } as const;
 
@@ -212,7 +217,7 @@ function transcriptOf(messages: readonly ChatText[], compat: UserCompat): string
     .join("\n");
 }
 
-/** Asks whether a response may be sent as the next line after `messages`. */
+/** Asks a checker if a response may be sent as the next line after `messages`. */
 function mayBeSent(
   { instruction, prompts, ask }: Conversation,
   input: { readonly messages: readonly ChatText[]; readonly response: string; readonly compat: UserCompat },
@@ -226,7 +231,10 @@ function mayBeSent(
   );
 }
 
-/** The last "true" or "false" of an answer counts, so that a checker may think aloud; an answer without either refuses. */
+/**
+ * The last "true" or "false" of an answer counts, so that a checker may reason first; an answer
+ * without either refuses.
+ */
 const lastVerdict = (answer: string): string | undefined =>
   answer
     .match(/\b(true|false)\b/gi)
