@@ -123,7 +123,7 @@ function decideCalls(action: ParsedAction, options: DecideOptions): Decision | n
   return { type: "calls", calls, problems };
 }
 
-/** True if the problem stands for an attempted call that could not be read. */
+/** True if the problem comes from an attempted call that could not be read. */
 function isLostCall({ code }: ParseProblem): boolean {
   return code !== "spoofed-marker" && code !== "repaired";
 }

@@ -1,7 +1,6 @@
 // The strategy of most trained agents: tools in the chat template's own form, one call or message
-// per turn; the instruction that tells a policy how to use them; and the same strategy with example
-// conversations in the prompt. Examples are data of a benchmark, read at run time; none are part of
-// this package.
+// per turn; the instruction for their use; and the same strategy with example conversations in the
+// prompt. Examples are data of a benchmark, read at run time; none are part of this package.
 
 import { type AgentStrategy, callsOf, type Message, ConfigurationError } from "../core/index.ts";
 import { createRandom } from "../lib/random.ts";

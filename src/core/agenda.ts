@@ -44,7 +44,7 @@ export type AgendaGoal = {
   /** Ways of asking for it, whole sentences; one is chosen by seed. */
   readonly requests: readonly string[];
   readonly slots: readonly AgendaSlot[];
-  /** `null` if there is nothing to confirm (the user only wants to know something, say). */
+  /** `null` if there is nothing to confirm (for example, a question of the user). */
   readonly confirmation: AgendaConfirmation | null;
   /** `null` if the user does not change its mind. Only together with a confirmation. */
   readonly secondThought: AgendaSecondThought | null;

@@ -117,7 +117,7 @@ export interface AgentStrategy {
     },
   ): Decision;
   /**
-   * The message that tells the policy the consequence of its decision. `call`: index of the call
+   * The message that reports the consequence of a decision to the policy. `call`: index of the call
    * that it answers, if there are several.
    */
   observe(decision: Decision, observation: string, call?: number): Message;

@@ -132,8 +132,10 @@ export type SampleOptions = {
  * Guarantees: `sampledTokens` are the ids the server sampled; a rejection means that no turn
  * happened and is an `AttributedError` at boundary "engine" with an {@link EngineFailureCode}; an
  * abort by the server is a result whose finish reason is "abort", with the partial tokens. Safe to
- * call concurrently; the prompt may grow after the promise settles. Not promised: order between
- * calls, or equal weights for two calls. Retries belong to the caller (`rollout/`).
+ * call concurrently; the prompt may grow after the promise settles.
+ *
+ * Not promised: order between calls, or equal weights for two calls. Retries belong to the caller
+ * (`rollout/`).
  */
 export interface Engine {
   readonly name: string;

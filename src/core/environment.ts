@@ -43,11 +43,11 @@ export interface Environment {
   call(call: EnvironmentCall, options?: AgentCallOptions): ToolResult | Promise<ToolResult>;
   /**
    * Receives the agent's utterance to the user, which is recorded because rewards may depend on it.
-   * The result tells whether it ends the episode; without a result the episode continues.
+   * The result reports if it ends the episode; without a result the episode continues.
    */
   hear(utterance: string, options?: EnvironmentCallOptions): Heard | Promise<Heard>;
   /**
-   * Question for a judge, asked before `grade`, which receives the answer; `null` if there is none.
+   * Question for a judge, sent before `grade`, which receives the answer; `null` if there is none.
    * Called once, in runs that have a judge. A failing judge is a failure of the episode at boundary
    * "grader". @default no question
    */
@@ -131,7 +131,7 @@ export type Grade = {
    * Merged over the episode's info. `termination_reason`: the environment's own name for the end,
    * where its reference has a list of such names; see `endingOf()`. Viewers show two entries of an
    * episode that did not pass: `expected_actions`, a list of `{name, arguments}`, and
-   * `state_difference`, a list of `{record, expected, found}` with texts, `null` where the record
+   * `state_difference`, a list of `{record, expected, found}` with strings, `null` where the record
    * does not exist.
    */
   readonly info: JsonObject;
@@ -198,7 +198,7 @@ export interface EnvironmentSource {
   readonly needsJudge?: (task: Task) => boolean;
   /**
    * True: `open` has its own deadlines, and the loop sets none for it. For sources that delay an
-   * opening until they have room, which a deadline would mistake for a fault. @default false
+   * opening until they have capacity, which a deadline would mistake for a fault. @default false
    */
   readonly boundsOpening?: boolean;
   taskset(split: string): Taskset;

@@ -108,8 +108,9 @@ export type EpisodeEvent =
   | { readonly type: "undelivered"; readonly turns: readonly number[] }
   /**
    * The episode began again in a later process, because its world cannot be replayed. `turns` are
-   * the turns of the earlier processes; their tokens are dropped, and the episode has none of the
-   * other events of that time. `usage`: cost of the models behind APIs in those processes.
+   * the turns of the earlier processes; their tokens are dropped, and other events of those
+   * processes are not part of the episode. `usage`: cost of the models behind APIs in those
+   * processes.
    */
   | {
       readonly type: "restart";

@@ -7,10 +7,10 @@ import type { UserLine } from "./user-line.ts";
 export { addUsage, freeUsage, type ModelUsage, type UserCall, type UserLine } from "./user-line.ts";
 
 /**
- * Plays the counterpart of the agent in one episode; its tokens are never trained.
+ * Simulates the agent's counterpart in one episode; its tokens are never trained.
  *
- * Guarantees: asynchronous, never blocks another episode; faults reject, attributed to boundary "user". Single use;
- * calls arrive one at a time, `open` first.
+ * Guarantees: asynchronous, never blocks another episode; faults reject, attributed to boundary
+ * "user". Single use; calls arrive one at a time, `open` first.
  */
 export interface UserSimulator {
   /**

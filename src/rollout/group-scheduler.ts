@@ -1,14 +1,15 @@
-// The one scheduler of groups: opens planned groups, starts their episodes while there is room, stores those that finish, and
-// hands over groups that are complete. Which group is next and whether a finished one is kept is up to its owner: a list
-// (`runGroups` below), a run with a quota (`run-rollout.ts`), or a producer with a staleness bound (`producer/`).
+// The only scheduler of groups: opens planned groups, starts their episodes within the limit,
+// stores those that finish, and hands over complete groups. Its owner chooses the next group and
+// decides about finished ones: a list (`runGroups` below), a run with a quota (`run-rollout.ts`),
+// or a producer with a staleness bound (`producer/`).
 //
 //   group:    opened ─► in flight ─► last episode finished ─► handed over
 //                          └─ cut off, surplus, stale: running episodes are cancelled, the rest is not started
 //   episode:  started ─► finished ─► stored, and its place is free once the owner has it
 //                            └─ of a group that is compared: held until then, its place free at once
 //
-// No group starves: a free place goes to the oldest open group that has an episode to start, and a new group is opened only when
-// none has.
+// No group starves: a free place goes to the oldest open group that has an episode to start, and a
+// new group is opened only when no open group has one.
 
 import type { Episode, EpisodeEvent, GroupRecord, Task } from "../core/index.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
@@ -48,8 +49,7 @@ export type SchedulerOptions = {
   /** Episodes of a group. */
   readonly groupSize: number;
   /**
-   * The group policy; the scheduler applies its `replacements` and `cutoff`. Default: {@link
-   * keepAllGroups}.
+   * Policy; the scheduler applies its `replacements` and `cutoff`. Default: {@link keepAllGroups}.
    */
   readonly policy?: GroupPolicy;
   /** Limit of episodes in flight, or bounds between which the limit follows the servers. */
@@ -414,9 +414,10 @@ export type RunGroupsOptions = Pick<SchedulerOptions, "runEpisode" | "store" | "
 };
 
 /**
- * Runs each group once, in the given order. Resolves with the finished groups in that order, without those that were open when
- * `signal` aborted. Rejects with the first error of a runner or the store, after running episodes are cancelled; a failed
- * episode is none. Throws a `RangeError` for a size or a bound below 1.
+ * Runs each group once, in the given order. Resolves with the finished groups in that order,
+ * without those that were open when `signal` aborted. Rejects with the first error of a runner or
+ * the store, after running episodes are cancelled; a failed episode is not such an error. Throws a
+ * `RangeError` for a size or a bound below 1.
  *
  * @example
  * const plans = tasks.map((task, groupIndex) => ({ groupId: task.id, task, groupIndex }));

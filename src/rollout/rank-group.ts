@@ -3,8 +3,8 @@
 //   episode ends ─► judgements ─► grade ─┬─ no ranking ─► stored
 //                                        └─ held until its group is complete ─► one judgement ─► grade again ─► stored
 //
-// A held episode is in the journal to its end, so a killed run walks it again without an engine. The ranking is recorded with the
-// first episode that is stored; the others take it from there.
+// A held episode is in the journal up to its end, so a resumed run replays it without an engine.
+// The ranking is recorded with the first episode that is stored; the others read it from there.
 
 import {
   attribute,

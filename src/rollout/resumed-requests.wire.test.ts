@@ -56,7 +56,7 @@ it("a turn that an orphaned call still samples is asked for again, with the same
   const events: EpisodeEvent[] = [];
   const dead = start(events);
   await isOrphaned;
-  // The first process counts as dead: its later events are never read.
+  // The first process counts as killed: its later events are never read.
   const next = start([...events]);
   const { episode, origin } = await next.played;
   expect(front.load().running).toBe(1);

@@ -1,6 +1,7 @@
-// A run that ends: groups of a plan are run, decided and recorded, until each task had its group or the quota is met. Not the
-// loop of an episode (`episode/`), and not endless (`producer/`). When episodes run is decided by the scheduler, how many groups
-// are needed by the quota; here finished groups become decisions and records.
+// A run that ends: groups of a plan are run, decided and recorded, until each task had its group or
+// the quota is met. Not the loop of an episode (`episode/`), and not endless (`producer/`). The
+// scheduler decides when episodes run, and the quota how many groups are needed; here finished
+// groups become decisions and records.
 //
 //   planned ─► in flight ─► finished ─┬─ passes ─► kept, with its rows (or surplus, when enough are kept)
 //      │           │                  └─ filtered, too few graded, cut off ─► dropped, with the reason

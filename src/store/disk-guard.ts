@@ -4,7 +4,7 @@
 
 import type { Disk, DiskFault } from "./disk.ts";
 
-/** Clients are not told of a disk fault that ends this soon. */
+/** Faults of the disk that end this soon are not reported to clients. */
 const briefFaultMs = 200;
 
 export class DiskGuard {

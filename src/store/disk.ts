@@ -105,8 +105,8 @@ export class Disk {
 
   /**
    * Repeats a write until it succeeds. `attempt` continues where its last call stopped. Rejects
-   * with the error of the system once the disk's patience is over; then every later call rejects
-   * with the same error.
+   * with the error of the system once the disk's patience ends; then every later call rejects with
+   * the same error.
    */
   async repeat<T>(attempt: () => Promise<T>): Promise<T> {
     const own = {};

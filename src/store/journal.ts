@@ -1,10 +1,13 @@
-// The journal of the episodes in flight, written in batches: thousands of episodes share few writes, and few syncs. One event is
-// a line `["<crc32>","<episode id>",<number>,<event>]`. The checksum (CRC-32, eight hexadecimal digits, over the bytes between the
-// first comma and the last bracket) finds lines that a disk or an editor has changed; the number counts the events of the episode
-// from 0 and finds lines that are gone.
+// The journal of the episodes in flight, written in batches: thousands of episodes share few
+// writes, and few syncs. One event is a line `["<crc32>","<episode id>",<number>,<event>]`. The
+// checksum (CRC-32, eight hexadecimal digits, over the bytes between the first comma and the last
+// bracket) finds lines that a disk or an editor has changed; the number counts the events of the
+// episode from 0 and finds missing lines.
 //
-// Its files are numbered segments below `journal/`, each of which only grows. A segment whose episodes have all ended is superseded
-// by `episodes.jsonl` and removed, so that the journal is about as large as what is in flight. A process never writes into a segment of another one: the torn end of a killed process stays where it is.
+// Its files are numbered segments below `journal/`, each of which only grows. A segment whose
+// episodes have all ended is superseded by `episodes.jsonl` and removed, so that the size of the
+// journal follows the episodes in flight. A process never writes into another process's segment:
+// the torn end of a killed process stays in its file.
 
 import { mkdir, open, readdir, rm, rmdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -84,9 +87,9 @@ async function syncFolder(folder: string): Promise<void> {
 }
 
 /**
- * When the journal is forced to the disk. "always": before an event counts. A number: at most so many milliseconds later.
- * "never": when the system sees fit. A killed process loses nothing in any case; what may go is what a power cut or a crash
- * of the system finds unwritten.
+ * Time at which the journal is synced to the disk. "always": before an event counts. A number: at
+ * most this many milliseconds later. "never": when the system decides. A killed process loses
+ * nothing in any case; only a power cut or a crash of the system can lose unsynced events.
  */
 export type FsyncPolicy = "always" | "never" | number;
 

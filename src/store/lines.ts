@@ -1,5 +1,5 @@
-// Files of lines: read one chunk at a time and split only at line feeds (JSON texts may hold other
-// line separators), checked by a checksum, appended to by one writer, and written in batches.
+// Files of lines: read one chunk at a time and split only at line feeds (JSON may hold other line
+// separators), checked by a checksum, appended to by one writer, and written in batches.
 //
 // Every line of episodes.jsonl and groups.jsonl ends with `,"crc32":"<8 hexadecimal digits>"}`:
 // CRC-32 of the line's bytes before that field. It finds lines that a disk, a copy or an editor has

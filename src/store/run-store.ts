@@ -59,9 +59,10 @@ export type DecidedGroup = {
  * all its rows; a call that its disk refuses waits as long as the store's patience allows (see
  * `Disk`); after a fault every later call rejects with that fault, and earlier records stay
  * readable. Calls may overlap. Every rejection is attributed to boundary "store", except for
- * `begin` at an occupied place, which is a `ConfigurationError`. Not promised: that a record
- * survives a power cut before `close`; records of overlapping calls are stored in the order of the
- * calls.
+ * `begin` at an occupied place, which is a `ConfigurationError`.
+ *
+ * Not promised: that a record survives a power cut before `close`; records of overlapping calls are
+ * stored in the order of the calls.
  */
 export interface RunStore {
   /** Name of the place in messages. */
@@ -87,7 +88,7 @@ export interface RunReader {
   episodes(): AsyncIterable<Episode>;
   /** Groups in the order they were decided; errors and torn lines as in `episodes`. */
   groups(): AsyncIterable<GroupRecord>;
-  /** Rows as JSON texts, in the order they were stored; none when the run has none. */
+  /** Rows in JSON, in the order they were stored; none when the run has none. */
   sampleLines(): AsyncIterable<string>;
 }
 

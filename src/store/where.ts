@@ -1,5 +1,6 @@
-// A tiny language to choose episodes: fields compared with values, `and`, `or`, `not`, parentheses, `in (...)`. It has no
-// functions, no arithmetic and no names but the fields, so an expression from anywhere can do nothing but answer.
+// A small language for selecting episodes: fields compared with values, `and`, `or`, `not`,
+// parentheses, `in (...)`. It has no functions, no arithmetic and no names except the fields, so an
+// expression from any source can only return an answer.
 //
 //   or:      and { "or" and }
 //   and:     not { "and" not }

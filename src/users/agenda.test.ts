@@ -215,7 +215,7 @@ describe("on every bookshop task, whatever the agent says,", () => {
     );
   });
 
-  /** Completes a question for confirmation to a proposal of exactly what the user wants. */
+  /** Completes a question for confirmation to a proposal of exactly the user's goals. */
   function echo(words: string, agenda: Agenda): string {
     if (words !== "Do you confirm?") return words;
     const things = agenda.goals.flatMap((goal) => goal.confirmation?.mustName ?? []).map(([way]) => way);

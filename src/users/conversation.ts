@@ -1,6 +1,6 @@
 // Parts that all user simulators share: a user made from one function, the order of calls, the
-// marker that ends a conversation, resuming by repeating the same lines, and the failures of users
-// played by models and of recorded users.
+// marker that ends a conversation, resuming by repeating the same lines, and the failures of
+// simulated and of recorded users.
 
 import { cancelledFailure as cancelled, modelFailure, type ModelFailureCode } from "../chat-models/model-failure.ts";
 import {

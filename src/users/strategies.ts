@@ -144,8 +144,8 @@ const messageObject = (content: string): string =>
   `Message(content=${pythonRepr(content)}, role='assistant', tool_calls=None, function_call=None)`;
 
 /**
- * A checker reads each line before it is sent; after a refusal the model is asked for the fault of
- * the line and for a better one, which is sent. The model remembers only the sent line.
+ * A checker reads each line before it is sent; after a refusal the model criticises the line and
+ * writes a better one, which is sent. The model remembers only the sent line.
  */
 export const reflectionStrategy = (compat: UserCompat): UserStrategy =>
   strategy("reflection", compat, async (conversation, read) => {

@@ -1,5 +1,6 @@
-// A queueing model of an inference server with episodes on it, in simulated time: a batch that slows down as it fills, places
-// for so many requests, a cache that overflows, users who think. Not an engine: nothing is sampled.
+// A queueing model of an inference server with episodes, in simulated time: a batch that slows down
+// as it fills, a limited number of places, a cache that overflows, users who think. Not an engine:
+// nothing is sampled.
 
 import type { EngineLoad } from "../../core/index.ts";
 import { createRandom } from "../../lib/random.ts";

@@ -14,7 +14,7 @@ export function stop(stopReason: StopReason): Ending {
   return { type: "ending", stopReason, failure: null };
 }
 
-/** The ending that a thrown error stands for: a cancelled episode, a full context, or a fault. */
+/** The ending for a thrown error: a cancelled episode, a full context, or a fault. */
 export function endingOf(error: unknown, signal: AbortSignal | null): Ending {
   if (signal?.aborted) return stop("cancelled");
   const { failure } = attribute(error, "environment");

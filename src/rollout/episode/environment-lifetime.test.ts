@@ -1,5 +1,5 @@
-// The lifetime of environments: opened late or never, closed exactly once in every case, told when
-// an answer is no longer awaited, and begun again where they cannot be replayed.
+// The lifetime of environments: opened late or never, closed exactly once in every case, informed
+// when an answer is no longer awaited, and begun again where they cannot be replayed.
 
 import { describe, expect, it } from "vitest";
 import type { Environment, EnvironmentCallOptions, EnvironmentSource, EpisodeEvent } from "../../core/index.ts";

@@ -36,8 +36,8 @@ export type EpisodeLimits = {
   readonly maxSampledTokens: number | null;
   /**
    * The context of the served model, in tokens. When set, a call requests no more new tokens than
-   * fit, and an episode without room stops with "context_length" before the server has to refuse;
-   * `null`: left to the server.
+   * fit, and an episode with a full context stops with "context_length" before the server has to
+   * refuse; `null`: left to the server.
    */
   readonly maxContextTokens: number | null;
 };

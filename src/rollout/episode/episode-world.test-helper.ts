@@ -1,5 +1,5 @@
-// A small world for tests of the loop: a counter with a door, a model that replies with given
-// texts, and users with given lines.
+// A small world for tests of the loop: a counter with a door, a model with given replies, and users
+// with given lines.
 
 import {
   AttributedError,

@@ -1,6 +1,7 @@
-// The loop: one attempt at one task, from the first observation to the stop. It requests an action, steps environment or user,
-// and shows the result. It imports no implementation, retries nothing itself, and turns every fault into data. Every step goes through
-// `episode-events.ts`, which records it or, in an episode whose process died, has it recorded already.
+// The loop: one attempt at one task, from the first observation to the stop. It requests an action,
+// steps environment or user, and shows the result. It imports no implementation, retries nothing
+// itself, and turns every fault into data. Every step goes through `episode-events.ts`, which
+// records it, or replays its record in an episode whose process died.
 //
 //   open ─► act ─► read action ─┬─ call ─► environment ─┬─► show ─► act ...
 //                               ├─ say ──► user ────────┤

@@ -1,5 +1,5 @@
 // Steps of an episode except engine calls: the boundary to which errors are attributed, the
-// deadline of each step, and the signal that tells an environment that its answer is no longer
+// deadline of each step, and the signal that informs an environment that its answer is no longer
 // awaited. Not the deadlines of engine calls: see `sample-turn.ts`.
 
 import type { EnvironmentCallOptions } from "../../core/environment.ts";
@@ -19,7 +19,7 @@ const phases = {
 } as const;
 
 /**
- * Tells an environment that a call has ended. The signal is created when it is first read: most
+ * Informs an environment that a call has ended. The signal is created when it is first read: most
  * environments never read it.
  */
 class CallEnd {

@@ -1,6 +1,6 @@
-// Groups without end, for a trainer that trains while they run: it takes batches and reports new weights; in between, as many
-// groups are in flight as staleness and buffer allow. Not a run that ends (`run-rollout.ts`): a group is decided
-// when it is taken, or dropped.
+// An endless supply of groups, for a trainer that trains while they run: it takes batches and
+// reports new weights; in between, as many groups are in flight as staleness and buffer allow. Not
+// a run that ends (`run-rollout.ts`): a group is decided when it is taken, or dropped.
 //
 //   running ◄──pause, continue──► paused
 //      │ drain, or no more tasks    │ drain

@@ -1,6 +1,8 @@
-// Episodes that run in other processes, as schedulers see them: submits a job for each and resolves with what its receipt says. One
-// coordinator stands for one run or one service; it knows which episodes are open, what their workers may share, and what is counted
-// already. Not a scheduler: which episode is next is decided above, where it runs by the queue below.
+// Runs episodes in other processes, for schedulers: submits a job for each and resolves with the
+// contents of its receipt. One coordinator serves one run or one service; it knows the open
+// episodes, the state that their workers share, and the episodes that already count. Not a
+// scheduler: the layer above decides which episode is next, and the queue below decides where it
+// runs.
 //
 //   runEpisode ─► submitted ─┬─ receipt of this fence ─► resolved; a second one, or one of an older fence, is dropped
 //                            ├─ the queue forgot ─► submitted again
@@ -177,7 +179,10 @@ export class Coordinator {
     await this.#broadcast({ phase: "running" });
   }
 
-  /** Resolves when the queue has the version: a worker tells its engines before the next call. */
+  /**
+   * Resolves when the queue has the version: a worker passes it to its engines before the next
+   * call.
+   */
   async reportWeightVersion(weightVersion: string): Promise<void> {
     await this.#broadcast({ weightVersion });
   }
@@ -247,7 +252,7 @@ export class Coordinator {
     if (receipt.runId !== this.#options.runId || this.#stopped !== null) return;
     const open = this.#open.get(receipt.episodeId);
     // The first receipt of the current fence counts: one of another delivery, or of a worker that
-    // was believed dead, comes too late.
+    // was believed killed, comes too late.
     if (open === undefined || receipt.fence !== this.#options.fence) return;
     let summary: UnnumberedSummary;
     try {

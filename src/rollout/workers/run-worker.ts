@@ -1,6 +1,6 @@
-// One worker: takes jobs, runs their episodes, writes them, and sends a receipt once they are on the disk. Knows no broker and no
-// engine: the queue comes connected, and a run is opened by its owner. Decides nothing about groups, and keeps no job that it cannot
-// finish.
+// One worker: takes jobs, runs their episodes, writes them, and sends a receipt once they are on
+// the disk. Knows no broker and no engine: it receives a connected queue, and its owner opens runs.
+// Decides nothing about groups, and keeps no job that it cannot finish.
 //
 //   leased ─► run is open ─► journal of another worker is taken over ─► running ─► stored, synced ─► receipt
 //               │                                                         ├─ cancelled: stored as aborted, receipt
