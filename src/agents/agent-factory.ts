@@ -1,5 +1,5 @@
-// Strategies by name: the one place that knows which there are. Each works in two ways: with an engine and a renderer,
-// trainable, and with a model behind an API, for evaluation.
+// Strategies by name; the only place that knows all of them. Each works in two ways: with an engine
+// and a renderer, trainable, and with a model behind an API, for evaluation.
 
 import { type AgentStrategy, ConfigurationError } from "../core/index.ts";
 import { createAct, createReact } from "./text-strategy.ts";
@@ -7,19 +7,22 @@ import { createFewShot, createToolCalling } from "./tool-calling.ts";
 import type { ProblemPolicy } from "./decide-action.ts";
 import { remedyFor } from "../lib/nearest.ts";
 
-/** What each strategy needs; only what the chosen one knows is read. */
+/** Options of all strategies; only those of the chosen strategy are read. */
 export type AgentFactoryOptions = {
-  /** Default "tool-calling". */
+  /** Name of the strategy. Default "tool-calling". */
   readonly strategy?: string;
   /** Changes to the strategy's problem policy. */
   readonly problemPolicy?: Partial<ProblemPolicy>;
-  /** For "tool-calling" and "few-shot": whether all calls of a turn are carried out. Default "one". */
+  /**
+   * Option of "tool-calling" and "few-shot": "several" carries out all calls of a turn. Default
+   * "one".
+   */
   readonly calls?: "one" | "several";
-  /** For "act" and "react": replaces our description of how actions are written. */
+  /** Option of "act" and "react": replaces our description of how actions are written. */
   readonly instruction?: string;
-  /** For "few-shot": example conversations. */
+  /** Option of "few-shot": example conversations. */
   readonly displays?: readonly string[];
-  /** For "few-shot": how many of them an episode is shown. Default 5. */
+  /** Option of "few-shot": number of examples that an episode is shown. Default 5. */
   readonly displayCount?: number;
 };
 
@@ -32,7 +35,7 @@ const makers: Readonly<Record<string, (options: AgentFactoryOptions) => AgentStr
 
 export const strategyNames: readonly string[] = Object.keys(makers);
 
-/** The strategy of a name. Throws a `ConfigurationError` that lists what there is for any other. */
+/** The strategy of a name. Throws a `ConfigurationError` that lists the known names for any other. */
 export function agentFactory(options: AgentFactoryOptions = {}): AgentStrategy {
   const { strategy = "tool-calling" } = options;
   const make = Object.hasOwn(makers, strategy) ? makers[strategy] : undefined;

@@ -1,6 +1,7 @@
-// Do a call's arguments fit the JSON Schema of its tool? The only file that knows the schema library. A schema that it
-// cannot compile (a broken one, a reference to the network) counts as no schema, and `schemaWarnings` says so: an
-// environment must stay playable whatever its tool definitions look like.
+// Validates a call's arguments against the JSON Schema of its tool. The only file that knows the
+// schema library. A schema that it cannot compile (a broken one, a reference to the network) counts
+// as no schema, and `schemaWarnings` reports it: an environment must stay usable even with broken
+// tool definitions.
 
 import { createRequire } from "node:module";
 
@@ -13,7 +14,7 @@ import { UnreadPatternError } from "../lib/parse-pattern.ts";
 import { JsonFloat, type JsonObject, type JsonValue } from "../python-semantics/json/index.ts";
 
 export type ArgumentViolation = {
-  /** Where in the arguments, such as `items[0].id`; empty for the arguments as a whole. */
+  /** Place in the arguments, such as `items[0].id`; empty for the arguments as a whole. */
   readonly place: string;
   /** One sentence without its full stop, naming the place. */
   readonly detail: string;
@@ -23,7 +24,7 @@ type Compiled = { readonly validate: ajv.ValidateFunction | null; readonly warni
 
 const options = {
   strict: false,
-  // Formats are annotations for tools; a library that checks them is not worth a dependency.
+  // Formats are only annotations for tools; checking them is not worth another dependency.
   validateFormats: false,
   // Keys such as "constructor" come from the model, not from JavaScript.
   ownProperties: true,
@@ -31,12 +32,13 @@ const options = {
   logger: false,
 } as const;
 
-/** Patterns of the schema that is being compiled which cannot be checked, with the reason. */
+/** Patterns of the schema being compiled that cannot be checked, with the reason. */
 let uncheckedPatterns = new Map<string, string>();
 
 /**
- * Stands in for `RegExp` in the library. A schema may come from a remote server and the text from a model, so a pattern takes linear time
- * whatever it says: one that cannot be decided so counts as matched, and so does a text that would take too long.
+ * Replaces `RegExp` in the library. A schema may come from a remote server and the text from a
+ * model, so every pattern must take linear time: a pattern that cannot be decided in linear time
+ * counts as matched, and so does a text that would take too long.
  */
 function checkedPattern(
   source: string,
@@ -56,7 +58,10 @@ function checkedPattern(
 /** Tools are shared by all episodes of an environment, so each schema is compiled once. */
 const compiledTools = new WeakMap<Tool, Compiled>();
 
-/** The first violation of the tool's schema; `null` when there is none, or no schema that can be used. Never throws. */
+/**
+ * The first violation of the tool's schema; `null` when there is none, or no usable schema. Never
+ * throws.
+ */
 export function findViolation(tool: Tool, toolArguments: JsonObject): ArgumentViolation | null {
   const { validate } = compiledOf(tool);
   if (validate === null) return null;
@@ -65,17 +70,20 @@ export function findViolation(tool: Tool, toolArguments: JsonObject): ArgumentVi
     const error = validate.errors?.[0];
     return error === undefined ? null : describeViolation(error);
   } catch {
-    // A schema can recurse without end on some values; then nothing is known about them.
+    // A schema can recurse endlessly on some values; such values count as valid.
     return null;
   }
 }
 
-/** One sentence for each tool whose arguments are not checked, or not against all patterns of its schema. */
+/**
+ * Warnings, one sentence each, for tools whose arguments are not checked, or not against all
+ * patterns of their schema.
+ */
 export function schemaWarnings(tools: readonly Tool[]): string[] {
   return tools.flatMap((tool) => compiledOf(tool).warning ?? []);
 }
 
-/** Those of tools whose schema cannot be used at all. */
+/** Warnings about tools whose schema cannot be used at all. */
 export function unusableSchemas(tools: readonly Tool[]): string[] {
   return schemaWarnings(tools.filter((tool) => compiledOf(tool).validate === null));
 }
@@ -97,7 +105,7 @@ function compile(tool: Tool): Compiled {
   });
   if (!(parameters instanceof Map)) return warn("they are not an object");
   const schema = ordinaryValue(parameters) as ajv.AnySchemaObject;
-  // Such a schema would answer with a promise.
+  // The validator of such a schema would return a promise.
   if (parameters.has("$async")) return warn("it is asynchronous");
   const dialect = parameters.get("$schema");
   const isRecent = typeof dialect === "string" && /2019-09|2020-12/.test(dialect);
@@ -108,7 +116,8 @@ function compile(tool: Tool): Compiled {
     try {
       const library = libraryFor(isRecent, unicodeRegExp);
       const validate = library.compile(schema);
-      // The library would keep every schema it has seen, those of thousands of short-lived environments included.
+      // Removed, because the library would keep every schema, including those of thousands of
+      // short-lived environments.
       library.removeSchema(schema);
       return { validate, warning: patternWarning(tool) };
     } catch (error) {
@@ -118,7 +127,7 @@ function compile(tool: Tool): Compiled {
   return warn(problem instanceof Error ? problem.message : String(problem));
 }
 
-/** About the patterns of the tool that was just compiled; `null`: all are checked. */
+/** Warning about patterns of the tool that was just compiled; `null` if all are checked. */
 function patternWarning(tool: Tool): string | null {
   if (uncheckedPatterns.size === 0) return null;
   const named = Array.from(uncheckedPatterns, ([source, reason]) => `${JSON.stringify(source)} (${reason})`);
@@ -126,12 +135,12 @@ function patternWarning(tool: Tool): string | null {
   return `${are} of the arguments of tool "${tool.name}" cannot be checked in bounded time and ${named.length === 1 ? "counts" : "count"} as matched: ${named.join(", ")}.`;
 }
 
-/** Loaded with the first schema: whoever imports this package need not check any. */
+/** Loaded with the first schema, because many importers of this package check none. */
 const require = createRequire(import.meta.url);
 
 const libraries = new Map<string, ajv.Ajv>();
 
-/** Made on first use: an instance costs milliseconds. */
+/** Created on first use: an instance costs milliseconds. */
 function libraryFor(isRecent: boolean, unicodeRegExp: boolean): ajv.Ajv {
   const key = `${isRecent}/${unicodeRegExp}`;
   let library = libraries.get(key);
@@ -148,7 +157,10 @@ function libraryFor(isRecent: boolean, unicodeRegExp: boolean): ajv.Ajv {
   return library;
 }
 
-/** Plain values with ordinary prototypes, which the library's deep comparison needs; `__proto__` stays an own key. */
+/**
+ * Converts to plain values with ordinary prototypes, which the library's deep comparison needs;
+ * `__proto__` stays an own key.
+ */
 function ordinaryValue(value: JsonValue): unknown {
   if (value instanceof JsonFloat) return value.value;
   if (typeof value === "bigint") return Number(value);
@@ -186,7 +198,7 @@ function describeViolation(error: ajv.ErrorObject): ArgumentViolation {
   }
 }
 
-/** Names at most this many allowed values. */
+/** Maximum number of allowed values named in a message. */
 const shownValues = 20;
 
 function listValues(values: unknown): string {
@@ -195,7 +207,7 @@ function listValues(values: unknown): string {
   return shown.join(", ") + (all.length > shownValues ? ", ..." : "");
 }
 
-/** `/items/0/id` as `items[0].id`. */
+/** Converts `/items/0/id` to `items[0].id`. */
 function placeOf(pointer: string): string {
   return pointer
     .split("/")

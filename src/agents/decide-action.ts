@@ -1,7 +1,8 @@
-// From a read action to a decision: the closed taxonomy of problems, what the problem policy makes of each, and what a policy reads
-// when its action was not carried out. Pure. Parsers report syntax; here a call is validated. Feedback is short, names the tool
-// and the place, and says nothing about the syntax of calls, which differs between model families and stands in the prompt. Only a call
-// in another format is answered with an example, which the parser provides.
+// Turns a parsed action into a decision: the closed taxonomy of problems, the problem policy for
+// each of them, and the feedback that a policy reads when its action was not carried out. Pure.
+// Parsers report syntax; calls are validated here. Feedback is short, names the tool and the place,
+// and does not describe the syntax of calls, which differs between model families and is in the
+// prompt. Only a call in another format is answered with an example, which the parser provides.
 
 import {
   type ActionProblem,
@@ -23,14 +24,14 @@ export type DecideOptions = {
   /** Default: "loop". */
   readonly unknownTools?: "environment" | "loop";
   readonly policy: ProblemPolicy;
-  /** Whether all calls of an action are carried out, or the first. Default: "one". */
+  /** "several" carries out all calls of an action, "one" only the first. Default: "one". */
   readonly calls?: "one" | "several";
 };
 
-/** Never throws on model output. */
+/** Decides about an action; never throws on model output. */
 export function decideAction(action: ParsedAction, options: DecideOptions): Decision {
   const [call] = action.toolCalls;
-  // Where nothing was read, the policy may say that it is speech.
+  // If no call was read, the policy may treat the action as speech.
   const isAboutCalls =
     call !== undefined || action.problems.every((one) => options.policy[asActionProblem(one).code] === "observe");
   if (options.calls === "several" && isAboutCalls && action.isTerminated) {
@@ -49,10 +50,13 @@ function decideWithoutCall(action: ParsedAction, options: DecideOptions): Decisi
   return settle(action, null, [{ code: "no-call", toolName: null, detail: "No tool was called." }], options);
 }
 
-/** A call that stands whole in it may not be the one that was meant: more of it, or others, would have come. */
+/**
+ * Decides about an action that was cut off. A complete call in it may not be the intended one: more
+ * of it, or other calls, could have followed.
+ */
 function decideCutOff(action: ParsedAction, call: ToolCall | null, options: DecideOptions): Decision {
   const parsed = action.problems.map(asActionProblem);
-  // An unfinished call is what being cut off looks like; once is enough.
+  // An unfinished call is the same problem as being cut off, so it is reported once.
   const others = parsed.filter(({ code }) => code !== "unterminated-call");
   const toolName = call?.name ?? parsed.find((problem) => problem.toolName !== null)?.toolName ?? null;
   const cutOff = { code: "cut-off", toolName, detail: "The message was cut off because it grew too long." } as const;
@@ -82,7 +86,10 @@ function decideCall(action: ParsedAction, call: ToolCall, options: DecideOptions
   );
 }
 
-/** Each call of an action by itself, in the order in which they were written; `null`: there is only one. */
+/**
+ * Decides about each call of an action separately, in the order in which they were written; `null`
+ * if there is only one.
+ */
 function decideCalls(action: ParsedAction, options: DecideOptions): Decision | null {
   const { policy, tools } = options;
   const calls = action.toolCalls.map((call): CallDecision => {
@@ -101,7 +108,7 @@ function decideCalls(action: ParsedAction, options: DecideOptions): Decision | n
   const unread = reported.filter(
     (problem, at) => isLostCall(problem) && !reported.slice(0, at).some((earlier) => isSameCall(earlier, problem)),
   );
-  // From the last on, so that the places of the others stay.
+  // Inserted from the last to the first, so that earlier positions stay valid.
   for (const problem of unread.toReversed()) {
     const own = asActionProblem(problem);
     const item = { call: null, arguments: null, feedback: feedbackOn(own, tools), problems: [own] };
@@ -116,18 +123,21 @@ function decideCalls(action: ParsedAction, options: DecideOptions): Decision | n
   return { type: "calls", calls, problems };
 }
 
-/** Whether a call was meant that did not come out. */
+/** True if the problem comes from an attempted call that could not be read. */
 function isLostCall({ code }: ParseProblem): boolean {
   return code !== "spoofed-marker" && code !== "repaired";
 }
 
-/** Two problems of one call; two calls may be wrong in the same way. */
+/** True if two problems belong to one call; two calls may be wrong in the same way. */
 function isSameCall(one: ParseProblem, other: ParseProblem): boolean {
   if (!isLostCall(one) || one.code === other.code || one.callsBefore !== other.callsBefore) return false;
   return one.text.includes(other.text) || other.text.includes(one.text);
 }
 
-/** Applies the policy. Problems `beside` a call are counted; of the policy only "end" and "abort" hold for them. */
+/**
+ * Applies the policy. Problems `beside` a call are counted, but of the policy only "end" and
+ * "abort" apply to them.
+ */
 function settle(
   action: ParsedAction,
   attempt: { readonly call: ToolCall; readonly arguments: JsonObject } | null,
@@ -187,8 +197,9 @@ function findCallProblems(call: ToolCall, toolArguments: JsonObject, tools: read
 }
 
 /**
- * The taxonomy is about calls, so a call that is JSON but no object (`5`, `["get_order"]`) is as unreadable as one that is
- * no JSON, and one without a name calls a tool that does not exist. "not-an-object" is reserved for arguments.
+ * Maps a parse problem to the taxonomy of actions, which is about calls: a call that is JSON but
+ * not an object (`5`, `["get_order"]`) is as unreadable as one that is not JSON, and a call without
+ * a name calls a tool that does not exist. "not-an-object" is reserved for arguments.
  */
 function asActionProblem({ code, toolName, detail }: ParseProblem): ActionProblem {
   switch (code) {
@@ -201,7 +212,7 @@ function asActionProblem({ code, toolName, detail }: ParseProblem): ActionProble
   }
 }
 
-/** Names at most this many tools; longer lists would cost more context than they help. */
+/** Maximum number of tools named in a message; longer lists would cost more context than they help. */
 const shownTools = 40;
 
 function feedbackOn(problem: ActionProblem, tools: readonly Tool[]): string {
@@ -236,12 +247,13 @@ function listTools(tools: readonly Tool[]): string {
   return `The tools are ${names.join(", ")}${tools.length > shownTools ? ", ..." : ""}.`;
 }
 
-// What is done about each kind of problem. A frozen value handed to `decideAction`; problems are counted whatever it says.
+// Reaction to each kind of problem. A frozen value handed to `decideAction`; every problem is
+// counted, whichever reaction is chosen.
 
 /**
- * - `observe`: nothing is carried out; the policy reads what was wrong, and the episode continues.
- * - `words`: what was said beside the call goes to the user, the call is forgotten.
- * - `first`: the first call is carried out, the others are forgotten.
+ * - `observe`: nothing is carried out; the policy reads the problem, and the episode continues.
+ * - `words`: the text beside the call goes to the user, and the call is dropped.
+ * - `first`: the first call is carried out, and the others are dropped.
  * - `forward`: the call goes to the environment as it is.
  * - `end`: the episode ends and is graded. `abort`: it ends and is not graded.
  */
@@ -250,14 +262,18 @@ export type ProblemDisposition = "observe" | "words" | "first" | "forward" | "en
 export type ProblemPolicy = Readonly<Record<ActionProblemCode, ProblemDisposition>>;
 
 /**
- * A call that came out is carried out even where other text of the action is a problem; the policy decides when none did.
+ * Default reactions. A call that could be read is carried out even if other text of the action is a
+ * problem; the policy decides when none could be read.
  *
- * - `not-an-object` and `several-calls` behave as τ-bench and its trainers do, so that numbers compare.
- * - `schema-violation`: "observe" means that the environment or the loop answers, whichever reports argument errors.
- * - `unknown-tool`: "observe" likewise. "forward" reaches only calls that were read as such: those of models behind an API, and
- *   sampled ones where the environment answers unknown tools.
- * - `repaired`: the call that repair mode made out of a near-miss is carried out; "end" and "abort" are the alternatives.
- * - `no-call`: "words" is ordinary speech and then not counted as a problem.
+ * - `not-an-object` and `several-calls` behave as in τ-bench and its trainers, so that results are
+ * comparable.
+ * - `schema-violation`: "observe" means that the environment or the loop answers, whichever reports
+ * argument errors.
+ * - `unknown-tool`: "observe" likewise. "forward" reaches only calls that were read as such: those
+ * of models behind an API, and sampled ones where the environment answers unknown tools.
+ * - `repaired`: the call that repair mode made from a near-miss is carried out; "end" and "abort"
+ * are the alternatives.
+ * - `no-call`: "words" is ordinary speech, which is then not counted as a problem.
  */
 export const defaultProblemPolicy: ProblemPolicy = Object.freeze({
   "not-json": "observe",
@@ -275,7 +291,10 @@ export const defaultProblemPolicy: ProblemPolicy = Object.freeze({
 
 const general: readonly ProblemDisposition[] = ["observe", "words", "end", "abort"];
 
-/** The default policy with changes. Throws a `ConfigurationError` for a code or a disposition that does not fit. */
+/**
+ * The default policy with changes. Throws a `ConfigurationError` for an unknown code, or a
+ * disposition that is not allowed for it.
+ */
 export function createProblemPolicy(changes: Partial<ProblemPolicy> = {}): ProblemPolicy {
   for (const [code, disposition] of Object.entries(changes)) {
     if (!Object.hasOwn(defaultProblemPolicy, code)) {

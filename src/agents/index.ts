@@ -1,4 +1,4 @@
-// Strategies: how a turn is prompted and read, and what is done about an action that is not right.
+// Strategies: prompting and reading a turn, and reacting to invalid actions.
 
 export { agentFactory, type AgentFactoryOptions, strategyNames } from "./agent-factory.ts";
 export { findViolation, schemaWarnings, unusableSchemas } from "./argument-validator.ts";

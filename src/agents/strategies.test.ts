@@ -1,5 +1,6 @@
-// The strategies in the real loop, both ways: with an engine behind every native renderer, and with a model behind an API. The
-// bookshop is played by its expert, retail of τ-bench by the gold actions of its tasks.
+// The strategies in the real loop, in both modes: with an engine and every native renderer, and
+// with a model behind an API. The bookshop's expert and the gold actions of τ-bench retail act as
+// policies.
 
 import { readFile } from "node:fs/promises";
 import fc from "fast-check";
@@ -21,7 +22,7 @@ import { conservationViolations } from "../trajectories/index.ts";
 import { agendaUser, scriptedUser } from "../users/index.ts";
 import { agentFactory, strategyNames } from "./agent-factory.ts";
 
-/** A call as the JSON of an action, or words. */
+/** One move: a call as the JSON of an action, or text for the user. */
 type Move = { readonly call: string } | { readonly words: string };
 
 const end = "<|im_end|>";
@@ -29,14 +30,14 @@ const isText = (strategy: AgentStrategy) => strategy.name === "act" || strategy.
 const make = (strategy: string) =>
   agentFactory({ strategy, displays: ["user: Hi\nassistant: Hello", "user: Bye\nassistant: Bye"], displayCount: 2 });
 
-/** A move as a policy of a strategy writes it into its prompt's template. */
+/** Writes a move in the format of a strategy, for its prompt's template. */
 function write(move: Move, strategy: AgentStrategy): string {
   if (!isText(strategy)) return "call" in move ? `<tool_call>\n${move.call}\n</tool_call>` : move.words;
   const respond = "words" in move ? JSON.stringify({ name: "respond", arguments: { content: move.words } }) : move.call;
   return strategy.name === "react" ? `Thought:\nOne line.\nAction:\n${respond}` : `Action:\n${respond}`;
 }
 
-/** The expert's move on a conversation, which it reads in ChatML with Qwen's way of writing calls. */
+/** The expert's move in a conversation, which it reads in ChatML with Qwen's format of calls. */
 function expertMove(messages: readonly { readonly role: string; readonly content: string }[]): Move {
   const blocks = messages.map(({ role, content }) => `<|im_start|>${role}\n${content}${end}\n`).join("");
   const { text } = expertAction(`${blocks}<|im_start|>assistant\n`);
@@ -44,7 +45,7 @@ function expertMove(messages: readonly { readonly role: string; readonly content
   return call === undefined ? { words: text } : { call };
 }
 
-/** What act and react write and read, as the expert writes and reads it. */
+/** Converts messages of act and react to the form that the expert reads. */
 function asExpertReads({ role, content }: { readonly role: string; readonly content: string }) {
   if (role === "user" && content.startsWith("API output: ")) {
     return { role, content: `<tool_response>\n${content.slice("API output: ".length)}\n</tool_response>` };
@@ -63,7 +64,7 @@ function promptMessages(prompt: string) {
   );
 }
 
-/** The messages an API model is shown. */
+/** The messages that an API model is shown. */
 function shownMessages(messages: readonly ChatMessage[]) {
   return messages.map((message) => {
     const { role, content } = message;
@@ -75,7 +76,10 @@ function shownMessages(messages: readonly ChatMessage[]) {
   });
 }
 
-/** A model behind an API that makes moves: calls in the API's own form unless the strategy has them as text. */
+/**
+ * A model behind an API that makes the given moves: calls in the API's own form unless the strategy
+ * writes them as text.
+ */
 function movingModel(strategy: AgentStrategy, moveOn: (messages: readonly ChatMessage[]) => Move): ChatModel {
   return {
     name: "moving",
@@ -89,7 +93,10 @@ function movingModel(strategy: AgentStrategy, moveOn: (messages: readonly ChatMe
   };
 }
 
-/** That the record is whole, and that prompts are what the template renders for the messages so far: each third, and the last. */
+/**
+ * Checks that the record is complete, and that prompts equal the template's output for the messages
+ * so far: every third prompt, and the last.
+ */
 function checkTokens(
   episode: Episode,
   prompts: readonly string[],
@@ -164,7 +171,7 @@ describe.each(testedFamilies)("with the renderer of %s", async (name) => {
 
   it.each(["act", "react"])("%s is played to the end, token by token", async (strategyName) => {
     const renderer = publishedRenderer(name, tokenizer, { historyPolicy: "branch" });
-    // Some families speak in a channel of its own, or after the end of a thought.
+    // Some families write speech in a separate channel, or after the end of a thought.
     const before = ["", "Hm.</think>", "Hm.</mm:think>", "<|channel|>final<|message|>"].find((start) => {
       const sampled = [...tokenizer.encode(`${start}words`), renderer.stopTokenIds[0]!];
       return renderer.parseAction(Uint32Array.from(sampled), { tools: [], turn: 0 }).content === "words";
@@ -241,7 +248,7 @@ type Gold = {
 type Golden = { readonly split: string; readonly reward: number; readonly reward_when_outputs_said?: number };
 
 describe.skipIf(shared === null)("in tau-bench retail (skipped without ../shared/tau-bench)", () => {
-  /** Words first, with the outputs in them; then the gold actions; then words. */
+  /** Moves of the gold solution: text with the outputs first, then the gold actions, then text. */
   const goldMove = ({ actions, outputs }: Gold, turn: number): Move => {
     if (turn === 0) return { words: `Hello. ${outputs.join(", ")}` };
     const action = actions[turn - 1];

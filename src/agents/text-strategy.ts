@@ -1,6 +1,7 @@
-// The strategies `act` and `react`: tools described in the system message instead of the chat template, actions read from text,
-// results given back in the user's place. An action is what stands behind the last `Action:`, as JSON, or speech when it is no
-// JSON; whether a call can be carried out is validated as for every other strategy. The two differ in their instruction alone.
+// The strategies `act` and `react`: tools described in the system message instead of the chat
+// template, actions read from text, results returned as user messages. An action is the text after
+// the last `Action:`, a call if it is JSON and speech otherwise; calls are validated as in every
+// other strategy. The two strategies differ only in their instruction.
 
 import {
   type AgentStrategy,
@@ -15,9 +16,15 @@ import { dumpJson, fromPlain, type JsonObject, parseJson } from "../python-seman
 import { createProblemPolicy, decideAction, type ProblemPolicy } from "./decide-action.ts";
 
 export type TextStrategyOptions = {
-  /** Changes to the default problem policy; arguments that are no object are observed here unless it says otherwise. */
+  /**
+   * Changes to the default problem policy; arguments that are not an object are observed here
+   * unless the changes say otherwise.
+   */
   readonly problemPolicy?: Partial<ProblemPolicy>;
-  /** Replaces our description of how actions are written. Put directly behind the tools, so it begins with a line break. */
+  /**
+   * Replaces our description of how actions are written. Placed directly after the tools, so it
+   * begins with a line break.
+   */
   readonly instruction?: string;
 };
 
@@ -37,7 +44,10 @@ Action:
 What stands behind "Action:" is read by a program: it must be one valid JSON object. Take arguments from the conversation or from the output of a tool; never invent them. The output of a tool comes back to you as the next message, beginning with "API output:".
 `;
 
-/** Acts without thinking aloud: each turn is one action, written as JSON. Throws a `ConfigurationError` when the problem policy does not fit. */
+/**
+ * Acts without written thoughts: each turn is one action in JSON. Throws a `ConfigurationError` for
+ * an invalid problem policy.
+ */
 export const createAct = (options: TextStrategyOptions = {}): AgentStrategy =>
   createTextStrategy("act", { instruction: actInstruction, ...options });
 
@@ -62,8 +72,8 @@ Nobody but you reads the thought. What stands behind "Action:" is read by a prog
 `;
 
 /**
- * Writes a thought before each action (Yao et al. 2022). The thought stays in the history; the user never hears it. Throws a
- * `ConfigurationError` when the problem policy does not fit.
+ * Writes a thought before each action (Yao et al. 2022). The thought stays in the history; the user
+ * never sees it. Throws a `ConfigurationError` for an invalid problem policy.
  */
 export const createReact = (options: TextStrategyOptions = {}): AgentStrategy =>
   createTextStrategy("react", { instruction: reactInstruction, ...options });
@@ -73,7 +83,7 @@ function createTextStrategy(
   { instruction, problemPolicy }: TextStrategyOptions & { readonly instruction: string },
 ): AgentStrategy {
   const policy = createProblemPolicy({ "not-an-object": "observe", ...problemPolicy });
-  // Nothing takes speech that has no content.
+  // Speech without content cannot be forwarded to an environment.
   const speechPolicy: ProblemPolicy =
     policy["schema-violation"] === "forward" ? { ...policy, "schema-violation": "observe" } : policy;
   return {
@@ -112,15 +122,15 @@ function createTextStrategy(
   };
 }
 
-/** As the τ-bench reference lays it out; the JSON is Python's, byte for byte. */
+/** System message in the layout of the τ-bench reference; the JSON is Python's, byte for byte. */
 function systemText(guidelines: string, definitions: Parameters<typeof dumpJson>[0][], instruction: string): string {
   return `${guidelines}\n#Available tools\n${dumpJson(definitions, { ensureAscii: true })}${instruction}`;
 }
 
-/** The action by which a policy speaks to the user. */
+/** Name of the action by which a policy speaks to the user. */
 const respondName = "respond";
 
-/** Validated and listed like a tool, but not one: its content is speech. */
+/** The action for speech, validated and listed like a tool. */
 const respondTool: Tool = toolFromDefinition(
   fromPlain({
     type: "function",
@@ -131,14 +141,15 @@ const respondTool: Tool = toolFromDefinition(
   }) as JsonObject,
 );
 
-/** What text strategies write before a call. */
+/** Marker that text strategies write before a call. */
 export const actionMarker = "Action:";
 
 /**
- * The action as read from its text: at most one call, and as `content` the part that was read. Never throws.
+ * Parses the action from its text: at most one call, with the parsed part as `content`. Never
+ * throws.
  *
- * Where it is no JSON, the part is speech, unless the policy made a call in its model family's own syntax: that syntax is
- * not shown to it here, and a user cannot read it.
+ * A part that is not JSON is speech, unless the policy made a call in its model family's own
+ * syntax: that syntax is not part of this prompt, and a user cannot read it.
  */
 function readTextAction(action: ParsedAction, turn: number): ParsedAction {
   const text = spokenText(action);
@@ -168,11 +179,11 @@ function readTextAction(action: ParsedAction, turn: number): ParsedAction {
   return read({ toolCalls: [{ id: `call_${turn}_0`, name, argumentsText }] });
 }
 
-/** What was written beside thinking. Calls that a parser took out of it are text like any other here. */
+/** The text outside of the thinking. Calls that a parser extracted from it are treated as text here. */
 function spokenText({ text, reasoning, content, toolCalls }: ParsedAction): string {
   if (toolCalls.length === 0) return content;
   if (reasoning === null) return text;
   const at = text.indexOf(reasoning);
-  // Thoughts in several places are not one part of the text.
+  // Thoughts in several places cannot be cut out as one part.
   return at < 0 ? content : text.slice(at + reasoning.length);
 }

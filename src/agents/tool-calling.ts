@@ -1,6 +1,6 @@
-// The strategy that most trained agents use: tools in the chat template's own form, one call or message a turn; the instruction
-// that tells a policy how to use them; and the same strategy for a policy that is shown example conversations first. Examples are
-// data of a benchmark, read at run time; none are part of this package.
+// The strategy of most trained agents: tools in the chat template's own form, one call or message
+// per turn; the instruction for their use; and the same strategy with example conversations in the
+// prompt. Examples are data of a benchmark, read at run time; none are part of this package.
 
 import { type AgentStrategy, callsOf, type Message, ConfigurationError } from "../core/index.ts";
 import { createRandom } from "../lib/random.ts";
@@ -12,13 +12,14 @@ export type ToolCallingOptions = {
   /** Changes to the default problem policy. */
   readonly problemPolicy?: Partial<ProblemPolicy>;
   /**
-   * "several": all calls of a turn are carried out in order, each with an observation of its own; one that is wrong undoes no
-   * other, and one that ends the episode is the last. "one": the problem `several-calls` says what becomes of them. Default: "one".
+   * "several": all calls of a turn are carried out in order, each with its own observation; a wrong
+   * call does not undo the others, and one that ends the episode is the last. "one": the problem
+   * `several-calls` decides what happens to them. Default: "one".
    */
   readonly calls?: "one" | "several";
 };
 
-/** Throws a `ConfigurationError` when the problem policy does not fit. */
+/** Throws a `ConfigurationError` for an invalid problem policy. */
 export function createToolCalling(options: ToolCallingOptions = {}): AgentStrategy {
   const policy = createProblemPolicy(options.problemPolicy);
   const { calls: wanted = "one" } = options;
@@ -35,8 +36,9 @@ export function createToolCalling(options: ToolCallingOptions = {}): AgentStrate
       decideAction(action, { ...given, policy, calls: calls === "one" ? "one" : wanted }),
     observe: (decision, observation, nth = 0): Message => {
       if (decision.type === "say") return { role: "user", content: observation };
-      // Feedback speaks as a tool even where no call could be read. The user's voice stays the user's, so a policy never
-      // learns that customers complain about JSON; and templates that strip thinking at each user turn keep it.
+      // Feedback is a tool message even if no call could be read. User messages come only from the
+      // user, so a policy never learns that customers complain about JSON; and templates that strip
+      // thinking at each user turn keep it.
       const { call, problems } = callsOf(decision)[nth] ?? { call: null, problems: decision.problems };
       const attempted = problems.find(({ toolName }) => toolName !== null)?.toolName;
       return {
@@ -59,8 +61,8 @@ export const defaultToolInstruction =
   "never tell the user that something is done before a result says so.";
 
 /**
- * The edit for a renderer's `promptEdits` that puts an instruction in place of a sentence of the template. Default of `replace`: that of
- * Qwen's templates.
+ * An edit for a renderer's `promptEdits` that replaces a sentence of the template with an
+ * instruction. Default of `replace`: the sentence of Qwen's templates.
  */
 export function toolInstructionEdit(
   instruction: string = defaultToolInstruction,
@@ -75,11 +77,14 @@ export function toolInstructionEdit(
 export type FewShotOptions = ToolCallingOptions & {
   /** Example conversations as text; see {@link parseDisplays}. */
   readonly displays?: readonly string[];
-  /** How many of them an episode is shown, drawn by its seed. Default 5, as in τ-bench. */
+  /** Number of displays that an episode is shown, drawn by its seed. Default 5, as in τ-bench. */
   readonly displayCount?: number;
 };
 
-/** Throws a `ConfigurationError` when there are fewer displays than are to be shown, or the problem policy does not fit. */
+/**
+ * Throws a `ConfigurationError` for fewer displays than are to be shown, or for an invalid problem
+ * policy.
+ */
 export function createFewShot(options: FewShotOptions = {}): AgentStrategy {
   const { displays = [], displayCount = 5, ...rest } = options;
   if (!Number.isInteger(displayCount) || displayCount < 1) {
@@ -106,8 +111,8 @@ export function createFewShot(options: FewShotOptions = {}): AgentStrategy {
 }
 
 /**
- * The displays in a file of τ-bench's layout: one JSON object a line, with the conversation as text in "messages_display".
- * Throws a `ConfigurationError` that names file and line.
+ * Reads the displays of a file in τ-bench's layout: one JSON object per line, with the conversation
+ * as text in "messages_display". Throws a `ConfigurationError` that names file and line.
  */
 export function parseDisplays(text: string, path: string): string[] {
   return text.split("\n").flatMap((line, index) => {

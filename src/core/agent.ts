@@ -1,4 +1,5 @@
-// The agent as a contract: how a turn of a token policy is prompted and read (`agents/`), and an agent behind an API.
+// The agent as a contract: a strategy that prompts and reads the turns of a token policy
+// (`agents/`), and an agent behind an API.
 
 import type { JsonObject } from "../python-semantics/json/value.ts";
 import type { Attempt } from "./failure.ts";
@@ -6,7 +7,7 @@ import type { Message, ToolCall, Tool } from "./message.ts";
 import type { ParsedAction } from "./renderer.ts";
 import type { ModelUsage } from "./user.ts";
 
-/** The closed taxonomy of what can be wrong with an action. */
+/** The closed taxonomy of problems of an action. */
 export const actionProblemCodes = [
   "not-json",
   "not-an-object",
@@ -29,23 +30,23 @@ export type ActionProblem = {
   readonly detail: string;
 };
 
-/** One call of an action with several. */
+/** One of several calls of an action. */
 export type CallDecision = {
-  /** `null`: what was written could not be read as a call. */
+  /** `null` if the text could not be read as a call. */
   readonly call: ToolCall | null;
-  /** `null`: it is not carried out. */
+  /** `null` if the call is not carried out. */
   readonly arguments: JsonObject | null;
-  /** What the policy reads in place of a result; `null` exactly where the call is carried out. */
+  /** Text that the policy reads in place of a result; `null` exactly where the call is carried out. */
   readonly feedback: string | null;
   readonly problems: readonly ActionProblem[];
 };
 
-/** What the loop does about an action. Problems are counted whatever is done about them. */
+/** The loop's reaction to an action. Problems are counted for every type of decision. */
 export type Decision = { readonly problems: readonly ActionProblem[] } & (
   | { readonly type: "call"; readonly call: ToolCall; readonly arguments: JsonObject }
   /**
-   * Several calls, carried out in their order; one that is wrong does not undo the others. At least two. `problems` holds those
-   * of the calls, too.
+   * Several calls, carried out in order; a wrong one does not undo the others. At least two.
+   * `problems` includes those of the calls.
    */
   | { readonly type: "calls"; readonly calls: readonly CallDecision[] }
   | { readonly type: "say"; readonly words: string }
@@ -53,11 +54,14 @@ export type Decision = { readonly problems: readonly ActionProblem[] } & (
   | { readonly type: "observe"; readonly feedback: string; readonly call: ToolCall | null }
   /** The episode ends here and is graded (stop reason "bad_action"). */
   | { readonly type: "end" }
-  /** The episode is aborted here and not graded, as the upstream program does (stop reason "bad_action_aborted"). */
+  /**
+   * The episode is aborted here and not graded, as in the upstream program (stop reason
+   * "bad_action_aborted").
+   */
   | { readonly type: "abort" }
 );
 
-/** The calls of an action, each of which gets an observation; none where nothing was called. */
+/** The calls of an action, each of which gets an observation; empty for an action without calls. */
 export function callsOf(decision: Decision): readonly CallDecision[] {
   const { problems } = decision;
   switch (decision.type) {
@@ -76,7 +80,7 @@ export function callsOf(decision: Decision): readonly CallDecision[] {
   }
 }
 
-/** How an episode begins for the policy. */
+/** First prompt of an episode: the messages and tools that the policy sees. */
 export type Opening = {
   readonly messages: readonly Message[];
   /** Tools that the chat template shows; none for strategies that describe them in the prompt. */
@@ -84,18 +88,22 @@ export type Opening = {
 };
 
 /**
- * How a turn is prompted and read. Pure and shared by all episodes; knows no engine, no tokens and no environment.
+ * Prompts a turn and reads its action. Pure and shared by all episodes; knows no engine, no tokens
+ * and no environment.
  */
 export interface AgentStrategy {
   readonly name: string;
-  /** `seed` is the episode's own, for strategies that draw what they show. */
+  /** `seed` is the episode's own, for strategies that draw examples. */
   open(input: {
     readonly guidelines: string;
     readonly tools: readonly Tool[];
     readonly firstUtterance: string;
     readonly seed: number;
   }): Opening;
-  /** Never throws on model output. `argumentErrors`, `unknownTools` and `calls` as in `EnvironmentSource`; `turn` numbers the ids of calls that are read here. */
+  /**
+   * Decides about an action; never throws on model output. `argumentErrors`, `unknownTools` and
+   * `calls` as in `EnvironmentSource`; `turn` is part of the ids of calls that are read here.
+   */
   decide(
     action: ParsedAction,
     options: {
@@ -108,37 +116,41 @@ export interface AgentStrategy {
       readonly turn: number;
     },
   ): Decision;
-  /** The message by which the policy learns what its decision led to. `call`: which of several calls it answers. */
+  /**
+   * The message that reports the consequence of a decision to the policy. `call`: index of the call
+   * that it answers, if there are several.
+   */
   observe(decision: Decision, observation: string, call?: number): Message;
 }
 
-/** What the agent is shown: the whole conversation so far. */
+/** Input of a chat agent: the whole conversation so far. */
 export type ChatRequest = {
   readonly messages: readonly Message[];
-  /** None for strategies that describe them in the prompt. */
+  /** Empty for strategies that describe the tools in the prompt. */
   readonly tools: readonly Tool[];
-  /** Numbers the ids of calls that the model leaves without one. */
+  /** Turn number, for the ids of calls that the model returns without one. */
   readonly turn: number;
-  /** For models that can sample by a seed; `null`: their own randomness. */
+  /** Sampling seed, for models that take one; `null`: the model's own randomness. */
   readonly seed: number | null;
 };
 
 export type ChatAnswer = {
-  /** As a renderer would have read it. */
+  /** The answer in the form that a renderer would have parsed. */
   readonly action: ParsedAction;
-  /** Of all attempts. */
+  /** Usage of all attempts together. */
   readonly usage: ModelUsage;
-  /** The failed ones. */
+  /** Failed attempts. */
   readonly attempts: readonly Attempt[];
 };
 
 /**
- * An agent behind an API, which talks messages instead of tokens. For evaluation only: what it sampled is not known, so
- * nothing of it can be trained.
+ * An agent behind an API, which exchanges messages instead of tokens. For evaluation only: the
+ * tokens that it sampled are not known, so none of them can be trained.
  *
- * Guarantees: whatever the model says is an answer; faults of the call reject with an `AttributedError` at boundary "engine",
- * code "context-length" for a conversation that grew too long. Asynchronous, safe to call concurrently. Retries, deadlines
- * and limits are its own: they belong to a provider and not to an episode.
+ * Guarantees: any model output is an answer; faults of the call reject with an `AttributedError` at
+ * boundary "engine", code "context-length" for a conversation that grew too long. Asynchronous,
+ * safe to call concurrently. The agent has its own retries, deadlines and limits, because they
+ * belong to a provider and not to an episode.
  */
 export interface ChatAgent {
   readonly name: string;

@@ -3,7 +3,7 @@
 import type { TokenBuffer } from "./token-buffer.ts";
 import type { Finish, WeightSpan } from "./turn.ts";
 
-/** How an engine samples. Names follow the field; each engine translates them once. */
+/** Sampling parameters of an engine. Names follow the field; each engine translates them once. */
 export type SamplingParams = {
   /** 0 is greedy. */
   readonly temperature: number;
@@ -20,7 +20,7 @@ export type SamplingParams = {
   readonly extra: Readonly<Record<string, unknown>>;
 };
 
-/** Sampling from the policy itself, undistorted: what on-policy learning assumes. */
+/** Undistorted sampling from the policy itself, as on-policy learning assumes. */
 export const defaultSampling: SamplingParams = Object.freeze({
   temperature: 1,
   topP: 1,
@@ -32,18 +32,21 @@ export const defaultSampling: SamplingParams = Object.freeze({
   extra: Object.freeze({}),
 });
 
-/** Strings that end a generation, and how they are found in what is sampled. */
+/** Strings that end a generation, and a way to find them in sampled ids. */
 export type StopStrings = {
-  /** Not empty, and none of them is. Servers, which decode what they sample, are sent these. */
+  /**
+   * The list is not empty, and neither is any string. Servers decode the sampled ids themselves and
+   * are sent these strings.
+   */
   readonly strings: readonly string[];
   /**
-   * Watches one generation, for engines that know no text: takes every sampled id in order, and gives the string that an id
-   * completes; `null`: none.
+   * Watches one generation, for engines that know no text: takes every sampled id in order and
+   * returns the string that an id completes; `null` if it completes none.
    */
   watch(): (id: number) => string | null;
 };
 
-/** The first of these ids that completes a stop string; `null`: none does. */
+/** The first of these ids that completes a stop string; `null` if none does. */
 export function firstStop(
   ids: ArrayLike<number>,
   { watch }: Pick<StopStrings, "watch">,
@@ -56,23 +59,24 @@ export function firstStop(
   return null;
 }
 
-/** Continue these token ids. */
+/** A request to continue these token ids. */
 export type SampleRequest = {
   readonly prompt: TokenBuffer;
   readonly sampling: SamplingParams;
   readonly stopTokenIds: readonly number[];
   /**
-   * The generation ends with the token that completes one of these strings; the result has that token, and the string as what
-   * matched where the engine names it. `null`: none ends it. @default null
+   * The generation ends with the token that completes one of these strings; the result includes
+   * that token, and names the string as matched if the engine reports it. `null`: only stop tokens
+   * end it. @default null
    */
   readonly stopStrings?: StopStrings | null;
-  /** Unique per attempt; engines that can abort a request know it by this id. */
+  /** Unique per attempt; engines abort a request by this id. */
   readonly requestId: string;
   /** The same for all turns of an episode, so that a router can keep its prefix cache on one worker; `null`: no preference. */
   readonly routingKey: string | null;
   /**
-   * The experts that a mixture-of-experts model chooses are requested, for the tokens from this place on; `null`: they are not.
-   * @default null
+   * First token whose experts, chosen by a mixture-of-experts model, are requested; `null`: none
+   * are requested. @default null
    */
   readonly routedExpertsFrom?: number | null;
 };
@@ -93,8 +97,9 @@ export type SampleResult = {
   readonly weightSpans: readonly WeightSpan[];
   readonly usage: EngineUsage;
   /**
-   * Numbers of experts as little-endian int32, by token, layer and choice, for all tokens but the last: from the requested place
-   * on, or from the first. `null`: the server sent none, or none were requested. @default null
+   * Expert numbers as little-endian int32, by token, layer and choice, for all tokens but the last:
+   * from the requested token on, or from the first. `null` if the server sent none, or none were
+   * requested. @default null
    */
   readonly routedExpertBytes?: Uint8Array | null;
 };
@@ -115,8 +120,8 @@ export type EngineFailureCode =
 export type SampleOptions = {
   readonly signal?: AbortSignal;
   /**
-   * Called with the ids that are new, as they come; all of it is the beginning of the result, or the call rejects. Engines that
-   * do not stream never call it.
+   * Called with new ids as they are sampled; together they are the beginning of the result, or the
+   * call rejects. Engines that do not stream never call it.
    */
   readonly onTokens?: (tokens: Uint32Array) => void;
 };
@@ -124,55 +129,72 @@ export type SampleOptions = {
 /**
  * Samples token ids from token ids. Knows nothing about messages, tools or text.
  *
- * Guarantees: `sampledTokens` are the ids the server sampled; a rejection means no turn happened and is an
- * `AttributedError` at boundary "engine" with an {@link EngineFailureCode}; an abort by the server is a result whose
- * finish reason is "abort", with the partial tokens. Safe to call concurrently; the prompt may grow after the promise settles.
- * Not promised: order between calls, or equal weights for two calls. Retries belong to the caller (`rollout/`).
+ * Guarantees: `sampledTokens` are the ids the server sampled; a rejection means that no turn
+ * happened and is an `AttributedError` at boundary "engine" with an {@link EngineFailureCode}; an
+ * abort by the server is a result whose finish reason is "abort", with the partial tokens. Safe to
+ * call concurrently; the prompt may grow after the promise settles.
+ *
+ * Not promised: order between calls, or equal weights for two calls. Retries belong to the caller
+ * (`rollout/`).
  */
 export interface Engine {
   readonly name: string;
   sample(request: SampleRequest, options?: SampleOptions): Promise<SampleResult>;
   /**
-   * Whether the server takes requests now: it is up, and not paused. Rejects when it cannot be queried. Absent: it is
-   * not known, and a request that is held waits on the server.
+   * Resolves with true if the server takes requests now: it is up and not paused. Rejects when it
+   * cannot be queried. If the method is absent, readiness is not known, and a held request waits on
+   * the server.
    */
   isReady?(options?: { readonly signal?: AbortSignal }): Promise<boolean>;
   /**
-   * The trainer says that the servers have these weights now. Resolves when the version at dispatch follows: a server that
-   * names its weights is queried, for another one the trainer's report is taken. Call it before anything that counts on the new
-   * weights begins. Resolves with the versions that the servers name, one for each; `null` for a server that names none. Rejects when a
-   * server cannot be queried; its version is unknown then, until a reply names it.
-   * Absent: the weights never change, or the engine sees it itself.
+   * Called when the trainer reports that the servers have new weights, before any work that relies
+   * on them. Updates the version at dispatch: a server that names its weights is queried, for any
+   * other the trainer's report is used. Resolves with the versions that the servers name, one for
+   * each; `null` for a server that names none. Rejects when a server cannot be queried; its version
+   * is then unknown until a reply names it. Absent if the weights never change, or the engine
+   * detects changes itself.
    */
   reportWeightVersion?(version: string): Promise<readonly (string | null)[]>;
   close(): Promise<void>;
 }
 
-/** What servers with operations offer beside sampling. Every method rejects with an `AttributedError` when the server refuses. */
+/**
+ * Operations that a server may offer besides sampling. Every method rejects with an
+ * `AttributedError` when the server refuses.
+ */
 export interface EngineControl {
   health(options?: { readonly signal?: AbortSignal }): Promise<boolean>;
-  /** The version the server says its weights have; `null` when it does not version them. */
+  /** The version of its weights that the server reports; `null` when it does not version them. */
   weightVersion(options?: { readonly signal?: AbortSignal }): Promise<string | null>;
-  /** Ends a request by its id; unknown ids do nothing. */
+  /** Aborts a request by its id; unknown ids are ignored. */
   abort(requestId: string): Promise<void>;
   pause(mode: "abort" | "retract" | "in-place"): Promise<void>;
   continue(): Promise<void>;
 }
 
-/** How busy the servers behind one engine are at one moment: what a run reads to bound its concurrency. Not telemetry. */
+/**
+ * Load of the servers behind one engine at one moment; a run reads it to bound its concurrency. Not
+ * telemetry.
+ */
 export type EngineLoad = {
   /** Number of servers that answered. */
   readonly servers: number;
-  /** Requests that are being sampled, of all servers. */
+  /** Requests being sampled on all servers. */
   readonly running: number;
-  /** Requests that wait, of all servers. */
+  /** Waiting requests on all servers. */
   readonly waiting: number;
-  /** Share of the key-value cache that is taken, 0 to 1, of the fullest server; `null` when no server says. */
+  /**
+   * Used share of the key-value cache, 0 to 1, on the fullest server; `null` when no server reports
+   * it.
+   */
   readonly kvUse: number | null;
 };
 
 /** Engines whose servers report their load. */
 export interface EngineLoadSource {
-  /** `null`: the server does not report it. Rejects with an `AttributedError` at boundary "engine" when it cannot be queried. */
+  /**
+   * Resolves with `null` if the servers do not report their load. Rejects with an `AttributedError`
+   * at boundary "engine" when it cannot be queried.
+   */
   load(options?: { readonly signal?: AbortSignal }): Promise<EngineLoad | null>;
 }

@@ -1,29 +1,30 @@
-// What is known of an episode that has ended without reading it: what runs decide and count by. An episode is tens of kilobytes, this
-// is a few hundred bytes, so a coordinator decides about episodes that only the worker's disk holds.
+// A summary of an ended episode, for runs that decide and count without reading the episode. An
+// episode is tens of kilobytes and a summary a few hundred bytes, so a coordinator can decide about
+// episodes that are only on the worker's disk.
 
 import type { Failure, Outcome, StopReason } from "./failure.ts";
 import type { WeightSpan } from "./turn.ts";
 import type { ModelUsage } from "./user-line.ts";
 
-/** Counts by name, in the order the names first came up. */
+/** Counts by name, in the order in which the names first occurred. */
 export type Counts = Readonly<Record<string, number>>;
 
-/** Of an episode that has ended. */
+/** Summary of an episode that has ended. */
 export type EpisodeSummary = {
   readonly id: string;
   readonly groupId: string;
-  /** Its place in its group. */
+  /** The episode's place in its group. */
   readonly sampleIndex: number;
   readonly taskId: string;
   readonly outcome: Outcome;
   readonly stopReason: StopReason;
-  /** What the environment itself calls the end; `null`: it has no name for it. */
+  /** The environment's own name for the end; `null` if it has none. */
   readonly ending: string | null;
   /** Set exactly when the outcome is failed. */
   readonly failure: Failure | null;
   /** `null` when the episode was not graded. */
   readonly reward: number | null;
-  /** Of its grade. */
+  /** Metrics of its grade. */
   readonly metrics: Readonly<Record<string, number>>;
   /** Engine calls, or replies of an agent behind an API. */
   readonly turns: number;
@@ -32,9 +33,9 @@ export type EpisodeSummary = {
   readonly weightSpans: readonly Pick<WeightSpan, "dispatch" | "reply">[];
   /** Format errors by code. */
   readonly problems: Counts;
-  /** Its training rows. */
+  /** Number of its training rows. */
   readonly samples: number;
-  /** In the loss of those rows. */
+  /** Tokens in the loss of those rows. */
   readonly trainedTokens: number;
   /** Sampled tokens in no row, by reason. */
   readonly dropped: Counts;
@@ -44,24 +45,27 @@ export type EpisodeSummary = {
 export type EventCounts = {
   readonly turns: number;
   readonly sampledTokens: number;
-  /** Of `turns`: those that an earlier process recorded; they took none of the time of this one. */
+  /**
+   * Turns that an earlier process recorded, included in `turns`; this process spent no time on
+   * them.
+   */
   readonly recordedTurns: number;
-  /** Of `sampledTokens`: those that an earlier process recorded. */
+  /** Sampled tokens that an earlier process recorded, included in `sampledTokens`. */
   readonly recordedSampledTokens: number;
   readonly promptTokens: number;
-  /** Engine and model calls that were tried again. */
+  /** Retried engine and model calls. */
   readonly retries: number;
   /** Problems of actions, by code. */
   readonly problems: Counts;
-  /** Control tokens that users and tools spelled out, and that were text to the policy. */
+  /** Control tokens that users and tools spelled out, and that the policy read as text. */
   readonly spelledTokens: number;
-  /** Of `sampledTokens`: those with a logprob below -100. */
+  /** Sampled tokens with a logprob below -100, included in `sampledTokens`. */
   readonly unlikelyTokens: number;
-  /** Turns whose observation is not what the template writes, by `TemplateDeviation`. */
+  /** Turns whose observation differs from the template's output, by `TemplateDeviation`. */
   readonly deviations: Counts;
-  /** Results of tools of which the policy read only the beginning. */
+  /** Tool results that were cut, so that the policy read only the beginning. */
   readonly cutResults: number;
-  /** Environments that could not be closed; their episodes count. */
+  /** Environments that could not be closed; their episodes still count. */
   readonly closeFailures: number;
   readonly agentUsage: ModelUsage;
   readonly userUsage: ModelUsage;

@@ -1,4 +1,5 @@
-// An episode as data: its events in order, the whole of it, and what became of its group. See `rollout/` for the loop.
+// An episode as data: its events in order, the whole record, and the decision about its group. See
+// `rollout/` for the loop.
 
 import type { JsonObject } from "../python-semantics/json/value.ts";
 import type { ActionProblem, Decision } from "./agent.ts";
@@ -12,13 +13,14 @@ import type { DroppedTokens, Sample, Trajectory, Turn } from "./turn.ts";
 import type { ModelUsage, UserLine } from "./user.ts";
 
 /**
- * What happened, in order. An event is handed to the sink before it counts, so a journal of events can be replayed through
- * the deterministic environment. Durations are for people and are the only parts that differ between equal runs.
+ * Everything that happened, in order. An event is handed to the sink before it counts, so a journal
+ * of events can be replayed through the deterministic environment. Durations are for people and are
+ * the only parts that differ between equal runs.
  */
 export type EpisodeEvent =
   | { readonly type: "episode-start"; readonly episodeId: string; readonly taskId: string; readonly seed: number }
   | { readonly type: "user-line"; readonly line: UserLine; readonly durationMs: number }
-  /** What came of the line before, in a world in which users act, too. */
+  /** Consequences of the line before, in a world in which users act, too. */
   | { readonly type: "user-outcome"; readonly outcome: UserOutcome; readonly durationMs: number }
   | {
       readonly type: "turn";
@@ -27,7 +29,7 @@ export type EpisodeEvent =
       readonly usage: EngineUsage;
       readonly durationMs: number;
     }
-  /** In place of "turn" where an API model is the agent. */
+  /** Replaces "turn" where an API model is the agent. */
   | {
       readonly type: "agent-reply";
       readonly turn: number;
@@ -39,80 +41,102 @@ export type EpisodeEvent =
   | {
       readonly type: "tool-result";
       readonly turn: number;
-      /** Which of several calls of the turn it answers; absent where there is one. */
+      /** Index of the call that it answers, if the turn has several; absent if it has one. */
       readonly call?: number;
-      /** As the policy reads it. */
+      /** The result as the policy reads it. */
       readonly result: ToolResult;
-      /** Characters of the whole text, where it was longer than a policy is shown; `null`: it is whole. */
+      /**
+       * Characters of the text before it was cut to the length that a policy is shown; `null` if it
+       * is whole.
+       */
       readonly cutFrom: number | null;
       readonly durationMs: number;
     }
-  /** An episode that an outside program runs through the gateway: how its session was opened. */
+  /** The opened session of an episode that an outside program runs through the gateway. */
   | { readonly type: "session"; readonly session: JsonObject }
   /**
-   * A call of that program, after its "turn", or its "agent-reply" where an API model answers: what the request added, and what was
-   * read out of the action.
+   * A call of that program, after its "turn", or its "agent-reply" where an API model answers: the
+   * messages that the request added, and the parsed action.
    */
   | {
       readonly type: "exchange";
       readonly turn: number;
-      /** Number of the call in its session; the ids of tool calls have it. */
+      /** Number of the call in its session; part of the ids of tool calls. */
       readonly call: number;
       readonly dialect: "chat" | "messages" | "responses" | "completions";
       /** SHA-256 (hex) of the request. */
       readonly digest: string;
-      /** The turn whose conversation the messages follow; `null`: they are the whole of it. */
+      /**
+       * The turn whose conversation the messages continue; `null` if they are the whole
+       * conversation.
+       */
       readonly basis: number | null;
       readonly messages: readonly Message[];
-      /** OpenAI entries; `null`: those of the basis. */
+      /** OpenAI entries; `null` if they equal those of the basis. */
       readonly tools: readonly JsonObject[] | null;
       readonly action: ParsedAction;
-      /** The turn whose text this conversation begins from, such as a summary; `null`: there is none. */
+      /**
+       * The turn whose text this conversation begins from, such as a summary; `null` if it begins
+       * from none.
+       */
       readonly continues: number | null;
       /** Fields of the request that had no effect, by name. */
       readonly ignored: readonly string[];
-      /** Of the dialect's own bookkeeping. */
+      /** The dialect's own bookkeeping. */
       readonly response: { readonly hasInstructions: boolean; readonly isStored: boolean } | null;
     }
   /** The outside program has ended. */
   | {
       readonly type: "program";
-      /** `null`: it was killed. */
+      /** `null` if it was killed. */
       readonly exitCode: number | null;
       readonly isTimedOut: boolean;
-      /** The reward that it printed; `null`: it printed none. */
+      /** The reward that it printed; `null` if it printed none. */
       readonly reward: number | null;
-      /** The end of what it printed. */
+      /** The end of its output. */
       readonly stdout: string;
       readonly stderr: string;
-      /** Time of its own, without that of the model's calls, which is in their events. */
+      /** The program's own time, without that of the model's calls, which is in their events. */
       readonly durationMs: number;
     }
-  /** The program has had the whole answer of this turn. In the journal alone. */
+  /** The program has received the whole answer of this turn. Only in the journal. */
   | { readonly type: "delivered"; readonly turn: number }
-  /** Turns whose answers never reached their program whole: nothing of the episode can follow from them. */
+  /**
+   * Turns whose answers never fully reached their program, so nothing in the episode can follow
+   * from them.
+   */
   | { readonly type: "undelivered"; readonly turns: readonly number[] }
   /**
-   * The episode began again in a later process, because its world cannot be replayed. The turns are those of the processes
-   * before; their tokens are dropped, and what else happened then is left out of the episode. `usage`: what the models behind
-   * APIs cost in it.
+   * The episode began again in a later process, because its world cannot be replayed. `turns` are
+   * the turns of the earlier processes; their tokens are dropped, and other events of those
+   * processes are not part of the episode. `usage`: cost of the models behind APIs in those
+   * processes.
    */
   | {
       readonly type: "restart";
       readonly turns: readonly number[];
       readonly usage: { readonly agent: ModelUsage; readonly user: ModelUsage; readonly judge: ModelUsage };
     }
-  /** A model was asked in the course of grading. */
+  /** A judge was called during grading. */
   | {
       readonly type: "judgement";
       readonly judgement: Judgement;
-      /** Of a ranking: ids of the episodes in the order in which they were shown; `null`: the judge was shown this one alone. */
+      /**
+       * Ids of the ranked episodes in the order in which they were shown; `null` if the judge was
+       * shown only this one.
+       */
       readonly ranked: readonly string[] | null;
       readonly durationMs: number;
     }
-  /** The last one counts: a ranking of the group makes another of what each episode earned by itself. */
+  /**
+   * The last grade counts: a ranking of the group adds one to the grade that each episode earned by
+   * itself.
+   */
   | { readonly type: "grade"; readonly grade: Grade; readonly durationMs: number }
-  /** The environment could not be closed, which is none of the episode's faults: something may be left behind. */
+  /**
+   * The environment could not be closed and may have left resources open. Not a fault of the
+   * episode.
+   */
   | { readonly type: "close-failure"; readonly failure: Failure }
   | { readonly type: "episode-end"; readonly stopReason: StopReason; readonly failure: Failure | null };
 
@@ -120,7 +144,10 @@ export type EpisodeEvent =
 export type Episode = {
   readonly id: string;
   readonly groupId: string;
-  /** The episode's place in its group. The name is that of the file format; it is no training sample. */
+  /**
+   * The episode's place in its group. The name is that of the file format; it does not mean a
+   * training sample.
+   */
   readonly sampleIndex: number;
   readonly task: Task;
   readonly seed: number;
@@ -133,12 +160,16 @@ export type Episode = {
   readonly grade: Grade | null;
   /** Info of reset and of every step, merged in order. */
   readonly info: JsonObject;
-  /** The conversation as the policy's template renders it; actions raw. Those of an API model are split into their parts. */
+  /**
+   * The conversation as the policy's template renders it, with raw actions. Actions of an API model
+   * are split into their parts.
+   */
   readonly messages: readonly Message[];
   readonly trajectory: Trajectory;
   /**
-   * As in `Renderer`; named in every sample. "no-tokens": an API model was the agent, or a program that calls no model of
-   * ours, so the trajectory is empty and nothing can be trained.
+   * The history policy of `Renderer`, named in every sample. "no-tokens": an API model was the
+   * agent, or a program that calls no model of ours, so the trajectory is empty and nothing can be
+   * trained.
    */
   readonly historyPolicy: Sample["historyPolicy"] | "no-tokens";
   readonly events: readonly EpisodeEvent[];
@@ -147,24 +178,30 @@ export type Episode = {
 };
 
 /**
- * What the environment itself calls the end of an episode that it ended, such as "too_many_errors"; `null`: it has no name for it,
- * or the episode ended otherwise. See `Grade.info`.
+ * The environment's own name for the end of an episode that it ended, such as "too_many_errors";
+ * `null` if it has no name for it, or the episode ended otherwise. See `Grade.info`.
  */
 export function endingOf({ stopReason, grade }: Pick<Episode, "stopReason" | "grade">): string | null {
   const isItsOwn = stopReason === "tool_ended" || stopReason === "user_hung_up";
   return isItsOwn && grade !== null ? terminationReason(grade) : null;
 }
 
-/** `termination_reason` of a grade's info where it is a name: at most 40 small letters, digits and underscores. */
+/**
+ * The `termination_reason` of a grade's info if it is a valid name: at most 40 small letters,
+ * digits and underscores.
+ */
 export function terminationReason({ info }: Grade): string | null {
   const named = info.get("termination_reason");
   return typeof named === "string" && /^[a-z][a-z0-9_]{0,39}$/.test(named) ? named : null;
 }
 
-/** The training rows of an episode and what is in none of them. */
+/** The training rows of an episode, and the sampled tokens that are in none of them. */
 export type EpisodeSamples = { readonly samples: readonly Sample[]; readonly dropped: readonly DroppedTokens[] };
 
-/** What became of a group: decided once, when its last episode has ended, and recorded with its training rows. */
+/**
+ * Decision about a group: made once, when its last episode has ended, and recorded with its
+ * training rows.
+ */
 export type GroupRecord = {
   readonly groupId: string;
   readonly taskId: string;
@@ -172,9 +209,9 @@ export type GroupRecord = {
   readonly groupIndex: number;
   /** The rows of a dropped group are not written. */
   readonly decision: "kept" | "dropped";
-  /** Why it was dropped; `null` when it was kept. */
+  /** The reason for dropping it; `null` when it was kept. */
   readonly reason: string | null;
-  /** In the order of their place in the group. */
+  /** Ids in the order of the episodes' places in the group. */
   readonly episodeIds: readonly string[];
   /** Aligned with `episodeIds`; `null` where an episode was not graded. */
   readonly rewards: readonly (number | null)[];

@@ -1,7 +1,7 @@
 // A failure is a fault recorded on an episode as data. It is neither a stop reason (limits and hang-ups are normal
 // endings, `StopReason` below) nor a programmer's mistake (those throw plain errors before work starts).
 
-/** Where a fault crossed into the system. */
+/** Boundaries at which a fault can enter the system. */
 export const boundaries = [
   "engine",
   "renderer",
@@ -22,9 +22,9 @@ export type Failure = {
   readonly boundary: Boundary;
   readonly code: string;
   readonly message: string;
-  /** Decided where the status is known. */
+  /** Decided where the error's status is known. */
   readonly retryable: boolean;
-  /** The fault below this one, as text; `null` when there is none. */
+  /** The underlying fault, as text; `null` when there is none. */
   readonly cause: string | null;
 };
 
@@ -34,7 +34,10 @@ export type Attempt = { readonly failure: Failure; readonly waitedMs: number };
 /** An error that already knows its boundary; it passes every later boundary unchanged. */
 export class AttributedError extends Error {
   readonly failure: Failure;
-  /** How long the server requested us to wait before the next attempt, in milliseconds; `null` when it did not say. */
+  /**
+   * Delay that the server requested before the next attempt, in milliseconds; `null` when it
+   * requested none.
+   */
   readonly retryAfterMs: number | null;
 
   constructor(failure: Failure, options?: { readonly cause?: unknown; readonly retryAfterMs?: number | null }) {
@@ -53,12 +56,12 @@ export class ConfigurationError extends Error {
   }
 }
 
-/** Longer messages are cut: they go into files and logs. */
+/** Longer messages are cut, because they go into files and logs. */
 const longestMessage = 10_000;
 
 /**
- * What a thrown value says, whatever it is: code that others wrote throws `null`, objects, and errors whose message is no
- * string or cannot be read. Never throws.
+ * The message of any thrown value: third-party code throws `null`, objects, and errors whose
+ * message is not a string or cannot be read. Never throws.
  */
 export function messageOf(error: unknown): string {
   try {
@@ -72,7 +75,10 @@ export function messageOf(error: unknown): string {
   }
 }
 
-/** Attributes whatever escaped from extension code; an attributed error passes unchanged. Never throws. */
+/**
+ * Attributes any value thrown by extension code; an attributed error passes unchanged. Never
+ * throws.
+ */
 export function attribute(error: unknown, boundary: Boundary, code = "unexpected"): AttributedError {
   let cause: string | null = null;
   try {
@@ -84,7 +90,7 @@ export function attribute(error: unknown, boundary: Boundary, code = "unexpected
   return new AttributedError({ boundary, code, message: messageOf(error), retryable: false, cause }, { cause: error });
 }
 
-/** An attributed fault. Default: not retryable. `cause`: the error below it. */
+/** An attributed fault, by default not retryable. `cause` is the underlying error. */
 export function faultAt(
   boundary: Boundary,
   code: string,
@@ -94,18 +100,21 @@ export function faultAt(
   return new AttributedError({ boundary, code, message, retryable, cause: null }, { cause });
 }
 
-/** Why an episode ended. Values are snake_case because run files and trainers read them. */
+/**
+ * Reasons for the end of an episode. Values are snake_case because run files and trainers read
+ * them.
+ */
 export const stopReasons = [
   "tool_ended",
   "user_hung_up",
-  /** The program that runs the episode through the gateway said so. */
+  /** The program that runs the episode through the gateway ended it. */
   "session_ended",
   "max_turns",
   "max_tokens",
   "context_length",
   /** A format error whose policy is to end the episode, graded. */
   "bad_action",
-  /** The same, not graded: what the upstream program does. */
+  /** The same, not graded, as in the upstream program. */
   "bad_action_aborted",
   "engine_abort",
   "cancelled",

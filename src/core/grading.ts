@@ -1,21 +1,21 @@
-// Grading beside the environment, as contracts: graders of one episode, and of a whole group. Their values and the environment's
-// reward become one reward by weight (`rollout/grading.ts`).
+// Contracts of grading beside the environment: graders of one episode, and of a whole group. Their
+// values and the environment's reward are combined by weight (`rollout/grading.ts`).
 
 import type { Ending, Task } from "./environment.ts";
 import type { Episode, EpisodeEvent } from "./episode.ts";
 import type { Judge, Question } from "./judge.ts";
 
-/** What a grader found of one episode. */
+/** A grader's finding about one episode. */
 export type Verdict = {
-  /** From 0 to 1. */
+  /** Score from 0 to 1. */
   readonly value: number;
-  /** Beside the value itself, whose metric is the grader's name. Finite. */
+  /** Metrics in addition to the value itself, whose metric is the grader's name. Finite. */
   readonly metrics: Readonly<Record<string, number>>;
   /** For people. */
   readonly log: string;
 };
 
-/** An episode that has ended and is graded now. */
+/** An ended episode that is being graded. */
 export type EpisodeToGrade = {
   readonly task: Task;
   readonly guidelines: string;
@@ -24,30 +24,39 @@ export type EpisodeToGrade = {
 };
 
 type JudgedBy<Shown> = {
-  /** Unique among the graders of an episode; a metric has it. */
+  /** Unique among the graders of an episode; the name of its metric. */
   readonly name: string;
-  /** Compared with the other graders' weights. At least 0. */
+  /** Weight relative to the other graders. At least 0. */
   readonly weight: number;
   readonly judge: Judge;
 } & Shown;
 
 /** Grades one episode. */
 export type EpisodeGrader = JudgedBy<{
-  /** Throws an error, best attributed to boundary "grader", for an episode that cannot be shown to a judge. */
+  /**
+   * Throws an error for an episode that cannot be shown to a judge, preferably attributed to
+   * boundary "grader".
+   */
   question(episode: EpisodeToGrade): Question<Verdict>;
 }>;
 
 /** Compares the episodes of a group. */
 export type GroupRanker = JudgedBy<{
-  /** `episodes`: graded ones, two at least, in the order in which they are shown. Verdicts come in that order. Otherwise as above. */
+  /**
+   * `episodes` are graded, at least two, in the order in which they are shown; verdicts are in the
+   * same order. Throws like the question of an `EpisodeGrader`.
+   */
   question(episodes: readonly Episode[]): Question<readonly Verdict[]>;
 }>;
 
-/** What grades the episodes of a run. */
+/** Judge, graders and weights of a run. */
 export type Grading = {
-  /** Who answers the questions of environments; `null`: nobody does. */
+  /** The judge that answers the questions of environments; `null` if there is none. */
   readonly judge: Judge | null;
-  /** Of the environment's own reward; 0: it is a metric alone. `null`: the environment has none of its own. */
+  /**
+   * Weight of the environment's own reward; 0 makes it only a metric. `null` if the environment has
+   * no reward of its own.
+   */
   readonly environmentWeight: number | null;
   readonly graders: readonly EpisodeGrader[];
   /** `null`: episodes are not compared. */

@@ -1,4 +1,4 @@
-// The vocabulary and the contracts. No behaviour beyond what a contract needs to be stated.
+// The vocabulary and the contracts, with only the behaviour that is needed to state a contract.
 
 export * from "./agent.ts";
 export * from "./engine.ts";

@@ -1,10 +1,10 @@
-// A model asked in the course of grading, as a contract: a question whose answer can be checked, and the record of the call.
-// Implementations: `graders/`.
+// A model that is asked during grading, as a contract: a question whose answer can be checked, and
+// the record of the call. Implementations: `graders/`.
 
 import type { Attempt, Failure } from "./failure.ts";
 import type { ModelUsage } from "./user-line.ts";
 
-/** One call of a judge, as it stands in the record of its episode. */
+/** One call of a judge, as recorded in its episode. */
 export type Judgement = {
   /** Name of the grader that asked. */
   readonly grader: string;
@@ -12,47 +12,55 @@ export type Judgement = {
   readonly model: string;
   /** SHA-256 (hex) of the messages and the schema: the same question has the same digest. */
   readonly digest: string;
-  /** The text as the model wrote it; `null`: none could be used, see `failure`. */
+  /** The text as the model wrote it; `null` if no answer could be used, see `failure`. */
   readonly answer: string | null;
-  /** Of all calls, repeated ones included. Nothing where the answer came from a cache. */
+  /** Usage of all calls, repeated ones included. Zero where the answer came from a cache. */
   readonly usage: ModelUsage;
   /** Calls that failed, or whose answer could not be used, and were repeated. */
   readonly attempts: readonly Attempt[];
   readonly isCached: boolean;
-  /** Why there is no answer; `null` exactly when there is one. */
+  /** The reason for a missing answer; `null` exactly when there is one. */
   readonly failure: Failure | null;
 };
 
-/** What a judge is asked. Made of an episode, or a group, and of nothing else: the same episode makes the same question. */
+/**
+ * A question for a judge. Derived only from an episode, or a group: the same episode gives the same
+ * question.
+ */
 export type Question<T> = {
   /** Name of the grader. */
   readonly grader: string;
   readonly messages: readonly { readonly role: "system" | "user"; readonly content: string }[];
-  /** JSON Schema of the answer, for servers with structured output; `null`: the messages alone say what is expected. */
+  /**
+   * JSON Schema of the answer, for servers with structured output; `null` if only the messages
+   * describe the expected answer.
+   */
   readonly schema: object | null;
-  /** The meaning of an answer. Throws a plain error that says what of it is wrong. */
+  /** Parses an answer. Throws a plain error that says what is wrong with it. */
   read(answer: string): T;
 };
 
 /**
  * Answers questions.
  *
- * Guarantees: what it resolves with has an answer that the question can read, or a failure at boundary "grader". Safe to call
- * concurrently. Rejects when `signal` aborts, and for nothing else that a server does.
+ * Guarantees: it resolves with an answer that the question can read, or with a failure at boundary
+ * "grader". Safe to call concurrently. Rejects only when `signal` aborts, never because of a
+ * server.
  */
 export interface Judge {
   readonly model: string;
   ask(question: Question<unknown>, options: { readonly signal: AbortSignal }): Promise<Judgement>;
 }
 
-// What models are to grade by, as data: an environment can be defined with it, and the run chooses the judge.
+// Rubrics and rankings as data: an environment can be defined with them, and the run chooses the
+// judge.
 
 export type Criterion = {
   /** Letters, digits, "-" and "_"; its metric is `<rubric>.<name>`. */
   readonly name: string;
-  /** What the judge is told. */
+  /** Text that the judge is shown. */
   readonly description: string;
-  /** Share of the score, compared with the other weights. Above 0. */
+  /** Share of the score, relative to the other weights. Above 0. */
   readonly weight: number;
   /** Worst and best score. */
   readonly scale: readonly [worst: number, best: number];
@@ -63,14 +71,14 @@ export type Rubric = {
   readonly type: "rubric";
   /** Name of its metric. */
   readonly name: string;
-  /** Share of the reward, compared with the other graders' weights. At least 0. */
+  /** Share of the reward, relative to the other graders' weights. At least 0. */
   readonly weight: number;
   /** Further text for the judge; may be empty. */
   readonly instructions: string;
   readonly criteria: readonly Criterion[];
-  /** Characters that a judge is shown of one tool result. */
+  /** Characters of one tool result that a judge is shown. */
   readonly maxResultCharacters: number;
-  /** Characters of a question. A longer one is a failure of its episode. */
+  /** Maximum characters of a question. A longer one is a failure of its episode. */
   readonly maxCharacters: number;
 };
 

@@ -1,5 +1,5 @@
-// Messages and tools as the agent's side of a conversation sees them. Not the wire shape of any provider; the chat template of a
-// model family decides how they read.
+// Messages and tools from the agent's side of a conversation. Not the wire format of any provider;
+// the chat template of a model family decides how they are rendered.
 
 import type { JsonObject, JsonValue } from "../python-semantics/json/value.ts";
 
@@ -17,9 +17,10 @@ export type UserMessage = { readonly role: "user"; readonly content: string };
 export type AssistantMessage = {
   readonly role: "assistant";
   /**
-   * The text. In an episode's history this is the raw action, decoded, without its end token (tags, calls and thinking
-   * included), `reasoning` is null and `toolCalls` is empty: the template then renders what the policy wrote. What an API
-   * model said is split into its parts, with the calls that get an answer.
+   * The text. In an episode's history this is the raw action, decoded, without its end token (tags,
+   * calls and thinking included), `reasoning` is null and `toolCalls` is empty, so that the
+   * template renders exactly the policy's text. An action of an API model is split into its parts,
+   * with the calls that get an answer.
    */
   readonly content: string;
   readonly reasoning: string | null;
@@ -41,7 +42,7 @@ export type Tool = {
   readonly definition: JsonObject;
 };
 
-/** Reads a tool out of an OpenAI entry. Throws a plain error when it has no name. */
+/** Reads a tool from an OpenAI entry. Throws a plain error when it has no name. */
 export function toolFromDefinition(definition: JsonObject): Tool {
   const body = definition.get("function");
   const name = body instanceof Map ? body.get("name") : undefined;

@@ -1,5 +1,6 @@
-// Text to token ids (tokenizer) and messages to token ids (renderer), with what a parser makes of sampled output. Contracts:
-// implementations are in `tokenizers/`, `renderers/` and `parsers/`.
+// Contracts for converting text to token ids (tokenizer), messages to token ids (renderer) and
+// sampled output to structure (parser). Implementations are in `tokenizers/`, `renderers/` and
+// `parsers/`.
 
 import type { Steps } from "../lib/steps.ts";
 import type { JsonObject } from "../python-semantics/json/value.ts";
@@ -18,16 +19,17 @@ export interface Tokenizer {
   readonly vocabularySize: number;
   encode(text: string): Uint32Array;
   /**
-   * As `encode`, but what stands in the `literal` ranges is text whatever it spells: no control token begins, ends or lies
-   * there. A control token is every added token, special or not, that is more than white space.
+   * Encodes like `encode`, but the `literal` ranges are plain text, even where they spell a control
+   * token: no control token begins, ends or lies in them. A control token is every added token,
+   * special or not, that is more than white space.
    */
   encodeLiteral(text: string, literal: readonly TextRange[]): LiteralEncoding;
-  /** The same in steps, for a text that may be very long. @default one step */
+  /** `encodeLiteral` in steps, for a text that may be very long. @default one step */
   encodeInSteps?(text: string, literal: readonly TextRange[]): Steps<LiteralEncoding>;
   decode(ids: ArrayLike<number>, options?: { readonly skipSpecialTokens?: boolean }): string;
   /** Id of a whole token by its text, added tokens included; `null` when there is none. */
   tokenId(text: string): number | null;
-  /** True for added tokens marked special, which `skipSpecialTokens` leaves out. */
+  /** True for added tokens marked special, which `skipSpecialTokens` omits. */
   isSpecial(id: number): boolean;
   startDecoding(): IncrementalDecoder;
 }
@@ -37,25 +39,31 @@ export type TextRange = { readonly start: number; readonly end: number };
 
 export type LiteralEncoding = {
   readonly tokens: Uint32Array;
-  /** How many control tokens `encode` would have recognised in literal text. */
+  /** Number of control tokens that `encode` would have recognised in literal text. */
   readonly spelledTokens: number;
 };
 
-/** Decodes a stream of ids without ever splitting a character: held bytes come out with a later push, or with `finish`. */
+/**
+ * Decodes a stream of ids without ever splitting a character: incomplete bytes are returned by a
+ * later push, or by `finish`.
+ */
 export interface IncrementalDecoder {
   push(id: number): string;
   finish(): string;
 }
 
-/** Where a message stands in rendered tokens: `[start, end)`. */
+/** Place of a message in rendered tokens: `[start, end)`. */
 export type MessageSpan = { readonly message: number; readonly start: number; readonly end: number };
 
 export type RenderedPrompt = {
   readonly tokens: Uint32Array;
   readonly text: string;
-  /** One per message, in order; what belongs to none (the generation prompt) is in no span. */
+  /**
+   * One per message, in order; tokens outside of any message (the generation prompt) are in no
+   * span.
+   */
   readonly spans: readonly MessageSpan[];
-  /** Control tokens that users and tools spelled out, and that are text in `tokens`. */
+  /** Control tokens that users and tools spelled out, and that are plain text in `tokens`. */
   readonly spelledTokens: number;
 };
 
@@ -68,11 +76,17 @@ export const parseProblemCodes = [
   "spoofed-marker",
   /** The text is a call, or holds one, in a format that is not the model's: bare JSON, a code block, other tags, another family's. */
   "other-format",
-  /** A near-miss was read as the call it nearly is; `detail` says what was done. Only in repair mode, which is opt-in. */
+  /**
+   * A near-miss was read as the call it nearly is; `detail` names the repair. Only in repair mode,
+   * which is opt-in.
+   */
   "repaired",
 ] as const;
 
-/** What a parser found wrong with sampled output. Syntax only: a call is validated against its tool's schema in `agents/`. */
+/**
+ * An error that a parser found in sampled output. Syntax only: a call is validated against its
+ * tool's schema in `agents/`.
+ */
 export type ParseProblem = {
   readonly code: (typeof parseProblemCodes)[number];
   /** The offending text, as sampled. */
@@ -80,16 +94,19 @@ export type ParseProblem = {
   /** Name of the requested tool, when it could be read. */
   readonly toolName: string | null;
   readonly detail: string;
-  /** How many calls were read before it; absent where there is none. */
+  /** Number of calls that were read before it; absent if there were none. */
   readonly callsBefore?: number;
 };
 
-/** Sampled output, read. */
+/** A parsed action. */
 export type ParsedAction = {
   /** The whole action, decoded, without its end token. */
   readonly text: string;
   readonly reasoning: string | null;
-  /** The text beside reasoning and calls. Without a call: all text beside reasoning, so that nothing a policy said is lost. */
+  /**
+   * The text beside reasoning and calls. Without a call: all text beside reasoning, so that no text
+   * of the policy is lost.
+   */
   readonly content: string;
   readonly toolCalls: readonly ToolCall[];
   readonly problems: readonly ParseProblem[];
@@ -97,21 +114,24 @@ export type ParsedAction = {
   readonly isTerminated: boolean;
 };
 
-/** What a bridge starts from: the history up to and including the last action. */
+/** Input of a bridge: the history up to and including the last action, and the new messages. */
 export type BridgeInput = {
   /** The whole history, the last action included as its last message. */
   readonly messages: readonly Message[];
   readonly tools: readonly Tool[];
   /** The ids of the last action. */
   readonly lastAction: Uint32Array;
-  /** The messages since: all tool results of the turn together, or the user's utterance. */
+  /**
+   * The messages after the last action: all tool results of the turn together, or the user's
+   * utterance.
+   */
   readonly newMessages: readonly Message[];
 };
 
 /**
- * Where appended tokens are not what the template writes, however history is treated. "other-end-token": the action ended with
- * a stop token that the template does not write there (`<|endoftext|>` where it writes `<|im_end|>`); what the template writes
- * follows it.
+ * Difference between appended tokens and the template's output, independent of the history policy.
+ * "other-end-token": the action ended with a stop token that the template does not write there
+ * (`<|endoftext|>` where it writes `<|im_end|>`); the template's own tokens follow it.
  */
 export type TemplateDeviation = "other-end-token";
 
@@ -120,22 +140,25 @@ export type BridgeResult =
   | {
       readonly type: "extended";
       readonly tokens: Uint32Array;
-      /** As in `RenderedPrompt`, of what is new. */
+      /** Control tokens spelled out in the new messages, as in `RenderedPrompt`. */
       readonly spelledTokens: number;
-      /** `null`: there is none. */
+      /** `null` if the tokens are those that the template writes. */
       readonly deviation: TemplateDeviation | null;
     }
-  /** The template rewrites what came before; render again and start a branch. */
+  /** The template rewrites earlier messages; render again and start a branch. */
   | { readonly type: "refused"; readonly reason: string };
 
-/** Which parsers read actions, by their names, and how. */
+/** Names and settings of the parsers that read actions. */
 export type ParserFacts = {
   readonly toolCalls: string;
-  /** `null`: nothing is split off. */
+  /** `null` if no reasoning is split off. */
   readonly reasoning: string | null;
-  /** "tokens": a marker counts only as the token it is. "text": as text parsers of servers read it. */
+  /**
+   * "tokens": a marker counts only as a control token. "text": markers are found in text, as in the
+   * text parsers of servers.
+   */
   readonly mode: "tokens" | "text";
-  /** Whether near-misses are read as the calls they nearly are. */
+  /** True if near-misses are read as the calls they nearly are. */
   readonly repair: boolean;
 };
 
@@ -155,30 +178,40 @@ export interface Renderer {
   readonly historyPolicy: "append-only" | "keep-reasoning" | "branch";
   readonly stopTokenIds: readonly number[];
   /**
-   * Token ids are below this, as the model has it (its tokenizer may know fewer or more). A prompt with an id beyond it is an
-   * `AttributedError` at boundary "renderer" with code "token-beyond-vocabulary": real servers die of one.
+   * Upper bound of token ids in the model (its tokenizer may know fewer or more). A prompt with a
+   * greater or equal id is an `AttributedError` at boundary "renderer" with code
+   * "token-beyond-vocabulary": real servers crash on one.
    */
   readonly vocabularySize: number;
-  /** Variables that the chat template is given beside the conversation, for the records of a run. @default none */
+  /**
+   * Variables that the chat template gets beside the conversation, for the records of a run.
+   * @default none
+   */
   readonly templateKwargs?: JsonObject;
   /**
-   * The same renderer with further template variables, which replace its own. Those that the template does not read, and those that it
-   * is always given, are left out and named in `unread`. @default variables cannot be changed
+   * The same renderer with further template variables, which replace its own. Variables that the
+   * template does not read, and those that it always gets, are omitted and named in `unread`.
+   * @default variables cannot be changed
    */
   withTemplateKwargs?(kwargs: JsonObject): { readonly renderer: Renderer; readonly unread: readonly string[] };
-  /** How actions are read, for the records of a run. */
+  /** Parsers that read actions, for the records of a run. */
   readonly parsers: ParserFacts;
   renderPrompt(messages: readonly Message[], tools: readonly Tool[]): RenderedPrompt;
   bridge(input: BridgeInput): BridgeResult;
-  /** Both in steps, for conversations that may be very long: others are served between two of them. @default one step */
+  /**
+   * Both methods in steps, for conversations that may be very long: other work runs between two
+   * steps. @default one step
+   */
   readonly inSteps?: {
     renderPrompt(messages: readonly Message[], tools: readonly Tool[]): Steps<RenderedPrompt>;
     bridge(input: BridgeInput): Steps<BridgeResult>;
   };
   /**
-   * `turn` numbers the call ids. `unknownTools`: what answers a call of a tool that is not in `tools`. For "environment" it is
-   * read like every other call; for "loop", the default, it is a problem and no call, as in SGLang. `textEnd`: only so many
-   * characters of the decoded action are read, and it has no others (default: all). Never throws on model output.
+   * Parses an action; never throws on model output. `turn` is part of the call ids. `unknownTools`
+   * is the side that answers a call of a tool that is not in `tools`: for "environment" it is read
+   * like every other call; for "loop", the default, it is a problem instead of a call, as in
+   * SGLang. `textEnd`: only so many characters of the decoded action are read, as if it had no
+   * others (default: all).
    */
   parseAction(
     sampledTokens: Uint32Array,
@@ -190,16 +223,21 @@ export interface Renderer {
     },
   ): ParsedAction;
   /**
-   * What closes the thinking of a text that ends inside it, such as "\n</think>\n\n"; "" for any other. History and bridge
-   * need it: the rest of an unclosed thought would be an answer to the template. @default ""
+   * Text that closes the thinking of a text that ends inside it, such as "\n</think>\n\n"; "" for
+   * any other text. History and bridge need it: the template would take the rest of an unclosed
+   * thought for an answer. @default ""
    */
   unclosedThought?(text: string): string;
   /**
-   * Of an action that is still sampled: characters at the end of the reasoning or content so far which may yet turn out to be
-   * neither, because a call or the end of a thought may begin there. @default not known: a stream is shown late
+   * Number of characters at the end of the reasoning or content of an unfinished action that may
+   * still turn out to be neither, because a call or the end of a thought may begin there. @default
+   * not known: a stream is shown late
    */
   heldBack?(text: string): number;
   decode(tokens: ArrayLike<number>): string;
-  /** Decodes an action while it is sampled. @default not known: all of it is decoded again for every token */
+  /**
+   * Decodes an action while it is sampled. @default absent: all of it is decoded again for every
+   * token
+   */
   startDecoding?(): IncrementalDecoder;
 }

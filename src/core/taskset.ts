@@ -1,4 +1,4 @@
-// Tasks by split and number, with the errors that every environment gives for those it does not have.
+// Tasks by split and number, with the errors that every environment gives for missing ones.
 
 import type { Task, Taskset } from "./environment.ts";
 import { ConfigurationError } from "./failure.ts";

@@ -1,16 +1,18 @@
-// Token ids that only ever grow. The identity of a buffer lets an engine keep the serialized form of what it has
-// already sent, so that a turn costs its new tokens and not its whole context. Not a record: see `turn.ts`.
+// Token ids that only grow. The identity of a buffer lets an engine keep the serialized form of the
+// tokens that it has already sent, so that a turn costs its new tokens and not its whole context.
+// Not a record: see `turn.ts`.
 
 import { copyIds, joinIds } from "../lib/bytes.ts";
 
 const none = new Uint32Array(0);
 
 /**
- * Append-only token ids. What was read up to some length never changes; `fork` starts another history. Keeps what is appended as
- * it is, so that a record of the same ids costs nothing: do not write to a `Uint32Array` that was appended.
+ * Append-only token ids. Tokens that were read never change; `fork` starts another history. Keeps
+ * appended arrays without a copy, so that a record of the same ids costs nothing: do not write to a
+ * `Uint32Array` that was appended.
  */
 export class TokenBuffer {
-  /** One for each append. */
+  /** One for each call of `append`. */
   readonly #parts: Uint32Array[] = [];
   #length = 0;
   #whenClosed: (() => void)[] | null = [];
@@ -31,7 +33,10 @@ export class TokenBuffer {
     this.#length += ids.length;
   }
 
-  /** The ids as they are now, copied only where several appends made them. Do not write to it; later appends do not show in it. */
+  /**
+   * The current ids, copied only where they come from several appends. Do not write to the result;
+   * it does not show later appends.
+   */
   view(start = 0, end: number = this.#length): Uint32Array {
     const parts = this.parts(start, end);
     return parts.length <= 1 ? (parts[0] ?? none) : joinIds(parts);
@@ -45,8 +50,9 @@ export class TokenBuffer {
   }
 
   /**
-   * No further ids will be requested: what engines keep beside them (the body of the last request) is released. They stay
-   * readable. Close each of many buffers; the memory of one that is never closed is released with it.
+   * States that no further ids will be requested: data that engines keep for the buffer (the body
+   * of the last request) is released. The ids stay readable. Close buffers when there are many; the
+   * data of one that is never closed is released together with it.
    */
   close(): void {
     const callbacks = this.#whenClosed ?? [];
@@ -59,10 +65,10 @@ export class TokenBuffer {
     this.#whenClosed?.push(callback);
   }
 
-  /** As {@link view}, in the pieces that were appended: never a copy. */
+  /** The ids of {@link view}, in the pieces that were appended: never a copy. */
   parts(start = 0, requestedEnd: number = this.#length): readonly Uint32Array[] {
     const end = Math.min(requestedEnd, this.#length);
-    // From the last one back, because new ids are mostly requested.
+    // Searches from the last part backwards, because callers mostly request new ids.
     const found: Uint32Array[] = [];
     let partEnd = this.#length;
     for (let index = this.#parts.length - 1; index >= 0 && partEnd > start; index--) {

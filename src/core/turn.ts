@@ -1,23 +1,24 @@
-// One engine call as data, and the training rows of a branch. What a turn added is stored; whole prompts and sequences are
-// derived (`trajectories/`).
+// One engine call as data, and the training rows of a branch. Only the tokens that a turn added are
+// stored; whole prompts and sequences are derived (`trajectories/`).
 
 import type { TemplateDeviation } from "./renderer.ts";
 
-/** Why an engine call ended. */
+/** Reasons for the end of an engine call. */
 export type FinishReason = "stop" | "length" | "abort";
 
 export type Finish = {
   readonly reason: FinishReason;
   /** The stop token id or stop string that matched; `null` when none did or the server does not say. */
   readonly matched: number | string | null;
-  /** As the engine reported it (JSON text); `null` when it reported none. */
+  /** The engine's own reason (JSON text); `null` when it reported none. */
   readonly raw: string | null;
 };
 
 /**
- * Which weights sampled a run of consecutive tokens. An engine reports the version at *reply* only; the version at
- * *dispatch* is what we knew when the request left. Both `null` when the engine does not version its weights, and both the
- * version itself when the engine names that of every token.
+ * Weights that sampled a run of consecutive tokens. An engine reports the version at *reply* only;
+ * the version at *dispatch* is the last one known when the request was sent. Both are `null` when
+ * the engine does not version its weights, and both are the exact version when the engine names
+ * that of every token.
  */
 export type WeightSpan = {
   readonly tokenCount: number;
@@ -26,49 +27,62 @@ export type WeightSpan = {
 };
 
 /**
- * Which experts a mixture-of-experts model chose for tokens of a turn: `rows * layers * topk` numbers in `routed-experts.bin` of the
- * run folder. The first row is that of the last token of the parent's sequence, or of the first token where there is no parent;
- * the last token of a sequence has none. So the rows of the turns of a path, one after the other, are those of its sequence.
+ * Experts that a mixture-of-experts model chose for tokens of a turn: `rows * layers * topk`
+ * numbers in `routed-experts.bin` of the run folder. The first row belongs to the last token of the
+ * parent's sequence, or to the turn's first token if it has no parent; the last token of a sequence
+ * has no row. So the rows of the turns of a path, concatenated, are those of its sequence.
  */
 export type RoutedExperts = {
-  /** Of the first byte. */
+  /** Offset of the first byte. */
   readonly offset: number;
   readonly rows: number;
   readonly layers: number;
   readonly topk: number;
-  /** Bytes of a number, little-endian. */
+  /** Bytes per number, little-endian. */
   readonly width: 1 | 2;
 };
 
-/** One engine call: what the policy was newly shown and what it sampled. */
+/** One engine call: the tokens newly shown to the policy and those it sampled. */
 export type Turn = {
-  /** Place in `trajectory.turns`. */
+  /** Index in `trajectory.turns`. */
   readonly index: number;
   /** The turn whose observation and action this prompt extends; `null` when it extends none (the first turn, or a rewritten history). */
   readonly parent: number | null;
-  /** What this turn added after the parent's whole sequence; the whole prompt is derived, never stored twice. */
+  /**
+   * Tokens that this turn added after the parent's whole sequence; the whole prompt is derived,
+   * never stored twice.
+   */
   readonly observationTokens: Uint32Array;
-  /** Control tokens that users and tools spelled out in the observation, and that are text in it. */
+  /** Control tokens that users and tools spelled out in the observation, where they are plain text. */
   readonly spelledTokens: number;
-  /** Where the observation is not what the template writes; `null`: nowhere. */
+  /** Difference between the observation and the template's output; `null` if they are equal. */
   readonly deviation: TemplateDeviation | null;
   /** The action. Exactly the ids the engine sampled; never obtained by re-tokenizing text. */
   readonly sampledTokens: Uint32Array;
   /** One per sampled token; `null` when the engine reported none. */
   readonly logprobs: Float32Array | null;
   readonly finish: Finish;
-  /** In order; their token counts sum to the number of sampled tokens. */
+  /** Spans in order; their token counts sum to the number of sampled tokens. */
   readonly weightSpans: readonly WeightSpan[];
-  /** Why the history was not extended, e.g. "template strips reasoning"; `null` when it was, and for the first turn. */
+  /**
+   * The reason for not extending the history, e.g. "template strips reasoning"; `null` when it was
+   * extended, and for the first turn.
+   */
   readonly rewriteReason: string | null;
-  /** There where a run asks for them. @default null */
+  /** Present if the run requests experts. @default null */
   readonly routedExperts?: RoutedExperts | null;
 };
 
-/** Sampling by the model's own distribution does not come here; grammars, biases and a bound such as vLLM's -9999 do. */
+/**
+ * Sampling from the model's own distribution does not reach this bound; grammars, biases and a
+ * bound such as vLLM's -9999 do.
+ */
 const leastLikelyLogprob = -100;
 
-/** Sampled tokens of a turn with a logprob below -100: the policy all but excluded them, and training on them is noise. */
+/**
+ * Number of sampled tokens of a turn with a logprob below -100: the policy all but excluded them,
+ * and training on them is noise.
+ */
 export function countUnlikely({ logprobs }: Pick<Turn, "logprobs">): number {
   let count = 0;
   for (const logprob of logprobs ?? []) if (logprob < leastLikelyLogprob) count++;
@@ -95,14 +109,23 @@ export type Sample = {
   readonly lossMask: Uint8Array;
   /** Aligned with `tokens`, NaN exactly where not sampled; `null` when the engine reported none for some turn. */
   readonly logprobs: Float32Array | null;
-  /** Where weights are known: `[start, end)` in `tokens`, in order, covering exactly the sampled tokens. */
+  /**
+   * Ranges of known weights: `[start, end)` in `tokens`, in order, covering exactly the sampled
+   * tokens.
+   */
   readonly weightRanges: readonly (WeightSpan & { readonly start: number; readonly end: number })[];
   readonly reward: number | null;
-  /** How the tokens came about: token-exact, or re-encoded text as the upstream program does it. Exporters refuse the second without a flag. */
+  /**
+   * Origin of the tokens: token-exact, or re-encoded text as in the upstream program. Exporters
+   * refuse the second without a flag.
+   */
   readonly tokenAccounting: "token-exact" | "text-delta";
-  /** As in `Renderer`. */
+  /** The history policy of `Renderer`. */
   readonly historyPolicy: "append-only" | "keep-reasoning" | "branch";
-  /** Where observations are not what the template writes, beyond what the history policy says; each named once. */
+  /**
+   * Differences between observations and the template's output, beyond those of the history policy;
+   * each named once.
+   */
   readonly deviations: readonly TemplateDeviation[];
 };
 
@@ -110,7 +133,7 @@ export type Sample = {
 export type DroppedTokens = {
   readonly turn: number;
   readonly count: number;
-  /** "restarted": the world of the episode could not be replayed, so that a later process began it again. */
+  /** "restarted": the world of the episode could not be replayed, so a later process began it again. */
   readonly reason:
     | "discarded-turn"
     | "restarted"

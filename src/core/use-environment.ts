@@ -1,11 +1,11 @@
-// An environment outside of an episode: to read its guidelines and tools, to replay what was recorded. Whoever opens one this way
-// cannot forget to close it. And which splits a source has.
+// An environment outside of an episode, for reading its guidelines and tools or replaying a record;
+// it is always closed. Also, the splits of a source.
 
 import type { Environment, EnvironmentSource, Task } from "./environment.ts";
 
 /**
- * What `use` returns of the environment of a task, which is closed afterwards. Rejects as `open` and `use` do; what `close`
- * throws is ignored, as in an episode.
+ * Resolves with the result of `use` for the environment of a task, which is closed afterwards.
+ * Rejects if `open` or `use` does; errors of `close` are ignored, as in an episode.
  */
 export async function useEnvironment<T>(
   source: Pick<EnvironmentSource, "open">,
@@ -20,7 +20,7 @@ export async function useEnvironment<T>(
   }
 }
 
-/** As {@link useEnvironment}, at once; `null` where the environment opens later. */
+/** Synchronous {@link useEnvironment}; `null` if the environment opens asynchronously. */
 export function lookIntoEnvironment<T>(
   source: Pick<EnvironmentSource, "open">,
   task: Task,
@@ -46,17 +46,17 @@ async function closeQuietly(environment: Environment): Promise<void> {
   try {
     await environment.close?.();
   } catch {
-    // What it was opened for is there.
+    // The caller already has its result.
   }
 }
 
-/** Whether a source has a split of this name, listed or drawn from a seed. */
+/** True if a source has a split of this name, listed or drawn from a seed. */
 export function hasSplit({ splits, seededSplits = [] }: EnvironmentSource, split: string): boolean {
   const [, name = "", seed] = /^(.+):(0|[1-9]\d{0,14})$/.exec(split) ?? [];
   return splits.includes(split) || (seed !== undefined && seededSplits.includes(name));
 }
 
-/** The splits of a source, for people. */
+/** The splits of a source as text for people. */
 export function splitsText({ splits, seededSplits = [] }: EnvironmentSource): string {
   return [...splits, ...seededSplits.map((name) => `${name}:<seed>`)].join(", ");
 }

@@ -1,15 +1,15 @@
-// What a simulated user says or does, and what it costs. Who plays it is in `user.ts`; what comes of it, in a world in which users
-// act, too, in `environment.ts`.
+// One line of a simulated user, with its cost. The users are in `user.ts`; consequences of a line,
+// in a world in which users act, too, are in `environment.ts`.
 
 import type { JsonObject } from "../python-semantics/json/value.ts";
 
-/** What calls of a model behind an API cost: of simulated users, of evaluated agents. */
+/** Cost of calls of a model behind an API: a simulated user, an evaluated agent or a judge. */
 export type ModelUsage = {
   /** Model calls made, retries and checks included; 0 where no model was called. */
   readonly modelCalls: number;
   readonly inputTokens: number;
   readonly outputTokens: number;
-  /** In US dollars; `null` when the price is not known. */
+  /** Cost in US dollars; `null` when the price is not known. */
   readonly cost: number | null;
 };
 
@@ -28,21 +28,22 @@ export function addUsage(left: ModelUsage, right: ModelUsage): ModelUsage {
 
 /** A call that a user makes with tools of its own. */
 export type UserCall = {
-  /** Of this call in its conversation; its result comes back under it. */
+  /** Id of this call in its conversation; its result has the same id. */
   readonly id: string;
   readonly name: string;
   readonly arguments: JsonObject;
 };
 
 /**
- * A line of the simulated user. A hang-up may carry a last utterance; the policy never answers it. "calls": it acts, and nobody
- * reads its text; only where the environment gives users tools (`Environment.userSide`).
+ * A line of the simulated user. A hang-up may carry a last utterance; the policy never answers it.
+ * "calls": the user acts and its text is not read; only where the environment gives users tools
+ * (`Environment.userSide`).
  */
 export type UserLine = {
   readonly type: "words" | "hang-up" | "calls";
   readonly text: string;
-  /** Of this line, retries and checks included. */
+  /** Usage of this line, retries and checks included. */
   readonly usage: ModelUsage;
-  /** At least one exactly where the type is "calls". @default none */
+  /** Calls of the line; at least one exactly where the type is "calls". @default none */
   readonly calls?: readonly UserCall[];
 };

@@ -1,4 +1,5 @@
-// The simulated user as a contract. Its lines are never trained; what they cost is counted. Implementations: `users/`.
+// The simulated user as a contract. Its lines are never trained; their cost is counted.
+// Implementations: `users/`.
 
 import type { Task, ToolResult, UserSide } from "./environment.ts";
 import type { UserLine } from "./user-line.ts";
@@ -6,32 +7,44 @@ import type { UserLine } from "./user-line.ts";
 export { addUsage, freeUsage, type ModelUsage, type UserCall, type UserLine } from "./user-line.ts";
 
 /**
- * Plays the counterpart of the agent in one episode; its tokens are never trained.
+ * Simulates the agent's counterpart in one episode; its tokens are never trained.
  *
- * Guarantees: asynchronous, never blocks another episode; faults reject, attributed to boundary "user". Single use;
- * calls arrive one at a time, `open` first.
+ * Guarantees: asynchronous, never blocks another episode; faults reject, attributed to boundary
+ * "user". Single use; calls arrive one at a time, `open` first.
  */
 export interface UserSimulator {
-  /** The first line. `opening`: the text that the environment itself begins with, for users that only pass it on. */
+  /**
+   * The first line. `opening`: text that the environment itself begins with, for users that only
+   * pass it on.
+   */
   open(options?: UserCallOptions & { readonly opening?: string | null }): Promise<UserLine>;
   /** The answer to the agent's utterance. */
   reply(utterance: string, options?: UserCallOptions): Promise<UserLine>;
-  /** What it does after its calls were carried out: their results, in order. Needed of users whose lines are calls. */
+  /**
+   * The user's next line after its calls were carried out, given their results in order. Required
+   * of users whose lines are calls.
+   */
   observe?(results: readonly ToolResult[], options?: UserCallOptions): Promise<UserLine>;
 }
 
-/** Of a call of a user. */
+/** Options of a call of a user. */
 export type UserCallOptions = {
   readonly signal?: AbortSignal;
-  /** What the user can do in the environment besides talking; a user that has no use for it talks. The same in every call. */
+  /**
+   * Actions that the environment offers to the user besides talking; a user that cannot act ignores
+   * them. The same in every call.
+   */
   readonly side?: UserSide | null;
 };
 
-/** A line of the user, and the utterance of the agent that it answered; `null` for the first line, and after calls. */
+/**
+ * A line of the user, with the agent's utterance that it answered; `null` for the first line, and
+ * after calls.
+ */
 export type SpokenLine = {
   readonly heard: string | null;
   readonly line: UserLine;
-  /** What its calls before this line were answered. @default it follows no calls */
+  /** Results of its calls before this line. @default it follows no calls */
   readonly results?: readonly ToolResult[];
 };
 
@@ -40,8 +53,9 @@ export interface UserSource {
   readonly name: string;
   create(task: Task, options: { readonly seed: number }): UserSimulator;
   /**
-   * A user in the middle of a conversation whose process died: it has said `spoken` (at least one line, the last no
-   * hang-up), never says those again, and answers the agent's next utterance. Absent: its users cannot resume.
+   * Creates a user in the middle of a conversation whose process died: it has already said `spoken`
+   * (at least one line, the last not a hang-up), never repeats those lines, and answers the agent's
+   * next utterance. Absent if its users cannot resume.
    */
   resume?(task: Task, options: { readonly seed: number; readonly spoken: readonly SpokenLine[] }): UserSimulator;
 }

@@ -1,23 +1,23 @@
-// The columns of a format, once: they give the type of its rows, every kind of file, and the reference in docs/reference.md. And
-// a row as one line of JSON. Lists of numbers are lists in both
-// kinds of file; "json" is any value, which Parquet holds as JSON text.
+// Columns of a format, described once: they define the type of its rows, every kind of file, and
+// the reference in docs/reference.md. Also, a row as one line of JSON. Lists of numbers are lists
+// in both kinds of file; "json" is any value, which Parquet holds as JSON text.
 
-/** How a column's values look; any of them may be null. "messages": a list of `ChatMessage`. */
+/** Types of column values; any value may be null. "messages": a list of `ChatMessage`. */
 export type ColumnType =
   | ("int" | "double" | "boolean" | "text" | "json" | "messages")
   | ("ints" | "floats" | "doubles" | "texts" | "int-lists" | "float-lists");
 
-/** A column with values of type `T`, and what they mean where the name does not say it. */
+/** A column with values of type `T`, and with its meaning if the name does not explain it. */
 export type Column<T> = {
   readonly type: ColumnType;
   readonly meaning: string;
-  /** Never set: it carries the type. */
+  /** Never set; it only carries the type. */
   readonly value?: T;
 };
 
 /** The columns of a format, in the order in which they are written. */
 export type Columns<Row> = readonly { readonly name: string; readonly type: ColumnType; readonly meaning: string }[] & {
-  /** Never set: it carries the type. */
+  /** Never set; it only carries the type. */
   readonly row?: Row;
 };
 
@@ -61,7 +61,10 @@ export function orNull<T>(column: Column<T>): Column<T | null> {
   return column;
 }
 
-/** The row as one line of JSON, without the line end. Numbers are written as Python reads them, infinities included. */
+/**
+ * The row as one line of JSON, without the line end. Numbers are written in Python's form,
+ * infinities included.
+ */
 export function rowLine<Row extends object>(row: Row, of: Columns<Row>): string {
   const written = of.map(({ name, type }) => `${JSON.stringify(name)}:${valueText((row as AnyRow)[name], type)}`);
   return `{${written.join(",")}}`;
@@ -71,7 +74,7 @@ function valueText(value: unknown, type: ColumnType): string {
   return value === null ? "null" : (valueTexts[type]?.(value) ?? JSON.stringify(value));
 }
 
-/** Of the types whose values JSON does not write as Python reads them. */
+/** Writers for the types whose values JSON does not write in Python's form. */
 const valueTexts: { readonly [Type in ColumnType]?: (value: unknown) => string } = {
   double: (value) => pythonFloat(value as number),
   floats: listText(float32Text),
@@ -87,7 +90,10 @@ function float32Text(value: number): string {
   return pythonFloat(shortestFloat32(value));
 }
 
-/** The shortest decimal that still is this float32: nine digits always suffice, and files shrink by half. */
+/**
+ * The shortest decimal that rounds to this float32: nine digits always suffice, and files shrink by
+ * half.
+ */
 export function shortestFloat32(float32: number): number {
   if (float32 === 0 || !Number.isFinite(float32)) return float32;
   for (let digits = 6; digits < 9; digits++) {
@@ -102,6 +108,6 @@ function pythonFloat(value: number): string {
   if (value === Infinity) return "Infinity";
   if (value === -Infinity) return "-Infinity";
   if (Object.is(value, -0)) return "-0.0";
-  // A float list whose every entry looks like an integer would become an integer tensor.
+  // A list of floats that all look like integers would become an integer tensor.
   return Number.isInteger(value) && Math.abs(value) < 1e15 ? `${value}.0` : String(value);
 }

@@ -1,6 +1,8 @@
-// Datasets of messages: supervised rows and preference pairs. A conversation as chat datasets hold it: OpenAI's messages, tool calls in their parts. An episode's own messages hold
-// actions as they were sampled, markers and thinking included; those are for the template of one model family, these for
-// any. An action whose calls were not carried out as written stays as it was sampled: parts would invent a call.
+// Datasets of messages: supervised rows and preference pairs. A conversation is in the form of chat
+// datasets: OpenAI's messages, with tool calls in their parts. An episode's own messages hold
+// actions as they were sampled, markers and thinking included; those are for the template of one
+// model family, these for any. An action whose calls were not carried out as written stays as it
+// was sampled: parts would invent a call.
 
 import { callsOf, type Episode, type EpisodeEvent, type Message, type ToolCall } from "../core/index.ts";
 import { columns, double, json, messageList, orNull, type RowOf, string } from "./columns.ts";
@@ -11,9 +13,9 @@ export type ChatMessage = {
   readonly content: string;
   readonly reasoning_content: string | null;
   readonly tool_calls: readonly ChatToolCall[] | null;
-  /** The call that a tool's message answers; `null` when it answers none that could be read. */
+  /** Id of the call that a tool message answers; `null` if that call could not be read. */
   readonly tool_call_id: string | null;
-  /** Of the tool. */
+  /** Name of the tool. */
   readonly name: string | null;
 };
 
@@ -25,15 +27,18 @@ export type ChatToolCall = {
 };
 
 export type Conversation = {
-  /** What stood before the first action. */
+  /** Messages before the first action. */
   readonly opening: readonly ChatMessage[];
-  /** Actions and what came of each, from the first action on. */
+  /** Actions, each followed by its observations, from the first action on. */
   readonly rest: readonly ChatMessage[];
 };
 
 type DecisionEvent = Extract<EpisodeEvent, { readonly type: "decision" }>;
 
-/** The episode's messages with its actions in their parts. Examples that a strategy shows stay text of the opening. */
+/**
+ * The episode's messages, with its actions split into parts. Examples that a strategy shows stay
+ * text of the opening.
+ */
 export function conversationOf(episode: Episode): Conversation {
   const exchanges = new Map(exchangePlaces(episode));
   const decisions = episode.events.filter((event) => event.type === "decision");
@@ -52,8 +57,8 @@ export function conversationOf(episode: Episode): Conversation {
 }
 
 /**
- * Where the action of each decision stands in the messages. Actions and what was observed of them take turns at the end, so the
- * opening is what is left; the last action may have led to nothing.
+ * Indexes of the decided actions in the messages. Actions and their observations alternate at the
+ * end, so the rest is the opening; the last action may have no observation.
  */
 export function actionPlaces({ events, messages }: Pick<Episode, "events" | "messages">): readonly number[] {
   const answered = exchangePlaces({ events });
@@ -72,7 +77,10 @@ export function actionPlaces({ events, messages }: Pick<Episode, "events" | "mes
 
 type ExchangeEvent = Extract<EpisodeEvent, { readonly type: "exchange" }>;
 
-/** The answers in the last conversation of an outside program, which the episode's messages show, and their places there. */
+/**
+ * The answers in the last conversation of an outside program, which is the one in the episode's
+ * messages, and their places there.
+ */
 export function exchangePlaces({ events }: Pick<Episode, "events">): readonly (readonly [number, ExchangeEvent])[] {
   const byTurn = new Map(events.flatMap((event) => (event.type === "exchange" ? [[event.turn, event] as const] : [])));
   const conversation: ExchangeEvent[] = [];
@@ -97,7 +105,8 @@ function actionMessage({ action, decision }: DecisionEvent): ChatMessage {
       : [],
   );
   if (own.length > 0 && own.length === calls.length) return assistantMessage(content, reasoning, own);
-  // A text strategy's call is part of its text; a call that was not carried out stands in the text alone.
+  // A text strategy's call is part of its text, and a call that was not carried out appears only in
+  // the text.
   return toolCalls.length > 0 ? assistantMessage(text, null, []) : assistantMessage(content, reasoning, []);
 }
 
@@ -121,8 +130,8 @@ function plainMessage(message: Message): ChatMessage {
 const toolsMeaning = "JSON text of the tools that the template shows; null where none are shown or known";
 
 /**
- * Supervised training on messages: the conversation with its tool calls in their parts, and the tools. What a template makes of
- * it is the trainer's; for the very tokens that were sampled take `sft-tokens`.
+ * Supervised training on messages: the conversation with its tool calls in their parts, and the
+ * tools. The trainer's template renders them; for exactly the sampled tokens use `sft-tokens`.
  */
 export const sftColumns = columns({
   messages: messageList<ChatMessage>(),
@@ -144,9 +153,10 @@ export function toSftRow(origin: Omit<ExportOrigin, "groupMean" | "sampleCount">
 }
 
 /**
- * Pairs for preference training (DPO and kin): the best and the worst of the episodes of a group that began with the same
- * messages. Not per turn: after the first action two episodes have seen different things, so a pair compares what came of one
- * beginning, tool results and users' utterances included.
+ * Pairs for preference training (DPO and similar): the best and the worst of the episodes of a
+ * group that began with the same messages. Not per turn: after the first action two episodes have
+ * seen different things, so a pair compares the results of one beginning, tool results and users'
+ * utterances included.
  */
 export const preferenceColumns = columns({
   prompt: messageList<ChatMessage>("the common beginning"),
@@ -163,13 +173,14 @@ export type PreferenceRow = RowOf<typeof preferenceColumns>;
 export type PreferenceFacts = Pick<EpisodeFacts, "run" | "environment" | "split" | "task_id" | "group_id"> & {
   readonly chosen_episode_id: string;
   readonly rejected_episode_id: string;
-  /** Episodes that began alike. */
+  /** Number of episodes with this beginning. */
   readonly candidates: number;
 };
 
 /**
- * The pairs of one group: one for each beginning that at least two graded episodes share with different rewards. Of equal
- * rewards the first in the group is taken, so that the same run gives the same pairs.
+ * The pairs of one group: one for each beginning that at least two graded episodes share with
+ * different rewards. If several have the best or worst reward, the first in the group is used, so
+ * that the same run gives the same pairs.
  */
 export function toPreferenceRows(
   origins: readonly ExportOrigin[],

@@ -1,5 +1,6 @@
-// Rows into a file, which has its name only when it is whole: JSON lines, or Parquet with lists of int32 and float32, texts, and
-// messages as a list of structs, so that trainers read them as they are; whatever has no fixed shape is JSON text.
+// Writes rows into a file, which gets its name only when it is complete: JSON lines, or Parquet
+// with lists of int32 and float32, strings, and messages as a list of structs, so that trainers can
+// read them directly; values without a fixed shape are JSON text.
 
 import { randomUUID } from "node:crypto";
 import { open, rename, rm } from "node:fs/promises";
@@ -12,17 +13,17 @@ import { inspectDocument, type InspectRow } from "./logs.ts";
 /**
  * Takes rows in order. Memory does not grow with their number.
  *
- * Guarantees: `write` resolves once its rows may be forgotten; after `close` the file is whole and has its name, and until
- * then there is no file of that name. After `abandon` nothing is left.
+ * Guarantees: `write` resolves once its rows may be forgotten; after `close` the file is complete
+ * and has its name, and until then no file of that name exists. After `abandon` nothing is left.
  */
 export interface RowFile {
   write(rows: readonly AnyRow[]): Promise<void>;
-  /** Bytes written. */
+  /** Resolves with the number of bytes written. */
   close(): Promise<number>;
   abandon(): Promise<void>;
 }
 
-/** Written beside, and renamed when it is whole. */
+/** A file that is written under another name, and renamed when it is complete. */
 async function createPartialFile(path: string) {
   const handle = await open(`${path}.part`, "w");
   let written = 0;
@@ -45,7 +46,10 @@ async function createPartialFile(path: string) {
   };
 }
 
-/** One document of JSON: rows, each the text in its field "text", with commas between them, before what `end` says at the end. */
+/**
+ * A file with one JSON document: rows, each the text in its field "text", separated by commas,
+ * followed by the text of `end`.
+ */
 export async function createDocumentFile(path: string, begin: string, end: () => string): Promise<RowFile> {
   const file = await createPartialFile(path);
   let isFirst = true;
@@ -64,10 +68,10 @@ export async function createDocumentFile(path: string, begin: string, end: () =>
   };
 }
 
-/** Characters that are written together. */
+/** Characters per write. */
 const batchLength = 1 << 20;
 
-/** One object a line, numbers as Python reads them. */
+/** A file with one object per line, numbers in Python's form. */
 export async function createJsonLinesFile(path: string, columns: Columns<AnyRow>): Promise<RowFile> {
   const file = await createPartialFile(path);
   let waiting = "";
@@ -91,7 +95,7 @@ export async function createJsonLinesFile(path: string, columns: Columns<AnyRow>
   };
 }
 
-/** An inspect log: its samples are the rows, and one JSON object is around them. */
+/** An inspect log: one JSON object with the rows as its samples. */
 export async function createInspectFile(path: string, columns: Columns<AnyRow>, task: string): Promise<RowFile> {
   const document = inspectDocument({ task, created: new Date(), id: randomUUID() });
   const epochs = new Map<string, number>();
@@ -108,13 +112,16 @@ export async function createInspectFile(path: string, columns: Columns<AnyRow>, 
   return { ...file, write: (rows) => file.write(rows.map((row) => ({ text: numbered(row) }))) };
 }
 
-/** Values (of lists, too) in a row group: as many rows as have these are held at once, about 100 MB while they are encoded. */
+/**
+ * Values (also inside lists) of a row group, which limits the rows held at once: about 100 MB
+ * during encoding.
+ */
 const valuesPerGroup = 1 << 20;
 const maxRowsPerGroup = 10_000;
 
-/** Written a row group at a time. */
+/** A Parquet file, written one row group at a time. */
 export async function createParquetFile(path: string, columns: Columns<AnyRow>): Promise<RowFile> {
-  // Loaded for this kind of file alone: a rollout imports this module, too.
+  // Loaded only for Parquet files, because rollouts import this module, too.
   const { ByteWriter, ParquetWriter } = await import("hyparquet-writer");
   const file = await createPartialFile(path);
   const bytes = new ByteWriter();
@@ -122,14 +129,14 @@ export async function createParquetFile(path: string, columns: Columns<AnyRow>):
     { name: "root", num_children: columns.length },
     ...columns.flatMap(({ name, type }) => elementsOf[type](name)),
   ];
-  // Statistics of token ids choose nothing, and cost as much as the ids.
+  // Statistics of token ids help no query, and cost as much as the ids.
   const parquet = new ParquetWriter({ writer: bytes, schema, statistics: false, createdBy: "trainable-agents" });
   let waiting: AnyRow[] = [];
   let values = 0;
 
   const drain = async (): Promise<void> => {
     await file.append(bytes.getBytes());
-    // `offset` counts from the beginning of the file; only the buffer is used again.
+    // `offset` counts from the beginning of the file; only the buffer is reused.
     bytes.index = 0;
   };
   const flush = async (): Promise<void> => {
@@ -140,7 +147,8 @@ export async function createParquetFile(path: string, columns: Columns<AnyRow>):
     const columnData = columns.map(({ name, type }) => ({
       name,
       data: rows.map((row) => parquetValue(row[name], type)),
-      // Choosing an encoding by looking at every value costs as much as writing it; logprobs rarely repeat.
+      // Choosing an encoding by reading every value costs as much as writing it; logprobs rarely
+      // repeat.
       ...(type === "floats" || type === "float-lists" ? { encoding: "PLAIN" as const } : {}),
     }));
     await parquet.write({ columnData, rowGroupSize: rows.length });
@@ -201,7 +209,7 @@ function listOf(element: (name: string) => readonly SchemaElement[]) {
 
 const toolCall = group(text("id"), text("type"), group(text("name"), text("arguments"))("function"));
 
-/** The elements of a column in Parquet's schema. */
+/** Schema elements of a column in Parquet, by type. */
 const elementsOf: Readonly<Record<ColumnType, (name: string) => SchemaElement[]>> = {
   int: leaf("INT32"),
   double: leaf("DOUBLE"),

@@ -72,7 +72,7 @@ describe("exportGroup()", () => {
       ["it was not graded", 1],
       [expect.stringMatching(/^its group ".+" is not whole: 2 rows of 3 episodes$/), 2],
     ]);
-    // Trainers that read the name of the group take it as it is.
+    // Trainers that group by name accept it as it is.
     expect(exportGroup(whole, exportFormats.verl, { ...context, groupSize: 4 }).rows).toHaveLength(3);
   });
 
@@ -157,7 +157,7 @@ describe("exportGroup()", () => {
     expect(first("verl")).toMatchObject({
       extra_fields: { turn_rewards: spans, turn_scores: turns.map(() => 0.5) },
     });
-    // The state after each turn, which is what prime-rl takes differences of.
+    // The score of the state after each turn; prime-rl uses the differences.
     const info = { turn_rewards: turns.map((_, turn) => (turn + 1) * 0.5) };
     expect(first("verifiers")).toMatchObject({ traces: [{ info }] });
     for (const name of ["atropos", "tinker", "trl", "sft", "sft-tokens", "preferences"] as const) {

@@ -1,6 +1,6 @@
-// The table of formats: what a row of each stands for, how it is made, and how many trained tokens it holds, counted in the row
-// itself. And one group through a format, with the check that every sampled token is either in a row or left out with a reason.
-// Pure; reading runs and writing files is done elsewhere.
+// The table of formats: the unit of a row, its making, and its number of trained tokens, counted in
+// the row itself. Also, the export of one group, with the check that every sampled token is either
+// in a row or omitted with a reason. Pure; runs are read and files are written elsewhere.
 
 import { ConfigurationError, type Episode, type EpisodeSamples, type GroupRecord, type Sample } from "../core/index.ts";
 import { countOnes } from "../trajectories/index.ts";
@@ -27,52 +27,58 @@ import { summaryOf, type WhereFields, whereFields } from "../store/index.ts";
 
 export type EpisodeToExport = { readonly origin: ExportOrigin; readonly result: EpisodeSamples };
 
-/** What a format may need beyond episodes. */
+/** Data that a format may need beyond episodes. */
 export type ExportContext = {
-  /** Text of tokens, for formats with `needsText`. */
+  /** Decodes tokens to text, for formats with `needsText`. */
   readonly decode: (tokens: Uint32Array, origin: ExportOrigin) => string;
-  /** JSON text of the tools that the episode's template shows; `null` where none are known. */
+  /** JSON text of the tools that the episode's template shows; `null` if none are known. */
   readonly toolsOf: (origin: ExportOrigin) => string | null;
-  /** Variables that the chat template of a run was given. @default none */
+  /** Variables that the chat template of a run got. @default none */
   readonly templateKwargsOf?: (run: string | null) => Readonly<Record<string, unknown>> | null;
-  /** Where the experts of a sample stand, for formats with `holdsExperts`; `null`: it has none. @default none has any */
+  /**
+   * Place of a sample's experts, for formats with `holdsExperts`; `null` if it has none. @default
+   * no sample has any
+   */
   readonly expertsOf?: (sample: Sample, origin: ExportOrigin) => RoutedExpertsPlace | null;
 };
 
-/** Where the experts of a row's tokens stand: an array of this shape, C order, one row for each token but the last. */
+/**
+ * Place of the experts of a row's tokens: an array of this shape, C order, with one row for each
+ * token but the last.
+ */
 export type RoutedExpertsPlace = {
-  /** Name of the file beside the rows. */
+  /** Name of the file next to the rows. */
   readonly file: string;
-  /** Of the first byte. */
+  /** Offset of the first byte. */
   readonly offset: number;
   readonly dtype: "uint8" | "uint16";
-  /** Tokens but the last, layers, experts of a token. */
+  /** Number of tokens minus one, layers, experts per token. */
   readonly shape: readonly [number, number, number];
 };
 
-/** A row and the episodes that are in it. */
+/** A row, and the episodes that it contains. */
 export type ExportedRow = { readonly row: AnyRow; readonly episodes: readonly ExportOrigin[] };
 
 export type ExportFormat = {
   readonly columns: Columns<AnyRow>;
   /**
-   * Trainers of policies get kept groups alone: groups are dropped for their sake. Datasets of text take all. Logs that people read
-   * take what failed and was not graded, too.
+   * Trainers of policies get only kept groups, because groups are dropped for their sake. Datasets
+   * of text take all groups. Logs for people also take failed and ungraded episodes.
    */
   readonly takes: "kept-groups" | "all-groups" | "everything";
-  /** True: `decode` is called. */
+  /** True: the format calls `decode`. */
   readonly needsText: boolean;
-  /** The trainer finds groups by position: a file holds whole groups of one size. */
+  /** True: the trainer finds groups by position, so a file holds whole groups of one size. */
   readonly wholeGroups: boolean;
-  /** True: a row has a place for what each turn earned. */
+  /** True: a row can hold turn rewards. */
   readonly holdsTurnRewards: boolean;
-  /** True: `expertsOf` is called, and a row says where the experts of its tokens stand. */
+  /** True: the format calls `expertsOf`, and a row names the place of its tokens' experts. */
   readonly holdsExperts: boolean;
   /** The rows of one group; `episodes` is not empty. */
   readonly rowsOf: (episodes: readonly EpisodeToExport[], context: ExportContext) => readonly ExportedRow[];
   /** Tokens of the row that enter the loss; `null` for formats without tokens. */
   readonly trainedTokens: (row: AnyRow) => number | null;
-  /** Why an episode that was offered is in no row. */
+  /** Reason for omitting an offered episode from all rows. */
   readonly whyLeftOut: string;
 };
 
@@ -163,7 +169,7 @@ export const exportFormats = {
 
 export type ExportFormatName = keyof typeof exportFormats;
 
-// `Object.keys` forgets the type of the keys.
+// `Object.keys` loses the type of the keys.
 export const exportFormatNames = Object.keys(exportFormats) as readonly ExportFormatName[];
 
 type RowsOf<Row> = (
@@ -189,7 +195,7 @@ function formatOf<Row extends AnyRow>(
     holdsExperts: false,
     whyLeftOut: noTokens,
     ...parts,
-    // Rows come back to the format that made them.
+    // The cast is safe, because rows are passed back to the format that made them.
     trainedTokens: (row) => parts.trainedTokens?.(row as Row) ?? null,
   };
 }
@@ -215,9 +221,9 @@ export type GroupToExport = {
   readonly run: string | null;
   /** Number of the group in the export. */
   readonly groupIndex: number;
-  /** "undecided": the run was stopped, or is in progress. */
+  /** "undecided": the run was stopped or is in progress. */
   readonly decision: GroupRecord["decision"] | "undecided";
-  /** Why it was dropped; `null` when it was not. */
+  /** Reason for dropping it; `null` when it was not dropped. */
   readonly reason: string | null;
   readonly episodes: readonly {
     readonly episode: Episode;
@@ -231,25 +237,32 @@ export type LeftOut = { readonly reason: string; readonly episodes: number; read
 
 export type ExportedGroup = {
   readonly rows: readonly AnyRow[];
-  /** Episodes that are in a row. */
+  /** Number of episodes in rows. */
   readonly episodes: number;
-  /** Of these episodes; each is counted once. `null` for formats without tokens. */
+  /** Trained tokens of these episodes, each counted once. `null` for formats without tokens. */
   readonly trainedTokens: number | null;
   readonly leftOut: readonly LeftOut[];
 };
 
 /**
- * Throws a plain error when a sample must not be exported, and when the rows do not hold exactly the tokens of their
- * episodes that are to be trained: an export that lost or doubled a token must not be finished.
+ * Exports one group. Throws a plain error when a sample must not be exported, and when the rows do
+ * not hold exactly the tokens of their episodes that are to be trained: an export that lost or
+ * duplicated a token must not be finished.
  */
 export function exportGroup(
   group: GroupToExport,
   format: ExportFormat,
   options: ExportContext & {
     readonly where: (fields: WhereFields) => boolean;
-    /** For formats of whole groups: rows of the groups so far, `null` before the first. Default: groups of any size are taken. */
+    /**
+     * Option for formats of whole groups: rows per group so far, `null` before the first. Default:
+     * groups of any size are accepted.
+     */
     readonly groupSize?: number | null;
-    /** Of grades that have rewards of turns. "ignore": the episode's reward alone is exported. @default "keep" */
+    /**
+     * Treatment of grades that have turn rewards. "ignore": only the episode's reward is exported.
+     * @default "keep"
+     */
     readonly turnRewards?: TurnRewardsChoice;
   },
 ): ExportedGroup {
@@ -288,13 +301,13 @@ export function exportGroup(
   return { rows, episodes: written.length, trainedTokens, leftOut: [...leftOut.values()] };
 }
 
-/** The samples are those of the run, whose fault policy may have taken some out. */
+/** Counts the samples of the run, whose fault policy may have removed some. */
 function summaryOfSamples(episode: Episode, { samples }: EpisodeSamples) {
   const longestSample = samples.reduce((longest, { tokens }) => Math.max(longest, tokens.length), 0);
   return { ...summaryOf(episode), samples: samples.length, longestSample };
 }
 
-/** What becomes of rewards of turns: a row holds them, or they are left out. */
+/** Treatment of turn rewards: written into rows, or omitted. */
 export const turnRewardsChoices = ["keep", "ignore"] as const;
 export type TurnRewardsChoice = (typeof turnRewardsChoices)[number];
 
@@ -302,7 +315,10 @@ function withoutTurnRewards(episode: Episode): Episode {
   return episode.grade === null ? episode : { ...episode, grade: { ...episode.grade, turnRewards: null } };
 }
 
-/** A trainer would learn from the sum alone, and nobody would know. */
+/**
+ * Refuses turn rewards that the format cannot hold: a trainer would silently learn from their sum
+ * only.
+ */
 function refuseTurnRewards(episodes: readonly EpisodeToExport[], format: ExportFormat): void {
   const graded = episodes.find(({ origin: { episode } }) => (episode.grade?.turnRewards ?? null) !== null);
   if (graded === undefined) return;
@@ -329,19 +345,28 @@ function whyNot(
   return decision === "dropped" ? `its group was dropped: ${reason}` : "its group is not decided yet";
 }
 
-/** A trainer that finds groups by position needs one row for each episode, in groups of one size. */
+/**
+ * Reason against a group, for a trainer that finds groups by position: it needs one row for each
+ * episode, in groups of one size.
+ */
 function whyNotWhole({ episodes }: GroupToExport, rows: number, size: number | null): string | null {
   const name = `its group "${episodes[0]?.episode.groupId}"`;
   if (rows !== episodes.length) return `${name} is not whole: ${rows} rows of ${episodes.length} episodes`;
   return size === null || rows === size ? null : `${name} has ${rows} rows, the groups before it have ${size}`;
 }
 
-/** A run may take the rows of an episode out of its group: then its reward is not compared with the others either. */
+/**
+ * True if the run removed the episode's rows from its group; its reward is then not compared with
+ * the others either.
+ */
 function isFilteredOut({ samples, dropped }: EpisodeSamples): boolean {
   return samples.length === 0 && dropped.some(({ reason }) => reason === "filtered");
 }
 
-/** Trained tokens of the episodes, which must be those of the rows. `null` for formats without tokens, and without rows. */
+/**
+ * Trained tokens of the episodes, which must equal those of the rows. `null` for formats without
+ * tokens, and without rows.
+ */
 function checkTokens(
   rows: readonly AnyRow[],
   written: readonly EpisodeToExport[],

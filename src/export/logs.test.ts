@@ -33,7 +33,7 @@ test("ATIF and inspect logs hold every episode, and what is read back of them is
     expect(opened!.format).toBe(name);
     expect(read.map(({ reward }) => reward)).toEqual(episodes.map(({ episode }) => episode.reward));
     expect(read.map(({ contentHash }) => contentHash)).toEqual(episodes.map(({ episode }) => episode.task.contentHash));
-    // An epoch is counted over the log, where groups repeat a task.
+    // Epochs count the repetitions of a task over the whole log, since groups repeat a task.
     if (name === "inspect") expect(new Set(read.map(({ id }) => id)).size).toBe(read.length);
     for (const [at, { episode, result }] of episodes.entries()) {
       expect(read[at]!.messages!.filter(({ role }) => role !== "tool").length).toBe(

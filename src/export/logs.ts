@@ -1,6 +1,7 @@
-// Episodes for viewers of others: trajectories of ATIF 1.7 (Harbor, Phoenix, Docent), one a line, with token ids and logprobs of every
-// call; and samples of an inspect log (JSON, version 2), which has no place for token ids. Both take every episode, failed ones too:
-// they are read by people. What an episode does not have is left out, never zero.
+// Episodes for other viewers: trajectories of ATIF 1.7 (Harbor, Phoenix, Docent), one per line,
+// with token ids and logprobs of every call; and samples of an inspect log (JSON, version 2), which
+// cannot hold token ids. Both take every episode, failed ones too, since people read them. Missing
+// facts of an episode are omitted, never zero.
 
 import type { Episode, EpisodeEvent, Turn } from "../core/index.ts";
 import { columns, json, type RowOf, shortestFloat32, string } from "./columns.ts";
@@ -77,7 +78,7 @@ function stepsOf(episode: Episode): Json[] {
       agent["observation"] = observation;
     } else if (role === "assistant") {
       agent = { step_id, source: "agent", ...agentFields(message) };
-      // What a strategy shows as an example was not said by this agent.
+      // Messages that a strategy shows as examples were not written by this agent.
       if (at < opening.length) agent["is_copied_context"] = true;
       else Object.assign(agent, calls.shift() ?? {});
       steps.push(agent);
@@ -98,7 +99,7 @@ function agentFields({ content, reasoning_content, tool_calls }: ChatMessage): J
     tool_call_id: id,
     function_name: name,
     arguments: argumentsOf(text) ?? {},
-    // ATIF wants an object; what was no object stands beside it.
+    // ATIF requires an object; arguments that are not an object are added as text.
     ...(argumentsOf(text) === null ? { extra: { arguments_text: text } } : {}),
   }));
   return {
@@ -117,10 +118,11 @@ function argumentsOf(text: string): Json | null {
   }
 }
 
-/** What is known of the call behind each decision, in order. */
+/** Usage and tokens of the model call that led to each decision, in order. */
 function modelCalls({ events, trajectory }: Episode): Json[] {
   const prompts = promptsOf(trajectory.turns);
-  // A program may have had further conversations, whose messages are not those of the episode.
+  // An outside program may have had further conversations, whose messages are not those of the
+  // episode.
   const shown = new Set(exchangePlaces({ events }).map(([, { turn }]) => turn));
   const calls: Json[] = [];
   let call: Json = {};
@@ -156,7 +158,7 @@ function modelCalls({ events, trajectory }: Episode): Json[] {
   return calls;
 }
 
-/** The ids that stood before an action. */
+/** The token ids before an action. */
 function promptsOf(turns: readonly Turn[]): (index: number) => number[] {
   return (index) => {
     const path: Turn[] = [];
@@ -204,7 +206,7 @@ export const inspectColumns = columns({
 
 export type InspectRow = RowOf<typeof inspectColumns>;
 
-/** Of limits that inspect has a name for. */
+/** Names of the limits that inspect knows. */
 const inspectLimits: Readonly<Record<string, string>> = {
   max_turns: "message",
   max_tokens: "token",
@@ -273,7 +275,10 @@ function inspectMessage({ role, content, reasoning_content, tool_calls, tool_cal
   return { role, content: parts, source: "generate", ...(calls.length === 0 ? {} : { tool_calls: calls }) };
 }
 
-/** What stands around the samples of a log. `head` is open: the samples follow, then `tail`. */
+/**
+ * Text before and after the samples of a log. `head` is left open: the samples follow it, then
+ * `tail`.
+ */
 export function inspectDocument(facts: { readonly task: string; readonly created: Date; readonly id: string }): {
   readonly head: string;
   /** `rewards`: one per sample, `null` for those that were not graded; `ids`: each task once. */

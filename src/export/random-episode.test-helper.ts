@@ -1,5 +1,6 @@
-// Random episodes with everything that formats may lose: several branches with shared beginnings, dropped turns, missing
-// logprobs, weight versions that change within an action. A function of the seed.
+// Random episodes with all features that formats may lose: several branches with shared beginnings,
+// dropped turns, missing logprobs, weight versions that change within an action. A function of the
+// seed.
 
 import type {
   DroppedTokens,
@@ -15,9 +16,9 @@ import { toSamples } from "../trajectories/index.ts";
 import type { GroupToExport } from "./index.ts";
 
 export type RandomOptions = {
-  /** Default: true. */
+  /** True: history may be rewritten, which starts branches. Default: true. */
   readonly canBranch?: boolean;
-  /** Default: true. */
+  /** True: turns may be dropped. Default: true. */
   readonly canDrop?: boolean;
   /** Reward of the n-th episode. Default: random quarters. */
   readonly reward?: (sampleIndex: number) => number | null;
@@ -56,13 +57,13 @@ export function randomEpisode(
   const discarded = new Set<number>();
   const decided: number[] = [];
   for (let index = 0; index < count; index++) {
-    // The server aborted a try: it was sampled anew, with a prompt of its own.
+    // The server aborted an attempt, which was sampled again, with its own prompt.
     if (canDrop && random.next() < 0.1) {
       discarded.add(act(last));
       last = null;
     }
     const isRewrite = canBranch && decided.length > 0 && random.next() < 0.3;
-    // A history is rewritten whole, or goes on from an earlier turn.
+    // The history is rewritten completely, or continues from an earlier turn.
     if (isRewrite) last = random.next() < 0.5 ? null : random.pick(decided);
     last = act(last);
     decided.push(last);

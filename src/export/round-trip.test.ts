@@ -1,5 +1,5 @@
-// Every format, written to a line of JSON and to Parquet, and read back as its trainer reads it: the same tokens, masks,
-// logprobs and rewards as the samples had.
+// Every format, written to a line of JSON and to Parquet, and read back like its trainer reads it:
+// the tokens, masks, logprobs and rewards equal those of the samples.
 
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -26,11 +26,11 @@ const context = {
   where: () => true,
 };
 
-/** What a trainer makes of a row. Arrays cover all tokens of a sample. */
+/** A row as a trainer reads it. Arrays cover all tokens of a sample. */
 type Trained = {
   readonly tokens: readonly number[];
   readonly lossMask: readonly number[];
-  /** 0 where the format has none. */
+  /** Zeros if the format has none. */
   readonly logprobs: readonly number[] | null;
   readonly reward: number | null;
 };
@@ -57,7 +57,10 @@ function split(names: { prompt: string; response: string; mask: string; logprobs
 
 type ReadNode = { parent: number | null; token_ids: number[]; mask: boolean[]; logprobs: number[] };
 
-/** As prime-rl does it: a path from root to leaf is a sample, and a sampled node is trained in the first that holds it. */
+/**
+ * Reads a trace like prime-rl: a path from root to leaf is a sample, and a sampled node is trained
+ * in the first sample that holds it.
+ */
 function readTrace(row: Fields): Trained[] {
   const [trace] = row["traces"] as [{ nodes: ReadNode[]; rewards: { reward: { score: number } } }];
   const { nodes } = trace;
@@ -148,7 +151,7 @@ const readers: Readonly<
   },
 };
 
-/** Which logprobs a format keeps: of every sampled token, of trained ones, or none. */
+/** Logprobs that a format keeps: those of every sampled token, of trained ones, or none. */
 const keptLogprobs: Readonly<Record<keyof typeof readers, "sampled" | "trained" | "group" | "none">> = {
   slime: "sampled",
   verl: "sampled",
@@ -175,15 +178,16 @@ function expected(group: GroupToExport, name: keyof typeof readers): Trained[] {
 
 function logprobsOf(sample: Sample, kept: "sampled" | "trained" | "group"): number[] | null {
   const { logprobs, lossMask, sampledMask } = sample;
-  // A trace has no place to say so, and holds none.
+  // A trace cannot state that logprobs are missing; it has none.
   if (logprobs === null) return kept === "trained" ? zeros(lossMask.length) : null;
   const mask = kept === "sampled" ? sampledMask : lossMask;
   return Array.from(logprobs, (logprob, at) => (mask[at] === 1 ? logprob : 0));
 }
 
 /**
- * What is compared. Branches that share an action may train it in either, and a trace leaves out a try that was discarded: so
- * of a trace, every trained token with all that precedes it.
+ * Samples in a form that can be compared. Branches that share an action may train it in either
+ * branch, and a trace omits discarded attempts, so a trace is compared by its trained tokens, each
+ * with everything that precedes it.
  */
 function comparable(all: readonly Trained[], name: keyof typeof readers): string[] {
   const rounded = all.map((one) => ({ ...one, logprobs: one.logprobs?.map(Math.fround) ?? null }));
@@ -219,7 +223,7 @@ async function readParquet(
     for (const { name, type } of columns)
       if (type === "json" && typeof row[name] === "string") row[name] = JSON.parse(row[name]);
   }
-  // The reader says `undefined` for a null within a struct.
+  // The reader returns `undefined` for a null within a struct.
   return rows.map((row) => nulled(row) as Fields);
 }
 

@@ -1,30 +1,40 @@
-// What every format takes from a sample: its origin, the checks that no format skips, the facts of a row (the one place where our
-// names become snake_case), labels, and prompt and response. Nothing is computed that a trainer would have to trust: masks and
-// logprobs are the sample's own, cut.
+// Parts of a sample that every format uses: its origin, the checks that no format skips, the facts
+// of a row (the one place where our names become snake_case), labels, and prompt and response.
+// Nothing is computed that a trainer would have to trust: masks and logprobs are slices of the
+// sample's own.
 
 import type { Episode, Sample } from "../core/index.ts";
 import { alignmentViolations, branchesOf, turnSpans } from "../trajectories/index.ts";
 
-/** Numbers are counted over the whole export, so that rows of several runs do not meet. */
+/**
+ * Episode of a sample, with its place in the export. Numbers count over the whole export, so that
+ * rows of several runs have different ones.
+ */
 export type ExportOrigin = {
   readonly episode: Episode;
   /** The episode's number; rows of one episode (branches) share it. */
   readonly index: number;
   readonly groupIndex: number;
-  /** Name of the run; `null` when only one is exported. Group and episode ids are unique within a run alone. */
+  /**
+   * Name of the run; `null` when only one is exported. Group and episode ids are unique only within
+   * a run.
+   */
   readonly run: string | null;
-  /** K: how many samples the episode has. A trainer that averages over rows gives each the weight 1/K. */
+  /**
+   * K: number of samples of the episode. A trainer that averages over rows gives each the weight
+   * 1/K.
+   */
   readonly sampleCount: number;
   /**
-   * Mean reward of the group's graded episodes; each counts once, however many samples it has, and those
-   * that the run took out of the group do not. `null` when none is graded.
+   * Mean reward of the group's graded episodes; each counts once, however many samples it has, and
+   * those that the run removed from the group do not count. `null` when none is graded.
    */
   readonly groupMean: number | null;
-  /** Variables that the chat template was given; rows name them where there are any. @default none */
+  /** Variables that the chat template got; rows name them if there are any. @default none */
   readonly templateKwargs?: Readonly<Record<string, unknown>> | null;
 };
 
-/** `template_kwargs` of a row, where the template was given variables. */
+/** `template_kwargs` of a row, if the template got variables. */
 export function templateFacts({ templateKwargs = null }: Pick<ExportOrigin, "templateKwargs">) {
   return templateKwargs === null || Object.keys(templateKwargs).length === 0 ? {} : { template_kwargs: templateKwargs };
 }
@@ -63,7 +73,7 @@ export function episodeFacts({
     environment: episode.task.environment,
     split: episode.task.split,
     task_id: episode.task.id,
-    /** SHA-256 of what defines the task: the same in every run of it. */
+    /** SHA-256 of the task's definition: the same in every run of it. */
     content_hash: episode.task.contentHash,
     /** Unique over all runs of the export. */
     group_id: withRun(run, episode.groupId),
@@ -93,15 +103,18 @@ export function sampleFacts(sample: Sample, origin: ExportOrigin) {
     history_policy: sample.historyPolicy,
     ...templateFacts(origin),
     token_accounting: sample.tokenAccounting,
-    /** Where observations are not what the template writes, beyond what `history_policy` says. */
+    /** Differences between observations and the template's output, beyond those of `history_policy`. */
     deviations: sample.deviations,
-    /** `[start, end)` in all tokens of the sample. Versions as the engine names them; `null` when it names none. */
+    /**
+     * `[start, end)` in all tokens of the sample. Versions as named by the engine; `null` when it
+     * names none.
+     */
     weight_spans: sample.weightRanges.map(({ start, end, dispatch, reply }) => ({ start, end, dispatch, reply })),
     turn_rewards: turnRewardFacts(sample, origin.episode),
   };
 }
 
-/** Where the actions of the branch stand, and what each earned; `null`: the grade has no rewards of turns. */
+/** Places and rewards of the actions of the branch; `null` if the grade has no turn rewards. */
 export function turnRewardFacts(sample: Sample, { grade, trajectory }: TurnGraded) {
   const rewards = grade?.turnRewards ?? null;
   if (rewards === null) return null;
@@ -109,7 +122,7 @@ export function turnRewardFacts(sample: Sample, { grade, trajectory }: TurnGrade
     turn,
     start,
     end,
-    /** False: an earlier branch has the turn, and its reward counts there. */
+    /** False: an earlier branch trains the turn, and its reward counts there. */
     trained: isTrained,
     reward,
   }));
@@ -124,7 +137,7 @@ export function branchTurns(sample: Sample, { episode }: Pick<ExportOrigin, "epi
   return branchesOf(episode.trajectory)[sample.branch]?.length ?? 0;
 }
 
-/** What losses of the PyTorch world skip. */
+/** Label that PyTorch losses ignore. */
 const ignoredLabel = -100;
 
 /** The token itself where it enters the loss, `ignoredLabel` elsewhere. Aligned with `tokens`, not shifted. */
@@ -132,7 +145,7 @@ export function labelsOf({ tokens, lossMask }: Sample): number[] {
   return Array.from(tokens, (token, at) => (lossMask[at] === 1 ? token : ignoredLabel));
 }
 
-/** Number of those that enter the loss. */
+/** Number of labels that enter the loss. */
 export function countLabels(labels: readonly number[]): number {
   let count = 0;
   for (const label of labels) if (label !== ignoredLabel) count++;
@@ -140,7 +153,7 @@ export function countLabels(labels: readonly number[]): number {
 }
 
 type SplitSample = {
-  /** What precedes the first action. */
+  /** Tokens before the first action. */
   readonly prompt: Uint32Array;
   readonly response: Uint32Array;
   /** 1 where the token enters the loss. Aligned with `response`. */
@@ -149,7 +162,7 @@ type SplitSample = {
   readonly logprobs: readonly number[] | null;
 };
 
-/** Throws as `checkExportable` does. */
+/** Splits a sample at its first action. Throws like `checkExportable`. */
 export function splitResponse(sample: Sample, options: { readonly allowTextDelta?: boolean } = {}): SplitSample {
   checkExportable(sample, { allowTextDelta: options.allowTextDelta ?? false });
   const start = sample.sampledMask.indexOf(1);
@@ -161,7 +174,7 @@ export function splitResponse(sample: Sample, options: { readonly allowTextDelta
   };
 }
 
-/** A logprob that is not there becomes 0, as trainers have it. */
+/** Replaces missing logprobs by 0, as trainers expect. */
 export function zeroWhereUnsampled(logprobs: Float32Array | null): number[] | null {
   return logprobs === null ? null : Array.from(logprobs, (logprob) => (Number.isNaN(logprob) ? 0 : logprob));
 }

@@ -51,7 +51,7 @@ function samplesOf(turns: readonly (typeof turn extends fc.Arbitrary<infer T> ? 
   return toSamples(recorder.trajectory, { ...facts, tokenAccounting: "token-exact" }).samples;
 }
 
-/** What a trainer makes of a row: all arrays over all tokens again. */
+/** A row as a trainer reads it, with all arrays extended over all tokens. */
 function readBack(row: SlimeRow): Pick<Sample, "tokens" | "lossMask" | "logprobs" | "reward"> {
   const start = row.tokens.length - row.response_length;
   const logprobs = new Float32Array(row.tokens.length);
@@ -69,7 +69,8 @@ describe("toSlimeRow()", () => {
           const row = toSlimeRow(sample, origin, { decode });
           expect(row.loss_mask).toHaveLength(row.response_length);
           expect(row.rollout_log_probs).toHaveLength(row.response_length);
-          // JSON.parse cannot read Python's infinities; they are finite numbers here only in shape.
+          // JSON.parse cannot read Python's infinities, so they are replaced by numbers that
+          // overflow.
           const line = slimeRowLine(row).replaceAll("-Infinity", "-1e999");
           const back = readBack(JSON.parse(line) as SlimeRow);
           expect(back.tokens).toEqual(sample.tokens);

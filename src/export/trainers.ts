@@ -1,6 +1,7 @@
-// Rows of trainers: slime, verl, tinker, TRL, Atropos, and tokens with labels. Each format is its columns and a function of a
-// sample. A core sample covers all tokens; most trainers have masks and logprobs of the response alone, which begins at the
-// first sampled token. Every function throws a plain error for a sample that must not be exported (see `checkExportable`).
+// Rows of trainers: slime, verl, tinker, TRL, Atropos, and tokens with labels. Each format consists
+// of its columns and a function of a sample. A core sample covers all tokens; most trainers have
+// masks and logprobs only for the response, which begins at the first sampled token. Every function
+// throws a plain error for a sample that must not be exported (see `checkExportable`).
 
 import type { Episode, Sample } from "../core/index.ts";
 import {
@@ -35,7 +36,10 @@ import {
 
 const logprobMeaning = "0.0 where not sampled; null when the engine reported none";
 
-/** What slime's `Sample.from_dict` reads. `loss_mask` and `rollout_log_probs` have `response_length` entries. */
+/**
+ * Columns that slime's `Sample.from_dict` reads. `loss_mask` and `rollout_log_probs` have
+ * `response_length` entries.
+ */
 export const slimeColumns = columns({
   index: int("number of the episode; rows of one episode (branches) share it"),
   group_index: int("number of the group"),
@@ -62,7 +66,7 @@ export type SlimeOrigin = Pick<ExportOrigin, "index" | "groupIndex" | "sampleCou
 
 export type SlimeOptions = {
   readonly decode: (tokens: Uint32Array) => string;
-  /** Lets samples pass whose tokens are re-encoded text. Default: false. */
+  /** Allows samples whose tokens are re-encoded text. Default: false. */
   readonly allowTextDelta?: boolean;
 };
 
@@ -88,7 +92,7 @@ export function toSlimeRow(sample: Sample, origin: SlimeOrigin, options: SlimeOp
 
 function slimeMetadata(sample: Sample, { episode, sampleCount, templateKwargs = null }: SlimeOrigin) {
   return {
-    /** The environment's name; slime's metrics are split by it. */
+    /** The environment's name; slime splits its metrics by it. */
     source_name: episode.task.environment,
     task_id: sample.taskId,
     content_hash: episode.task.contentHash,
@@ -100,26 +104,32 @@ function slimeMetadata(sample: Sample, { episode, sampleCount, templateKwargs = 
     history_policy: sample.historyPolicy,
     ...templateFacts({ templateKwargs }),
     token_accounting: sample.tokenAccounting,
-    /** Where observations are not what the template writes, beyond what `history_policy` says. */
+    /** Differences between observations and the template's output, beyond those of `history_policy`. */
     deviations: sample.deviations,
     stop_reason: episode.stopReason,
     /** Number of format errors of the episode's actions. */
     problems: episode.problems.length,
-    /** The grader's numbers of the episode, such as broken rules; none where it was not graded. */
+    /** The grader's metrics of the episode, such as broken rules; empty if it was not graded. */
     metrics: episode.grade?.metrics ?? {},
-    /** `[start, end)` in `tokens` of each action and what it earned; null where the grade has no rewards of turns. */
+    /**
+     * `[start, end)` in `tokens` of each action, and its reward; null if the grade has no turn
+     * rewards.
+     */
     turn_rewards: turnRewardFacts(sample, episode),
   };
 }
 
-/** The row as one line of JSON, without the line end. Numbers are written as Python reads them, infinities included. */
+/**
+ * The row as one line of JSON, without the line end. Numbers are written in Python's form,
+ * infinities included.
+ */
 export function slimeRowLine(row: SlimeRow): string {
   return rowLine(row, slimeColumns);
 }
 
 /**
- * `AgentLoopOutput` of verl's agent loop (verl/experimental/agent_loop/agent_loop.py, verl 0.9.1), one for each branch, whose
- * list a loop may return since then.
+ * `AgentLoopOutput` of verl's agent loop (verl/experimental/agent_loop/agent_loop.py, verl 0.9.1),
+ * one per branch; since that version a loop may return a list of them.
  */
 export const verlColumns = columns({
   prompt_ids: ints(),
@@ -136,7 +146,10 @@ export type VerlRow = RowOf<typeof verlColumns>;
 
 type VerlExtraFields = SampleFacts & {
   readonly uid: string;
-  /** verl's name for what each turn of the branch earned, in order; empty where the grade has no rewards of turns. */
+  /**
+   * verl's name for the rewards of the branch's turns, in order; empty if the grade has no turn
+   * rewards.
+   */
   readonly turn_scores: readonly number[];
 } & ReturnType<typeof stepsOf>;
 
@@ -177,10 +190,11 @@ function stepsOf({ weightRanges }: Sample) {
 }
 
 /**
- * The parts of a tinker `Datum` (tinker 0.38): inputs without the last token, targets without the first, and logprobs,
- * advantages and mask beside the targets. As its cookbook does it (rl/data_processing.py), the advantage is the reward minus
- * the mean of the group, on trained tokens alone; that mean counts every episode once, however many samples it has. Nothing is
- * divided by K: the service adds up over tokens, and each token is in one sample.
+ * The parts of a tinker `Datum` (tinker 0.38): inputs without the last token, targets without the
+ * first, and logprobs, advantages and mask aligned with the targets. As in tinker's cookbook
+ * (rl/data_processing.py), the advantage is the reward minus the mean of the group, only on trained
+ * tokens; that mean counts every episode once, however many samples it has. Nothing is divided by
+ * K: the service sums over tokens, and each token is in one sample.
  */
 export const tinkerColumns = columns({
   model_input: ints("all tokens but the last"),
@@ -194,7 +208,10 @@ export const tinkerColumns = columns({
 
 export type TinkerRow = RowOf<typeof tinkerColumns>;
 
-/** Throws for a sample without a reward, too, and for one whose first token is trained: it could not be a target. */
+/**
+ * Also throws for a sample without a reward, and for one whose first token is trained: it could not
+ * be a target.
+ */
 export function toTinkerRow(sample: Sample, origin: ExportOrigin): TinkerRow {
   checkExportable(sample, { allowTextDelta: false });
   const { reward, tokens, lossMask } = sample;
@@ -206,7 +223,7 @@ export function toTinkerRow(sample: Sample, origin: ExportOrigin): TinkerRow {
     );
   }
   const mask = Array.from(lossMask.subarray(1));
-  // Once, in the precision that is written.
+  // Rounded once, to the precision that is written.
   const advantage = Math.fround(reward - origin.groupMean);
   return {
     model_input: [...tokens.subarray(0, -1)],
@@ -220,8 +237,9 @@ export function toTinkerRow(sample: Sample, origin: ExportOrigin): TinkerRow {
 }
 
 /**
- * What a rollout function of TRL's GRPO trainer returns, one row each (trl/trainer/grpo_trainer.py, TRL 1.16). The trainer takes
- * lists over rows; every further column goes to the reward functions, which is where the reward comes from.
+ * Return value of a rollout function of TRL's GRPO trainer, one row per sample
+ * (trl/trainer/grpo_trainer.py, TRL 1.16). The trainer takes lists over rows; every further column
+ * goes to the reward functions, which is where the reward comes from.
  */
 export const trlColumns = columns({
   prompt_ids: ints(),
@@ -249,8 +267,8 @@ export function toTrlRow(sample: Sample, origin: ExportOrigin): TrlRow {
 }
 
 /**
- * Supervised training on the very tokens that were sampled. Trainers of the transformers family (TRL's SFT trainer among them)
- * take such rows as they are.
+ * Supervised training on exactly the sampled tokens. Trainers of the transformers family (TRL's SFT
+ * trainer among them) accept such rows directly.
  */
 export const sftTokensColumns = columns({
   input_ids: ints(),
@@ -271,12 +289,13 @@ export function toSftTokensRow(sample: Sample, origin: ExportOrigin): SftTokensR
   };
 }
 
-/** A logprob that cannot be one marks tokens without. */
+/** An impossible logprob that marks tokens without one. */
 const noLogprob = 1;
 
 /**
- * A group as Atropos' server takes it on `/scored_data` (`ScoredDataGroup`; atroposlib/api/README.md, 0.4.0): lists over the
- * samples of the group. A token that is sampled and not trained (a later branch repeats it) loses its logprob here.
+ * A group in the form that Atropos' server takes on `/scored_data` (`ScoredDataGroup`;
+ * atroposlib/api/README.md, 0.4.0): lists over the samples of the group. A token that is sampled
+ * but not trained (a later branch repeats it) loses its logprob here.
  */
 export const atroposColumns = columns({
   tokens: intLists(),
@@ -294,7 +313,10 @@ export const atroposColumns = columns({
 
 export type AtroposRow = RowOf<typeof atroposColumns>;
 
-/** The samples of one group, in order. Throws a plain error without samples, too, and for a sample without a reward. */
+/**
+ * The samples of one group, in order. Also throws a plain error without samples, and for a sample
+ * without a reward.
+ */
 export function toAtroposRow(
   samples: readonly { readonly sample: Sample; readonly origin: ExportOrigin }[],
 ): AtroposRow {

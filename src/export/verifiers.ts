@@ -1,9 +1,9 @@
-// An episode as a record of verifiers' `traces.jsonl` (`verifiers.v1` 0.4.0: `Episode`, `Trace`, `MessageNode`), which prime-rl
-// makes training samples of. It is a tree like ours: a node for each message, tokens on the path add up to the sequence, and
-// a sampled node that several branches share is trained in the first one.
-//
-// Our turns know the tokens of an observation as a whole, not message by message, so an action's node holds them before its
-// own, unsampled, as their generation prompt stands there; nodes of shown messages hold none.
+// An episode as a record of verifiers' `traces.jsonl` (`verifiers.v1` 0.4.0: `Episode`, `Trace`,
+// `MessageNode`), from which prime-rl makes training samples. It is a tree like ours: one node per
+// message, the tokens on a path form the sequence, and a sampled node that several branches share
+// is trained in the first one. Our turns know the tokens of an observation as a whole, not per
+// message, so an action's node holds them before its own, unsampled, like its generation prompt;
+// nodes of shown messages hold none.
 
 import type { DroppedTokens, Episode, Turn } from "../core/index.ts";
 import { actionPlaces } from "./conversations.ts";
@@ -19,7 +19,7 @@ type VerifiersNode = {
   readonly token_ids: readonly number[];
   /** True where the token is sampled and trained. Aligned with `token_ids`. */
   readonly mask: readonly boolean[];
-  /** One for each token that is trained; empty when the engine reported none. */
+  /** One for each trained token; empty when the engine reported none. */
   readonly logprobs: readonly number[];
 };
 
@@ -43,7 +43,10 @@ export type VerifiersRow = RowOf<typeof verifiersColumns>;
 
 type EpisodeOrigin = Omit<ExportOrigin, "groupMean" | "sampleCount">;
 
-/** Throws a plain error for an episode that was not graded. `dropped` as `toSamples` reports it. */
+/**
+ * Throws a plain error for an episode that was not graded. `dropped`: the dropped tokens reported
+ * by `toSamples`.
+ */
 export function toVerifiersRow(origin: EpisodeOrigin, dropped: readonly DroppedTokens[]): VerifiersRow {
   const { episode, run } = origin;
   return {
@@ -72,7 +75,8 @@ function traceOf(origin: EpisodeOrigin, dropped: readonly DroppedTokens[]) {
   return {
     version: 1,
     id: withRun(run, episode.id),
-    // Who wrote the record; readers of ours would otherwise claim to have made it themselves.
+    // The writer of the record; otherwise verifiers' readers would claim to have made it
+    // themselves.
     verifiers: { version: "trainable-agents" },
     task: taskOf(episode),
     agent: { config: {}, name: "agent", trainable: true },
@@ -92,15 +96,16 @@ function traceOf(origin: EpisodeOrigin, dropped: readonly DroppedTokens[]) {
 }
 
 /**
- * As prime-rl's turn credit takes them: one for each sampled node, in order, and each the score of the state after its turn. Its
- * trainer learns from the differences, so these are what was earned so far; a turn of which nothing is known changed nothing.
+ * Turn scores in the form that prime-rl's turn credit takes: one for each sampled node, in order,
+ * each the score of the state after its turn. Its trainer learns from the differences, so these are
+ * cumulative rewards; a turn without a known reward leaves the sum unchanged.
  */
 function scoresOf(turns: readonly number[], rewards: readonly (number | null)[]): readonly number[] {
   let sum = 0;
   return turns.map((turn) => (sum += rewards[turn] ?? 0));
 }
 
-/** Their terms for limits, so that their readers see a truncated episode as one. */
+/** Verifiers' names of limits, so that its readers recognise a truncated episode. */
 function stopCondition(stopReason: string): string {
   if (stopReason === "max_tokens") return "max_output_tokens";
   if (stopReason === "context_length") return "max_total_tokens";
@@ -108,8 +113,9 @@ function stopCondition(stopReason: string): string {
 }
 
 /**
- * Turns as nodes of messages, in the order of turns, which turn each sampled node is, and which weights sampled `count` tokens of a
- * node, in the order of nodes and tokens. An attempt that was discarded is a dead end, and left out.
+ * Converts turns to message nodes, in the order of turns. Also returns the turn of each sampled
+ * node, and the weights that sampled `count` tokens of a node, in the order of nodes and tokens. A
+ * discarded attempt is a dead end and is omitted.
  */
 function treeOf(episode: Episode, dropped: ReadonlySet<number>) {
   const { messages, trajectory } = episode;
@@ -150,14 +156,17 @@ function treeOf(episode: Episode, dropped: ReadonlySet<number>) {
   return { nodes, weights, turns };
 }
 
-/** JSON without a schema has no infinities, and no engine samples a token that has none. */
+/**
+ * Refuses infinite logprobs: JSON without a schema cannot hold them, and no engine samples a token
+ * with one.
+ */
 function finiteLogprob(logprob: number): number {
   if (!Number.isFinite(logprob))
     throw new Error(`Cannot export to verifiers: a sampled token has the logprob ${logprob}.`);
   return shortestFloat32(logprob);
 }
 
-/** Where the action of each turn stands in the messages. Attempts that were discarded stand nowhere. */
+/** Index of each turn's action in the messages. Discarded attempts have none. */
 function turnPlaces(episode: Episode): ReadonlyMap<number, number> {
   const decided: number[] = [];
   let turn: number | null = null;
@@ -169,7 +178,7 @@ function turnPlaces(episode: Episode): ReadonlyMap<number, number> {
   return new Map(decided.map((index, at) => [index, places[at]!]));
 }
 
-/** The turns that are trained, and those whose tokens stand before them. */
+/** The trained turns, and those whose tokens precede them. */
 function withAncestors(turns: readonly Turn[], dropped: ReadonlySet<number>): ReadonlySet<number> {
   const needed = new Set<number>();
   for (const { index } of turns.toReversed()) {

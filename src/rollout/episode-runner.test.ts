@@ -5,7 +5,7 @@ import type { EpisodeJournal } from "../store/index.ts";
 import { type EpisodeRequest, ratesOf, resumableRunner, runRollout, type RunTotals } from "./index.ts";
 import { openedStore, passing, plan, runnerOf, rows, task } from "./scripted-run.test-helper.ts";
 
-/** A journal in memory, with what the process before left in it. */
+/** A journal in memory, with the state that the earlier process left in it. */
 function journalOf(ended: readonly Episode[], underWay: ReadonlyMap<string, readonly EpisodeEvent[]>) {
   const added: [string, EpisodeEvent][] = [];
   const journal: EpisodeJournal = {
@@ -16,7 +16,7 @@ function journalOf(ended: readonly Episode[], underWay: ReadonlyMap<string, read
   return { journal, added };
 }
 
-/** Three episodes of two turns of 500 ms each. Each turn tells of one try that came to a timeout. */
+/** Three episodes of two turns of 500 ms each. Each turn reports one attempt that timed out. */
 const behave = () => ({ ...passing(), ms: 1000, turns: 2 });
 
 /** One of them has ended, and one has had its first turn. */

@@ -1,5 +1,6 @@
-// One episode as schedulers run it: a function, so that a run does not depend on the loop behind it. And the three such functions
-// that there are: with an engine, with an agent behind an API, and resumed from the journal of an earlier process.
+// Runners of one episode, for schedulers: functions, so that a run does not depend on the loop that
+// they call. There are three: with an engine, with an agent behind an API, and resumed from the
+// journal of an earlier process.
 
 import {
   ConfigurationError,
@@ -27,19 +28,25 @@ export type FinishedEpisode = {
   readonly origin: "new" | "resumed" | "stored";
 };
 
-/** An episode that has ended, here or in another process: what a run decides by, without the episode itself. */
+/**
+ * An episode that has ended, here or in another process: the facts by which a run decides, without
+ * the episode itself.
+ */
 export type EndedEpisode = {
   readonly summary: EpisodeSummary;
   readonly origin: FinishedEpisode["origin"];
-  /** Makes it count in the store of the run; `null`: it does. */
+  /** Makes the episode count in the store of the run; `null` if it already does. */
   readonly store: ((store: Pick<RunStore, "append">) => Promise<void>) | null;
-  /** Sums over its events; `null`: they were seen here. */
+  /** Sums over its events; `null` if this process received the events themselves. */
   readonly counts: EventCounts | null;
-  /** Reads the episode where it lies. */
+  /** Reads the episode from where it is stored. */
   readonly open: () => Promise<FinishedEpisode>;
 };
 
-/** As {@link RunEpisode}; the episode may run in another process. `null`: it did not run, and nothing is recorded of it. */
+/**
+ * Like {@link RunEpisode}, but the episode may run in another process. `null` if it did not run, so
+ * that nothing is recorded of it.
+ */
 export type DispatchEpisode = (task: Task, request: EpisodeRequest) => Promise<FinishedEpisode | EndedEpisode | null>;
 
 export function endedOf(finished: FinishedEpisode | EndedEpisode): EndedEpisode {
@@ -50,7 +57,7 @@ export function endedOf(finished: FinishedEpisode | EndedEpisode): EndedEpisode 
   return { summary, origin, store, counts: null, open: async () => finished };
 }
 
-/** `result`: its rows, where they count. */
+/** Summary of an episode. `result`: its training rows, if they count. */
 export function summarizeEpisode(
   episode: Episode,
   { samples, dropped }: EpisodeSamples = { samples: [], dropped: [] },
@@ -94,25 +101,31 @@ function countBy<T>(items: readonly T[], entryOf: (item: T) => readonly [name: s
   return counts;
 }
 
-/** Engine calls that ended, and those of them that a server refused for being busy or that ran out of time. */
+/**
+ * Number of engine calls that ended, and how many of them a server refused as overloaded or timed
+ * out.
+ */
 export type ObservedCalls = { readonly calls: number; readonly sampledTokens: number; readonly overloads: number };
 
-/** What a run decides about an episode, as its options; everything else is up to its runner. */
+/** Options that a run decides for each episode; everything else is up to its runner. */
 export type EpisodeRequest = Required<
   Pick<EpisodeOptions, "episodeId" | "groupId" | "sampleIndex" | "seed" | "signal" | "onEvent">
 > &
   Pick<EpisodeOptions, "resumeFrom" | "requestTag" | "failure"> & {
-    /** Of this episode alone. Default: the runner's. */
+    /** Sampling of this episode only. Default: the runner's. */
     readonly sampling?: SamplingParams;
-    /** Of this episode alone, where a queue carries it to its worker. Default: the runner's. */
+    /** Engine of this episode only, where a queue carries it to its worker. Default: the runner's. */
     readonly engineUrl?: string | null;
-    /** Receives what the workers of a queue observed since they said so last. */
+    /** Receives calls that the workers of a queue observed since their last report. */
     readonly onObserved?: (observed: ObservedCalls) => void;
     /** Receives every event of the episode that an earlier process recorded, before the episode continues. Default: ignored. */
     readonly onRecorded?: (event: EpisodeEvent) => void;
   };
 
-/** Resolves whatever happens in the episode; rejects for mistakes of configuration and for broken accounting alone. */
+/**
+ * Resolves for every outcome of the episode; rejects only for mistakes of configuration and for
+ * broken accounting.
+ */
 export type RunEpisode = (task: Task, request: EpisodeRequest) => Promise<FinishedEpisode>;
 
 /** Options that only a request decides. */
@@ -138,9 +151,10 @@ export function chatEpisodeRunner(
 }
 
 /**
- * Resumes where an earlier process stopped: a finished episode comes back at once, one in flight walks its recorded events and
- * continues live, and every new event is recorded before it counts. Rejects with a `ConfigurationError` when a finished
- * episode was of another task: then the run is another one.
+ * Resumes episodes of an earlier process: a finished episode is returned at once, one in flight
+ * replays its recorded events and continues live, and every new event is recorded before it counts.
+ * Rejects with a `ConfigurationError` when a finished episode was of another task, because then the
+ * run is another one.
  */
 export function resumableRunner(run: RunEpisode, journal: EpisodeJournal): RunEpisode {
   // The server may still execute the last call of a process that died, and refuses a second one of the same id.
@@ -154,7 +168,7 @@ export function resumableRunner(run: RunEpisode, journal: EpisodeJournal): RunEp
       return { episode: stored, result: episodeSamples(stored), origin: "stored" };
     }
     const recorded = await journal.recorded(episodeId);
-    // What an earlier restart left out is still there.
+    // A recorded restart is skipped, because the events that it dropped are still recorded.
     if (onRecorded !== undefined) recorded.filter(({ type }) => type !== "restart").forEach(onRecorded);
     const record = async (event: EpisodeEvent): Promise<void> => {
       // Graders, users and agents are code of others, too.

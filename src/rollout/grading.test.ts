@@ -131,7 +131,7 @@ describe("runEpisode() with graders", () => {
   });
 });
 
-/** Members whose rewards and last words are given. */
+/** A group whose members have given last utterances, and so given rewards. */
 async function groupOf(...says: readonly (string | null)[]): Promise<FinishedGroup> {
   const members = says.map(async (words, sampleIndex) => {
     const { parts } = world(words === null ? [] : [count(3), words], ["Please count.", hangUp]);
@@ -163,7 +163,7 @@ describe("groupRanking()", () => {
       expect(episodeFromJson(parseJson(episodeLine(episode)), "here")).toEqual(episode);
     }
     const calls = (await openAll(group)).map(({ episode }) => rankingIn(episode));
-    // The group paid once.
+    // The cost of the ranking is counted once per group.
     expect(calls.map((event) => event?.type === "judgement" && event.judgement.usage.modelCalls)).toEqual([1, 0, 0]);
   });
 
@@ -253,7 +253,10 @@ describe("a run with a ranking", () => {
   const words = ["score 0.9", "score 0.2", "score 0.5"];
   const plan = { taskset: counter.taskset("test"), taskIndexes: [0], groupSize: 3, seed: 5 };
 
-  /** What processes have left: events of episodes, episodes, groups. The `breaksAt`-th write of an episode or a group fails. */
+  /**
+   * A process with the state that earlier ones left: events of episodes, episodes, groups. The
+   * `breaksAt`-th write of an episode or a group fails.
+   */
   function process(
     breaksAt: number,
     left = {

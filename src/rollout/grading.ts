@@ -1,6 +1,6 @@
-// The graders of an episode that has ended: what each asks its judge, and how their values become one reward. No model is known here:
-// what a judge is asked and what its answer means comes as values. How a judgement is recorded, and taken from the record, is the
-// loop's.
+// Graders of an ended episode: each asks its judge, and their values are combined into one reward.
+// No model is known here: questions, and the reading of their answers, come as values. Recording
+// judgements, and reading them back, belongs to the loop.
 
 import { createHash } from "node:crypto";
 import {
@@ -18,12 +18,15 @@ import {
 import type { Ending } from "./episode/ending.ts";
 import type { EventOf } from "./episode/recorded-events.ts";
 
-/** As `Judgement.digest`. */
+/** `Judgement.digest` of a question. */
 export function digestOf({ messages, schema }: Pick<Question<unknown>, "messages" | "schema">): string {
   return createHash("sha256").update(JSON.stringify({ messages, schema })).digest("hex");
 }
 
-/** A grade with the values of graders: the reward is the mean by weight, and each value a metric. */
+/**
+ * Combines a grade with the values of graders: the reward is the weighted mean, and each value a
+ * metric.
+ */
 export function combineGrades(
   { environmentWeight, graders }: Pick<Grading, "environmentWeight" | "graders">,
   own: Grade,
@@ -39,14 +42,14 @@ export function combineGrades(
   return grade;
 }
 
-/** One more value, beside those whose weights add up to `weight`. */
+/** Adds one value to a grade whose weights so far sum to `weight`. */
 export function mixGrade(
   { grade, weight }: { readonly grade: Grade; readonly weight: number },
   grader: { readonly name: string; readonly weight: number },
   { value, metrics, log }: Verdict,
 ): Grade {
   const total = weight + grader.weight;
-  // Without any weight there is no mean: a ranking that has some decides later.
+  // Weights of zero define no mean: a ranking with a weight decides later.
   const [before, share] = total === 0 ? [1, 0] : [weight / total, grader.weight / total];
   const reward = before * grade.reward + share * value;
   const { turnRewards = null } = grade;
@@ -60,7 +63,7 @@ export function mixGrade(
   };
 }
 
-/** What the values of graders add goes to the last turn that earned something known; `null`: there is none. */
+/** Adds the contribution of graders to the last turn with a known reward; `null` if no turn has one. */
 function scaled(turns: NonNullable<Grade["turnRewards"]>, factor: number, reward: number): (number | null)[] | null {
   const last = turns.findLastIndex((one) => one !== null);
   if (last === -1) return null;
@@ -70,12 +73,15 @@ function scaled(turns: NonNullable<Grade["turnRewards"]>, factor: number, reward
 }
 
 export type Steps = {
-  /** The judgement as it is recorded, or live. */
+  /** The judgement, recorded or live. */
   readonly judgement: (ask: (signal: AbortSignal) => Promise<Judgement>) => Promise<EventOf<"judgement"> | Ending>;
   readonly diverged: (difference: string) => AttributedError;
 };
 
-/** Asks one after another. Resolves with their verdicts in order; throws faults attributed to boundary "grader". */
+/**
+ * Asks the graders' judges one after another. Resolves with the verdicts in order; throws faults
+ * attributed to boundary "grader".
+ */
 export async function askGraders(
   graders: readonly EpisodeGrader[],
   episode: EpisodeToGrade,
@@ -90,7 +96,7 @@ export async function askGraders(
   return verdicts;
 }
 
-/** The answer to a question, which can read it. */
+/** The judge's answer to a question; the question can read it. */
 export async function askJudge(
   judge: Judge,
   question: Question<unknown>,

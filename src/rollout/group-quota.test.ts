@@ -4,7 +4,10 @@ import { GroupQuota, type QuotaDecisions } from "./group-quota.ts";
 
 type Outcome = "pass" | "drop";
 
-/** Plays a quota with groups of given outcomes that end in a given order (drawn from those under way). */
+/**
+ * Runs a quota with groups of given outcomes that end in a given order (drawn from those in
+ * flight).
+ */
 function playQuota(
   outcomes: readonly Outcome[],
   picks: readonly number[],
@@ -45,7 +48,8 @@ describe("GroupQuota", () => {
           const passing = [...groups.keys()].filter((index) => groups[index] === "pass");
           const { kept, opened } = playQuota(groups, order, { target, oversample, order: "plan" });
           expect(kept).toEqual(passing.slice(0, target));
-          // Without over-sampling nothing is opened that was not needed, so the whole run depends on the plan alone.
+          // Without over-sampling only required groups are opened, so the whole run depends only on
+          // the plan.
           if (oversample === 1) {
             expect(opened).toBe(kept.length === target ? passing[target - 1]! + 1 : groups.length);
           }

@@ -1,31 +1,32 @@
-// How many groups a run still needs, and which of those that pass are kept. Pure bookkeeping: it runs nothing and waits for
-// nothing.
+// Counts the groups that a run still needs, and selects which of the passing ones are kept. Pure
+// bookkeeping: it runs nothing and waits for nothing.
 //
-// Plan order ("plan"): a group is kept when it is among the first `target` of the plan that pass. Which ones are kept then
-// depends on the plan and on rewards, never on which episode ended first. Finishing order ("finished"): the first `target`
-// that pass are kept; faster, and biased towards short episodes.
+// Plan order ("plan"): a group is kept when it is among the first `target` of the plan that pass.
+// The selection then depends on the plan and on rewards, never on which episode ended first.
+// Finishing order ("finished"): the first `target` that pass are kept; faster, and biased towards
+// short episodes.
 
 import { requireWhole, requireWholeOrInfinite } from "../lib/options.ts";
 
 export type QuotaOptions = {
   /** Groups to keep; `null`: every group that passes. */
   readonly target: number | null;
-  /** So many times `target` may be in flight or kept at once. At least 1. */
+  /** Multiple of `target` that may be in flight or kept at once. At least 1. */
   readonly oversample: number;
   readonly order: "plan" | "finished";
-  /** Groups that are opened in all before the run gives up. */
+  /** Maximum number of opened groups before the run gives up. */
   readonly maxGroups: number;
 };
 
 type State = "open" | "passed" | "kept" | "dropped";
 
-/** What a quota makes of the groups that passed, by number of the group. */
+/** Decisions of a quota about groups that passed, by number of the group. */
 export type QuotaDecisions = { readonly kept: readonly number[]; readonly surplus: readonly number[] };
 
 export class GroupQuota {
   readonly #options: QuotaOptions;
   readonly #target: number;
-  /** By number of the group. */
+  /** States indexed by number of the group. */
   readonly #states: State[] = [];
   #kept = 0;
   #undecided = 0;
@@ -41,24 +42,24 @@ export class GroupQuota {
     this.#target = target ?? Infinity;
   }
 
-  /** Groups opened so far; the number of the next one. */
+  /** Number of groups opened so far, which is the number of the next one. */
   get opened(): number {
     return this.#states.length;
   }
 
-  /** Enough groups are kept: what is open is surplus. */
+  /** True if enough groups are kept, so that all open ones are surplus. */
   get isMet(): boolean {
     return this.#kept >= this.#target;
   }
 
-  /** Whether the next group of the plan may be opened now. */
+  /** True if the next group of the plan may be opened now. */
   get mayOpen(): boolean {
     const { oversample, maxGroups } = this.#options;
     if (this.#states.length >= maxGroups || this.isMet) return false;
     return this.#kept + this.#undecided < Math.ceil(this.#target * oversample);
   }
 
-  /** The next group of the plan is opened; returns its number. */
+  /** Opens the next group of the plan and returns its number. */
   open(): number {
     this.#undecided++;
     return this.#states.push("open") - 1;
@@ -68,12 +69,12 @@ export class GroupQuota {
     return this.#settle(groupIndex, "dropped");
   }
 
-  /** The group passed its filters; whether it is kept now, later or not at all is in what this and later calls return. */
+  /** Records that the group passed its filters; this call and later ones return whether it is kept. */
   pass(groupIndex: number): QuotaDecisions {
     return this.#settle(groupIndex, "passed");
   }
 
-  /** A decision that was made before, by an earlier run of the same plan. */
+  /** Restores the decision of an earlier run of the same plan. */
   restore(groupIndex: number, decision: "kept" | "dropped"): void {
     this.#set(groupIndex, decision);
   }
@@ -84,7 +85,7 @@ export class GroupQuota {
     this.#set(groupIndex, finished);
     /** Groups before this one that are kept or still can be. */
     let before = 0;
-    // Without a target every group that passes is kept, whatever became of others.
+    // Without a target every group that passes is kept, independent of the others.
     for (const index of this.#target === Infinity ? [groupIndex] : this.#states.keys()) {
       if (this.#states[index] === "passed") {
         const isCertain = (this.#options.order === "plan" ? before : this.#kept) < this.#target;

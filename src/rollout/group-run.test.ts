@@ -32,7 +32,7 @@ async function runScript(
 
 const decisions = (groups: readonly GroupRecord[]) => groups.map(({ groupIndex, reason }) => [groupIndex, reason]);
 
-/** Tasks 0, 3, 6, ... are passed now and then; the others always or never. */
+/** Tasks 0, 3, 6, ... are passed sometimes; the others always or never. */
 const mixed = ({ index }: Task, sample: number): Behaviour => ({
   outcome: "completed",
   reward: index % 3 === 0 ? sample % 2 : index % 3 === 1 ? 1 : 0,
@@ -185,7 +185,7 @@ describe("groups of a run", () => {
       [3, few],
     ]);
     expect(refilled.groups[1]!.episodeIds).toHaveLength(6);
-    // Numbers of episodes leave room for the replacements.
+    // Episodes are numbered with room for the replacements.
     expect(refilled.lines.map((line) => Number(line.split(" ")[0]))).toEqual([1, 2, 3, 4, 8, 9, 10, 11]);
     const none = await runScript(() => ({ outcome: "failed", reward: null, ms: 1 }), { tasks: 1, samples: 2 });
     expect(decisions(none.groups)).toEqual([[0, "not-graded"]]);
@@ -256,7 +256,7 @@ describe("groups of a run, at random", () => {
     drainAt: fc.option(fc.integer({ min: 0, max: 60 })),
   });
 
-  /** Durations depend on `timing`, everything else on the place in the plan alone. */
+  /** Durations depend on `timing`, everything else depends only on the place in the plan. */
   const behaviour =
     (seed: number, timing: number) =>
     (one: Task, sample: number): Behaviour => {

@@ -1,14 +1,15 @@
-// The one scheduler of groups: opens planned groups, starts their episodes while there is room, stores those that finish, and
-// hands over groups that are complete. Which group is next and whether a finished one is kept is up to its owner: a list
-// (`runGroups` below), a run with a quota (`run-rollout.ts`), or a producer with a staleness bound (`producer/`).
+// The only scheduler of groups: opens planned groups, starts their episodes within the limit,
+// stores those that finish, and hands over complete groups. Its owner chooses the next group and
+// decides about finished ones: a list (`runGroups` below), a run with a quota (`run-rollout.ts`),
+// or a producer with a staleness bound (`producer/`).
 //
 //   group:    opened ─► in flight ─► last episode finished ─► handed over
 //                          └─ cut off, surplus, stale: running episodes are cancelled, the rest is not started
 //   episode:  started ─► finished ─► stored, and its place is free once the owner has it
 //                            └─ of a group that is compared: held until then, its place free at once
 //
-// No group starves: a free place goes to the oldest open group that has an episode to start, and a new group is opened only when
-// none has.
+// No group starves: a free place goes to the oldest open group that has an episode to start, and a
+// new group is opened only when no open group has one.
 
 import type { Episode, EpisodeEvent, GroupRecord, Task } from "../core/index.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
@@ -32,7 +33,7 @@ import {
   type PlannedGroup,
 } from "./groups.ts";
 
-/** Where episodes and decisions are recorded. Opened and closed by the caller. */
+/** Storage of episodes and decisions. Opened and closed by the caller. */
 export type GroupStore = Pick<RunStore, "append" | "appendGroup">;
 
 /** The rows of an episode of a kept group, one string each; an error stops the run. */
@@ -40,13 +41,18 @@ export type ExportSamples = (finished: FinishedEpisode, position: EpisodePositio
 
 export type SchedulerOptions = {
   readonly runEpisode: DispatchEpisode;
-  /** Of the run: seeds of episodes derive from it, their group's id and their place in the group. */
+  /**
+   * Seed of the run: seeds of episodes derive from it, their group's id and their place in the
+   * group.
+   */
   readonly seed: number;
   /** Episodes of a group. */
   readonly groupSize: number;
-  /** Of it, the scheduler applies `replacements` and `cutoff`. Default: {@link keepAllGroups}. */
+  /**
+   * Policy; the scheduler applies its `replacements` and `cutoff`. Default: {@link keepAllGroups}.
+   */
   readonly policy?: GroupPolicy;
-  /** Episodes at once, or bounds between which their number follows the servers. */
+  /** Limit of episodes in flight, or bounds between which the limit follows the servers. */
   readonly concurrency: number | AdaptiveConcurrency;
   /** The bound does not apply while this returns true. Default: it always applies. */
   readonly isUnbounded?: () => boolean;
@@ -57,26 +63,35 @@ export type SchedulerOptions = {
   /** Default: no rows. */
   readonly exportSamples?: ExportSamples | undefined;
   readonly clock: Clock;
-  /** The next group; `null`: none at the moment. Called again whenever an episode has finished, and on `pump`. */
+  /**
+   * Returns the next group; `null` if there is none at the moment. Called again whenever an episode
+   * has finished, and on `pump`.
+   */
   readonly nextGroup: () => PlannedGroup | null;
-  /** The places of a group that are to be run; `null` and by default: all. For groups of which an earlier run stored some. */
+  /**
+   * Places of a group to run, for groups of which an earlier run stored some; `null`: all. Default:
+   * all.
+   */
   readonly placesOf?: (plan: PlannedGroup) => readonly number[] | null;
   readonly onStart?: (plan: PlannedGroup) => void;
   readonly onEvent?: (event: EpisodeEvent, plan: PlannedGroup) => void;
-  /** Receives what earlier processes recorded of an episode. */
+  /** Receives events of an episode that earlier processes recorded. */
   readonly onRecorded?: (event: EpisodeEvent, plan: PlannedGroup) => void;
-  /** Its episode is in the store. */
+  /** Called once an episode is in the store. */
   readonly onEpisode?: (ended: EndedEpisode) => void;
   readonly onGroup: (group: FinishedGroup) => void | Promise<void>;
-  /** Nothing is in flight, and nothing can be started. */
+  /** Called when nothing is in flight and nothing can be started. */
   readonly onIdle?: () => void;
-  /** What `runEpisode`, the store or a callback threw. Everything is cancelled next. */
+  /**
+   * Receives an error that `runEpisode`, the store or a callback threw. Everything is cancelled
+   * next.
+   */
   readonly onFault?: (error: unknown) => void;
 };
 
 type OpenGroup = {
   readonly plan: PlannedGroup;
-  /** Places that are still to be started, first come first. */
+  /** Places that are not started yet, in order. */
   readonly waiting: number[];
   nextReplacement: number;
   replacementsLeft: number;
@@ -90,10 +105,10 @@ export class GroupScheduler {
   readonly #options: SchedulerOptions;
   readonly #policy: GroupPolicy;
   readonly #limit: EpisodeLimit;
-  /** The oldest first. */
+  /** Open groups, the oldest first. */
   readonly #open: OpenGroup[] = [];
   #running = 0;
-  /** Episodes in flight, and groups that are handed over without one. */
+  /** Number of episodes in flight, and of groups being handed over without one. */
   #busy = 0;
   #startsEpisodes = true;
   #isCancelled = false;
@@ -119,7 +134,7 @@ export class GroupScheduler {
     return this.#open.length;
   }
 
-  /** Episodes that may be in flight now. */
+  /** Current limit of episodes in flight. */
   get concurrency(): number {
     return this.#limit.current;
   }
@@ -129,15 +144,16 @@ export class GroupScheduler {
     this.pump();
   }
 
-  /** Leaves no timer behind. */
+  /** Cancels all timers. */
   close(): void {
     this.#limit.stop();
     for (const group of this.#open) group.cancelCutoff?.();
   }
 
   /**
-   * Runs until nothing is in flight and nothing can be started. `drain`: no further episode is started; running ones finish.
-   * `signal`: as {@link cancel}. Rejects with the first fault, after running episodes are cancelled.
+   * Runs until nothing is in flight and nothing can be started. `drain`: no further episode is
+   * started; running ones finish. `signal`: calls {@link cancel}. Rejects with the first fault,
+   * after running episodes are cancelled.
    */
   async run({
     drain,
@@ -159,9 +175,12 @@ export class GroupScheduler {
     if (this.#fault !== null) throw this.#fault.error;
   }
 
-  /** Starts what may be started. To be called when limits, groups or states have changed; redundant calls are harmless. */
+  /**
+   * Starts all episodes that may start. Call it when limits, groups or states have changed;
+   * redundant calls are harmless.
+   */
   pump(): void {
-    // What is called from here may end up here again.
+    // Functions called from here may call `pump` again.
     if (this.#isPumping) return;
     this.#isPumping = true;
     try {
@@ -178,7 +197,7 @@ export class GroupScheduler {
     this.#checkIdle();
   }
 
-  /** No further episode is started until `continue`; running ones finish. */
+  /** Stops starting episodes until `continue`; running ones finish. */
   pause(): void {
     this.#startsEpisodes = false;
   }
@@ -189,7 +208,7 @@ export class GroupScheduler {
     this.pump();
   }
 
-  /** Cancels everything that runs, for good. Open groups are not handed over. */
+  /** Cancels all running episodes permanently. Open groups are not handed over. */
   cancel(): void {
     this.#isCancelled = true;
     this.#startsEpisodes = false;
@@ -200,18 +219,24 @@ export class GroupScheduler {
     this.#checkIdle();
   }
 
-  /** Ends groups early; what they have is handed over. Groups that are not open are left alone. */
+  /**
+   * Ends groups early; their finished episodes are handed over. Groups that are not open are not
+   * affected.
+   */
   end(which: (plan: PlannedGroup) => boolean, ending: Exclude<FinishedGroup["ending"], "complete">): void {
     for (const group of this.#open.filter(({ plan }) => which(plan))) this.#end(group, ending);
   }
 
-  /** Records a decision, with the rows of the group when it is kept. `reason`: why it is dropped; `null`: it is kept. */
+  /**
+   * Records a decision, with the rows of the group when it is kept. `reason`: the reason for
+   * dropping it; `null`: it is kept.
+   */
   async record(group: FinishedGroup, reason: string | null): Promise<GroupRecord> {
     const { store, exportSamples, groupSize } = this.#options;
     const { groupIndex } = group.plan;
     const record = groupRecord(group, reason);
     if (store === undefined) return record;
-    // Numbers of episodes are those of the plan, whatever was run.
+    // Episodes are numbered by the plan, even if some of it did not run.
     const first = groupIndex * (groupSize + this.#policy.replacements);
     const sampleLines: string[] = [];
     if (reason === null && exportSamples !== undefined) {
@@ -240,7 +265,7 @@ export class GroupScheduler {
     group.replacementsLeft = 0;
     group.cancelCutoff?.();
     for (const controller of group.running) controller.abort(new Error(`The group was ended early: ${ending}.`));
-    // Without a running episode nothing else would hand it over.
+    // Handed over here, because no running episode will do it.
     if (group.running.size === 0) void this.#settle(group, null);
   }
 
@@ -267,7 +292,7 @@ export class GroupScheduler {
     const { onStart, clock } = this.#options;
     const { cutoff } = this.#policy;
     onStart?.(group.plan);
-    // Until all have begun, it is not the episodes that are slow.
+    // The cutoff starts once all episodes have begun; until then the delay is not theirs.
     if (cutoff !== null && group.waiting.length === 0) {
       group.cancelCutoff ??= clock.after(cutoff.afterMs, () => this.#end(group, "cut-off"));
     }
@@ -296,7 +321,8 @@ export class GroupScheduler {
     });
     if (finished === null) return;
     const ended = endedOf(finished);
-    // Held until its group is compared; that of a cancelled run is compared by a later process.
+    // The episode is held until its group is compared; in a cancelled run a later process compares
+    // it.
     const isHeld = rank !== null;
     if (!isHeld) await this.#store(ended, store);
     if (!isHeld || this.#isCancelled) onEpisode?.(ended);
@@ -313,7 +339,7 @@ export class GroupScheduler {
     if (record !== null && !isUnfinished && store !== undefined) await record(store);
   }
 
-  /** Hands the group over when `episode` was its last, and makes room for others. Never rejects. */
+  /** Hands the group over if `episode` was its last, and frees its place. Never rejects. */
   async #settle(group: OpenGroup, episode: Promise<void> | null): Promise<void> {
     this.#busy++;
     try {
@@ -340,7 +366,7 @@ export class GroupScheduler {
     if (compared !== null) await this.#options.onGroup(compared);
   }
 
-  /** Compares and stores the episodes of a group; `null`: the run was cancelled before. */
+  /** Compares and stores the episodes of a group; `null` if the run was cancelled before. */
   async #compare(rank: RankGroup, group: FinishedGroup): Promise<FinishedGroup | null> {
     const { store, seed, onEvent, onEpisode } = this.#options;
     const { signal } = this.#cancelled;
@@ -348,7 +374,7 @@ export class GroupScheduler {
       if (signal.aborted) return null;
       throw error;
     });
-    // In their order: the ranking is recorded with the first of them.
+    // Stored in order, because the ranking is recorded with the first of them.
     for (const [place, { ended }] of (compared?.members ?? []).entries()) {
       if (ended !== group.members[place]!.ended) {
         const { events } = (await ended.open()).episode;
@@ -371,20 +397,27 @@ export class GroupScheduler {
 export type RunGroupsOptions = Pick<SchedulerOptions, "runEpisode" | "store" | "rank" | "onEpisode"> & {
   /** Episodes of a group, at least 1. */
   readonly groupSize: number;
-  /** Of the run: seeds of episodes derive from it, their group's id and their place in the group. Default: 0. */
+  /**
+   * Seed of the run: seeds of episodes derive from it, their group's id and their place in the
+   * group. Default: 0.
+   */
   readonly seed?: number;
-  /** Episodes at once, or bounds between which their number follows the servers. Default: `Infinity`. */
+  /**
+   * Limit of episodes in flight, or bounds between which the limit follows the servers. Default:
+   * `Infinity`.
+   */
   readonly concurrency?: number | AdaptiveConcurrency;
-  /** No further episode is started, and running ones are cancelled. */
+  /** Stops starting episodes, and cancels the running ones. */
   readonly signal?: AbortSignal;
   /** Default: the real clock. */
   readonly clock?: Clock;
 };
 
 /**
- * Runs each group once, in the given order. Resolves with the finished groups in that order, without those that were open when
- * `signal` aborted. Rejects with the first error of a runner or the store, after running episodes are cancelled; a failed
- * episode is none. Throws a `RangeError` for a size or a bound below 1.
+ * Runs each group once, in the given order. Resolves with the finished groups in that order,
+ * without those that were open when `signal` aborted. Rejects with the first error of a runner or
+ * the store, after running episodes are cancelled; a failed episode is not such an error. Throws a
+ * `RangeError` for a size or a bound below 1.
  *
  * @example
  * const plans = tasks.map((task, groupIndex) => ({ groupId: task.id, task, groupIndex }));

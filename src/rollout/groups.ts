@@ -1,5 +1,6 @@
-// Groups: the episodes of one task whose rewards are compared. What one is before and after it ran, which are worth training on,
-// and how the decision is recorded. When episodes run is decided by the scheduler (`group-scheduler.ts`).
+// Groups: the episodes of one task whose rewards are compared. Planned and finished groups, filters
+// that select those worth training on, and the record of the decision. The scheduler decides when
+// episodes run (`group-scheduler.ts`).
 
 import type { Episode, GroupRecord, Task } from "../core/index.ts";
 import { requireWhole } from "../lib/options.ts";
@@ -18,12 +19,15 @@ export function groupIdOf(task: Pick<Task, "id">, visit: number): string {
   return visit === 1 ? task.id : `${task.id}@${visit}`;
 }
 
-/** The seed of the `sampleIndex`-th episode of a group in a run: the same in every process, whatever ran before. */
+/**
+ * The seed of the `sampleIndex`-th episode of a group in a run: the same in every process,
+ * independent of what ran before.
+ */
 export function episodeSeed(runSeed: number, groupId: string, sampleIndex: number): number {
   return deriveSeed(runSeed, groupId, sampleIndex);
 }
 
-/** Id and seed of an episode: derived from the plan alone, so they are the same in every run of it. */
+/** Id and seed of an episode: derived only from the plan, so they are the same in every run of it. */
 export function episodeKey(
   { groupId }: PlannedGroup,
   sampleIndex: number,
@@ -37,7 +41,7 @@ export function episodeKey(
   };
 }
 
-/** The place in its group that an episode's id ends with. */
+/** The episode's place in its group, read from the end of its id. */
 export function placeOf(episodeId: string): number {
   return Number(episodeId.slice(episodeId.lastIndexOf("#") + 1));
 }
@@ -48,41 +52,51 @@ export type GroupMember = { readonly sampleIndex: number; readonly ended: EndedE
 /** A group whose last episode has finished. */
 export type FinishedGroup = {
   readonly plan: PlannedGroup;
-  /** By place in the group. */
+  /** Members by place in the group. */
   readonly members: readonly GroupMember[];
-  /** "complete": all episodes ran. "cut-off": it took too long. "surplus": enough groups were kept without it. "stale": its oldest token is too old to be trained. */
+  /**
+   * "complete": all episodes ran. "cut-off": it took too long. "surplus": enough other groups were
+   * kept. "stale": its oldest token is too old to be trained.
+   */
   readonly ending: "complete" | "cut-off" | "surplus" | "stale";
 };
 
-/** A finished group as filters see it. */
+/** A finished group from the view of filters. */
 export type GroupView = {
   readonly task: Task;
   readonly groupIndex: number;
-  /** Of the graded episodes, by place in the group. */
+  /** Rewards of the graded episodes, by place in the group. */
   readonly rewards: readonly number[];
-  /** All of them, by place in the group. */
+  /** All episodes, by place in the group. */
   readonly episodes: readonly Episode[];
 };
 
-/** Of the graded episodes, by place in the group. */
+/** Rewards of the graded episodes, by place in the group. */
 export function rewardsOf({ members }: FinishedGroup): number[] {
   return members.map(({ ended }) => ended.summary.reward).filter((reward) => reward !== null);
 }
 
-/** The reason for dropping the group, `null` to keep it. Must depend on the group alone: the order of calls is not defined. */
+/**
+ * Returns the reason for dropping the group, `null` to keep it. Must depend only on the group: the
+ * order of calls is not defined.
+ */
 export type GroupFilter = ((group: GroupView) => string | null) & {
-  /** False: it looks at rewards alone, so that episodes which other processes wrote need not be read. Default: true. */
+  /**
+   * False: the filter reads only rewards, so that episodes written by other processes need not be
+   * read. Default: true.
+   */
   readonly readsEpisodes?: boolean;
 };
 
-/** A filter that looks at the rewards of graded episodes alone. */
+/** A filter that reads only the rewards of graded episodes. */
 function rewardFilter(reasonOf: (rewards: readonly number[]) => string | null): GroupFilter {
   return Object.assign(({ rewards }: GroupView) => reasonOf(rewards), { readsEpisodes: false });
 }
 
 /**
- * Drops groups whose graded rewards are all equal: their advantages are zero and teach nothing (dynamic sampling, DAPO 2025).
- * Rewards are equal within `tolerance`, 1e-6 by default.
+ * Drops groups with zero variance, whose graded rewards are all equal: their advantages are zero
+ * and teach nothing (dynamic sampling, DAPO 2025). Rewards are equal within `tolerance`, 1e-6 by
+ * default.
  */
 export function dropZeroSignal(options: { readonly tolerance?: number } = {}): GroupFilter {
   const { tolerance = 1e-6 } = options;
@@ -98,18 +112,22 @@ export function keepRewardRange({ min, max }: { readonly min: number; readonly m
   });
 }
 
-/** Which groups are kept, what happens when episodes of one are missing, and how long a group waits for its slow ones. */
+/** Policy for keeping groups, for replacing missing episodes, and for waiting for slow ones. */
 export type GroupPolicy = {
-  /** In order; the first reason counts. */
+  /** Filters in order; the first reason counts. */
   readonly filters: readonly GroupFilter[];
-  /** A group with fewer graded episodes is dropped. At least 1. Of a producer, whose groups are trained, 2 by default. */
+  /**
+   * Minimum number of graded episodes; a group with fewer is dropped. At least 1. Default of
+   * producers, whose groups are trained: 2.
+   */
   readonly minGraded: number;
-  /** Further episodes a group may start in place of those that were not graded. At least 0. */
+  /** Maximum number of further episodes that replace ungraded ones in a group. At least 0. */
   readonly replacements: number;
   /**
-   * A group that is not complete so long after its last episode began ends: running episodes are cancelled, and the group is
-   * dropped ("drop") or decided by the episodes that have finished ("keep"). `null`: groups wait for slow episodes. Depends on
-   * timing, and "keep" prefers short episodes.
+   * Ends a group that is not complete `afterMs` after its last episode began: running episodes are
+   * cancelled, and the group is dropped ("drop") or decided by the episodes that have finished
+   * ("keep"). `null`: groups wait for slow episodes. Depends on timing, and "keep" prefers short
+   * episodes.
    */
   readonly cutoff: { readonly afterMs: number; readonly policy: "keep" | "drop" } | null;
 };
@@ -122,7 +140,10 @@ export const keepAllGroups: GroupPolicy = Object.freeze({
   cutoff: null,
 });
 
-/** A group trains by the difference of its rewards from their mean: one alone differs from nothing. */
+/**
+ * Smallest number of graded episodes that can train: rewards count by their difference from the
+ * mean, and a single one has none.
+ */
 export function minGradedToTrain(groupSize: number): number {
   return Math.min(2, groupSize);
 }
@@ -143,7 +164,7 @@ export function resolveGroupPolicy(policy: Partial<GroupPolicy>, groupSize: numb
   return resolved;
 }
 
-/** Why the group is dropped; `null`: it may be kept. */
+/** The reason for dropping the group; `null` if it may be kept. */
 export async function reasonToDrop(group: FinishedGroup, policy: GroupPolicy): Promise<string | null> {
   const { ending } = group;
   if (ending === "surplus" || ending === "stale") return ending;
@@ -164,11 +185,11 @@ export async function reasonToDrop(group: FinishedGroup, policy: GroupPolicy): P
   return null;
 }
 
-/** `reason`: why it is dropped; `null`: it is kept. */
+/** Record of a decision. `reason`: the reason for dropping the group; `null`: it is kept. */
 export function groupRecord({ plan, members }: FinishedGroup, reason: string | null): GroupRecord {
   return {
     groupId: plan.groupId,
-    // The episodes have a copy: environments may have changed the task itself.
+    // Taken from the episodes, which have a copy: environments may have changed the task itself.
     taskId: members[0]?.ended.summary.taskId ?? plan.task.id,
     groupIndex: plan.groupIndex,
     decision: reason === null ? "kept" : "dropped",
@@ -178,7 +199,7 @@ export function groupRecord({ plan, members }: FinishedGroup, reason: string | n
   };
 }
 
-/** Where an episode of a kept group stands in its run. */
+/** Place of an episode of a kept group in its run. */
 export type EpisodePosition = {
   /** Number of the episode. */
   readonly index: number;

@@ -1,5 +1,6 @@
-// Environments that break every promise, each beside healthy episodes: what becomes of theirs, that the others do not notice,
-// and that the run can be read and exported afterwards. What ends or blocks the process is in `cli/hostile-process.wire.test.ts`.
+// Environments that break every promise, each beside healthy episodes: the outcome of their
+// episodes is checked, the others are not affected, and the run can be read and exported
+// afterwards. Code that ends or blocks the process is in `cli/hostile-process.wire.test.ts`.
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -62,7 +63,7 @@ type Grade = (episode: { readonly state: State; readonly initial: State; readonl
 
 const bookkeeping: Tool = ({ by }, state) => ({ count: (state.count += Number(by)) });
 
-/** The first task meets the hostile tool and grader, the others a tool that counts. */
+/** The first task has the hostile tool and grader, the others a tool that counts. */
 function environment({
   tool = bookkeeping,
   grade,
@@ -89,7 +90,7 @@ function environment({
   });
 }
 
-/** The first task gets another environment than it should. */
+/** The first task opens a wrong environment. */
 function opening(hostile: (healthy: Environment, task: Task) => unknown): EnvironmentSource {
   const source = environment({});
   return {
@@ -99,7 +100,7 @@ function opening(hostile: (healthy: Environment, task: Task) => unknown): Enviro
 }
 
 const replacing = (parts: object) => opening((healthy) => Object.assign(healthy, parts));
-/** The same world, set up in time: healthy tasks set up what they should. */
+/** The same world, whose healthy tasks are set up asynchronously. */
 function settingUp({ setup, teardown }: { readonly setup?: () => unknown; readonly teardown?: () => void }) {
   const source = environment({});
   const hostile = async (task: Task): Promise<Environment> => {
@@ -116,7 +117,7 @@ const grading = (changes: object) =>
   replacing({ grade: () => ({ reward: 1, metrics: {}, log: "", info: new Map(), ...changes }) });
 const rewarding = (reward: unknown) => environment({ grade: () => reward });
 
-/** What its episodes come to: "boundary/code" of their failure, or the reward. */
+/** Expected outcome of its episodes: "boundary/code" of their failure, or the reward. */
 type Outcome = string | number;
 const badResult = "environment/bad-result";
 const badGrade = "grader/bad-result";

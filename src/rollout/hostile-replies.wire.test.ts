@@ -1,6 +1,7 @@
-// Replies that no server should give, in the middle of episodes, each beside a healthy sibling: the episode fails at the engine,
-// no row has a token of the reply, the siblings are complete, and the run can be read and exported. Which code each of many more
-// kinds comes to is in `http/hostile-replies.wire.test.ts`.
+// Replies that no server should give, in the middle of episodes, each beside a healthy sibling: the
+// episode fails at the engine, no row has a token of the reply, the siblings are complete, and the
+// run can be read and exported. The codes of many more kinds are tested in
+// `http/hostile-replies.wire.test.ts`.
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -35,7 +36,7 @@ const call = (name: string, args: object) =>
 const script = [call("count", { by: 3 }), "Done.<|im_end|>", call("leave", {})];
 const mark = "An answer of the hostile kind.";
 
-/** What is sampled for a text, all of it with one logprob. */
+/** Sampler output for a text, with one logprob for all tokens. */
 const saying = (text: string, logprob = -0.5): SamplerOutput => {
   const ids = tokenizer.encode(text);
   return { ids, logprobs: Array.from(ids, () => logprob), finish: "end", cachedTokens: 0, weightVersion: null };
@@ -44,9 +45,9 @@ const hostile = saying(`${mark}<|im_end|>`);
 
 type Kind = {
   readonly name: string;
-  /** The code of the failure; `null`: the reply is taken. */
+  /** The code of the failure; `null` if the reply is accepted. */
   readonly code: string | null;
-  /** What the sampler behind the server gives in the second turn of an episode; may throw. */
+  /** Output of the server's sampler in the second turn of an episode; may throw. */
   readonly answer: () => SamplerOutput;
 };
 const thrower = (fault: WireFaultError["fault"]) => () => {
@@ -55,7 +56,7 @@ const thrower = (fault: WireFaultError["fault"]) => () => {
 const status = (code: number) =>
   thrower({ type: "answer", status: code, headers: { "content-type": "text/html" }, text: `<p>${mark}</p>` });
 
-/** Of either engine. */
+/** Kinds of replies that apply to both engines. */
 const common: readonly Kind[] = [
   { name: "an id beyond the vocabulary", code: "bad-reply", answer: () => ({ ...hostile, ids: [5, 100_000_000] }) },
   { name: "probabilities for logprobs", code: "bad-reply", answer: () => saying(mark, 0.9) },
@@ -93,7 +94,7 @@ const source = (tasks: number) => {
     tasks: { test: Array.from({ length: tasks }, () => ({ state: { count: 0 } })) },
     grade: ({ state }) => (state.count === 3 ? 1 : 0),
   });
-  // The server behind sees prompts alone, and has to know the task.
+  // The server sees only prompts, so they must name the task.
   return {
     ...environment,
     open: (task: Parameters<typeof environment.open>[0]) =>
@@ -101,7 +102,10 @@ const source = (tasks: number) => {
   };
 };
 
-/** Plays the script; of the two episodes of a task, the one that comes first meets the task's kind in its second turn. */
+/**
+ * Replies with the script; of the two episodes of a task, the first gets the hostile reply of the
+ * task's kind in its second turn.
+ */
 function samplerOf(kinds: readonly Kind[]): Sampler {
   const met = new Map<number, string | null>();
   return {
@@ -165,7 +169,7 @@ describe.each(Object.keys(engines) as (keyof typeof engines)[])("a rollout with 
     expect(met).toEqual(
       kinds.map((kind) => [kind.name, kind.code === null ? healthy : `engine/${kind.code}`, healthy]),
     );
-    // The one reply of this kind that is taken.
+    // The only accepted reply of this kind.
     expect(totals.unlikelyTokens).toBe(tokenizer.encode(script[1]!).length);
 
     const rows: string[] = [];

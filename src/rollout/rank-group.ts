@@ -3,8 +3,8 @@
 //   episode ends ─► judgements ─► grade ─┬─ no ranking ─► stored
 //                                        └─ held until its group is complete ─► one judgement ─► grade again ─► stored
 //
-// A held episode is in the journal to its end, so a killed run walks it again without an engine. The ranking is recorded with the
-// first episode that is stored; the others take it from there.
+// A held episode is in the journal up to its end, so a resumed run replays it without an engine.
+// The ranking is recorded with the first episode that is stored; the others read it from there.
 
 import {
   attribute,
@@ -25,19 +25,20 @@ import { mixGrade } from "./grading.ts";
 import type { FinishedGroup } from "./groups.ts";
 
 /**
- * Compares a group that has ended. Resolves with it, its episodes graded again, or failed when the judge failed. Rejects when
- * `signal` aborts. `seed`: the order in which episodes are shown derives from it.
+ * Compares an ended group. Resolves with the group, its episodes graded again, or failed if the
+ * judge failed. Rejects when `signal` aborts. `seed`: the order in which episodes are shown derives
+ * from it.
  */
 export type RankGroup = (
   group: FinishedGroup,
   options: { readonly seed: number; readonly signal: AbortSignal },
 ) => Promise<FinishedGroup>;
 
-/** An episode of the group, read where it lies. */
+/** An episode of the group, read from where it is stored. */
 type OpenMember = { readonly ended: EndedEpisode; readonly finished: FinishedEpisode };
 type Judged = Extract<EpisodeEvent, { readonly type: "judgement" }>;
 
-/** `null`: the grading has no ranking. */
+/** Ranks groups as the grading defines; `null` if the grading has no ranking. */
 export function groupRanking(
   { environmentWeight, graders, ranker }: Grading,
   clock: Clock = systemClock,
@@ -50,11 +51,11 @@ export function groupRanking(
     );
     const open = members.filter(({ finished }) => isOpen(finished.episode));
     if (open.length === 0) return group;
-    // It is dropped whatever its episodes are worth.
+    // The group is dropped in any case, so its episodes need no comparison.
     if (group.ending === "surplus" || group.ending === "stale") return withMembers(group, open, ungraded);
     const known = members.flatMap(({ finished }) => rankingOf(finished.episode) ?? [])[0] ?? null;
     const shown = known === null ? inSeededOrder(open, group, options.seed) : shownBefore(known, members);
-    // Nothing is compared with itself, and what was not compared has no reward.
+    // A single episode cannot be compared, and an episode without a comparison has no reward.
     if (shown.length < 2) return withMembers(group, open, ungraded);
     const { event, verdicts, failure } = await compare(ranker, shown, { known, signal: options.signal, clock });
     const byId = new Map(shown.map(({ finished }, place) => [finished.episode.id, verdicts?.[place]]));
@@ -70,18 +71,21 @@ export function groupRanking(
   };
 }
 
-/** Of an episode that was stored after its group was compared. */
+/** The ranking in an episode that was stored after its group was compared; `null` in any other. */
 function rankingOf({ events }: Episode): Judged | null {
   const found = events.find((event) => event.type === "judgement" && event.ranked !== null);
   return found?.type === "judgement" ? found : null;
 }
 
-/** Whether the episode was graded, and its group not compared yet. */
+/** True if the episode was graded and its group is not compared yet. */
 function isOpen(episode: Episode): boolean {
   return episode.reward !== null && episode.grade !== null && rankingOf(episode) === null;
 }
 
-/** So that a judge's preference for a place follows no place in the group. */
+/**
+ * Shuffles the episodes, so that a judge's preference for a position does not favour a place in the
+ * group.
+ */
 function inSeededOrder(open: readonly OpenMember[], { plan }: FinishedGroup, seed: number): readonly OpenMember[] {
   return createRandom(deriveSeed(seed, plan.groupId, "ranking")).shuffle(open);
 }
@@ -122,7 +126,7 @@ async function compare(
   }
 }
 
-/** The usage of a ranking stands with its first episode and is counted once. */
+/** The usage of a ranking is recorded with its first episode only, so that it is counted once. */
 function withoutUsage(event: Judged): Judged {
   return { ...event, judgement: { ...event.judgement, usage: freeUsage, attempts: [] } };
 }
@@ -134,7 +138,7 @@ function withMembers(
 ): FinishedGroup {
   const members = group.members.map((member) => {
     const open = changed.find(({ ended }) => ended === member.ended);
-    // Its events were counted when it ended.
+    // Counts are cleared, because its events were counted when it ended.
     return open === undefined ? member : { ...member, ended: { ...endedOf(change(open.finished)), counts: null } };
   });
   return { ...group, members };
@@ -151,13 +155,13 @@ function graded({ episode, result, origin }: FinishedEpisode, event: Judged, gra
   };
 }
 
-/** The end of an episode is its last event. */
+/** Separates the last event if it is the end of the episode. */
 function splitEnd({ events }: Episode) {
   const at = events.at(-1)?.type === "episode-end" ? events.length - 1 : events.length;
   return { events: events.slice(0, at), end: events.slice(at) };
 }
 
-/** As an episode whose own grading failed. */
+/** The episode as it would be if its own grading had failed. */
 function failed({ episode, origin }: FinishedEpisode, event: Judged, cause: Failure | null): FinishedEpisode {
   const missing = attribute(new Error("The ranking has no verdict on the episode."), "grader", "bad-result");
   const failure = cause ?? missing.failure;

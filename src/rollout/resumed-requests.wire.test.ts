@@ -1,5 +1,5 @@
-// A process dies while the server works on its call, and the next one asks for the same turn at once: the server is still at
-// work on the first call, and refuses ids that it is at work on.
+// A process dies while the server executes its call, and the next process requests the same turn at
+// once: the server is still executing the first call, and refuses ids that are in use.
 
 import { expect, it } from "vitest";
 import { createToolCalling } from "../agents/index.ts";
@@ -56,7 +56,7 @@ it("a turn that an orphaned call still samples is asked for again, with the same
   const events: EpisodeEvent[] = [];
   const dead = start(events);
   await isOrphaned;
-  // What it records from here on, nobody reads: it is dead.
+  // The first process counts as killed: its later events are never read.
   const next = start([...events]);
   const { episode, origin } = await next.played;
   expect(front.load().running).toBe(1);
@@ -68,7 +68,7 @@ it("a turn that an orphaned call still samples is asked for again, with the same
     "f69f122302f69e0b_t0000_r0001",
     "f69f122302f69e0b_t0001_r0001",
   ]);
-  // Of its own, for the server still has the one before.
+  // The resumed call has another id, because the server still executes the earlier one.
   expect(again!.requestId).toMatch(/^(?!f69f122302f69e0b)[0-9a-f]{16}_t0001_r0001$/);
   expect(again!.seed).toBe(orphan!.seed);
 

@@ -1,6 +1,7 @@
-// A run that ends: groups of a plan are run, decided and recorded, until each task had its group or the quota is met. Not the
-// loop of an episode (`episode/`), and not endless (`producer/`). When episodes run is decided by the scheduler, how many groups
-// are needed by the quota; here finished groups become decisions and records.
+// A run that ends: groups of a plan are run, decided and recorded, until each task had its group or
+// the quota is met. Not the loop of an episode (`episode/`), and not endless (`producer/`). The
+// scheduler decides when episodes run, and the quota how many groups are needed; here finished
+// groups become decisions and records.
 //
 //   planned ─► in flight ─► finished ─┬─ passes ─► kept, with its rows (or surplus, when enough are kept)
 //      │           │                  └─ filtered, too few graded, cut off ─► dropped, with the reason
@@ -33,17 +34,23 @@ export type RolloutPlan = {
   /** Indexes of the tasks, in the order they are started; each at most once. */
   readonly taskIndexes: readonly number[];
   readonly groupSize: number;
-  /** Of the run: every other seed derives from it, the group and the place in it. */
+  /** Seed of the run: every other seed derives from it, the group and the place in it. */
   readonly seed: number;
 };
 
 export type RolloutParts = {
   readonly runEpisode: DispatchEpisode;
-  /** What other processes have sampled of episodes that have not ended, to be shown. Default: nothing. */
+  /**
+   * Turns and tokens that other processes have sampled in episodes that have not ended, for
+   * display. Default: none.
+   */
   readonly unfinished?: (() => Pick<RunTotals, "turns" | "sampledTokens">) | undefined;
-  /** Begun by the caller, and closed by it. */
+  /** Begun and closed by the caller. */
   readonly store: GroupStore;
-  /** Groups that the store holds from an earlier process, by id: their episodes are counted, nothing is decided again. Default: none. */
+  /**
+   * Groups that the store holds from an earlier process, by id: their episodes are counted, but
+   * nothing is decided again. Default: none.
+   */
   readonly decided?: ReadonlyMap<string, GroupRecord>;
   /** Default: no rows. */
   readonly exportSamples?: ExportSamples | undefined;
@@ -52,21 +59,25 @@ export type RolloutParts = {
 };
 
 export type RolloutOptions = {
-  /** Episodes at once, or bounds between which their number follows the servers. Default: 64. */
+  /**
+   * Limit of episodes in flight, or bounds between which the limit follows the servers. Default:
+   * 64.
+   */
   readonly concurrency?: number | AdaptiveConcurrency;
-  /** Which groups are kept. Default: every group with a reward, as it is. */
+  /** Policy for keeping groups. Default: every group with a reward is kept. */
   readonly groups?: Partial<GroupPolicy>;
   /**
-   * How many groups to keep. Default: `target` is `null`, so each task has one group and those that pass are kept. With a
-   * number, groups are run until so many are kept, tasks repeatedly where they run out, at most `maxGroups` (default:
-   * eight times as many); `oversample` 1 and `order` "plan".
+   * Number of groups to keep. Default: `target` is `null`, so each task has one group and those
+   * that pass are kept. With a number, groups are run until so many are kept, tasks repeatedly
+   * where they run out, at most `maxGroups` (default: eight times as many); `oversample` 1 and
+   * `order` "plan".
    */
   readonly quota?: Partial<QuotaOptions>;
-  /** The task of the next group. Default: the plan's in their order. */
+  /** Source of the next group's task. Default: the plan's tasks in order. */
   readonly tasks?: TaskSource;
-  /** No further episode is started; running ones finish. */
+  /** Stops starting episodes; running ones finish. */
   readonly drain?: AbortSignal;
-  /** No further episode is started, and running ones are cancelled: outcome "aborted". */
+  /** Stops starting episodes, and cancels the running ones: outcome "aborted". */
   readonly signal?: AbortSignal;
   /** Called when an episode starts, at every turn, when an episode is stored and at every decision. Must be quick; `totals` may be called any number of times. */
   readonly onProgress?: (totals: () => RunTotals) => void;
@@ -78,10 +89,11 @@ export type RolloutOptions = {
 };
 
 /**
- * Runs a plan. Resolves with the totals when all is decided or a signal stopped the run; all episodes that finished are
- * in the store then, and those that were cancelled are counted as aborted. Rejects with the first fault of the store, of an
- * export, of a filter or of the configuration, after running episodes are cancelled. Throws a `RangeError` for a plan or
- * options out of bounds, before anything starts.
+ * Runs a plan. Resolves with the totals when everything is decided or a signal stopped the run; all
+ * finished episodes are in the store by then, and cancelled ones are counted as aborted. Rejects
+ * with the first fault of the store, of an export, of a filter or of the configuration, after
+ * running episodes are cancelled. Throws a `RangeError` for a plan or options out of bounds, before
+ * anything starts.
  */
 export async function runRollout(
   plan: RolloutPlan,
@@ -98,7 +110,7 @@ export async function runRollout(
   const tasks = options.tasks ?? tasksInOrder(taskIndexes, { passes: target === null ? 1 : Infinity });
   const planned = { groups: target ?? taskIndexes.length, groupSize, target };
   const counter = new TotalsCounter(planned, () => clock.now());
-  /** How often each task was run. */
+  /** Number of times that each task was run. */
   const visits = new Map<number, number>();
   /** Groups that passed and are not decided yet. */
   const passed = new Map<number, FinishedGroup>();
@@ -117,7 +129,7 @@ export async function runRollout(
     options.onGroup?.(record);
     report();
   };
-  /** `reason`: why it is dropped; `null`: it is kept. */
+  /** Records a decision. `reason`: the reason for dropping the group; `null`: it is kept. */
   const decide = async (group: FinishedGroup, reason: string | null): Promise<void> =>
     count(await scheduler.record(group, reason), group);
   const decidePassed = async (groupIndexes: readonly number[], reason: string | null): Promise<void> => {

@@ -1,5 +1,6 @@
-// The totals of a run so far. Counted as things happen and forgotten as episodes end, so that a run of any
-// length needs the same memory. Numbers to show and to keep; nothing here decides anything.
+// The totals of a run so far. Counted as events arrive, without keeping ended episodes, so that a
+// run of any length needs the same memory. Numbers for display and for records; nothing is decided
+// here.
 
 import {
   addUsage,
@@ -16,65 +17,74 @@ import {
 import type { EndedEpisode } from "./episode-runner.ts";
 import { addCount, setOwn } from "../lib/counts.ts";
 
-/** Sums over the events of a run, and what became of its episodes and groups. */
+/** Sums over the events of a run, and counts of its episodes and groups. */
 export type RunTotals = Omit<EventCounts, "agentUsage" | "userUsage" | "judgeUsage"> & {
   readonly episodesPlanned: number;
   readonly episodesStarted: number;
   readonly episodesFinished: number;
-  /** Of `episodesFinished`: those that had ended in earlier processes. */
+  /** Episodes that had ended in earlier processes, included in `episodesFinished`. */
   readonly recordedEpisodes: number;
   readonly groupsPlanned: number;
   /** Groups that are decided. */
   readonly groupsFinished: number;
-  /** Groups to keep, however many must run for that; `null`: each planned group runs once. */
+  /** Number of groups to keep, however many must run for that; `null`: each planned group runs once. */
   readonly groupsTarget: number | null;
   readonly groupsKept: number;
   /** Dropped groups, by reason. */
   readonly groupsDropped: Counts;
-  /** Finished groups whose graded rewards are all alike: they teach nothing. */
+  /** Finished groups with zero variance, whose graded rewards are all equal: they teach nothing. */
   readonly groupsWithoutSignal: number;
-  /** Finished groups by task, of tasks of which no episode was ever graded: those with the most groups, 100 at most. */
+  /**
+   * Finished groups of tasks that never had a graded episode, by task: those with the most groups,
+   * at most 100.
+   */
   readonly ungradedTasks: Counts;
   readonly outcomes: Readonly<Record<Outcome, number>>;
   readonly stopReasons: Counts;
-  /** Of episodes whose environment has a name of its own for their end; see `endingOf()`. */
+  /** Episodes by the environment's own name for their end, where it has one; see `endingOf()`. */
   readonly endings: Counts;
   /** Episodes with a reward. */
   readonly graded: number;
   /** Graded episodes whose reward is 1 (within 1e-6). */
   readonly passed: number;
-  /** Of the graded episodes; `null` while there are none. */
+  /** Share of the graded episodes that passed; `null` while there are none. */
   readonly passRate: number | null;
   readonly meanReward: number | null;
-  /** By `boundary/code`. */
+  /** Failures by `boundary/code`. */
   readonly failures: Counts;
-  /** What the first failure of each `boundary/code` said. */
+  /** Message of the first failure of each `boundary/code`. */
   readonly firstFailures: Readonly<Record<string, string>>;
-  /** Of `graded`: episodes that ended before their first turn, so that their reward is none of the policy's. */
+  /**
+   * Episodes that ended before their first turn, so that their reward does not come from the
+   * policy; included in `graded`.
+   */
   readonly gradedWithoutTurn: number;
-  /** Of kept groups. */
+  /** Samples of kept groups. */
   readonly samples: number;
   readonly trainedTokens: number;
   /** Sampled tokens in no sample, by reason. */
   readonly droppedTokens: Counts;
-  /** Of an agent behind an API; its turns are counted as others are, its tokens are not sampled ones. */
+  /**
+   * Model calls of an agent behind an API; its turns are counted like others, but its tokens do not
+   * count as sampled.
+   */
   readonly agentModelCalls: number;
   /** US dollars; `null` when a price is unknown. */
   readonly agentCost: number | null;
   readonly userModelCalls: number;
   /** US dollars; `null` when a price is unknown. */
   readonly userCost: number | null;
-  /** Of models that grade. */
+  /** Calls of models that grade. */
   readonly judgeModelCalls: number;
   /** US dollars; `null` when a price is unknown. */
   readonly judgeCost: number | null;
   /** Episodes that may be in flight now. */
   readonly concurrency: number;
-  /** Of this process. */
+  /** Time since this process began the run. */
   readonly elapsedMs: number;
 };
 
-/** The speed of this process: turns of earlier processes took none of its time. */
+/** Rates of this process, without the turns of earlier processes, which took none of its time. */
 export function ratesOf({ elapsedMs, ...totals }: RunTotals): {
   readonly turnsPerSecond: number;
   readonly sampledTokensPerSecond: number;
@@ -86,7 +96,7 @@ export function ratesOf({ elapsedMs, ...totals }: RunTotals): {
   };
 }
 
-/** Tasks that are named; a run whose server is gone has many. */
+/** Maximum number of named tasks; a run whose server has failed has many. */
 const mostUngraded = 100;
 
 type Planned = { readonly groups: number; readonly groupSize: number; readonly target: number | null };
@@ -94,7 +104,7 @@ type Planned = { readonly groups: number; readonly groupSize: number; readonly t
 /** Without a prototype, because names may come from foreign code. */
 const noCounts = <T = number>() => Object.create(null) as Record<string, T>;
 
-/** Adds up a run. Not a log: single contributions cannot be removed. */
+/** Sums a run. Not a log: single contributions cannot be removed. */
 export class TotalsCounter {
   readonly #planned: Planned;
   readonly #now: () => number;
@@ -148,7 +158,7 @@ export class TotalsCounter {
     this.#counted.episodesStarted++;
   }
 
-  /** Counts while the episode runs, so that rates are right before the first one ends. */
+  /** Counts an event while the episode runs, so that rates are right before the first episode ends. */
   event(event: EpisodeEvent): void {
     const counted = this.#counted;
     if (event.type === "turn") {
@@ -181,7 +191,8 @@ export class TotalsCounter {
   recorded(event: EpisodeEvent): void {
     const { turns, sampledTokens } = this.#counted;
     this.event(event);
-    // Live, the events that a restart stands for were counted themselves.
+    // Only a recorded restart adds its usage: in a live run, the events that it sums were already
+    // counted.
     if (event.type === "restart") {
       this.#agentUsage = addUsage(this.#agentUsage, event.usage.agent);
       this.#userUsage = addUsage(this.#userUsage, event.usage.user);
@@ -206,7 +217,7 @@ export class TotalsCounter {
     }
     if (episode.reward !== null) {
       counted.graded++;
-      // A preset with a loop of its own has samples and no turns.
+      // Samples are checked, too, because a preset with its own loop has samples and no turns.
       if (episode.turns === 0 && episode.samples === 0) counted.gradedWithoutTurn++;
       this.#rewardSum += episode.reward;
       if (Math.abs(episode.reward - 1) <= 1e-6) counted.passed++;
@@ -214,7 +225,7 @@ export class TotalsCounter {
     addAll(counted.droppedTokens, episode.dropped);
   }
 
-  /** What another process counted. */
+  /** Adds the counts of another process. */
   #add({ problems, deviations, agentUsage, userUsage, judgeUsage, ...numbers }: EventCounts): void {
     const counted = this.#counted;
     for (const name of Object.keys(numbers) as (keyof typeof numbers)[]) counted[name] += numbers[name];
@@ -248,7 +259,7 @@ export class TotalsCounter {
     };
   }
 
-  /** `episodes`: of the group. */
+  /** Counts a decision. `episodes`: those of the group. */
   decide({ taskId, decision, reason, rewards }: GroupRecord, episodes: readonly EpisodeSummary[]): void {
     const counted = this.#counted;
     counted.groupsFinished++;
@@ -257,7 +268,7 @@ export class TotalsCounter {
     const graded = rewards.filter((reward) => reward !== null);
     if (graded.every((reward) => reward === graded[0])) counted.groupsWithoutSignal++;
     const before = this.#ungraded.get(taskId) ?? (this.#ungraded.has(taskId) ? null : 0);
-    // A group that was ended early says nothing of its task.
+    // A group that was ended early shows nothing about its task.
     const isCancelled = reason === "surplus" || reason === "stale";
     if (graded.length > 0) this.#ungraded.set(taskId, null);
     else if (before !== null && !isCancelled) this.#ungraded.set(taskId, before + 1);
@@ -301,7 +312,10 @@ function addAll(counts: Record<string, number>, added: Counts): void {
   for (const [name, count] of Object.entries(added)) addCount(counts, name, count);
 }
 
-/** What is allowed but spoils learning, one sentence each; empty when nothing does. Meant to be said once a run. */
+/**
+ * Warnings about settings that are allowed but harm learning, one sentence each; empty when there
+ * are none. Meant to be shown once per run.
+ */
 export function rolloutWarnings(
   sampling: Pick<SamplingParams, "temperature" | "topP" | "topK" | "minP">,
   groupSize: number,

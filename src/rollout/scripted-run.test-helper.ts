@@ -1,5 +1,5 @@
-// Episodes whose outcome, reward, turns and durations are functions of their place in the run: runs without engines, in
-// simulated time. Not a mock of the loop: trajectories and samples are real ones.
+// Episodes whose outcome, reward, turns and durations are functions of their place in the run: runs
+// without engines, in simulated time. Not a mock of the loop: trajectories and samples are real.
 
 import type { Episode, EpisodeEvent, Task, Taskset } from "../core/index.ts";
 import { createManualClock } from "../lib/clock.test-helper.ts";
@@ -29,17 +29,17 @@ export const plan = (tasks: number, groupSize: number): RolloutPlan => ({
 export type Behaviour = {
   readonly outcome: Episode["outcome"];
   readonly reward: number | null;
-  /** Of all turns together. */
+  /** Duration of all turns together. */
   readonly ms: number;
-  /** Default: 1. Each samples two tokens. */
+  /** Number of turns, of two sampled tokens each. Default: 1. */
   readonly turns?: number;
-  /** Of the two tokens. Default: -1 and -2. */
+  /** Logprobs of the two tokens. Default: -1 and -2. */
   readonly logprobs?: readonly [number, number];
 };
 
 export const passing = (): Behaviour => ({ outcome: "completed", reward: 1, ms: 10 });
 
-/** Plays episodes; `version` is the engine's at the moment. */
+/** A runner of scripted episodes; `version` is the engine's current weight version. */
 export function runnerOf(
   behave: (task: Task, sampleIndex: number, place: EpisodeRequest) => Behaviour,
   clock = createManualClock(),

@@ -42,7 +42,7 @@ describe("drawByPools()", () => {
       const drawn = draw(tasks, createRandom(deriveSeed(1, index)));
       counts.set(drawn, (counts.get(drawn) ?? 0) + 1);
     }
-    // Weights 0.1, 1, 1 and 0.25 of 2.35.
+    // Weights 0.1, 1, 1 and 0.25, with a sum of 2.35.
     const shares = [1, 2, 3, 4].map((index) => (counts.get(index) ?? 0) / 4000);
     for (const [place, share] of [0.043, 0.426, 0.426, 0.106].entries())
       expect(Math.abs(shares[place]! - share)).toBeLessThan(0.03);

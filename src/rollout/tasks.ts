@@ -1,7 +1,8 @@
-// The task of each group. The plain source goes through a list; a curriculum prefers tasks that the policy can learn from: tasks
-// lie in pools by how often they were passed, and a strategy draws from the pools. A draw depends on the plan, not on the
-// clock: the draw of group n uses exactly the groups before n - lookahead. So equal seeds give equal tasks, whatever finished
-// first; where those groups are not decided yet, the source says "later".
+// The task of each group. The plain source goes through a list; a curriculum prefers tasks that the
+// policy can learn from: tasks are in pools by how often they were passed, and a strategy draws
+// from the pools. A draw depends on the plan, not on the clock: the draw of group n uses exactly
+// the groups before n - lookahead. So equal seeds give equal tasks, in whichever order groups
+// finish; where those groups are not decided yet, the source returns "later".
 
 import type { Task, Taskset } from "../core/environment.ts";
 import { requireWhole } from "../lib/options.ts";
@@ -13,20 +14,23 @@ export type GroupResult = {
   readonly taskIndex: number;
   /** Rewards of its graded episodes. */
   readonly rewards: readonly number[];
-  /** It was ended before its episodes could be graded: nothing is known of its task. */
+  /**
+   * True: the group was ended before its episodes could be graded, so nothing is known about its
+   * task.
+   */
   readonly isCancelled: boolean;
 };
 
 export interface TaskSource {
   /**
-   * The index of the task of group `groupIndex`; called once for each group, in order, unless it returned "later": it
-   * cannot say before further groups are decided. `null`: there are no further groups.
+   * The index of the task of group `groupIndex`; called once for each group, in order, unless it
+   * returned "later": it cannot say before further groups are decided. `null`: there are none left.
    */
   next(groupIndex: number): number | "later" | null;
   report(result: GroupResult): void;
 }
 
-/** The tasks in their order, and over again `passes` times in all. */
+/** The tasks in order, `passes` times. */
 export function tasksInOrder(taskIndexes: readonly number[], options: { readonly passes: number }): TaskSource {
   const groups = taskIndexes.length * options.passes;
   return {
@@ -35,29 +39,32 @@ export function tasksInOrder(taskIndexes: readonly number[], options: { readonly
   };
 }
 
-/** A copy in which tasks of higher priority come first; equals keep their order. */
+/** A copy sorted by priority, the highest first; equal priorities keep their order. */
 export function byPriority(taskIndexes: readonly number[], priorityOf: (taskIndex: number) => number): number[] {
   const priorities = new Map(taskIndexes.map((taskIndex) => [taskIndex, priorityOf(taskIndex)]));
   return taskIndexes.toSorted((left, right) => priorities.get(right)! - priorities.get(left)!);
 }
 
-/** What is known of one task. */
+/** Results of one task so far. */
 export type TaskRecord = {
   readonly taskIndex: number;
-  /** Groups of it that were drawn so far, in this run and in those it knows; cancelled ones aside. */
+  /**
+   * Number of groups of it that were drawn so far, in this run and in known earlier ones, without
+   * cancelled ones.
+   */
   readonly visits: number;
-  /** Graded episodes of it, and how many of them had full reward. */
+  /** Number of its graded episodes, and of those with full reward. */
   readonly graded: number;
   readonly passed: number;
 };
 
-/** "unknown": nothing was graded yet. */
+/** Difficulty of a task for the policy; "unknown" before anything was graded. */
 export type DifficultyPool = "unknown" | "easy" | "medium" | "hard";
 
 export type PoolBounds = {
-  /** Tasks passed at least so often are easy. Default: 0.9. */
+  /** Pass rate from which a task is easy. Default: 0.9. */
   readonly easy: number;
-  /** Tasks passed at most so often are hard. Default: 0.1. */
+  /** Pass rate up to which a task is hard. Default: 0.1. */
   readonly hard: number;
 };
 
@@ -75,15 +82,21 @@ export type TaskStrategy = (tasks: readonly TaskRecord[], random: Random) => num
 
 export type PoolWeights = Readonly<Record<DifficultyPool, number>>;
 
-/** Tasks that are passed sometimes teach most; the others stay in sight, since the policy changes. */
+/**
+ * Tasks that are passed sometimes teach most; the others keep some weight, since the policy
+ * changes.
+ */
 export const defaultPoolWeights: PoolWeights = Object.freeze({ unknown: 1, medium: 1, hard: 0.25, easy: 0.1 });
 
-/** The share of its pool's weight that an unknown task keeps at least: a server that grades it may come back. */
+/**
+ * Minimum share of its pool's weight that an unknown task keeps: a server that grades it may come
+ * back.
+ */
 const leastShare = 1 / 64;
 
 /**
- * Each task weighs what its pool weighs, and half as much for each visit without a grade: a task that cannot be graded would be
- * unknown for ever.
+ * Draws by the weight of a task's pool, halved for each visit without a grade: otherwise a task
+ * that cannot be graded would stay unknown forever.
  */
 export function drawByPools(weights: PoolWeights = defaultPoolWeights, pools: PoolBounds = defaultPools): TaskStrategy {
   return (tasks, random) => {
@@ -106,11 +119,12 @@ export type CurriculumOptions = {
   /** Default: {@link drawByPools}. */
   readonly strategy?: TaskStrategy;
   /**
-   * How many groups a draw does not see. More keeps more groups in flight at once, fewer makes the curriculum follow the
-   * policy closer. At least 1. Default: 16.
+   * Number of preceding groups whose results a draw does not use. A larger number keeps more groups
+   * in flight at once, a smaller one makes the curriculum follow the policy more closely. At least
+   * 1. Default: 16.
    */
   readonly lookahead?: number;
-  /** What earlier runs found out. Default: nothing. */
+  /** Results of earlier runs. Default: none. */
   readonly known?: readonly (Omit<TaskRecord, "visits"> & Partial<Pick<TaskRecord, "visits">>)[];
 };
 
@@ -126,7 +140,7 @@ export function createCurriculum(options: CurriculumOptions): TaskSource {
     if (records.has(taskIndex)) records.set(taskIndex, { taskIndex, visits, graded, passed });
   }
   const results = new Map<number, GroupResult>();
-  /** Groups whose results are in the records: all before this one. */
+  /** The records contain the results of all groups before this one. */
   let seen = 0;
 
   const see = ({ taskIndex, rewards, isCancelled }: GroupResult): void => {
@@ -161,7 +175,10 @@ export function createCurriculum(options: CurriculumOptions): TaskSource {
   };
 }
 
-/** The task at `index`, or, when it is `null`, one drawn uniformly by the seed. (The reference draws one index too many.) */
+/**
+ * The task at `index`, or one drawn uniformly by the seed if `index` is `null`. (The reference can
+ * draw one index too many.)
+ */
 export function chooseTask(taskset: Taskset, index: number | null, options: { readonly seed: number }): Task {
   return taskset.task(
     index ?? createRandom(deriveSeed(options.seed, "choose-task", taskset.split)).integer(taskset.size),

@@ -1,19 +1,19 @@
-// Lines on their way to a file, one behind another in one buffer that is used again and again: a string and a buffer for each
-// line cost more than writing it (`npm run bench -- turn-cost`).
+// Collects lines for a file in one buffer that is reused: a string and a buffer for each line would
+// cost more than writing it (`npm run bench -- turn-cost`).
 
 import { writeDigits } from "../lib/bytes.ts";
 import { unchanged } from "../lib/text.ts";
 
 const firstBytes = 65_536;
-/** One huge batch must not hold its memory for good. */
+/** A single huge batch must not keep its memory forever. */
 const mostKept = 4 * 2 ** 20;
-/** Longer texts are quoted and copied by V8, which is then faster than a loop. */
+/** Longer strings are quoted and copied by V8, which is then faster than a loop. */
 const longestLoop = 200;
 const lineFeed = 10;
 const quote = 34;
 const backslash = 92;
 const lowerN = 110;
-/** Of a safe integer. */
+/** Digits of the largest safe integer. */
 const mostDigits = 16;
 const base64Digits = Buffer.from("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/");
 
@@ -26,12 +26,12 @@ export class ByteWriter {
     return this.#length;
   }
 
-  /** What was written from `start` to `end`; good until the writer is used again. */
+  /** Bytes from `start` to `end`; valid until the writer is used again. */
   view(start = 0, end = this.#length): Buffer {
     return this.#bytes.subarray(start, end);
   }
 
-  /** Takes back everything behind the first `length` bytes. */
+  /** Discards everything after the first `length` bytes. */
   cut(length: number): void {
     this.#length = length;
     if (length === 0 && this.#bytes.length > mostKept) this.#bytes = Buffer.allocUnsafeSlow(firstBytes);
@@ -42,7 +42,7 @@ export class ByteWriter {
     this.#length += this.#bytes.write(text, this.#length);
   }
 
-  /** Takes secrets out of everything from `start` on. */
+  /** Redacts secrets in everything from `start` on. */
   redact(start: number, redact: (text: string) => string): void {
     if (redact === unchanged) return;
     const text = this.view(start).toString();
@@ -52,7 +52,7 @@ export class ByteWriter {
     this.text(redacted);
   }
 
-  /** Nothing above U+007F, for which it is not fit. */
+  /** Writes ASCII text only; characters above U+007F would be corrupted. */
   ascii(text: string): void {
     this.#reserve(text.length);
     if (text.length > longestLoop) {
@@ -71,7 +71,7 @@ export class ByteWriter {
     this.#length += source.length;
   }
 
-  /** A few bytes. */
+  /** Writes a few bytes. */
   short(source: Uint8Array): void {
     this.#reserve(source.length);
     const bytes = this.#bytes;
@@ -80,18 +80,21 @@ export class ByteWriter {
     this.#length = start + source.length;
   }
 
-  /** A whole number that is not negative, in digits. */
+  /** Writes a non-negative whole number in digits. */
   digits(number: number): void {
     this.#reserve(mostDigits);
     this.#length = writeDigits(this.#bytes, this.#length, number);
   }
 
-  /** A JSON string. Lone surrogates, which UTF-8 cannot hold, are escaped. */
+  /** Writes a JSON string. Lone surrogates, which UTF-8 cannot hold, are escaped. */
   quoted(text: string): void {
     if (text.length > longestLoop || !this.#quoteAscii(text)) this.text(JSON.stringify(text));
   }
 
-  /** Whether the text needs no other escapes than the usual three, and is written. */
+  /**
+   * Writes the text and returns true if it needs only the three usual escapes; returns false
+   * otherwise.
+   */
   #quoteAscii(text: string): boolean {
     this.#reserve(text.length * 2 + 2);
     const bytes = this.#bytes;
@@ -113,7 +116,7 @@ export class ByteWriter {
     return true;
   }
 
-  /** Base64 of the integers' bytes, the least significant one first. */
+  /** Writes the base64 form of the integers' bytes, the least significant byte first. */
   base64(integers: Uint32Array): void {
     this.#reserve(Math.ceil(integers.length / 3) * 16);
     const bytes = this.#bytes;
@@ -127,7 +130,8 @@ export class ByteWriter {
       end = writeThree(bytes, end, (second & 0xff0000) | ((second >>> 24) << 8) | (third & 255));
       end = writeThree(bytes, end, (((third >>> 8) & 255) << 16) | ((third >>> 8) & 0xff00) | (third >>> 24));
     }
-    // One or two of the last three integers may be absent: their digits go, and the last group is filled up.
+    // One or two of the last three integers may be absent: their digits are removed, and the last
+    // group is padded.
     const rest = integers.length % 3;
     this.#length = end - (rest === 0 ? 0 : rest === 1 ? 10 : 5);
     if (rest > 0) this.ascii(rest === 1 ? "==" : "=");
@@ -141,7 +145,7 @@ export class ByteWriter {
   }
 }
 
-/** Three bytes as four digits. */
+/** Writes three bytes as four digits. */
 function writeThree(bytes: Buffer, start: number, three: number): number {
   bytes[start] = base64Digits[three >>> 18] ?? 0;
   bytes[start + 1] = base64Digits[(three >>> 12) & 63] ?? 0;
@@ -150,12 +154,15 @@ function writeThree(bytes: Buffer, start: number, three: number): number {
   return start + 4;
 }
 
-/** Lines that wait for the next write, and those of the write in flight: two buffers that change places. */
+/**
+ * Lines that wait for the next write, and those of the write in flight: two buffers that are
+ * swapped.
+ */
 export class OutgoingLines {
   #waiting = new ByteWriter();
   #leaving = new ByteWriter();
 
-  /** Adds what `write` writes, and nothing when it throws. Returns how many bytes that are. */
+  /** Adds the output of `write`, or nothing if it throws. Returns the number of added bytes. */
   add(write: (writer: ByteWriter) => void): number {
     const writer = this.#waiting;
     const start = writer.length;
@@ -168,7 +175,7 @@ export class OutgoingLines {
     return writer.length - start;
   }
 
-  /** Everything that was added since the last call, whose bytes must not be needed any more. */
+  /** Takes everything added since the last call, whose bytes must no longer be in use. */
   take(): Buffer {
     [this.#waiting, this.#leaving] = [this.#leaving, this.#waiting];
     this.#waiting.cut(0);

@@ -1,40 +1,44 @@
-// What a server does while the disk below it refuses writes: it refuses requests, with the reason and when to try again. Work in flight
-// goes on without its client and is recorded once there is room. Waiting and writing are the store's (`disk.ts`).
+// Guards a server while its disk refuses writes: requests are refused, with the reason and when to
+// retry. Work in flight continues without its client and is recorded once the disk has room.
+// Waiting and writing belong to the store (`disk.ts`).
 
 import type { Disk, DiskFault } from "./disk.ts";
 
-/** A fault of the disk that is over so soon is not told to clients. */
+/** Faults of the disk that end this soon are not reported to clients. */
 const briefFaultMs = 200;
 
 export class DiskGuard {
   readonly #disk: Disk | null;
   readonly #refusal: (fault: DiskFault) => Error;
 
-  /** `null`: nothing is refused, calls wait for the store. `refusal`: what a client is told. */
+  /**
+   * A `disk` of `null` refuses nothing, so that calls wait for the store. `refusal`: error that a
+   * client gets.
+   */
   constructor(disk: Disk | null, refusal: (fault: DiskFault) => Error) {
     this.#disk = disk;
     this.#refusal = refusal;
   }
 
-  /** Whether the disk refused the last write. */
+  /** True if the disk refused the last write. */
   get hasFault(): boolean {
     return this.#disk !== null && this.#disk.fault !== null;
   }
 
-  /** What the disk refuses now, after another attempt; `null`: nothing. */
+  /** The disk's current fault, after another attempt; `null` if there is none. */
   async fault(): Promise<DiskFault | null> {
     return this.#disk === null || !this.hasFault ? null : this.#disk.retry();
   }
 
-  /** Throws the refusal while the disk refuses writes: what could not be recorded is not begun. */
+  /** Throws the refusal while the disk refuses writes: work that cannot be recorded is not begun. */
   async check(): Promise<void> {
     const fault = await this.fault();
     if (fault !== null) throw this.#refusal(fault);
   }
 
   /**
-   * Resolves as `work` does. Rejects with the refusal once the disk refuses writes; `work` then goes on without its client, and `onLeft`
-   * is called.
+   * Resolves like `work`. Rejects with the refusal once the disk refuses writes; `work` then
+   * continues without its client, and `onLeft` is called.
    */
   recorded<T>(work: Promise<T>, onLeft: () => void = () => undefined): Promise<T> {
     const disk = this.#disk;

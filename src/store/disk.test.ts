@@ -41,7 +41,7 @@ const groupOf = ({ id, task }: Episode): GroupRecord => ({
   rewards: [1],
 });
 
-/** One episode as a scheduler stores it. Calls back when a record is acknowledged. */
+/** Stores one episode like a scheduler. Calls back when a record is acknowledged. */
 async function play(store: FileRunStore, id: string, onKept: (what: string) => void = () => undefined): Promise<void> {
   const episode = sampleEpisode(id);
   for (const event of episode.events) {
@@ -54,14 +54,17 @@ async function play(store: FileRunStore, id: string, onKept: (what: string) => v
   onKept(`of ${id}`);
 }
 
-/** Every file by name; what is in the journal is gone once nothing is in flight. */
+/** Content of every file by name; the journal is empty once nothing is in flight. */
 async function filesOf(folder: string): Promise<Readonly<Record<string, string>>> {
   const names = (await readdir(folder, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile());
   const texts = names.map(async ({ name }) => [name, await readFile(join(folder, name), "utf8")] as const);
   return Object.fromEntries(await Promise.all(texts));
 }
 
-/** As its process left it: a copy, whose lock names nobody who lives. There is room from then on. */
+/**
+ * A copy of the folder as its killed process left it, with a lock that names no live process. The
+ * disk has room from then on.
+ */
 async function afterKill(folder: string): Promise<string> {
   const copy = newFolder();
   await cp(folder, copy, { recursive: true });
@@ -103,7 +106,8 @@ describe("a store whose disk is full", () => {
             disk.room = room;
             await Promise.race([playing, later(30)]);
           }
-          // Killed while it is full: everything acknowledged is there, and nothing is there twice.
+          // Killed while the disk is full: everything acknowledged is stored, and nothing is stored
+          // twice.
           if (store.disk.fault !== null) {
             expect(store.disk.fault).toMatchObject({ code, message: expect.stringContaining(folder) as string });
             const known = { episodes: [...acknowledged], events: new Map(events) };
@@ -176,7 +180,7 @@ describe("a store whose disk is full", () => {
     while (store.disk.fault === null) await later(1);
     store.disk.giveUp();
     expect(String(await playing)).toContain("make room on the disk");
-    // Its last manifest does not fit either; the folder is free all the same.
+    // The last manifest does not fit either, but the folder is unlocked.
     await expect(store.close(manifest)).rejects.toThrow("make room on the disk");
     disk.room = Infinity;
     await (await resumeFileRunStore(folder)).release();

@@ -1,6 +1,7 @@
-// The disk below a store: a write that it refuses is kept and made again, from the byte where it stopped, until it succeeds or its
-// time is over. So nothing is lost and nothing is written twice while a disk is full. Not the files themselves (`lines.ts`), and not
-// what callers do meanwhile: they wait, or ask `fault`.
+// The disk below a store: a refused write is kept and repeated, from the byte where it stopped,
+// until it succeeds or its time is over. So nothing is lost and nothing is written twice while a
+// disk is full. Not the files themselves (`lines.ts`), and not the behaviour of callers in the
+// meantime: they wait, or ask `fault`.
 //
 //   written ◄── succeeds ── refused ─┬─ for want of room ─► again, for `waitMs` ─► final: every later call rejects with it
 //                                    └─ otherwise ────────► the same with `waitsForAll`, else final at once
@@ -10,25 +11,28 @@ import { type Clock, systemClock } from "../lib/clock.ts";
 import { Waiters } from "../lib/deadline.ts";
 import { isOutOfSpace, remedyOf, systemCode } from "../lib/system-error.ts";
 
-/** What the disk refuses now. */
+/** The fault with which the disk currently refuses writes. */
 export type DiskFault = {
-  /** As the system calls it, such as "ENOSPC"; `null`: it has no name. */
+  /** The system's code, such as "ENOSPC"; `null` if it has none. */
   readonly code: string | null;
-  /** For people, with the remedy. */
+  /** Message for people, with the remedy. */
   readonly message: string;
 };
 
 export type DiskPatience = {
-  /** How long a write waits for room, in milliseconds; `Infinity`: until `giveUp`. Default 0: it is made once. */
+  /**
+   * Time that a write waits for room, in milliseconds; `Infinity`: until `giveUp`. Default 0: only
+   * one attempt.
+   */
   readonly waitMs?: number;
-  /** Whether a write waits as long whatever the disk reports, such as a read-only file system. Default: false. */
+  /** True: writes wait as long for every fault, such as a read-only file system. Default: false. */
   readonly waitsForAll?: boolean;
 };
 
-/** Between two attempts: at first, and at most. */
+/** Delay between two attempts: the first, and the longest. */
 const firstRestMs = 50;
 const longestRestMs = 1000;
-/** Longest wait of {@link Disk.retry}: a network disk may answer nothing. */
+/** Longest wait of {@link Disk.retry}, since a network disk may never answer. */
 const longestTryMs = 1000;
 
 export class Disk {
@@ -36,7 +40,7 @@ export class Disk {
   readonly #waitMs: number;
   readonly #waitsForAll: boolean;
   readonly #clock: Clock;
-  /** Writes that wait, and what the disk last said about each. */
+  /** Waiting writes, and the disk's last error for each. */
   readonly #held = new Map<object, unknown>();
   readonly #resting = new Waiters();
   readonly #tried = new Waiters();
@@ -44,7 +48,7 @@ export class Disk {
   #final: { readonly error: unknown } | null = null;
   #isGivenUp = false;
 
-  /** `location`: where people find it. */
+  /** `location`: name of the place in messages. */
   constructor(location: string, options: DiskPatience & { readonly clock?: Clock } = {}) {
     this.#location = location;
     this.#waitMs = options.waitMs ?? 0;
@@ -52,25 +56,25 @@ export class Disk {
     this.#clock = options.clock ?? systemClock;
   }
 
-  /** `null`: every write so far was made, or none is waiting any more. */
+  /** The current fault; `null` if no write is waiting. */
   get fault(): DiskFault | null {
     const [waiting] = this.#held.values();
     const error = this.#final === null ? waiting : this.#final.error;
     return error === undefined ? null : { code: systemCode(error), message: diskMessage(this.#location, error) };
   }
 
-  /** Whether every further write rejects. */
+  /** True if every further write rejects. */
   get isFinal(): boolean {
     return this.#final !== null;
   }
 
-  /** Calls back when a fault begins and when it is over, until the returned function is called. */
+  /** Calls back when a fault begins and when it ends, until the returned function is called. */
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Tries what waits at once. Resolves with the fault that is left; `null`: there is none. */
+  /** Retries waiting writes at once. Resolves with the remaining fault; `null` if there is none. */
   async retry(): Promise<DiskFault | null> {
     if (this.#held.size > 0) {
       const tried = this.#tried.wait();
@@ -82,13 +86,16 @@ export class Disk {
     return this.fault;
   }
 
-  /** From now on nothing waits: what waits rejects with its fault, and so does every later write. */
+  /** Stops all waiting: waiting writes reject with their fault, and so does every later write. */
   giveUp(): void {
     this.#isGivenUp = true;
     this.#resting.wake();
   }
 
-  /** Ends every wait with a fault that no further attempt can mend, such as data that the system has lost. */
+  /**
+   * Ends every wait with a fault that no further attempt can fix, such as data that the system has
+   * lost.
+   */
   fail(error: unknown): void {
     if (this.#final !== null) return;
     this.#final = { error };
@@ -97,8 +104,9 @@ export class Disk {
   }
 
   /**
-   * Makes a write until it succeeds. `attempt` continues where its last call stopped. Rejects with the error of the system once the
-   * disk's patience is over; then every later call rejects with the same one.
+   * Repeats a write until it succeeds. `attempt` continues where its last call stopped. Rejects
+   * with the error of the system once the disk's patience ends; then every later call rejects with
+   * the same error.
    */
   async repeat<T>(attempt: () => Promise<T>): Promise<T> {
     const own = {};
@@ -150,7 +158,7 @@ export class Disk {
   }
 }
 
-/** With the remedy, where one is known. */
+/** Message with the remedy, where one is known. */
 function diskMessage(location: string, error: unknown): string {
   const remedy = remedyOf(error);
   return `Cannot write into "${location}": ${messageOf(error)}${remedy === null ? "" : `; ${remedy}`}.`;

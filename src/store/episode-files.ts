@@ -1,4 +1,5 @@
-// Lines of episodes by their places, in the files of a run folder: `episodes.jsonl` and those of its shards.
+// Lines of episodes, read by their places in the files of a run folder: `episodes.jsonl` and those
+// of its shards.
 
 import { type FileHandle, open } from "node:fs/promises";
 import { join } from "node:path";
@@ -9,10 +10,10 @@ import { checksumHolds, statedChecksum } from "./lines.ts";
 import { episodeFromJson } from "./records.ts";
 import { runFiles } from "./run-store.ts";
 
-/** `size`: at least so many bytes; the file may have grown. */
+/** `size`: known minimum size in bytes; the file may have grown. */
 type OpenedFile = { readonly handle: FileHandle; size: number };
 
-/** Opens each file once. */
+/** Reads lines of episodes. Opens each file once. */
 export class EpisodeFiles {
   readonly #folder: string;
   readonly #opened = new Map<string, Promise<OpenedFile>>();
@@ -21,7 +22,7 @@ export class EpisodeFiles {
     this.#folder = folder;
   }
 
-  /** Rejects with a `ConfigurationError` when another line stands there, or none. */
+  /** Rejects with a `ConfigurationError` if the place has another line, or none. */
   async line(id: string, place: EpisodePlace): Promise<Buffer> {
     const { shard, offset, length, crc32 } = place;
     const file = fileOf(shard);
@@ -35,7 +36,7 @@ export class EpisodeFiles {
     const opened = await this.#open(file).catch((error: unknown) => {
       throw fail(messageOf(error), error);
     });
-    // Before so much is allocated.
+    // Checked before such a large buffer is allocated.
     if (opened.size < offset + length) opened.size = (await opened.handle.stat()).size;
     if (opened.size < offset + length)
       throw fail(`${length} bytes are to stand there, and the file ends at byte ${opened.size}`);

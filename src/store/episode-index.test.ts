@@ -34,7 +34,7 @@ async function indexOf(folder: string): Promise<EpisodeSummary[]> {
   return lines.map((line, at) => readSummary(Buffer.from(line, "latin1"), file, `line ${at + 1}`));
 }
 
-/** Three episodes, and the bytes of its files. */
+/** A run of three episodes, and the bytes of its files. */
 async function finishedRun(): Promise<{ folder: string; index: Buffer; episodes: Buffer }> {
   const folder = newFolder();
   const store = createFileRunStore(folder);
@@ -55,7 +55,7 @@ async function resumed(folder: string): Promise<Buffer> {
   return readFile(join(folder, "index.jsonl"));
 }
 
-/** As another process has written it to a shard. */
+/** Writes an episode into a shard, as another process does. */
 async function shardEpisode(folder: string, shard: string, episode: Episode): Promise<UnnumberedSummary> {
   await mkdir(join(folder, "shards", shard), { recursive: true });
   const file = join(folder, "shards", shard, "episodes.jsonl");
@@ -173,14 +173,14 @@ describe("the index of a run", () => {
 });
 
 describe("appendIndexed()", () => {
-  /** One episode of its own and one of a shard. */
+  /** A run with one episode of its own and one in a shard. */
   async function shardedRun(): Promise<{ folder: string; summary: UnnumberedSummary }> {
     const folder = newFolder();
     const store = createFileRunStore(folder, { hasShards: true });
     await store.begin(manifest);
     await store.append(sampleEpisode("own"));
     const summary = await shardEpisode(folder, "w1", sampleEpisode("afar"));
-    // As it comes from another process.
+    // The summary after a trip through JSON, as it arrives from another process.
     expect(await store.appendIndexed(summaryFromPlain(JSON.parse(JSON.stringify(summary)), "receipt"))).toBe(true);
     await store.close(manifest);
     return { folder, summary };

@@ -1,6 +1,7 @@
-// `index.jsonl` of a run folder: a line for each episode that counts, in the order in which they ended, with all that a list shows
-// and the place of the whole record. Of a run of one process it is derived from `episodes.jsonl` and can be made again; of a run
-// with shards it decides which of their lines count.
+// `index.jsonl` of a run folder: one line per episode that counts, in the order in which they
+// ended, with everything that a list shows and the place of the full record. In a run of one
+// process it is derived from `episodes.jsonl` and can be made again; in a run with shards it
+// decides which of their lines count.
 
 import {
   ConfigurationError,
@@ -20,20 +21,20 @@ import { runFiles, runFormat } from "./run-store.ts";
 import { checked, namedValues, nullable, number, oneOf, record, text, wholeNumber } from "./schema.ts";
 import { addCount } from "../lib/counts.ts";
 
-/** Where the line of an episode stands, without its line end. */
+/** Place of an episode's line, without its line end. */
 export type EpisodePlace = {
-  /** `null`: in `episodes.jsonl` of the folder; else in that of `shards/<shard>`. */
+  /** Shard whose file `shards/<shard>` has the line; `null` for `episodes.jsonl` of the folder. */
   readonly shard: string | null;
-  /** Of the first byte. */
+  /** Offset of the first byte. */
   readonly offset: number;
   readonly length: number;
-  /** The checksum at the end of the line; `null`: of format 1, whose lines have none. */
+  /** The checksum at the end of the line; `null` in format 1, whose lines have none. */
   readonly crc32: string | null;
 };
 
-/** What a list shows of an episode, and where the rest is. */
+/** Summary of an episode for lists, and the place of its full record. */
 export type EpisodeSummary = {
-  /** From 1, in the order in which the episodes of the run ended. */
+  /** Number from 1, in the order in which the episodes of the run ended. */
   readonly number: number;
   readonly id: string;
   readonly groupId: string;
@@ -41,30 +42,33 @@ export type EpisodeSummary = {
   readonly task: Pick<Task, "environment" | "split" | "id" | "index" | "contentHash">;
   readonly outcome: Episode["outcome"];
   readonly stopReason: Episode["stopReason"];
-  /** What the environment calls its end; `null`: the stop reason says it. */
+  /** The environment's own name for the end; `null` if only the stop reason describes it. */
   readonly ending: string | null;
   readonly failure: Pick<NonNullable<Episode["failure"]>, "boundary" | "code"> | null;
   readonly reward: number | null;
-  /** First line of the grade's log; `null`: there is none. */
+  /** First line of the grade's log; `null` if the log is empty. */
   readonly gradeNote: string | null;
   /** Format errors by code. */
   readonly problems: Readonly<Record<string, number>>;
   readonly historyPolicy: Episode["historyPolicy"];
   /** Engine calls; 0 for a model behind an API. */
   readonly turns: number;
-  /** Actions that were read. */
+  /** Number of parsed actions. */
   readonly decisions: number;
   readonly observedTokens: number;
   readonly sampledTokens: number;
-  /** In the loss, before any policy of the run that takes episodes out. */
+  /** Tokens in the loss, before any policy of the run removes episodes. */
   readonly trainedTokens: number;
-  /** Training rows, and the tokens of the longest one. */
+  /** Number of training rows; `longestSample` is the number of tokens of the longest. */
   readonly samples: number;
   readonly longestSample: number;
-  /** Of whole numbers the smallest and the greatest, else the first and the last; `null`: the engine names none. */
+  /**
+   * Oldest weight version: the smallest of whole numbers, else the first; `newestWeights` is the
+   * greatest, else the last. `null` if the engine names none.
+   */
   readonly oldestWeights: string | null;
   readonly newestWeights: string | null;
-  /** Of its events, added up. */
+  /** Sum over the episode's events. */
   readonly durationMs: number;
   readonly place: EpisodePlace;
 };
@@ -74,7 +78,7 @@ export type UnnumberedSummary = Omit<EpisodeSummary, "number">;
 
 const shardPattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
 
-/** Whether a shard may have this name: it becomes that of a folder. */
+/** True if a shard may have this name, which becomes the name of a folder. */
 export function isShardName(name: string): boolean {
   return shardPattern.test(name);
 }
@@ -140,12 +144,15 @@ export const storedSummary = record<EpisodeSummary>("index.jsonl", {
 
 const receipt = record<UnnumberedSummary>("EpisodeReceipt", unnumbered);
 
-/** Checks a summary that came from another process as plain JSON. Throws a plain error that names the field. */
+/**
+ * Checks a summary that came from another process as plain JSON. Throws a plain error that names
+ * the invalid field.
+ */
 export function summaryFromPlain(value: unknown, where: string): UnnumberedSummary {
   return receipt.read(fromPlain(value), where);
 }
 
-/** With the line end. */
+/** Writes a line of the index, line end included. */
 export function writeSummary(writer: ByteWriter, summary: EpisodeSummary, redact: (text: string) => string): void {
   const start = writer.length;
   storedSummary.write(writer, summary);
@@ -153,7 +160,7 @@ export function writeSummary(writer: ByteWriter, summary: EpisodeSummary, redact
   endLine(writer, start);
 }
 
-/** A line of an index, without its end. Throws a `ConfigurationError` for one that is not what was written. */
+/** Reads a line of an index, without its end. Throws a `ConfigurationError` for a corrupted line. */
 export function readSummary(line: Buffer, file: string, place: string): EpisodeSummary {
   checkLine(line, { file, place, format: runFormat });
   const where = `"${file}" ${place}`;
@@ -166,7 +173,7 @@ export function readSummary(line: Buffer, file: string, place: string): EpisodeS
 
 const longestNote = 160;
 
-/** What an episode says of itself. Throws a `RangeError` for turns that name parents which are not there. */
+/** Summary derived from an episode. Throws a `RangeError` for turns whose parents do not exist. */
 export function summaryOf(episode: Episode): Omit<UnnumberedSummary, "place"> {
   const { id, groupId, sampleIndex, task, outcome, stopReason, failure, reward, grade, historyPolicy } = episode;
   const { turns } = episode.trajectory;
@@ -183,7 +190,7 @@ export function summaryOf(episode: Episode): Omit<UnnumberedSummary, "place"> {
   }
   const { samples, trainedTokens, longest } = countSamples(episode);
   const [oldestWeights, newestWeights] = weightsOf(episode);
-  // Written out: spreading takes longer than everything above.
+  // Listed field by field, because spreading takes longer than everything above.
   return {
     id,
     groupId,

@@ -1,7 +1,9 @@
-// A run as a folder: `run.json` (what the run is), `episodes.jsonl` (one episode a line, in the order they ended), `index.jsonl` (the
-// same in short, and where each stands), `groups.jsonl` (one decided group a line), `samples.jsonl` (one training row a line; only
-// when groups come with rows) and `journal/` (events of the episodes in flight). All but `run.json` only grow; that one is replaced
-// whole. Where several processes run episodes, each writes a shard (`shard-store.ts`), and the one that decides writes the rest.
+// A run as a folder: `run.json` (description of the run), `episodes.jsonl` (one episode per line,
+// in the order they ended), `index.jsonl` (their summaries and places), `groups.jsonl` (one decided
+// group per line), `samples.jsonl` (one training row per line; only when groups come with rows) and
+// `journal/` (events of the episodes in flight). All files except `run.json` only grow; `run.json`
+// is replaced as a whole. Where several processes run episodes, each writes a shard
+// (`shard-store.ts`), and the process that decides writes the rest.
 
 import { existsSync } from "node:fs";
 import { copyFile, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
@@ -33,24 +35,28 @@ import type { RecoveredFiles } from "./recover-run.ts";
 import { RunJournal, type RunJournalOptions } from "./journal.ts";
 import { lockRun, type RunLock } from "./run-lock.ts";
 
-/** `fsync` and `segmentBytes`: of the journal. */
+/** Options of a store; `fsync` and `segmentBytes` are those of the journal. */
 export type FileRunStoreOptions = Pick<RunJournalOptions, "fsync" | "segmentBytes" | "clock"> & {
-  /** How long writes wait for a full disk. Default: they are made once. */
+  /** Time that writes wait for a full disk. Default: only one attempt. */
   readonly patience?: DiskPatience;
-  /** Removes secrets from everything that is written. Default: nothing is removed. */
+  /** Removes secrets from everything that is written. Default: none are removed. */
   readonly redact?: (text: string) => string;
-  /** Episodes may lie in shards. A run that has some keeps them. Default: false. */
+  /**
+   * True: episodes may be stored in shards. A run that already has shards keeps them. Default:
+   * false.
+   */
   readonly hasShards?: boolean;
 };
 
-/** A store that journals, too. */
+/** A store with a journal. */
 export type FileRunStore = RunStore &
   EpisodeJournal & {
-    /** What its disk refuses now, and who waits for it. */
+    /** The disk below the store: its current fault, and the writes that wait for it. */
     readonly disk: Disk;
     /**
-     * An episode whose line another process has written to its shard and forced to the disk: from now on it counts. Resolves with
-     * false for an id that is there already: the first counts. For a store with shards alone.
+     * Counts an episode whose line another process has written to its shard and synced to the disk.
+     * Resolves with false for an id that is already recorded: the first one counts. Only for a
+     * store with shards.
      */
     appendIndexed(summary: UnnumberedSummary): Promise<boolean>;
   };
@@ -63,20 +69,24 @@ export type ResumedRun = {
   /** Episodes that have begun and not ended. */
   readonly inFlight: ReadonlySet<string>;
   readonly decided: ReadonlyMap<string, GroupRecord>;
-  /** Ends of lines that were being written; they are cut. */
+  /** Ends of unfinished lines; they are cut. */
   readonly torn: readonly TornLine[];
-  /** Unlocks the folder as it was, in place of `begin`. */
+  /** Unlocks the unchanged folder, in place of `begin`. */
   release(): Promise<void>;
 };
 
-/** A run folder to be made; nothing is touched before `begin`, which refuses a folder that exists and is not empty. */
+/**
+ * A store for a new run folder; nothing is touched before `begin`, which refuses a folder that
+ * exists and is not empty.
+ */
 export function createFileRunStore(folder: string, options: FileRunStoreOptions = {}): FileRunStore {
   return new FolderStore(folder, options, null);
 }
 
 /**
- * The run of a folder whose process died or stopped. Throws a `ConfigurationError` when another process uses the folder, its
- * format is another one, or a line is not what was written; nothing is changed before `begin`, which then replaces the manifest.
+ * Resumes the run of a folder whose process died or stopped. Throws a `ConfigurationError` when
+ * another process uses the folder, its format differs, or a line is corrupted; nothing is changed
+ * before `begin`, which then replaces the manifest.
  */
 export async function resumeFileRunStore(folder: string, options: FileRunStoreOptions = {}): Promise<ResumedRun> {
   const lock = await lockRun(folder, join(folder, runFiles.lock));
@@ -101,17 +111,17 @@ export async function resumeFileRunStore(folder: string, options: FileRunStoreOp
 }
 
 const draftName = `${runFiles.manifest}.new`;
-/** What is there before a run has begun. */
+/** Files that may exist before a run has begun. */
 const unbegun: readonly string[] = [
   ...[runFiles.episodes, runFiles.index, runFiles.groups, runFiles.samples, draftName],
 ];
 
-/** What waits to be written. */
+/** A record that waits to be written. */
 type Result =
   | {
       readonly type: "episode";
       readonly summary: Omit<UnnumberedSummary, "place">;
-      /** Of the line with its end. */
+      /** Length of the line in bytes, line end included. */
       readonly length: number;
       readonly crc32: string;
     }
@@ -122,7 +132,7 @@ type OpenFiles = {
   readonly episodes: AppendFile;
   readonly index: AppendFile;
   readonly groups: AppendFile;
-  /** `null`: no group has come with rows. */
+  /** `null` as long as no group has come with rows. */
   samples: AppendFile | null;
   readonly journal: RunJournal;
   readonly lock: RunLock;
@@ -138,13 +148,13 @@ class FolderStore implements FileRunStore {
   readonly #recovered: Recovered | null;
   #files: OpenFiles | null = null;
   #closing: Promise<void> | null = null;
-  /** Where the lines of ended episodes stand. */
+  /** Places of the lines of ended episodes. */
   readonly #places: Map<string, EpisodePlace>;
   readonly #queue = new BatchQueue<Result>((batch) => this.#write(batch));
-  /** Of episodes. */
+  /** Lines of episodes. */
   readonly #lines = new OutgoingLines();
   readonly #hasShards: boolean;
-  /** Lines of the index. */
+  /** Number of lines of the index. */
   #indexed: number;
 
   constructor(folder: string, options: FileRunStoreOptions, recovered: Recovered | null) {
@@ -164,7 +174,7 @@ class FolderStore implements FileRunStore {
     const opened: AppendFile[] = [];
     try {
       if (this.#recovered === null) {
-        // With the lock held: no other process can have begun here.
+        // The lock is held, so no other process can have begun here.
         await this.#takePlace();
         for (const name of unbegun) await rm(join(this.location, name), { force: true });
       }
@@ -178,7 +188,7 @@ class FolderStore implements FileRunStore {
         const groups = hold(await this.#open("groups"));
         const hasSamples = this.#recovered !== null && existsSync(this.#path("samples"));
         const samples = hasSamples ? hold(await this.#open("samples")) : null;
-        // Last, so that a folder with a manifest has everything.
+        // Written last, so that a folder with a manifest is complete.
         await this.#replaceManifest(manifest);
         const state = this.#recovered?.files.journal ?? { segments: new Map(), counts: new Map() };
         const journal = new RunJournal(this.#path("journal"), state, {
@@ -223,7 +233,7 @@ class FolderStore implements FileRunStore {
   async append(episode: Episode): Promise<void> {
     const { journal } = this.#openFiles();
     await this.#guard(`store episode "${episode.id}"`, async () => {
-      // First: once its line is among those that wait, the episode must not be refused.
+      // Computed first, because an episode must not be refused once its line is waiting.
       const summary = summaryOf(episode);
       await this.#queue.add({ type: "episode", summary, ...addEpisodeLine(this.#lines, episode, this.#redact) });
       await journal.forget(episode.id);
@@ -239,7 +249,8 @@ class FolderStore implements FileRunStore {
     if (this.#places.has(id)) return false;
     this.#places.set(id, place);
     await this.#guard(`record episode "${id}"`, () => this.#queue.add({ type: "indexed", summary }));
-    // It began in a process that ran alone.
+    // The episode began in a process without shards, which recorded its events in the journal of
+    // the run.
     if (this.#recovered?.files.journal.counts.has(id) === true) {
       await this.#guard(`end the journal of episode "${id}"`, () => journal.forget(id));
     }
@@ -271,14 +282,14 @@ class FolderStore implements FileRunStore {
       const place =
         result.type === "indexed"
           ? result.summary.place
-          : // That of a line without its end.
+          : // The length of a line without its end.
             { shard: null, offset, length: result.length - 1, crc32: result.crc32 };
       if (result.type === "episode") offset += result.length;
       const summary = { ...result.summary, number: ++this.#indexed, place };
       this.#places.set(summary.id, summary.place);
       writeSummary(indexLines, summary, this.#redact);
     }
-    // After what it names: a reader that finds a line of the index finds the episode.
+    // Written after the episodes, so that a reader who finds a line of the index finds the episode.
     if (indexLines.length > 0) await index.append(indexLines.view());
     const decided = batch.filter((result) => result.type === "group");
     if (decided.length === 0) return;
@@ -305,7 +316,7 @@ class FolderStore implements FileRunStore {
       await this.#queue.idle();
       await journal.close();
       for (const file of files) await file?.sync();
-      // After a fault it is worth one attempt: whoever opens the folder reads why the run ended.
+      // After a fault the manifest is worth one more attempt, because it states why the run ended.
       if (this.disk.isFinal) await this.#replaceManifest(manifest);
       else await this.disk.repeat(() => this.#replaceManifest(manifest));
     } finally {
@@ -327,7 +338,10 @@ class FolderStore implements FileRunStore {
       : AppendFile.reopen(path, this.#recovered.files.sizes[file], this.disk);
   }
 
-  /** Completes the index of a run that resumes: from its own episodes, whatever its process had no time to write. */
+  /**
+   * Completes the index of a run that resumes: adds its own episodes that the earlier process had
+   * no time to index.
+   */
   async #openIndex(): Promise<AppendFile> {
     const path = this.#path("index");
     if (this.#recovered === null) return AppendFile.create(path, this.disk);
@@ -344,7 +358,8 @@ class FolderStore implements FileRunStore {
       } finally {
         await files.close();
       }
-      // Beside the old one: lines of shards that a killed process had cut would be lost.
+      // Written to a separate file first: cutting the old one would lose lines of shards if the
+      // process were killed.
       const draft = `${path}.new`;
       await rm(draft, { force: true });
       if (size > 0) await copyFile(path, draft);
@@ -358,12 +373,15 @@ class FolderStore implements FileRunStore {
     return AppendFile.reopen(path, size, this.disk);
   }
 
-  /** Makes the folder, which must be empty, or hold what a process left that was killed while it began here: files without a line. */
+  /**
+   * Creates the folder, which must be empty, or contain only empty files that a process left that
+   * was killed before it began.
+   */
   async #takePlace(): Promise<void> {
     let taken: string | undefined;
     try {
       await makeFolder(this.location);
-      // The lock is examined next; one that a killed process left is taken over.
+      // The lock is checked next; a lock left by a killed process is taken over.
       const names = (await readdir(this.location)).filter((name) => !name.startsWith(runFiles.lock));
       const isUnbegun = async (name: string): Promise<boolean> =>
         name === draftName || (unbegun.includes(name) && (await stat(join(this.location, name))).size === 0);
@@ -389,9 +407,9 @@ class FolderStore implements FileRunStore {
     }
   }
 
-  /** Written beside and renamed, so that a reader never finds half a manifest. */
+  /** Writes a separate file and renames it, so that a reader never finds half a manifest. */
   async #replaceManifest(manifest: JsonObject): Promise<void> {
-    // First for people, and ours whatever the manifest says.
+    // `format` comes first for people, and is always ours, even if the manifest has another value.
     const format = this.#hasShards ? shardedFormat : runFormat;
     const whole = new Map<string, JsonValue>([["format", format], ...manifest, ["format", format]]);
     const draft = join(this.location, draftName);

@@ -1,6 +1,7 @@
-// The index of a run folder that has none, or one that does not fit its episodes: made by reading the episodes once, and kept outside
-// the run folder, which readers leave as it is. It ends with a line that says of which file it is; it is good while that file has
-// only grown since. A cache that cannot be written is no fault.
+// The index of a run folder that has none, or one that does not fit its episodes: made by reading
+// the episodes once, and kept outside the run folder, which readers never change. Its last line
+// names the file that it belongs to; the index is valid while that file has only grown. A cache
+// that cannot be written is not a fault.
 
 import { createHash } from "node:crypto";
 import { copyFile, readdir, realpath, rename, rm, stat, utimes } from "node:fs/promises";
@@ -24,7 +25,10 @@ import type { TornLine } from "./run-store.ts";
 
 type ScanStart = { readonly format: number; readonly start: number; readonly number: number };
 
-/** Summaries of a file of episodes from a byte on, `number` being that of the first. Throws as the reader of a run does. */
+/**
+ * Summaries of a file of episodes from a byte on; `number` is that of the first. Throws like the
+ * reader of a run.
+ */
 export async function* scanEpisodes(
   file: string,
   { format, start: from, number: first }: ScanStart,
@@ -42,8 +46,8 @@ export async function* scanEpisodes(
 }
 
 /**
- * The summary of a line whose tokens are counted and not decoded, which takes a quarter of the time; `null`: the line is not as it is
- * expected, and who reads it whole says why.
+ * The summary of a line whose tokens are counted but not decoded, which takes a quarter of the
+ * time; `null` if the line has an unexpected form, so that a full read must report the reason.
  */
 function outlineOf(line: Buffer): Omit<UnnumberedSummary, "place"> | null {
   try {
@@ -59,7 +63,8 @@ function outlineOf(line: Buffer): Omit<UnnumberedSummary, "place"> | null {
       };
     });
     const graded = grade === null ? null : { ...grade, info: new Map(Object.entries(grade.info)) };
-    // What the summary is made of is there in this form; whether it is what it should be, the check of the summary says.
+    // This form has every field that a summary is made of; the check of the summary validates their
+    // values.
     const summary = summaryOf({ ...facts, trajectory: { turns: counted }, grade: graded } as unknown as Episode);
     return summaryFromPlain({ ...summary, place: noPlace }, "an episode");
   } catch {
@@ -80,7 +85,7 @@ type PlainLine = {
 
 const noPlace: EpisodePlace = { shard: null, offset: 0, length: 0, crc32: null };
 
-/** What of an array a summary looks at. */
+/** Length of a packed array, the only part of it that a summary needs. */
 function countOf({ base64 }: Packed): { readonly length: number } {
   const padding = base64.endsWith("==") ? 2 : base64.endsWith("=") ? 1 : 0;
   const length = ((base64.length / 4) * 3 - padding) / 4;
@@ -92,18 +97,18 @@ function misfit(): Error {
   return new Error("The line is not that of an episode.");
 }
 
-/** Lines of summaries: those before byte `end`, the last of which is that of episode `count`. */
+/** A file of summaries: the lines before byte `end`, the last of which is that of episode `count`. */
 export type IndexFile = { readonly path: string; readonly end: number; readonly count: number };
 
 /** The last line of a cached index. */
 type Footer = {
-  /** Of what a summary holds. */
+  /** Version of the summary's layout. */
   readonly version: number;
   readonly file: string;
   readonly format: number;
   readonly size: number;
   readonly modifiedMs: number;
-  /** Behind the last whole line that was read, and the bytes before it in hexadecimal. */
+  /** End of the last whole line that was read, and the bytes before it in hexadecimal. */
   readonly end: number;
   readonly before: string;
   readonly count: number;
@@ -116,7 +121,10 @@ const longestFooter = 16_384;
 const writtenAtOnce = 1 << 20;
 let drafts = 0;
 
-/** Where caches of this user lie, or where the environment variable TRAINABLE_AGENTS_CACHE says. */
+/**
+ * Folder of this user's caches, or the one named by the environment variable
+ * TRAINABLE_AGENTS_CACHE.
+ */
 export function userCacheFolder(): string {
   const { TRAINABLE_AGENTS_CACHE: named, XDG_CACHE_HOME: xdg, LOCALAPPDATA: local } = process.env;
   if (named !== undefined && named !== "") return join(named, "run-index");
@@ -124,14 +132,17 @@ export function userCacheFolder(): string {
   return join(given === undefined || given === "" ? join(homedir(), ".cache") : given, "trainable-agents", "run-index");
 }
 
-/** The index of a file of episodes, made where there is none that fits. `null`: it cannot be kept. Throws as `scanEpisodes` does. */
+/**
+ * The index of a file of episodes, made if no existing one fits. `null` if it cannot be cached.
+ * Throws like `scanEpisodes`.
+ */
 export async function cachedIndex(
   file: string,
   format: number,
   {
     folder,
     isBroken,
-  }: { readonly folder: string; /** It is not used, whatever it says. */ readonly isBroken: boolean },
+  }: { readonly folder: string; /** True: the cached index is not used. */ readonly isBroken: boolean },
 ): Promise<IndexFile | null> {
   const place = await realpath(file);
   const path = join(folder, `${createHash("sha256").update(place).digest("hex").slice(0, 32)}.jsonl`);
@@ -184,7 +195,7 @@ export async function cachedIndex(
   }
 }
 
-/** The cache's own place is full, or may not be written. */
+/** The cache folder is full or not writable. */
 class CacheFault extends Error {}
 
 async function kept<T>(action: () => Promise<T>): Promise<T> {
@@ -195,7 +206,7 @@ async function kept<T>(action: () => Promise<T>): Promise<T> {
   }
 }
 
-/** The end of a cached index that still fits its file, and where it stands; else `null`. */
+/** The last line of a cached index that still fits its file, and its place; otherwise `null`. */
 async function readFooter(
   path: string,
   facts: Pick<Footer, "version" | "file" | "format" | "size" | "modifiedMs">,

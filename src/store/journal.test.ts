@@ -18,7 +18,7 @@ import {
 const manifest: JsonObject = new Map([["format", 2]]);
 let root = "";
 let made = 0;
-/** Of processes that are taken for killed: their files are closed in the end. */
+/** Stores of processes that count as killed; their files are closed at the end. */
 const opened: FileRunStore[] = [];
 
 beforeAll(async () => {
@@ -48,7 +48,7 @@ async function begun(options: FileRunStoreOptions = {}) {
   return { folder, store };
 }
 
-/** As if the process had died: its lock stays, and names nobody who lives. */
+/** Imitates the death of the process: its lock stays and names no live process. */
 async function kill(folder: string): Promise<void> {
   await writeFile(
     join(folder, "run.lock"),

@@ -1,10 +1,13 @@
-// The journal of the episodes in flight, written in batches: thousands of episodes share few writes, and few syncs. One event is
-// a line `["<crc32>","<episode id>",<number>,<event>]`. The checksum (CRC-32, eight hexadecimal digits, over the bytes between the
-// first comma and the last bracket) finds lines that a disk or an editor has changed; the number counts the events of the episode
-// from 0 and finds lines that are gone.
+// The journal of the episodes in flight, written in batches: thousands of episodes share few
+// writes, and few syncs. One event is a line `["<crc32>","<episode id>",<number>,<event>]`. The
+// checksum (CRC-32, eight hexadecimal digits, over the bytes between the first comma and the last
+// bracket) finds lines that a disk or an editor has changed; the number counts the events of the
+// episode from 0 and finds missing lines.
 //
-// Its files are numbered segments below `journal/`, each of which only grows. A segment whose episodes have all ended is superseded
-// by `episodes.jsonl` and removed, so that the journal is about as large as what is in flight. A process never writes into a segment of another one: the torn end of a killed process stays where it is.
+// Its files are numbered segments below `journal/`, each of which only grows. A segment whose
+// episodes have all ended is superseded by `episodes.jsonl` and removed, so that the size of the
+// journal follows the episodes in flight. A process never writes into another process's segment:
+// the torn end of a killed process stays in its file.
 
 import { mkdir, open, readdir, rm, rmdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -18,7 +21,7 @@ import { Disk } from "./disk.ts";
 import { AppendFile, checksum, BatchQueue } from "./lines.ts";
 import { eventFromJson, writeEvent } from "./records.ts";
 
-/** Behind bracket and quote. */
+/** Place of the checksum, after bracket and quote. */
 const checksumStart = 2;
 const bracket = 0x5d;
 /** Bytes before the episode's id: bracket, quoted checksum, comma. */
@@ -28,7 +31,7 @@ const backslash = 0x5c;
 
 type JournalEntry = { readonly episodeId: string; readonly number: number; readonly event: EpisodeEvent };
 
-/** With the line end. `redact` is applied before the checksum is made. */
+/** Writes a line, line end included. `redact` is applied before the checksum is made. */
 export function writeJournalLine(
   writer: ByteWriter,
   { episodeId, number, event }: JournalEntry,
@@ -44,19 +47,19 @@ export function writeJournalLine(
   writer.ascii("]\n");
 }
 
-/** Whose event a line is, without reading the event; `null` when the line is not what was written. */
+/** Episode id and number of a line, without reading the event; `null` for a corrupted line. */
 export function journalLineHead(line: Buffer): { readonly episodeId: string; readonly number: number } | null {
   const body = line.subarray(bodyStart, -1);
   if (line.toString("latin1", 0, bodyStart) !== `["${checksum(body)}",` || line.at(-1) !== bracket) return null;
   let end = 1;
   while (end < body.length && body[end] !== quote) end += body[end] === backslash ? 2 : 1;
   const numberEnd = body.indexOf(",", end + 2);
-  // The checksum holds, so this is what was written.
+  // The checksum is right, so the JSON is valid.
   const episodeId = JSON.parse(body.toString("utf8", 0, end + 1)) as string;
   return { episodeId, number: Number(body.toString("latin1", end + 2, numberEnd)) };
 }
 
-/** The event of a line whose head was read. Throws a plain error that names the field. */
+/** The event of a line whose head was read. Throws a plain error that names the invalid field. */
 export function journalLineEvent(line: Buffer, where: string): EpisodeEvent {
   const record = parseJson(line.toString("utf8"));
   return eventFromJson(Array.isArray(record) ? (record[3] ?? null) : null, where);
@@ -73,7 +76,10 @@ export async function listSegments(folder: string): Promise<readonly string[]> {
     .map((name) => join(folder, name));
 }
 
-/** The name of a new file survives a power cut only with its folder. Systems that cannot do this do not need it. */
+/**
+ * Syncs a folder: the name of a new file survives a power cut only after that. Systems that do not
+ * support this do not need it.
+ */
 async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, "r").catch(() => null);
   await handle?.sync().catch(() => undefined);
@@ -81,39 +87,45 @@ async function syncFolder(folder: string): Promise<void> {
 }
 
 /**
- * When the journal is forced to the disk. "always": before an event counts. A number: at most so many milliseconds later.
- * "never": when the system sees fit. A killed process loses nothing in any case; what may go is what a power cut or a crash
- * of the system finds unwritten.
+ * Time at which the journal is synced to the disk. "always": before an event counts. A number: at
+ * most this many milliseconds later. "never": when the system decides. A killed process loses
+ * nothing in any case; only a power cut or a crash of the system can lose unsynced events.
  */
 export type FsyncPolicy = "always" | "never" | number;
 
 export type RunJournalOptions = {
   /** Default: 1000. */
   readonly fsync?: FsyncPolicy;
-  /** A segment that has grown beyond this many bytes is followed by another. Default: 64 MiB. */
+  /** Size in bytes after which a segment is followed by another. Default: 64 MiB. */
   readonly segmentBytes?: number;
   /** Default: the real clock. */
   readonly clock?: Clock;
   readonly redact: (text: string) => string;
-  /** Called before a segment is removed: what supersedes it must be on the disk. */
+  /**
+   * Called before a segment is removed; must resolve only when the superseding records are on the
+   * disk.
+   */
   readonly beforeRemoval: () => Promise<void>;
-  /** Default: one without patience. */
+  /** Disk below the journal. Default: one without patience. */
   readonly disk?: Disk;
 };
 
-/** What earlier processes left: the episodes in flight by the segment that has events of them, and how many events each has. */
+/**
+ * State that earlier processes left: for each segment, the episodes in flight that have events in
+ * it; for each episode, its number of events.
+ */
 export type JournalState = {
   readonly segments: ReadonlyMap<string, ReadonlySet<string>>;
   readonly counts: ReadonlyMap<string, number>;
 };
 
-/** What waits for the next write; the lines wait in `#lines`. */
+/** An item of the next write; its line is in `#lines`. */
 type Entry = { readonly type: "event" | "end"; readonly episodeId: string };
 
 export class RunJournal {
   readonly #folder: string;
   readonly #options: Required<RunJournalOptions>;
-  /** Episodes in flight, by the segment that has events of them. */
+  /** Episodes in flight by segment, for segments that have events of them. */
   readonly #segments: Map<string, Set<string>>;
   readonly #counts: Map<string, number>;
   readonly #queue = new BatchQueue<Entry>((batch) => this.#write(batch));
@@ -145,13 +157,13 @@ export class RunJournal {
     return this.#queue.add({ type: "event", episodeId });
   }
 
-  /** The episode has ended and is stored whole: its events are not needed any more. */
+  /** Forgets the events of an episode that has ended and is stored whole. */
   forget(episodeId: string): Promise<void> {
     this.#counts.delete(episodeId);
     return this.#queue.add({ type: "end", episodeId });
   }
 
-  /** Removes what is superseded; a journal of a run without open ends goes altogether. */
+  /** Removes superseded segments; without unfinished episodes the whole journal is removed. */
   async close(): Promise<void> {
     await this.#queue.idle();
     this.#cancelSync?.();
@@ -179,7 +191,8 @@ export class RunJournal {
     await file.append(lines);
     if (fsync === "always") await file.sync();
     if (typeof fsync !== "number") return;
-    // Beside further writes. The next call of `record` rejects with its fault.
+    // The sync runs beside further writes. If it fails, the next call of `record` rejects with its
+    // fault.
     this.#cancelSync ??= clock.after(fsync, () => {
       this.#cancelSync = null;
       this.#syncing = (this.#current?.file.sync() ?? Promise.resolve()).catch(() => undefined);
@@ -188,7 +201,7 @@ export class RunJournal {
 
   async #begin(): Promise<{ readonly path: string; readonly file: AppendFile }> {
     const { disk } = this.#options;
-    // Only the folder itself: a run folder that is gone is not made again.
+    // Creates only this folder: a removed run folder is not created again.
     await disk.repeat(() => mkdir(this.#folder).catch(ignoreExisting));
     const path = join(this.#folder, `${String(this.#next++).padStart(digits, "0")}.jsonl`);
     const file = await disk.repeat(() => AppendFile.create(path, disk));
@@ -199,7 +212,7 @@ export class RunJournal {
   async #finishCurrent(): Promise<void> {
     if (this.#current === null) return;
     const { file } = this.#current;
-    // First, so that a sync of that moment does not find a file that is being closed.
+    // Cleared first, so that a concurrent sync does not find a file that is being closed.
     this.#current = null;
     if (this.#options.fsync !== "never") await file.sync();
     await file.close();

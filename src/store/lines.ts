@@ -1,8 +1,9 @@
-// Files of lines: read one chunk at a time and split at line feeds alone (JSON texts may hold other line separators), checked by
-// a checksum, appended to by one writer, and written in batches.
+// Files of lines: read one chunk at a time and split only at line feeds (JSON may hold other line
+// separators), checked by a checksum, appended to by one writer, and written in batches.
 //
-// Every line of episodes.jsonl and groups.jsonl ends with `,"crc32":"<8 hexadecimal digits>"}`: CRC-32 of the line's bytes before
-// that field. It finds lines that a disk, a copy or an editor has changed.
+// Every line of episodes.jsonl and groups.jsonl ends with `,"crc32":"<8 hexadecimal digits>"}`:
+// CRC-32 of the line's bytes before that field. It finds lines that a disk, a copy or an editor has
+// changed.
 
 import { createReadStream } from "node:fs";
 import { type FileHandle, open, stat } from "node:fs/promises";
@@ -14,12 +15,13 @@ import { Disk } from "./disk.ts";
 import { runFiles, type TornLine } from "./run-store.ts";
 import { requireRegular } from "../system/regular-file.ts";
 
-/** A line without its line end, and where it stands. */
+/** A line without its line end, and its place. */
 export type RawLine = { readonly bytes: Buffer; readonly start: number };
 
 /**
- * The lines of a file as bytes, which must be copied if they are kept. What follows the last line feed was being written
- * when its process died: it is left out and reported. A range begins with a line.
+ * The lines of a file as bytes, which must be copied if they are kept. Text after the last line
+ * feed is an unfinished line of a process that died: it is omitted and reported. A range begins at
+ * the start of a line.
  */
 export async function* readRawLines(
   file: string,
@@ -30,7 +32,7 @@ export async function* readRawLines(
   let rest: Buffer[] = [];
   let position = first;
   await requireRegular(file);
-  // Here the last byte counts as in the range.
+  // `end` of a read stream is inclusive.
   const chunks = createReadStream(file, { highWaterMark: 1 << 20, start: first, end: last - 1 });
   for await (const chunk of chunks as AsyncIterable<Buffer>) {
     let start = 0;
@@ -48,10 +50,13 @@ export async function* readRawLines(
   if (bytes > 0) onTornLine({ file, bytes });
 }
 
-/** A line that is what was written, and its place for messages. */
+/** A line with a valid checksum, and its place for messages. */
 export type CheckedLine = RawLine & { readonly where: string };
 
-/** The lines of episodes.jsonl or groups.jsonl of a run of this format; otherwise as `readRawLines` and `checkLine`. */
+/**
+ * The lines of episodes.jsonl or groups.jsonl of a run of this format, read like `readRawLines` and
+ * checked like `checkLine`.
+ */
 export async function* readCheckedLines(
   file: string,
   format: number,
@@ -66,12 +71,12 @@ export async function* readCheckedLines(
   }
 }
 
-/** Of the field, with its comma and the brace behind it. */
+/** Length of the checksum field in bytes, with its comma and the closing brace. */
 const fieldBytes = 20;
-/** The last format whose lines have none. */
+/** The last format whose lines have no checksum. */
 const withoutChecksum = 1;
 
-/** Eight hexadecimal digits. */
+/** CRC-32 in eight hexadecimal digits. */
 export function checksum(bytes: Buffer): string {
   return crc32(bytes).toString(16).padStart(8, "0");
 }
@@ -85,7 +90,10 @@ export function endLine(writer: ByteWriter, start: number): string {
   return sum;
 }
 
-/** Throws a `ConfigurationError` for a line (without its end) that is not what was written, with its place and a remedy. */
+/**
+ * Throws a `ConfigurationError` for a corrupted line (without its end), with its place and a
+ * remedy.
+ */
 export function checkLine(
   line: Buffer,
   { file, place, format }: { readonly file: string; readonly place: string; readonly format: number },
@@ -113,19 +121,19 @@ function checksumField(sum: string): string {
   return `,"crc32":"${sum}"}`;
 }
 
-/** Whether a line (without its end) has a checksum, and is what was written. */
+/** True if a line (without its end) has a checksum and matches it. */
 export function checksumHolds(line: Buffer): boolean {
   return statedChecksum(line) === checksum(line.subarray(0, Math.max(0, line.length - fieldBytes)));
 }
 
-/** The checksum that a line (without its end) has, as it stands there; `null`: it has none. */
+/** The checksum stated in a line (without its end); `null` if it has none. */
 export function statedChecksum(line: Buffer): string | null {
   return (
     /,"crc32":"([0-9a-f]{8})"\}$/.exec(line.toString("latin1", Math.max(0, line.length - fieldBytes)))?.[1] ?? null
   );
 }
 
-/** Fewer bytes where the file has fewer. */
+/** Reads bytes of a file; fewer if the file ends before. */
 export async function readAt(file: string | FileHandle, start: number, length: number): Promise<Buffer> {
   if (typeof file === "string") await requireRegular(file);
   const handle = typeof file === "string" ? await open(file, "r") : file;
@@ -137,7 +145,10 @@ export async function readAt(file: string | FileHandle, start: number, length: n
   }
 }
 
-/** A line of an index is shorter, unless its ids are very long; then it is found in another way. */
+/**
+ * Maximum length of an index line, except with very long ids; a longer line is found in another
+ * way.
+ */
 export const lineReach = 65_536;
 
 /** The end of the last whole line before `size`. */
@@ -158,21 +169,21 @@ export async function endOfLines(path: string, size: number): Promise<number> {
   }
 }
 
-/** Between two looks whether a file still has its name. */
+/** Interval of checks that a file still has its name. */
 const lookMs = 1000;
-/** More than a block of a disk has left, and than a line of a request. */
+/** More bytes than remain in a disk block, and than a line of a request has. */
 const probeBytes = 8192;
 
 /**
- * A file that only grows, for one writer that waits for each write. A write that the disk refuses continues where it stopped, as long as
- * the disk has patience.
+ * A file that only grows, for one writer that awaits each write. A refused write continues where it
+ * stopped, as long as the disk has patience.
  */
 export class AppendFile {
   readonly #path: string;
   readonly #handle: FileHandle;
   readonly #disk: Disk;
   #size: number;
-  /** A write has failed: what the file holds behind `#size` is unknown. */
+  /** True after a failed write: the file's content after `#size` is unknown. */
   #isUnsure = false;
   #lookedAt = performance.now();
 
@@ -183,12 +194,12 @@ export class AppendFile {
     this.#disk = disk;
   }
 
-  /** A new file; rejects when there is one. */
+  /** Creates a file; rejects if it exists. */
   static async create(path: string, disk = new Disk(path)): Promise<AppendFile> {
     return new AppendFile(await open(path, "ax"), { path, size: 0, disk });
   }
 
-  /** A file that is there, cut to its first `size` bytes. */
+  /** Opens an existing file, cut to its first `size` bytes. */
   static async reopen(path: string, size: number, disk = new Disk(path)): Promise<AppendFile> {
     const handle = await open(path, "a");
     try {
@@ -200,7 +211,7 @@ export class AppendFile {
     return new AppendFile(handle, { path, size, disk });
   }
 
-  /** Bytes that the file holds. */
+  /** Size of the file in bytes. */
   get size(): number {
     return this.#size;
   }
@@ -224,7 +235,7 @@ export class AppendFile {
     this.#size += written;
   }
 
-  /** Resolves once the file can be appended to; leaves it as it is. */
+  /** Resolves once the file can be appended to; its content stays the same. */
   async probe(): Promise<void> {
     await this.#disk.repeat(async () => {
       await this.#write(Buffer.alloc(probeBytes, " "), () => undefined);
@@ -234,7 +245,10 @@ export class AppendFile {
     });
   }
 
-  /** Forces everything to the disk. What a failed call has lost, no further one brings back: then nothing more is written. */
+  /**
+   * Syncs the file to the disk. Data lost by a failed sync cannot be recovered by a further one, so
+   * nothing is written after it.
+   */
   async sync(): Promise<void> {
     try {
       await this.#handle.datasync();
@@ -248,7 +262,7 @@ export class AppendFile {
     await this.#handle.close();
   }
 
-  /** `onWritten` is told the bytes of each part that was written. */
+  /** `onWritten` receives the size of each part that was written. */
   async #write(bytes: Buffer, onWritten: (bytesWritten: number) => void): Promise<void> {
     if (this.#isUnsure || performance.now() - this.#lookedAt > lookMs) await this.#look();
     this.#isUnsure = true;
@@ -260,7 +274,10 @@ export class AppendFile {
     this.#isUnsure = false;
   }
 
-  /** Cuts what a failed write has left, and finds out that the file is gone: what is written into it then is lost. */
+  /**
+   * Removes the remains of a failed write, and detects that the file was removed, so that further
+   * writes would be lost.
+   */
   async #look(): Promise<void> {
     this.#lookedAt = performance.now();
     const { size, nlink } = await this.#handle.stat();
@@ -276,17 +293,22 @@ export class AppendFile {
 
 type FilePlace = { readonly path: string; readonly size: number; readonly disk: Disk };
 
-/** From the beginning of a write to that of the next, at least. A write costs the same for one line and for a hundred. */
+/**
+ * Minimum time between the beginnings of two writes. A write costs the same for one line and for a
+ * hundred.
+ */
 const spacingMs = 2;
 
 /**
- * Items wait in memory while one write is in flight or has just been, and are then written together: thousands of episodes share
- * few writes, in the order they came, and none blocks the loop. One batch at a time goes to `write`. After a failed write every later call rejects with the same error.
+ * Items wait in memory during a write and shortly after it, and are then written together:
+ * thousands of episodes share few writes, in the order they came, and none blocks the event loop.
+ * One batch at a time goes to `write`. After a failed write every later call rejects with the same
+ * error.
  */
 export class BatchQueue<T> {
   readonly #write: (batch: readonly T[]) => Promise<void>;
   #waiting: T[] = [];
-  /** The write that will take what waits; `null` when nothing waits. */
+  /** The write that will take the waiting items; `null` when nothing waits. */
   #next: Promise<void> | null = null;
   #last: Promise<unknown> = Promise.resolve();
   #spacing: Promise<void> = Promise.resolve();
@@ -301,15 +323,19 @@ export class BatchQueue<T> {
     if (this.#next === null) {
       const next = this.#last.then(() => this.#writeWaiting());
       this.#next = next;
-      // A failed write is never followed by another: what came later may lean on what was lost.
+      // A failed write is never followed by another: later items may depend on those that were
+      // lost.
       this.#last = next.then(() => this.#spacing);
-      // Reported by `next`; without another item this one is never awaited.
+      // The error is reported by `next`; without another item this promise is never awaited.
       this.#last.catch(() => undefined);
     }
     return this.#next;
   }
 
-  /** Resolves when nothing waits any more, also after a failed write, which `add` has reported. */
+  /**
+   * Resolves when nothing waits any more, also after a failed write, which `add` has already
+   * reported.
+   */
   async idle(): Promise<void> {
     await this.#last.catch(() => undefined);
   }
@@ -323,7 +349,7 @@ export class BatchQueue<T> {
   }
 }
 
-/** 0 for a file that is not there: its process died before it was made. */
+/** Size of a file; 0 for a missing file, whose process died before creating it. */
 export async function sizeOf(file: string): Promise<number> {
   return stat(file).then(
     ({ size }) => size,

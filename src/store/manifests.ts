@@ -1,11 +1,12 @@
-// What a run and a training say of themselves in run.json and train.json. Not their episodes: those are in records.ts.
+// Facts that run.json and train.json record about a run and a training. Not their episodes: those
+// are in records.ts.
 
 import type { JsonObject } from "../python-semantics/json/index.ts";
 import { jsonObject, nullable, number, oneOf, record, type RecordOf, type Schema, text } from "./schema.ts";
 
 /**
- * As good as absent where it is not what we write: programs of others keep runs in such folders, too, and may say of themselves what
- * they like.
+ * Reads any value other than ours as absent: other programs keep runs in such folders, too, and may
+ * write any values.
  */
 function ours<T>(schema: Schema<T>): Schema<T | null> {
   const own = nullable(schema);
@@ -29,7 +30,7 @@ const runModel = record("RunModel", {
   parsers: ours(jsonObject),
 });
 
-/** `run.json` as commands write it. Readers of folders need its `format` alone. */
+/** `run.json` as commands write it. Readers of folders need only its `format`. */
 export const runManifest = record("run.json", {
   format: [number, "of the folder; this version writes 2, or 3 where episodes lie in shards, and reads 1 to 3"],
   id: [ours(text), "the same after a resume and in a copy of the folder"],
@@ -53,15 +54,18 @@ export const runManifest = record("run.json", {
   error: [ours(nullable(text)), "why it failed"],
 });
 
-/** What a run is and what came of it; `null` also where an earlier version, or another program, did not write it. */
+/**
+ * Description and results of a run; a field is `null` also if an earlier version, or another
+ * program, did not write it.
+ */
 export type RunFacts = RecordOf<typeof runManifest>;
 
-/** What `run.json` says, from its JSON. */
+/** Reads the facts of a parsed `run.json`. */
 export function runFacts(manifest: JsonObject): RunFacts {
   return runManifest.read(manifest, "run.json");
 }
 
-/** `train.json`: what a training is, whose folder holds no episodes. */
+/** `train.json`: description of a training, whose folder holds no episodes. */
 export const trainManifest = record("train.json", {
   format: ours(number),
   id: [ours(text), "the same after a resume; earlier versions wrote none"],
@@ -75,5 +79,5 @@ export const trainManifest = record("train.json", {
   configuration: [ours(jsonObject), "every setting of its rollouts by its key in configuration files"],
 });
 
-/** What a training is; otherwise as {@link RunFacts}. */
+/** Description of a training, read like {@link RunFacts}. */
 export type TrainFacts = RecordOf<typeof trainManifest>;

@@ -1,5 +1,5 @@
-// The slow, obvious store: everything in arrays. For tests and for library use without files. It passes episodes through
-// their JSON text, so that it returns what a file would return.
+// The slow, obvious store: everything in arrays. For tests and for library use without files. It
+// converts episodes to JSON text and back, so that it returns the same values as a file.
 
 import { ConfigurationError, type Episode, type GroupRecord } from "../core/index.ts";
 import { parseJson } from "../python-semantics/json/parse-json.ts";

@@ -24,7 +24,10 @@ afterAll(() => rm(root, { recursive: true }));
 
 const newFolder = (): string => join(root, `run-${made++}`);
 
-/** The worker of each episode, `null` for the one that decides; what it decides is written in this order. */
+/**
+ * A run whose episodes are written by these workers, `null` for the process that decides; the index
+ * has them in this order.
+ */
 async function runOf(workers: readonly (string | null)[], rows: readonly string[] = []): Promise<string> {
   const folder = newFolder();
   const store = createFileRunStore(folder, { hasShards: true });

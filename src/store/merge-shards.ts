@@ -1,6 +1,7 @@
-// A run with shards as a run of one process: a new folder in today's layout, whose lines are in the order of the index, byte for byte
-// as the workers wrote them. Only where a turn names experts is its line written anew, since their bytes lie elsewhere then. The run
-// stays as it is; the new folder appears whole or not at all.
+// Converts a run with shards to a run of one process: a new folder in today's layout, with the
+// lines in the order of the index, byte for byte as the workers wrote them. Only lines of turns
+// that name experts are written again, since the experts' bytes move. The old run is not changed;
+// the new folder appears whole or not at all.
 
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
@@ -20,21 +21,22 @@ import { openRunFolder } from "./run-folder.ts";
 import { lockRun, type RunLock } from "./run-lock.ts";
 import { runFiles, runFormat, shardedFormat } from "./run-store.ts";
 
-/** What a merged run holds. */
+/** Counts of a merged run. */
 export type MergedRun = {
   readonly episodes: number;
   readonly groups: number;
-  /** Of `episodes.jsonl`. */
+  /** Size of `episodes.jsonl`. */
   readonly bytes: number;
-  /** Shards that had an episode which counts. */
+  /** Shards with at least one episode that counts. */
   readonly shards: number;
 };
 
 const writtenAtOnce = 4 << 20;
 
 /**
- * Merges the shards of a run into a folder that must not exist. Resolves with `null` when the signal stopped it, and leaves nothing.
- * Rejects with a `ConfigurationError` for a run without shards, one in progress, and a line that is not what was written.
+ * Merges the shards of a run into a folder that must not exist. Resolves with `null` when the
+ * signal stopped it, and leaves nothing. Rejects with a `ConfigurationError` for a run without
+ * shards, for one in progress, and for a corrupted line.
  */
 export async function mergeShards(
   folder: string,
@@ -55,7 +57,7 @@ export async function mergeShards(
     draft = place;
     const merged = await new Merge(folder, draft).run(signal);
     if (merged === null) return null;
-    // Last of the files, so that no reader takes a part for the whole.
+    // The manifest is written last, so that no reader takes a part for the whole.
     const whole = new Map([...manifest, ["format", runFormat] as const]);
     await writeFile(join(draft, runFiles.manifest), `${dumpJson(whole, { indent: 2 })}\n`);
     await rename(draft, out);
@@ -67,7 +69,7 @@ export async function mergeShards(
   }
 }
 
-/** Of the run and of each shard: none of them is written meanwhile. */
+/** Locks the run and each shard, so that none of them is written during the merge. */
 async function lockAll(folder: string): Promise<RunLock[]> {
   const found = await readdir(join(folder, runFiles.shards), { withFileTypes: true }).catch(() => []);
   const shards = found.filter((entry) => !entry.isFile()).map(({ name }) => name);
@@ -157,7 +159,7 @@ class Merge {
     return reader;
   }
 
-  /** Decided groups whole, and their rows; a torn end of either is left out. */
+  /** Copies complete decided groups and their rows; a torn end of either file is omitted. */
   async #copyGroups(): Promise<number> {
     const file = join(this.#folder, runFiles.groups);
     const groups = await this.#create(runFiles.groups);
@@ -182,7 +184,7 @@ class Merge {
   }
 }
 
-/** The episode with its experts in another file. */
+/** The episode with its experts moved to another file. */
 async function relocated(
   episode: Episode,
   source: RoutedExpertsReader,

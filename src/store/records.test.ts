@@ -1,4 +1,5 @@
-// `run.json` and `train.json` as readers find them: what is as described, and what programs of others wrote in its place.
+// `run.json` and `train.json` from a reader's side: our own fields, and other programs' values in
+// their place.
 
 import { describe, expect, it } from "vitest";
 import { fromPlain } from "../python-semantics/json/index.ts";

@@ -1,5 +1,6 @@
-// The records of a run folder, each described once: see `schema.ts`. Names and shapes are those of the types, with two
-// exceptions: token ids and logprobs are packed, and a turn event of `episodes.jsonl` names its turn instead of repeating it.
+// The records of a run folder, each described once: see `schema.ts`. Names and shapes equal those
+// of the types, with two exceptions: token ids and logprobs are packed, and a turn event of
+// `episodes.jsonl` names its turn instead of repeating it.
 
 import {
   type ActionProblem,
@@ -130,7 +131,7 @@ const turn = record<Turn>("Turn", {
   index: number,
   parent: [nullable(number), "the turn whose observation and action this prompt extends"],
   observationTokens: [packedTokens, "what this turn added to the prompt"],
-  // Runs from before these were counted have neither.
+  // Older runs have neither field.
   spelledTokens: [withDefault(number, 0), "control tokens spelled out by users and tools, which are text"],
   deviation: [nullable(oneOf<NonNullable<Turn["deviation"]>>(["other-end-token"])), "from the chat template"],
   sampledTokens: [packedTokens, "the action"],
@@ -218,7 +219,7 @@ const decision = tagged<Decision, "type">("Decision", "type", {
 const stopReason = oneOf(stopReasons);
 
 type TurnEvent = Extract<EpisodeEvent, { readonly type: "turn" }>;
-/** An event of `episodes.jsonl`, whose turns stand in a list of their own. */
+/** An event of `episodes.jsonl`, which keeps its turns in a separate list. */
 type StoredEvent = Exclude<EpisodeEvent, TurnEvent> | (Omit<TurnEvent, "turn"> & { readonly turn: number });
 
 type Exchange = Extract<EpisodeEvent, { readonly type: "exchange" }>;
@@ -328,7 +329,7 @@ type StoredEpisode = Omit<Episode, "trajectory" | "events"> & {
   readonly events: readonly StoredEvent[];
 };
 
-/** A line of `episodes.jsonl`. The id comes first, so that a line is named without reading it. */
+/** A line of `episodes.jsonl`. The id comes first, so that it can be found without parsing the line. */
 export const storedEpisode = record<StoredEpisode>("episodes.jsonl", {
   id: text,
   groupId: text,
@@ -360,7 +361,7 @@ export const storedGroup = record<GroupRecord & { readonly samplesEnd: number }>
   samplesEnd: [number, "size of `samples.jsonl` with this group's rows"],
 });
 
-/** A line as JSON. Throws a `ConfigurationError` for one that is none. */
+/** Parses a line of JSON. Throws a `ConfigurationError` if it is not valid JSON. */
 export function parseRecord(line: Buffer | string, where: string): JsonValue {
   try {
     return parseJson(line.toString("utf8"));
@@ -369,7 +370,10 @@ export function parseRecord(line: Buffer | string, where: string): JsonValue {
   }
 }
 
-/** The inverse of `episodeLine`, parsed. Throws a plain error that names the field; `where` says in which record. */
+/**
+ * The inverse of `episodeLine`, from parsed JSON. Throws a plain error that names the invalid
+ * field; `where` names the record.
+ */
 export function episodeFromJson(value: JsonValue, where: string): Episode {
   const { turns, events, ...facts } = storedEpisode.read(value, where);
   for (const [at, { index, parent }] of turns.entries()) {
@@ -396,32 +400,35 @@ export function episodeLine(episode: Episode): string {
   return writer.view().toString();
 }
 
-/** As {@link episodeLine}. */
+/** Writes the line of {@link episodeLine}. */
 export function writeEpisode(writer: ByteWriter, { trajectory, events, ...facts }: Episode): void {
   const stored = events.map((event) => (event.type === "turn" ? { ...event, turn: event.turn.index } : event));
   storedEpisode.write(writer, { ...facts, turns: trajectory.turns, events: stored });
 }
 
-/** One event by itself, its turn whole. */
+/** Writes one event on its own, with its whole turn. */
 export function writeEvent(writer: ByteWriter, event: EpisodeEvent): void {
   journalEvent.write(writer, event);
 }
 
-/** The inverse of `writeEvent`; otherwise as `episodeFromJson`. */
+/** The inverse of `writeEvent`; throws like `episodeFromJson`. */
 export function eventFromJson(value: JsonValue, where: string): EpisodeEvent {
   return journalEvent.read(value, where);
 }
 
-/** A group as it stands in its file. */
+/** A group as it is stored in its file. */
 export type StoredGroup = { readonly group: GroupRecord; readonly samplesEnd: number };
 
-/** The inverse of a line of `groups.jsonl`; otherwise as `episodeFromJson`. */
+/** The inverse of a line of `groups.jsonl`; throws like `episodeFromJson`. */
 export function groupFromJson(value: JsonValue, where: string): StoredGroup {
   const { samplesEnd, ...group } = storedGroup.read(value, where);
   return { group, samplesEnd };
 }
 
-/** The records as docs/reference.md shows them: of a run folder, `run.json` and a line of each journal of results; of a training. */
+/**
+ * The records in the order of docs/reference.md: `run.json`, a line of each file of results, and
+ * `train.json`.
+ */
 export const recordReferences: readonly RecordReference[] = [
   runManifest,
   storedEpisode,
@@ -430,7 +437,10 @@ export const recordReferences: readonly RecordReference[] = [
   trainManifest,
 ].flatMap(({ parts }) => parts);
 
-/** Adds the line of an episode, without secrets, to those that wait: its length in bytes, and its checksum. */
+/**
+ * Adds the redacted line of an episode to the waiting lines. Returns its length in bytes and its
+ * checksum.
+ */
 export function addEpisodeLine(
   lines: OutgoingLines,
   episode: Episode,

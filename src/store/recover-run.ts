@@ -1,5 +1,6 @@
-// What of a run folder counts after its process died at any moment: whole lines, groups whose rows are all there, and the
-// episodes in flight. Reads only; the store cuts the files when it takes them over.
+// The part of a run folder that counts after its process died at any moment: whole lines, groups
+// whose rows are all there, and the episodes in flight. Reads only; the store cuts the files when
+// it takes them over.
 //
 //   episodes.jsonl ── ids of the episodes that ended
 //   index.jsonl ───── the same, completed from episodes.jsonl; and which lines of the shards count
@@ -22,14 +23,14 @@ import { jsonObject, text } from "./schema.ts";
 
 export type RecoveredFiles = {
   readonly episodes: ReadonlyMap<string, EpisodePlace>;
-  /** Where they lie, too. */
+  /** True: some episodes are stored in shards. */
   readonly hasShards: boolean;
   readonly index: RecoveredIndex;
   readonly groups: ReadonlyMap<string, GroupRecord>;
   readonly journal: RecoveredJournal;
-  /** How many bytes of each file count. */
+  /** Bytes of each file that count. */
   readonly sizes: { readonly episodes: number; readonly groups: number; readonly samples: number };
-  /** Ends of lines that were being written. */
+  /** Ends of unfinished lines. */
   readonly torn: readonly TornLine[];
 };
 
@@ -57,7 +58,8 @@ export async function recoverFiles(folder: string, hasShards: boolean): Promise<
   const rows = await sizeOf(join(folder, runFiles.samples));
   for await (const { bytes, start, where } of linesOf(runFiles.groups)) {
     const { group, samplesEnd } = readable(where, () => groupFromJson(parseJson(bytes.toString("utf8")), where));
-    // After a power cut a group may be there without its rows; groups after it come after its rows.
+    // After a power cut a group may exist without its rows; rows of later groups come after the
+    // missing ones.
     if (samplesEnd > rows || !group.episodeIds.every((id) => episodes.has(id))) break;
     groups.set(group.groupId, group);
     sizes.groups = start + bytes.length + 1;
@@ -85,22 +87,26 @@ function readable<T>(where: string, read: () => T): T {
 
 type Slice = { readonly file: string; readonly start: number; readonly length: number };
 
-/** `segments` without any episode in flight are there too. */
+/** A recovered journal; `segments` includes those without any episode in flight. */
 export type RecoveredJournal = JournalState & {
   /** The events of an episode; empty when there are none. */
   read(episodeId: string): Promise<readonly EpisodeEvent[]>;
 };
 
 /**
- * Checks every line and skips episodes that have ended. The last line of a segment may be torn or broken: its process
- * died while it wrote. Throws a `ConfigurationError` for any other line that is broken or missing, with its place.
+ * Checks every line and skips episodes that have ended. The last line of a segment may be torn or
+ * broken, because its process died during a write. Throws a `ConfigurationError` for any other line
+ * that is broken or missing, with its place.
  */
 export async function readJournal(
   folder: string,
   options: {
     readonly hasEnded: (episodeId: string) => boolean;
     readonly onTornLine?: (torn: TornLine) => void;
-    /** Of a process that may live: an episode without its first events has ended, and its first segment is gone. Default: false. */
+    /**
+     * True: the journal's process may be alive, so an episode without its first events has ended,
+     * and its first segment has been removed. Default: false.
+     */
     readonly isLive?: boolean;
   },
 ): Promise<RecoveredJournal> {
@@ -167,23 +173,27 @@ async function readSlices(slices: readonly Slice[]): Promise<readonly EpisodeEve
   return events;
 }
 
-// What of `index.jsonl` counts after its process died at any moment. Without shards it is derived: whatever does not agree with
-// `episodes.jsonl` is made again. With shards it is the only record of which of their lines count, so that a line that is not what was
-// written stops the run from resuming. Reads only.
+// The part of `index.jsonl` that counts after its process died at any moment. Without shards it is
+// derived: lines that do not agree with `episodes.jsonl` are made again. With shards it is the only
+// record of which of their lines count, so a corrupted line stops the run from resuming. Reads
+// only.
 
 type RecoveredIndex = {
-  /** Bytes that are right as they stand, and lines in them. */
+  /** Size of the valid beginning in bytes, and its number of lines. */
   readonly size: number;
   readonly lines: number;
-  /** Further lines that count, whose numbers change. */
+  /** Further lines that count, but with other numbers. */
   readonly kept: readonly EpisodeSummary[];
-  /** Episodes of `episodes.jsonl` without a line. */
+  /** Episodes of `episodes.jsonl` that are not in the index. */
   readonly missing: ReadonlyMap<string, EpisodePlace>;
-  /** Of episodes in shards. */
+  /** Places of episodes in shards. */
   readonly shardPlaces: ReadonlyMap<string, EpisodePlace>;
 };
 
-/** `own`: of `episodes.jsonl`, in its order. Throws a `ConfigurationError` for an index that has lost episodes of shards. */
+/**
+ * `own`: places of the episodes of `episodes.jsonl`, in its order. Throws a `ConfigurationError`
+ * for an index that has lost episodes of shards.
+ */
 async function recoverIndex(
   folder: string,
   own: ReadonlyMap<string, EpisodePlace>,
@@ -215,7 +225,7 @@ async function recoverIndex(
       }
       const { id, place } = summary;
       const isFirst = place.shard === null ? isSame(missing.get(id), place) : !own.has(id) && !shardPlaces.has(id);
-      // Derived: line by line what would be written.
+      // A derived index must be equal, line by line, to the one that would be written.
       const isNext = summary.number === lines + 1 && order[lines] === id;
       if (!hasShards && !(isFirst && isNext && place.shard === null)) break;
       if (isFirst) {

@@ -1,6 +1,7 @@
-// `routed-experts.bin` of a run folder: the experts of a mixture-of-experts model, as bytes, beside the records that say where. It
-// only grows. Bytes are written before the turn that names them is recorded; what a killed process wrote and never named stays and
-// is nobody's. Not synced: after a power failure a turn may name bytes that are not there, which a reader reports.
+// `routed-experts.bin` of a run folder: the experts of a mixture-of-experts model, as bytes; the
+// records name their offsets. It only grows. Bytes are written before the turn that names them is
+// recorded; bytes that a killed process wrote without naming them stay unused. Not synced: after a
+// power failure a turn may name missing bytes, which a reader reports.
 
 import { closeSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
@@ -9,14 +10,20 @@ import { Disk } from "./disk.ts";
 import { AppendFile, sizeOf } from "./lines.ts";
 import { runFiles } from "./run-store.ts";
 
-/** Takes bytes at the end of the file, one writer at a time. */
+/** A file of expert bytes that only grows, for one writer at a time. */
 export type RoutedExpertsFile = {
-  /** Resolves with the place of the first byte. Rejects with an `AttributedError` at boundary "store". */
+  /**
+   * Appends bytes. Resolves with the offset of the first one. Rejects with an `AttributedError` at
+   * boundary "store".
+   */
   write(bytes: Uint8Array): Promise<number>;
   close(): Promise<void>;
 };
 
-/** The file of a run folder, made at the first write. `disk`: that of the run's store. Default: one without patience. */
+/**
+ * The experts file of a run folder, created at the first write. `disk`: that of the run's store.
+ * Default: one without patience.
+ */
 export function createRoutedExpertsFile(folder: string, disk = new Disk(folder)): RoutedExpertsFile {
   const path = join(folder, runFiles.routedExperts);
   let file: AppendFile | null = null;
@@ -30,7 +37,7 @@ export function createRoutedExpertsFile(folder: string, disk = new Disk(folder))
   return {
     write: (bytes) => {
       const written = last.then(() => append(bytes));
-      // No turn names a part that was written of it: the size counts it.
+      // A partial write is harmless: no turn names it, and the file's size includes it.
       last = written.catch(() => undefined);
       return written.catch((error: unknown) => {
         throw attribute(error, "store", "experts-not-written");
@@ -43,14 +50,17 @@ export function createRoutedExpertsFile(folder: string, disk = new Disk(folder))
   };
 }
 
-/** Reads what {@link createRoutedExpertsFile} wrote. */
+/** Reads the file of {@link createRoutedExpertsFile}. */
 export type RoutedExpertsReader = {
-  /** As they are kept, `width` bytes a number. Throws a `ConfigurationError` when the file does not have them. */
+  /**
+   * Returns the bytes as stored, `width` per number. Throws a `ConfigurationError` when the file
+   * does not have them.
+   */
   read(part: RoutedExperts): Uint8Array;
   close(): void;
 };
 
-/** Opens nothing before the first read. */
+/** Opens the file at the first read. */
 export function openRoutedExperts(folder: string): RoutedExpertsReader {
   const path = join(folder, runFiles.routedExperts);
   let file: number | null = null;

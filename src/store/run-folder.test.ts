@@ -168,7 +168,7 @@ describe("RunFolder", () => {
     await store.appendGroup({ group: groupOf("a", members), sampleLines: [] });
     expect(await since()).toEqual([["a#0", "a#1"], ["a"], false]);
     expect(await since()).toEqual([["a#2"], [], false]);
-    // The process dies in the middle of both lines.
+    // The process dies in the middle of a line of both files.
     await appendFile(join(folder, "episodes.jsonl"), '{"id":"torn');
     await appendFile(join(folder, "index.jsonl"), '{"number":4,');
     await rm(join(folder, "run.lock"));
@@ -179,7 +179,7 @@ describe("RunFolder", () => {
     await next.append(graded("b#0", 1));
     expect(await since()).toEqual([["b#0"], [], false]);
     await next.close(new Map());
-    // Another run in the same place.
+    // Another run in the same folder.
     await rm(folder, { recursive: true });
     await copyFolder(await runOf([graded("z#0", 1)]), folder);
     expect(await since()).toEqual([[], [], true]);
@@ -226,23 +226,24 @@ describe("a run without an index of its own", () => {
     const [name = ""] = await readdir(cacheFolder);
     const cached = join(cacheFolder, name);
     const before = await readFile(cached);
-    // Not read again: a changed byte in the middle, with the time of before, goes unnoticed until the episode is opened.
+    // The index is not read again: a changed byte in the middle, with the old modification time,
+    // goes unnoticed until the episode is opened.
     await writeFile(file, flipped(firstTen, 300));
     await utimes(file, atime, mtime);
     expect(await read()).toEqual(ids(many.slice(0, 10)));
     await expect(open(folder).episode(1)).rejects.toThrow("its checksum is another one");
-    // Another time: read again, and found.
+    // A new modification time makes the reader read the file again and find the change.
     await utimes(file, atime, new Date(mtime.getTime() + 5000));
     await expect(read()).rejects.toThrow('episodes.jsonl" line 1 (episode "g0#0")');
     expect((await readdir(cacheFolder)).filter((one) => one !== name)).toEqual([]);
-    // Grown: only the rest is read.
+    // If the file has grown, only the rest is read.
     await writeFile(file, firstTen);
     await utimes(file, atime, mtime);
     await writeFile(file, whole);
     expect(await read()).toEqual(ids(many.slice(0, 20)));
     const grown = await readFile(cached, "utf8");
     expect(grown.startsWith(before.toString().split("\n").slice(0, 10).join("\n"))).toBe(true);
-    // Other episodes: made anew.
+    // For other episodes the index is made again.
     await copyFile(join(await runOf([graded("other", 1), graded("episodes", 0)]), "episodes.jsonl"), file);
     expect(await read()).toEqual(["other", "episodes"]);
     expect((await readdir(folder)).toSorted()).toEqual(names);
@@ -338,7 +339,7 @@ describe("a run without an index of its own", () => {
   });
 });
 
-/** The same episodes as a run of one process, and as a run whose workers wrote them. */
+/** The same episodes in a run of one process, and in a run whose workers wrote them. */
 async function twoRuns(random: Random, groups: readonly (readonly Episode[])[]): Promise<readonly [string, string]> {
   const one = newFolder();
   const sharded = newFolder();
@@ -354,7 +355,7 @@ async function twoRuns(random: Random, groups: readonly (readonly Episode[])[]):
         continue;
       }
       const receipt = await shards[at]!.append(member);
-      // Another worker was slower, and a third one was never heard.
+      // Another worker was slower, and the receipt of a third one never arrived.
       if (random.next() < 0.3) await shards[(at + 1) % 3]!.append({ ...member, seed: 1 });
       await coordinator.appendIndexed(receipt);
     }
@@ -367,7 +368,7 @@ async function twoRuns(random: Random, groups: readonly (readonly Episode[])[]):
   return [one, sharded];
 }
 
-/** What a reader says, places aside. */
+/** Everything that a reader returns, without places. */
 async function readingOf(folder: string) {
   const reader = open(folder);
   const rows = (await all(reader.summaries())).map((row) => ({ ...row, place: null }));
@@ -424,7 +425,8 @@ describe("a run with shards", () => {
     await expect(all(open(sharded).episodes())).rejects.toThrow("remove the line of the episode from index.jsonl");
     await writeFile(file, bytes);
     expect(await failure()).toBe("read");
-    // A torn end is left out; a line that changed is not, since nothing else says what counts.
+    // A torn end is omitted; a corrupted line throws, since no other record decides which lines
+    // count.
     const torn: TornLine[] = [];
     await writeFile(index, Buffer.concat([whole, Buffer.from('{"number":')]));
     expect(ids(await all(open(sharded, torn).summaries()))).toEqual(ids(rows));

@@ -1,6 +1,7 @@
-// The one reader of run folders, also of runs that are in progress or were killed: for commands, exports, evaluations and the viewer.
-// It writes nothing into them. Rows of the index answer what needs no whole episode; a whole one is read at its place, in the file of
-// the run or in that of a shard, without a merge.
+// The only reader of run folders, also of runs that are in progress or were killed: for commands,
+// exports, evaluations and the viewer. It never writes into them. Rows of the index answer
+// questions that need no whole episode; a whole episode is read at its place, in the file of the
+// run or of a shard, without a merge.
 
 import { existsSync, statSync } from "node:fs";
 
@@ -23,57 +24,66 @@ import { readRegular, requireRegularSync } from "../system/regular-file.ts";
 const readableFormats: readonly number[] = [1, runFormat, shardedFormat];
 
 export type RunFolderOptions = {
-  /** Called with a torn last line. Default: it is left out silently. */
+  /** Called with a torn last line. Default: it is omitted silently. */
   readonly onTornLine?: (torn: TornLine) => void;
-  /** Where indexes of runs without one are kept. Default: the user's cache folder. */
+  /** Folder for indexes of runs that have none. Default: the user's cache folder. */
   readonly cacheFolder?: string;
 };
 
-/** Up to where a run was read. Plain JSON. */
+/** Position up to which a run was read. Plain JSON. */
 export type RunPosition = {
-  /** Of the last episode, and its id; 0 and `null` before the first. */
+  /** Number of the last episode, and its id; 0 and `null` before the first. */
   readonly number: number;
   readonly id: string | null;
-  /** Bytes of `groups.jsonl`, and the end of the last line among them. */
+  /** Size of `groups.jsonl` that was read, and the end of its last line. */
   readonly groups: number;
   readonly lastGroup: string;
 };
 
-/** Some rows, the newest first. */
+/** A page of rows, the newest first. */
 export type RunPage = {
   readonly rows: readonly EpisodeSummary[];
-  /** Episodes of the run. */
+  /** Number of episodes of the run. */
   readonly total: number;
-  /** For `changesSince`. */
+  /** Position for `changesSince`. */
   readonly position: RunPosition;
 };
 
 export type RunChanges = {
-  /** In stored order. */
+  /** Rows in stored order. */
   readonly rows: readonly EpisodeSummary[];
   readonly groups: readonly GroupRecord[];
   readonly position: RunPosition;
-  /** True: what was read before is not there any more, and nothing is said about it; begin with a page. */
+  /** True: the rows read before no longer exist, and the result is empty; begin with a page. */
   readonly isReset: boolean;
 };
 
-/** A run folder. Every method sees what is there when it is called. */
+/** A run folder. Every method sees the current state of the files. */
 export interface RunFolder extends RunReader {
-  /** What a list shows, in stored order. A torn last line is reported. */
+  /** Rows of the list of episodes, in stored order. A torn last line is reported. */
   summaries(): AsyncIterable<EpisodeSummary>;
   /** The newest `count` episodes, or those before episode number `before`. */
   page(range: { readonly count: number; readonly before?: number }): Promise<RunPage>;
-  /** By its number in the list or its id; `null`: there is none. */
+  /** Row of an episode, found by its number in the list or its id; `null` if it does not exist. */
   summary(numberOrId: number | string): Promise<EpisodeSummary | null>;
-  /** The whole of it. Rejects with a `ConfigurationError` when its line is not what was written. */
+  /** Reads a whole episode. Rejects with a `ConfigurationError` for a corrupted line. */
   episode(which: number | string | EpisodeSummary): Promise<Episode | null>;
-  /** In stored order; the language is that of `export --where`. Throws a `WhereError` at once. */
+  /**
+   * Rows that match an expression, in stored order; the language is that of `export --where`.
+   * Throws a `WhereError` at once.
+   */
   filter(expression: string): AsyncIterable<EpisodeSummary>;
-  /** Messages that hold a text as it is written here, as they are found: file by file, in stored order within each. */
+  /**
+   * Messages that contain a text literally, in the order in which they are found: file by file, in
+   * stored order within each.
+   */
   search(text: string): AsyncIterable<MessageHit>;
-  /** What was written since, at most `count` rows (default 1,000): ask again until none comes. */
+  /**
+   * Rows and groups written since a position, at most `count` rows (default 1,000): call it again
+   * until it returns none.
+   */
   changesSince(position: RunPosition, options?: { readonly count?: number }): Promise<RunChanges>;
-  /** The folder in which the experts of an episode lie. */
+  /** Returns the folder that holds the experts of an episode. */
   expertsFolder(): Promise<(episodeId: string) => string>;
 }
 
@@ -95,14 +105,18 @@ export function openRunFolder(folder: string, options: RunFolderOptions = {}): R
 }
 
 /**
- * The episodes of a run folder, in the order they ended, one in memory at a time. A torn last line is left out and reported;
- * any other line that is not what was written, or cannot be read, throws, naming its number; so does a run of a newer format.
+ * The episodes of a run folder, in the order they ended, one in memory at a time. A torn last line
+ * is omitted and reported; any other line that is corrupted or unreadable throws, naming its
+ * number, and so does a run of a newer format.
  */
 export async function* readEpisodes(folder: string, options: RunFolderOptions = {}): AsyncGenerator<Episode> {
   yield* openRunFolder(folder, options).episodes();
 }
 
-/** Throws a `ConfigurationError` for a run of another format: its files would come to hold both. */
+/**
+ * Throws a `ConfigurationError` for a run of another format, because its files would mix both
+ * formats.
+ */
 export function checkResumable(manifest: JsonObject, folder: string): void {
   const format = manifest.get("format");
   if (format === runFormat || format === shardedFormat) return;
@@ -197,7 +211,7 @@ class Folder implements RunFolder {
     const index = await this.#view();
     const groups = new Map<string, GroupRecord>();
     for await (const group of this.groups()) groups.set(group.groupId, group);
-    /** Means of what no record decides, or only without these episodes. */
+    /** Mean rewards of groups without a record, or whose record lacks these episodes. */
     const undecided = new Map<string, { sum: number; count: number }>();
     const decidedBy = ({ id, groupId }: EpisodeSummary): GroupRecord | null => {
       const group = groups.get(groupId);
@@ -287,7 +301,10 @@ function newest(row: EpisodeSummary | null): Pick<RunPosition, "number" | "id"> 
   return { number: row?.number ?? 0, id: row?.id ?? null };
 }
 
-/** The bytes of a file before a place: they tell whether the file was cut and went on in another way. */
+/**
+ * The bytes of a file before a place: they reveal a file that was cut and then continued
+ * differently.
+ */
 async function endBefore(file: string, end: number): Promise<string> {
   const start = Math.max(0, end - 24);
   return end === 0 ? "" : (await readAt(file, start, end - start)).toString("latin1");

@@ -1,6 +1,7 @@
-// The rows of a run as its reader uses them: by number, by id, in pages, from a byte on. They stand in `index.jsonl` of the run; where
-// that is absent or does not fit the episodes, in a cached one (`index-cache.ts`). Of a run without shards `episodes.jsonl` is the truth:
-// episodes that its index does not name yet are read from there.
+// The rows of a run for its reader: by number, by id, in pages, or from a byte on. They are in
+// `index.jsonl` of the run; where that is absent or does not fit the episodes, in a cached index
+// (`index-cache.ts`). In a run without shards `episodes.jsonl` is authoritative: episodes that its
+// index does not name yet are read from there.
 
 import { type FileHandle, open, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -13,28 +14,31 @@ import { requireRegular } from "../system/regular-file.ts";
 
 const lineFeed = 0x0a;
 
-/** What was there at a refresh. */
+/** Index and tail as found by a refresh. */
 type State = {
-  /** `null`: all rows are in `tail`. */
+  /** `null` if all rows are in `tail`. */
   readonly file: IndexFile | null;
-  /** True: the run's own index is not used. */
+  /** True: a cached index replaces the run's own. */
   readonly isCached: boolean;
-  /** Rows of episodes behind those of the index, and the end of what was read of their file. */
+  /**
+   * Rows of episodes that are not in the index yet, and the end of the part of their file that was
+   * read.
+   */
   readonly tail: readonly EpisodeSummary[];
   readonly tailEnd: number;
-  /** The end of a line that was being written. */
+  /** The end of an unfinished line. */
   readonly torn: TornLine | null;
 };
 
-/** The rows of a run as they were at one moment; later ones are in the next view. */
+/** The rows of a run at one moment; later rows are in the next view. */
 export type IndexView = {
-  /** Episodes. */
+  /** Number of episodes. */
   readonly count: number;
   readonly torn: TornLine | null;
-  /** From a number on, in stored order. */
+  /** Rows from a number on, in stored order. */
   rows(from?: number): AsyncGenerator<EpisodeSummary>;
   byNumber(number: number): Promise<EpisodeSummary | null>;
-  /** The first of that id. */
+  /** The first row with that id. */
   byId(id: string): Promise<EpisodeSummary | null>;
 };
 
@@ -43,7 +47,7 @@ export class RunIndex {
   readonly #format: number;
   readonly #cacheFolder: string;
   #state: State | null = null;
-  /** One at a time, whoever asks. */
+  /** Serializes refreshes: one at a time, for all callers. */
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(folder: string, format: number, cacheFolder: string) {
@@ -136,7 +140,7 @@ export class RunIndex {
     return state.tail.find((row) => row.id === id) ?? null;
   }
 
-  /** Rows of the index file. Throws where a line is not what was written, or not the one that follows. */
+  /** Rows of the index file. Throws for a line that is corrupted or has the wrong number. */
   async *#indexed(file: IndexFile | null, from: number): AsyncGenerator<EpisodeSummary> {
     if (file === null || from > file.count) return;
     const misplaced = (at: string, found: string): ConfigurationError =>
@@ -157,7 +161,7 @@ export class RunIndex {
     if (number <= file.count) throw misplaced("at its end", "nothing follows");
   }
 
-  /** What the index of a run without shards says is in its episodes, too: a broken one is not needed. */
+  /** Replaces a broken index from the episodes, which hold the same facts in a run without shards. */
   async #insteadOf(state: State, error: unknown): Promise<State> {
     if (this.#hasShards) throw error;
     return this.#exclusively(async () => {
@@ -166,7 +170,7 @@ export class RunIndex {
     });
   }
 
-  /** `isBroken`: the cached one is made again. */
+  /** `isBroken`: the cached index is made again. */
   async #fromCache(isBroken = false): Promise<State> {
     const file = await cachedIndex(this.#episodes, this.#format, { folder: this.#cacheFolder, isBroken });
     let last: EpisodeSummary | null;
@@ -180,7 +184,7 @@ export class RunIndex {
     return this.#withTail({ file, isCached: true, tail: [], tailEnd });
   }
 
-  /** With the rows of what was written since. */
+  /** Adds the rows that were written since. */
   async #withTail(state: Omit<State, "torn">): Promise<State> {
     let torn: TornLine | null = null;
     const rows: EpisodeSummary[] = [];
@@ -193,7 +197,7 @@ export class RunIndex {
     return { ...state, tail: rows.length === 0 ? state.tail : [...state.tail, ...rows], tailEnd, torn };
   }
 
-  /** Throws for one whose last line is not what was written, and where a run with shards has none. */
+  /** The run's own index. Throws if its last line is corrupted, or if a run with shards has none. */
   async #ownIndex(): Promise<{ readonly file: IndexFile | null; readonly torn: TornLine | null }> {
     const path = join(this.#folder, runFiles.index);
     const size = await stat(path).then(
@@ -211,7 +215,7 @@ export class RunIndex {
     return { file, torn: end < size ? { file: path, bytes: size - end } : null };
   }
 
-  /** The end of the last episode that an index names; `null`: another one stands there. */
+  /** The end of the last episode that an index names; `null` if another episode is at that place. */
   async #endOfIndexed({ path, end }: IndexFile): Promise<number | null> {
     const last = await lastRow(path, end);
     if (last === null) return 0;
@@ -227,14 +231,17 @@ function countOf({ file, tail }: Pick<State, "file" | "tail">): number {
   return tail.at(-1)?.number ?? file?.count ?? 0;
 }
 
-/** The last of the rows before `end`; `null`: there is none. */
+/** The last row before `end`; `null` if there is none. */
 async function lastRow(path: string, end: number): Promise<EpisodeSummary | null> {
   if (end === 0) return null;
   const start = await endOfLines(path, end - 1);
   return readSummary(await readAt(path, start, end - 1 - start), path, `at byte ${start}`);
 }
 
-/** A byte from which on the rows from `number` stand, after few others: found by halves, since each line begins with its number. */
+/**
+ * A byte shortly before the row of `number`, found by bisection, since each line begins with its
+ * number.
+ */
 async function offsetOf({ path, end }: IndexFile, number: number): Promise<number> {
   await requireRegular(path);
   const handle = await open(path, "r");
@@ -257,7 +264,7 @@ async function offsetOf({ path, end }: IndexFile, number: number): Promise<numbe
   }
 }
 
-/** The first line that begins behind a byte. */
+/** The first line that begins after a byte. */
 async function lineAfter(
   handle: FileHandle,
   byte: number,

@@ -12,7 +12,7 @@ it("of many who find the lock of a killed process at once, one gets it, and noth
     if (round > 0) await writeFile(file, gone);
     const asked = await Promise.allSettled(
       Array.from({ length: 12 }, async (_, place) => {
-        // At every distance from each other.
+        // The attempts start with varying distances.
         for (let wait = 0; wait < (place * round) % 17; wait++) await new Promise((done) => setImmediate(done));
         return lockRun(folder, file);
       }),
@@ -28,7 +28,7 @@ it("of many who find the lock of a killed process at once, one gets it, and noth
 it("removes what was left by processes that were killed while they acquired it, and nothing of those that live", async () => {
   const folder = await mkdtemp(join(tmpdir(), "run-lock-"));
   const file = join(folder, "run.lock");
-  // Beyond all numbers of processes.
+  // A number above all process ids.
   const dead = 2 ** 22 + 5;
   await writeFile(`${file}.${dead}-0`, "");
   await writeFile(

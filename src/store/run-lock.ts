@@ -1,6 +1,6 @@
-// One process at a time writes into a run folder. The lock is a file that names its process; what a killed process leaves
-// behind is recognised and taken over. Between machines that share a folder nothing can be known: there the lock stands
-// until it is removed by hand.
+// One process at a time writes into a run folder. The lock is a file that names its process; the
+// lock of a killed process is recognised and taken over. Between machines that share a folder,
+// liveness cannot be determined: there the lock stays until it is removed by hand.
 
 import { constants } from "node:fs";
 import { copyFile, link, readdir, rm, writeFile } from "node:fs/promises";
@@ -15,7 +15,10 @@ import { readRegular } from "../system/regular-file.ts";
 
 type Holder = {
   readonly pid: number;
-  /** When the process began, by the system's own count, since numbers of processes are used again; `null` where it does not say. */
+  /**
+   * Start time of the process in the system's own count, since process ids are reused; `null` if
+   * the system does not report it.
+   */
   readonly began: string | null;
   readonly host: string;
   readonly since: string;
@@ -23,7 +26,10 @@ type Holder = {
 
 export type RunLock = { release(): Promise<void> };
 
-/** Acquires the lock. Throws a `ConfigurationError` when a process that lives, or may live, holds it. */
+/**
+ * Acquires the lock. Throws a `ConfigurationError` when a process that is alive, or may be, holds
+ * it.
+ */
 export async function lockRun(folder: string, file: string): Promise<RunLock> {
   const mine: Holder = {
     pid: process.pid,
@@ -56,21 +62,27 @@ export async function lockRun(folder: string, file: string): Promise<RunLock> {
   }
 }
 
-/** Whether a process that lives, or may live, writes into the folder. For those who look on: it may end the moment after. */
+/**
+ * True if a process that is alive, or may be, writes into the folder. Only for observers: the
+ * process may end a moment later.
+ */
 export async function isRunInUse(folder: string): Promise<boolean> {
   const holder = await readHolder(join(folder, runFiles.lock));
   return holder !== "gone" && holder !== null && (await mayLive(holder));
 }
 
-/** Locks that this process has tried to acquire. */
+/** Number of attempts of this process to acquire a lock. */
 let locks = 0;
 
-/** The lock appears whole or not at all: it is never read half written. False when there is one. */
+/**
+ * Places the lock whole or not at all, so that it is never read half written. False if a lock
+ * exists.
+ */
 async function place(draft: string, file: string): Promise<boolean> {
   try {
     await link(draft, file).catch((error: unknown) => {
       if (!["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"].includes(systemCode(error) ?? "")) throw error;
-      // A file system without links.
+      // The file system has no hard links.
       return copyFile(draft, file, constants.COPYFILE_EXCL);
     });
     return true;
@@ -81,14 +93,14 @@ async function place(draft: string, file: string): Promise<boolean> {
 }
 
 /**
- * Removes what a dead process left. One at a time, and examined twice: another process that saw the dead one may have acquired the
- * lock since, and must not lose it.
+ * Removes the lock of a dead process. Done by one process at a time, with a second check: another
+ * process that saw the dead one may have acquired the lock since, and must not lose it.
  */
 async function takeAway(file: string, draft: string): Promise<void> {
   const turn = `${file}.taking`;
   if (!(await place(draft, turn))) {
     const other = await readHolder(turn);
-    // It was killed in the moment that this takes.
+    // The other process was killed while it did this.
     if (other !== "gone" && other !== null && !(await mayLive(other))) await rm(turn, { force: true });
     return;
   }
@@ -107,13 +119,13 @@ async function sweepDrafts(file: string): Promise<void> {
     const [, pid] = name.startsWith(`${basename(file)}.`) ? (/\.(\d+)-\d+$/.exec(name) ?? []) : [];
     if (pid === undefined) continue;
     const draft = join(folder, name);
-    // One that was cut off says its process in its name alone.
+    // A truncated draft names its process only in its file name.
     const holder = (await readHolder(draft)) ?? { pid: Number(pid), began: null, host: hostname(), since: "" };
     if (holder !== "gone" && !(await mayLive(holder))) await rm(draft, { force: true });
   }
 }
 
-/** `null` for a file that names no process. */
+/** Process named in a lock file; `null` if the file names none. */
 async function readHolder(file: string): Promise<Holder | "gone" | null> {
   let text: string;
   try {
@@ -132,7 +144,7 @@ async function mayLive({ pid, began, host }: Holder): Promise<boolean> {
   try {
     process.kill(pid, 0);
   } catch (error) {
-    // A process that may not be signalled exists.
+    // EPERM: the process exists, but may not be signalled.
     return systemCode(error) === "EPERM";
   }
   const now = beginOf(pid);

@@ -143,7 +143,7 @@ describe("createFileRunStore()", () => {
     process.on("unhandledRejection", hear);
     const last = new BatchQueue<number>(() => Promise.reject(new Error("disk full")));
     await expect(last.add(1)).rejects.toThrow("disk full");
-    // Told after the microtasks of the turn in which nobody handled it.
+    // Node reports an unhandled rejection only after the microtasks of the same event loop tick.
     await new Promise((done) => setTimeout(done, 10));
     process.off("unhandledRejection", hear);
     expect(unheard).toEqual([]);
@@ -232,7 +232,10 @@ describe("openRunFolder()", () => {
 });
 
 describe("the checksum of a line", () => {
-  /** A run of two episodes and their groups; as every reader and a resume find it: what went wrong, and what was cut off. */
+  /**
+   * A run of two episodes and their groups, with the faults and torn lines that every reader and a
+   * resume report.
+   */
   async function finishedRun() {
     const path = newFolder();
     const store = createFileRunStore(path);
@@ -287,7 +290,7 @@ describe("the checksum of a line", () => {
       const line = at <= firstEnd ? 1 : 2;
       for (const error of found) expect(error).toContain(`Cannot read "${file}" line ${line}`);
     }
-    // Whose line end is gone looks like one that was being written.
+    // A line without its line end looks unfinished.
     await writeFile(file, flipped(whole, whole.length - 1));
     expect(new Set(await failures(name))).toEqual(new Set(["torn"]));
   });

@@ -1,4 +1,5 @@
-// The contracts of a stored run: written while it happens, with a journal of the episodes in flight, and read afterwards.
+// The contracts of a stored run: written while it runs, with a journal of the episodes in flight,
+// and read afterwards.
 
 import {
   type Episode,
@@ -12,11 +13,14 @@ import { remedyOf, systemCode } from "../lib/system-error.ts";
 import type { JsonObject } from "../python-semantics/json/value.ts";
 
 /**
- * The layout of the run folders that this version writes, `format` of run.json. It reads those of format 1, too, whose lines
- * have no checksum, and resumes only its own.
+ * The layout of the run folders that this version writes, `format` in run.json. It also reads
+ * format 1, whose lines have no checksum, but resumes only its own.
  */
 export const runFormat = 2;
-/** As 2, except that episodes lie in shards, too: `index.jsonl` says which count, and versions that know 2 alone must not read it. */
+/**
+ * Format 2, except that episodes are also stored in shards: `index.jsonl` records which count, and
+ * versions that know only format 2 must not read it.
+ */
 export const shardedFormat = 3;
 
 /** The files of a run folder; see docs/start.md. */
@@ -27,22 +31,22 @@ export const runFiles = Object.freeze({
   index: "index.jsonl",
   groups: "groups.jsonl",
   samples: "samples.jsonl",
-  /** There in runs that keep the experts of a mixture-of-experts model. */
+  /** Present in runs that keep the experts of a mixture-of-experts model. */
   routedExperts: "routed-experts.bin",
-  /** A folder; there where several processes write episodes, a folder for each. */
+  /** A folder, present where several processes write episodes, with one folder for each. */
   shards: "shards",
-  /** A folder; there while episodes are in flight. */
+  /** A folder, present while episodes are in flight. */
   journal: "journal",
-  /** There while a process writes. */
+  /** Present while a process writes. */
   lock: "run.lock",
 });
 
-/** What is decided about a group, and what it trains. */
+/** The decision about a group, and its training rows. */
 export type DecidedGroup = {
   readonly group: GroupRecord;
   /**
-   * One JSON text a row, without line ends; the layout is the exporter's. Empty when the group trains nothing, and in runs
-   * that store no rows beside their episodes.
+   * One JSON text per row, without line ends, in the exporter's layout. Empty when the group trains
+   * nothing, and in runs that store no rows beside their episodes.
    */
   readonly sampleLines: readonly string[];
 };
@@ -50,21 +54,24 @@ export type DecidedGroup = {
 /**
  * Keeps one run. Used once: `begin`, any number of `append` and `appendGroup`, `close`.
  *
- * Guarantees: records are stored in the order of the calls; a call resolves once its record has left the process, the rows of
- * a group before the group, so that a reader that finds a group finds all its rows; a call that its disk refuses waits as long as
- * the store was made to (see `Disk`); after a fault every later call rejects with that fault, and what was stored before stays
- * readable. Calls may overlap. Every rejection is attributed to boundary "store", except for `begin` at a place that is taken,
- * which is a `ConfigurationError`.
- * Not promised: that a record survives a power cut before `close`; order between records whose calls overlap is that of the calls.
+ * Guarantees: records are stored in the order of the calls; a call resolves once its record has
+ * left the process, the rows of a group before the group, so that a reader that finds a group finds
+ * all its rows; a call that its disk refuses waits as long as the store's patience allows (see
+ * `Disk`); after a fault every later call rejects with that fault, and earlier records stay
+ * readable. Calls may overlap. Every rejection is attributed to boundary "store", except for
+ * `begin` at an occupied place, which is a `ConfigurationError`.
+ *
+ * Not promised: that a record survives a power cut before `close`; records of overlapping calls are
+ * stored in the order of the calls.
  */
 export interface RunStore {
-  /** Where people find it. */
+  /** Name of the place in messages. */
   readonly location: string;
-  /** Locks the place and writes the manifest, which says what the run is. */
+  /** Locks the place and writes the manifest, which describes the run. */
   begin(manifest: JsonObject): Promise<void>;
-  /** An episode that has ended. */
+  /** Stores an episode that has ended. */
   append(episode: Episode): Promise<void>;
-  /** A group that is decided, after its episodes. */
+  /** Stores a decided group, after its episodes. */
   appendGroup(decided: DecidedGroup): Promise<void>;
   /** Waits for all appends, replaces the manifest by the final one and releases everything. A second call does nothing. */
   close(manifest: JsonObject): Promise<void>;
@@ -74,30 +81,37 @@ export interface RunStore {
 export interface RunReader {
   readonly location: string;
   manifest(): Promise<JsonObject>;
-  /** In the order they were stored. Throws at a record that cannot be read, naming it; a torn last one is left out. */
+  /**
+   * Episodes in the order they were stored. Throws at a record that cannot be read, naming it; a
+   * torn last one is omitted.
+   */
   episodes(): AsyncIterable<Episode>;
-  /** In the order they were decided; otherwise as `episodes`. */
+  /** Groups in the order they were decided; errors and torn lines as in `episodes`. */
   groups(): AsyncIterable<GroupRecord>;
-  /** Rows as JSON texts, in the order they were stored; none when the run has none. */
+  /** Rows in JSON, in the order they were stored; none when the run has none. */
   sampleLines(): AsyncIterable<string>;
 }
 
-/** The end of a file that was being written when its process died. */
+/** The end of an unfinished line of a process that died. */
 export type TornLine = { readonly file: string; readonly bytes: number };
 
 /**
- * The events of an episode are recorded as they happen; an ended episode is stored whole, and its events are removed.
+ * The events of an episode are recorded as they happen; an ended episode is stored whole, and its
+ * events are removed.
  *
- * Guarantees: the events of an episode come back in the order of the calls, none missing in between; what a killed process
- * recorded last may be gone. Safe to call for many episodes at once; for one episode, calls arrive one at a time.
- * Every rejection is attributed to boundary "store".
+ * Guarantees: the events of an episode come back in the order of the calls, without gaps; the last
+ * records of a killed process may be lost. Safe to call for many episodes at once; for one episode,
+ * calls arrive one at a time. Every rejection is attributed to boundary "store".
  */
 export interface EpisodeJournal {
   /** Resolves once the event has left the process, and is on the disk where the journal forces it there. */
   record(episodeId: string, event: EpisodeEvent): Promise<void>;
-  /** An episode that has ended; `null` when it has not, or never began. */
+  /** The episode if it has ended; `null` when it has not, or never began. */
   kept(episodeId: string): Promise<Episode | null>;
-  /** What is recorded of an episode that has not ended, by all processes so far; empty when nothing is. */
+  /**
+   * Events that all processes so far recorded of an episode that has not ended; empty when none are
+   * recorded.
+   */
   recorded(episodeId: string): Promise<readonly EpisodeEvent[]>;
 }
 

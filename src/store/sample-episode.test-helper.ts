@@ -110,12 +110,12 @@ export function sampleEpisode(id: string): Episode {
   };
 }
 
-/** An object without its last brace as a line with the checksum, and with the line end. */
+/** Turns a JSON object without its last brace into a line with checksum and line end. */
 export function withChecksum(body: string): string {
   return `${body},"crc32":"${crc32(body).toString(16).padStart(8, "0")}"}\n`;
 }
 
-/** A copy in which one byte is another one; which one, `by` decides (0 to 254). */
+/** A copy with one changed byte; `by` (0 to 254) selects the new value. */
 export function flipped(bytes: Buffer, at: number, by = 0): Buffer {
   const copy = Buffer.from(bytes);
   copy[at] = (copy.readUInt8(at) + 1 + by) % 256;

@@ -1,7 +1,8 @@
-// Records of run files, each described once: a schema reads a record from JSON and names the field that is not what it should
-// be, writes it, and is the reference that docs/reference.md shows. The compiler keeps a schema equal to the type of its record.
-// Not zod: values come as lossless JSON (maps), token ids as packed arrays, and lines are written into bytes without a tree in
-// between (an episode is stored for every few turns).
+// Records of run files, each described once: a schema reads a record from JSON and names an invalid
+// field, writes it, and is the reference in docs/reference.md. The compiler keeps a schema equal to
+// the type of its record. Not zod: values come as lossless JSON (maps), token ids as packed arrays,
+// and lines are written into bytes without a tree in between (an episode is stored for every few
+// turns).
 
 import { endianness } from "node:os";
 import { dumpJson } from "../python-semantics/json/dump-json.ts";
@@ -9,28 +10,28 @@ import { fromPlain, toPlain } from "../python-semantics/json/plain.ts";
 import { JsonFloat, type JsonObject, type JsonValue } from "../python-semantics/json/value.ts";
 import type { ByteWriter } from "./byte-writer.ts";
 
-/** A field, or an index of a list. */
+/** Name of a field, or index in a list. */
 type Key = string | number;
 
 export interface Schema<T> {
-  /** As the reference shows it. */
+  /** Type name in the reference. */
   readonly title: string;
   /** True: the field may be absent, which is not `null`. */
   readonly isOptional?: true;
   /**
-   * Throws a plain error that names the place and what was found there. The place is `where`, or `key` below it: it is put
-   * together for an error alone. `undefined`: the field is absent.
+   * Throws a plain error that names the place and the value found there. The place is `where`, or
+   * `key` below it: it is composed only for an error. `undefined`: the field is absent.
    */
   read(value: JsonValue | undefined, where: string, key?: Key): T;
   write(this: void, writer: ByteWriter, value: T): void;
-  /** The named records below this schema. */
+  /** The named records inside this schema. */
   readonly parts: readonly RecordReference[];
 }
 
-/** The type of a record that is described by its schema alone. */
+/** The type of a record that is described only by its schema. */
 export type RecordOf<S> = S extends Schema<infer T> ? Readonly<T> : never;
 
-/** A record as the reference shows it; `variant` is `null` in records that have none. */
+/** A record for the reference; `variant` is `null` in records without variants. */
 export type RecordReference = {
   readonly name: string;
   readonly fields: readonly {
@@ -42,7 +43,7 @@ export type RecordReference = {
   readonly parts: readonly RecordReference[];
 };
 
-/** Every field with its schema, and its meaning where the name does not say it. */
+/** Every field with its schema, and with its meaning if the name does not explain it. */
 export type Fields<T> = { readonly [K in keyof T]-?: Field<T[K]> };
 
 type Field<T> = Schema<T> | readonly [schema: Schema<T>, meaning: string];
@@ -62,7 +63,7 @@ function leaf<T>(title: string, read: Schema<T>["read"], write: (writer: ByteWri
   return { title, read, write, parts: [] };
 }
 
-/** A leaf whose values are those that `is` holds for. */
+/** A leaf whose values satisfy `is`. */
 export function checked<T extends JsonValue>(
   title: string,
   expected: string,
@@ -94,7 +95,7 @@ export const number = leaf<number>(
   writeNumber,
 );
 
-/** A count or a place: safe to compute with. */
+/** A count or an offset, within the safe integers. */
 export const wholeNumber = checked<number>(
   "number",
   "a whole number from 0 on",
@@ -109,12 +110,12 @@ export const boolean = checked(
   (writer, value) => writer.ascii(value ? "true" : "false"),
 );
 
-/** Any JSON; absent is `null`. */
+/** Any JSON value; an absent one is `null`. */
 export const json = leaf<JsonValue>("JSON", (value) => value ?? null, writeJson);
 
 export const jsonObject = checked<JsonObject>("object", "an object", (value) => value instanceof Map, writeJson);
 
-/** An object that nothing here interprets. */
+/** An object that is not interpreted here. */
 export function plainObject<T extends object>(): Schema<T> {
   return leaf<T>(
     "object",
@@ -137,7 +138,7 @@ export function oneOf<T extends string>(names: readonly T[]): Schema<T> {
   );
 }
 
-/** One of some numbers. */
+/** One of the given numbers. */
 export function oneOfNumbers<T extends number>(numbers: readonly T[]): Schema<T> {
   const shown = numbers.join(" or ");
   return leaf<T>(
@@ -151,7 +152,7 @@ export function oneOfNumbers<T extends number>(numbers: readonly T[]): Schema<T>
   );
 }
 
-/** Absent is `null`, too. */
+/** A nullable value; an absent one is `null`, too. */
 export function nullable<T>(schema: Schema<T>): Schema<T | null> {
   return {
     title: `${schema.title} or null`,
@@ -161,7 +162,7 @@ export function nullable<T>(schema: Schema<T>): Schema<T | null> {
   };
 }
 
-/** For fields that earlier versions did not write. */
+/** A value with a default, for fields that earlier versions did not write. */
 export function withDefault<T>(schema: Schema<T>, absent: T): Schema<T> {
   return {
     ...schema,
@@ -169,7 +170,7 @@ export function withDefault<T>(schema: Schema<T>, absent: T): Schema<T> {
   };
 }
 
-/** Written where it is there. Of no record is it the first field. */
+/** Written only if present. Must not be the first field of a record. */
 export function optional<T>(schema: Schema<T>): Schema<T> & { readonly isOptional: true } {
   return { ...schema, title: `${schema.title}, may be absent`, isOptional: true };
 }
@@ -187,7 +188,7 @@ export function list<T>(item: Schema<T>): Schema<readonly T[]> {
   };
 }
 
-/** An object with names of the caller's choice. */
+/** An object with any names. */
 export function namedValues<T>(item: Schema<T>): Schema<Readonly<Record<string, T>>> {
   return {
     title: `object of ${item.title}`,
@@ -287,15 +288,16 @@ function referenceOf(
 }
 
 /**
- * Token ids and logprobs inside JSON: base64 of the little-endian bytes, named by numpy's type. A list of numbers would be three
- * times as long and five times as slow. In Python: `numpy.frombuffer(base64.b64decode(x["base64"]), x["dtype"])`.
+ * Token ids and logprobs inside JSON: base64 of the little-endian bytes, with numpy's name of the
+ * type. A list of numbers would be three times as long and five times as slow. In Python:
+ * `numpy.frombuffer(base64.b64decode(x["base64"]), x["dtype"])`.
  */
 export const packedTokens = leaf("packed <u4", (value) => new Uint32Array(unpack(value, "<u4")), writePacked);
 
-/** As {@link packedTokens}, of `Float32Array`. */
+/** {@link packedTokens} for `Float32Array`. */
 export const packedLogprobs = leaf("packed <f4", (value) => new Float32Array(unpack(value, "<f4")), writePacked);
 
-/** More entries than this are faster encoded by the platform, fewer by a loop that makes no string of them. */
+/** Longer arrays are encoded faster by the platform, shorter ones by a loop that creates no string. */
 const mostLooped = 256;
 
 function writePacked(writer: ByteWriter, array: Uint32Array | Float32Array): void {
@@ -355,7 +357,10 @@ function writeObject<T>(
   writer.ascii(isFirst ? "{}" : "}");
 }
 
-/** As `dumpJson` without white space, except that lone surrogates are escaped, which UTF-8 cannot hold. */
+/**
+ * Writes JSON like `dumpJson` without white space, except that lone surrogates are escaped, which
+ * UTF-8 cannot hold.
+ */
 function writeJson(writer: ByteWriter, value: JsonValue): void {
   if (typeof value === "string") writer.quoted(value);
   else if (typeof value === "number") writeNumber(writer, value);

@@ -1,4 +1,5 @@
-// A text in all messages of a run: the bytes of the files are scanned, and only a line that holds the text is parsed.
+// Searches all messages of a run for a text: the bytes of the files are scanned, and only lines
+// that contain the text are parsed.
 
 import { join } from "node:path";
 import { ConfigurationError } from "../core/index.ts";
@@ -9,15 +10,15 @@ import type { IndexView } from "./run-index.ts";
 import { shardedFormat } from "./run-store.ts";
 import type { Message } from "../core/index.ts";
 
-/** One place in a message. */
+/** One occurrence in a message. */
 export type MessageHit = {
-  /** Of the episode in the run, and its id. */
+  /** Number of the episode in the run, and its id. */
   readonly number: number;
   readonly id: string;
-  /** Place in `messages`, and whose it is. */
+  /** Index in `messages`, and the message's role. */
   readonly message: number;
   readonly role: Message["role"];
-  /** What stands around the text, cut. */
+  /** Text around the hit, cut. */
   readonly before: string;
   readonly after: string;
 };
@@ -31,7 +32,7 @@ export async function* searchMessages(
   text: string,
 ): AsyncGenerator<MessageHit> {
   if (text === "") throw new ConfigurationError("Cannot search for an empty text; give some characters.");
-  // As it stands in a JSON string; a lone surrogate is escaped there, too.
+  // Escaped as in a JSON string, where a lone surrogate is escaped, too.
   const needle = Buffer.from(JSON.stringify(text).slice(1, -1));
   const files = new Map<string | null, Map<number, number>>();
   if (format === shardedFormat) {

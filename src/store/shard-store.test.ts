@@ -13,7 +13,7 @@ beforeAll(async () => {
   root = await mkdtemp(join(tmpdir(), "shard-store-"));
 });
 afterAll(async () => {
-  // A killed process is played by one that never closes.
+  // A killed process is imitated by one that never closes.
   for (const shard of killed) await shard.close();
   await rm(root, { recursive: true });
 });
@@ -23,7 +23,7 @@ const killed: ShardStore[] = [];
 const newFolder = (): string => join(root, `run-${made++}`);
 const { events } = sampleEpisode("e");
 
-/** As a killed process leaves its shard. */
+/** Leaves the shard as a killed process does. */
 async function kill(shard: ShardStore): Promise<void> {
   killed.push(shard);
   await rm(join(shard.location, "run.lock"));
@@ -86,7 +86,7 @@ describe("openShard()", () => {
     const second = await openShard(folder, "w");
     await second.record("e", events[1]!);
     for (const event of events.slice(0, 2)) await second.record("x", event);
-    // Its first event goes with the segment of the first life.
+    // The first event is removed together with the segment of the first process.
     await second.append(sampleEpisode("e"));
     expect(await second.recorded("x")).toEqual(events.slice(0, 2));
     const other = await openShard(folder, "other");

@@ -1,5 +1,6 @@
-// `shards/<name>/` of a run folder: the episodes of one worker, and its journal. A line is on the disk before its summary leaves the
-// process; what of them counts, the index of the run says. A worker that was killed opens its shard again and goes on in it.
+// `shards/<name>/` of a run folder: the episodes of one worker, and its journal. A line is on the
+// disk before its summary leaves the process; the index of the run decides which lines count. A
+// worker that was killed reopens its shard and continues in it.
 
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -18,26 +19,33 @@ import { episodeIdOf, readJournal, type RecoveredJournal } from "./recover-run.t
 import { lockRun, type RunLock } from "./run-lock.ts";
 import { closedStore, type EpisodeJournal, runFiles, storeFault } from "./run-store.ts";
 
-/** Every rejection is attributed to boundary "store". After one nothing is written any more: close it and open it again. */
+/**
+ * A shard for one writer. Every rejection is attributed to boundary "store". After a rejection
+ * nothing more is written: close the shard and open it again.
+ */
 export type ShardStore = EpisodeJournal & {
-  /** Its folder, where the experts of its episodes lie, too. */
+  /** Folder of the shard, which also holds the experts of its episodes. */
   readonly location: string;
-  /** Resolves once the episode is on the disk, with the receipt for whoever decides. */
+  /** Resolves once the episode is on the disk, with its receipt for the process that decides. */
   append(episode: Episode): Promise<UnnumberedSummary>;
-  /** The receipt of an episode that this shard holds, for a job that came twice; `null`: it holds none. */
+  /**
+   * The receipt of an episode that this shard holds, for a job that came twice; `null` if it does
+   * not hold it.
+   */
   receipt(episodeId: string): Promise<UnnumberedSummary | null>;
   /**
-   * Takes over the journal of an episode from a shard whose worker is dead, on a disk that both see. Resolves with the number of its
-   * events; 0: nothing is recorded, the journal cannot be read, or this shard has events of the episode itself. `null`: from the journal
-   * of the run, which a process that ran alone has left.
+   * Takes over the journal of an episode from the shard of a dead worker, on a disk that both can
+   * read. Resolves with the number of its events; 0 if nothing is recorded, the journal cannot be
+   * read, or this shard has events of the episode itself. A `shard` of `null` takes over from the
+   * journal of the run, which an earlier process without shards left.
    */
   adopt(episodeId: string, shard: string | null): Promise<number>;
   close(): Promise<void>;
 };
 
 /**
- * Opens the shard of a run folder, or makes it. Rejects with a `ConfigurationError` for a name that cannot be that of a folder, and
- * while another process uses the shard.
+ * Opens the shard of a run folder, or creates it. Rejects with a `ConfigurationError` for a name
+ * that cannot be a folder name, and while another process uses the shard.
  */
 export async function openShard(
   folder: string,
@@ -60,7 +68,7 @@ export async function openShard(
       for await (const { bytes, start } of readRawLines(file, () => undefined)) {
         size = start + bytes.length + 1;
         const place = { shard: name, offset: start, length: bytes.length, crc32: statedChecksum(bytes) };
-        // A line that changed is not counted: its episode runs again.
+        // A corrupted line does not count: its episode runs again.
         if (checksumHolds(bytes)) places.set(episodeIdOf(bytes, `"${file}"`), place);
       }
     }
@@ -74,7 +82,7 @@ export async function openShard(
 }
 
 type OpenedShard = {
-  /** Of the run. */
+  /** The run's folder. */
   readonly folder: string;
   readonly name: string;
   readonly places: Map<string, EpisodePlace>;
@@ -93,7 +101,7 @@ class Shard implements ShardStore {
   readonly #files: EpisodeFiles;
   readonly #lines = new OutgoingLines();
   readonly #queue = new BatchQueue<Ended>((batch) => this.#write(batch));
-  /** Journals of others, as they were when they were first asked for. */
+  /** Journals of other shards, as they were at the first request. */
   readonly #others = new Map<string | null, Promise<RecoveredJournal>>();
   /** Episodes in flight with events that this process has written. */
   readonly #begun = new Set<string>();
@@ -144,7 +152,7 @@ class Shard implements ShardStore {
 
   async recorded(episodeId: string): Promise<readonly EpisodeEvent[]> {
     return this.#guard(`read the events of episode "${episodeId}"`, async () => {
-      // An episode that was given back and came again has events of this process, too.
+      // An episode that was released and came again also has events of this process.
       const journal = this.#begun.has(episodeId) ? await this.#readJournal(this.#opened.name) : this.#opened.journal;
       return journal.read(episodeId);
     });
@@ -160,7 +168,7 @@ class Shard implements ShardStore {
         if ((await this.recorded(episodeId)).length > 0) return 0;
         const other = this.#others.get(shard) ?? this.#readJournal(shard);
         this.#others.set(shard, other);
-        // What cannot be read is not needed: the episode begins anew, with the same seed.
+        // An unreadable journal is not needed: the episode begins again, with the same seed.
         const events = await other.then((journal) => journal.read(episodeId)).catch(() => []);
         for (const event of events) await this.record(episodeId, event);
         return events.length;
@@ -187,7 +195,7 @@ class Shard implements ShardStore {
     const { episodes, places, name } = this.#opened;
     let { size: offset } = episodes;
     await episodes.append(this.#lines.take());
-    // Before any receipt: what counts must be there after a power cut.
+    // Synced before any receipt: episodes that count must survive a power cut.
     await episodes.sync();
     for (const { id, length, crc32 } of batch) {
       places.set(id, { shard: name, offset, length: length - 1, crc32 });
@@ -215,8 +223,8 @@ class Shard implements ShardStore {
 }
 
 /**
- * Episodes in shards that the index does not name: their worker had stored them when the process died that decides. Each once, and
- * none that was aborted. For a run that no process writes into.
+ * Episodes in shards that the index does not name: their worker had stored them when the deciding
+ * process died. Each once, without aborted ones. Only for a run that no process is writing.
  */
 export async function* unindexedEpisodes(
   folder: string,
@@ -228,7 +236,7 @@ export async function* unindexedEpisodes(
     const file = join(folder, runFiles.shards, shard, runFiles.episodes);
     if ((await sizeOf(file)) === 0) continue;
     for await (const { bytes, start } of readRawLines(file, () => undefined)) {
-      // A line that changed is not counted: its episode runs again.
+      // A corrupted line does not count: its episode runs again.
       if (!checksumHolds(bytes)) continue;
       const id = episodeIdOf(bytes, `"${file}"`);
       if (ended.has(id) || found.has(id)) continue;
@@ -241,7 +249,10 @@ export async function* unindexedEpisodes(
   }
 }
 
-/** Of a run that is done: journals and locks that killed workers left in their shards. Those of a process that lives are left alone. */
+/**
+ * Removes journals and locks that killed workers left in the shards of a finished run. Those of a
+ * live process are kept.
+ */
 export async function cleanShards(folder: string): Promise<void> {
   const names = await readdir(join(folder, runFiles.shards)).catch(() => []);
   for (const name of names.filter(isShardName)) {

@@ -43,7 +43,7 @@ describe("parseWhere()", () => {
     // "and" binds closer than "or".
     ["turns == 4 or turns == 4 and turns == 0", true],
     ["(turns == 4 or turns == 4) and turns == 0", false],
-    // Null equals null alone, and has no order.
+    // Null equals only null, and has no order.
     ["group_mean == null", true],
     ["group_mean != null", false],
     ["group_mean < 1 or group_mean >= 1", false],
@@ -95,7 +95,8 @@ describe("parseWhere()", () => {
     const random = createRandom(7);
     for (let round = 0; round < 200; round++) {
       const { ours, theirs } = randomExpression(random, 4);
-      // The tree is built beside the text, so precedence and parentheses are judged independently of the parser.
+      // The expected tree is built independently of the text, so precedence and parentheses are
+      // checked without the parser.
       expect([ours, parseWhere(ours)(fields)]).toEqual([ours, theirs]);
     }
   });

@@ -1,5 +1,6 @@
-// A tiny language to choose episodes: fields compared with values, `and`, `or`, `not`, parentheses, `in (...)`. It has no
-// functions, no arithmetic and no names but the fields, so an expression from anywhere can do nothing but answer.
+// A small language for selecting episodes: fields compared with values, `and`, `or`, `not`,
+// parentheses, `in (...)`. It has no functions, no arithmetic and no names except the fields, so an
+// expression from any source can only return an answer.
 //
 //   or:      and { "or" and }
 //   and:     not { "and" not }
@@ -15,7 +16,7 @@ export type WhereFields = Readonly<Record<WhereFieldName, WhereValue>>;
 
 type FieldKind = { readonly type: "number" | "text"; readonly meaning: string };
 
-/** Names, types and meanings; the meanings are shown by `--help`. */
+/** Names, types and meanings of the fields; the meanings are shown by `--help`. */
 export const whereFieldKinds = {
   reward: { type: "number", meaning: "of the episode" },
   outcome: { type: "text", meaning: '"completed" or "truncated"' },
@@ -40,15 +41,15 @@ export const whereFieldKinds = {
 
 export type WhereFieldName = keyof typeof whereFieldKinds;
 
-/** What of an episode is not its own. */
+/** Facts about an episode that come from its group and its run. */
 export type WhereGroup = {
   readonly decision: string;
   readonly groupMean: number | null;
-  /** Name of the run where there are several: ids of groups are unique within a run alone. */
+  /** Name of the run when there are several: ids of groups are unique only within a run. */
   readonly run: string | null;
 };
 
-/** The fields of an episode, which need no more than its line in the index. */
+/** The fields of an episode, derived only from its line in the index. */
 export function whereFields(
   summary: Omit<EpisodeSummary, "number" | "place">,
   { decision, groupMean, run }: WhereGroup,
@@ -68,7 +69,7 @@ export function whereFields(
     episode_id: summary.id,
     sample_index: summary.sampleIndex,
     run,
-    // Of an agent behind an API there are decisions and no turns.
+    // An agent behind an API has decisions instead of turns.
     turns: summary.decisions,
     tokens: summary.longestSample,
     sampled_tokens: summary.sampledTokens,
@@ -80,16 +81,16 @@ export function whereFields(
 
 type WhereToken = {
   readonly type: "name" | "number" | "text" | "operator" | "end";
-  /** As written; a text without its quotes and escapes. */
+  /** Text of the token as written; a quoted string without its quotes and escapes. */
   readonly text: string;
-  /** Place of its first character. */
+  /** Position of its first character. */
   readonly at: number;
 };
 
 const tokenPattern =
   /\s*(?:(?<name>[A-Za-z_]\w*)|(?<number>-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)|(?<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(?<operator>==|!=|<=|>=|<|>|\(|\)|,))/y;
 
-/** The tokens in order, an "end" behind them. Throws a `WhereError`. */
+/** Tokens in order, followed by an "end". Throws a `WhereError`. */
 function tokenize(expression: string): WhereToken[] {
   const tokens: WhereToken[] = [];
   let at = 0;
@@ -121,7 +122,7 @@ const strayAdvice = [
   ["'", "the text is not closed"],
 ] as const;
 
-/** An expression that cannot be read; the message shows the place below it. */
+/** An invalid expression; the message marks the position below it. */
 export class WhereError extends ConfigurationError {
   constructor(expression: string, at: number, reason: string) {
     const shown = expression.replaceAll(/\s/g, " ");
@@ -134,7 +135,7 @@ export type Where = (fields: WhereFields) => boolean;
 
 const maxDepth = 100;
 
-/** Comparisons that need an order. */
+/** Comparisons by order. */
 const orders: Readonly<Record<string, (found: number | string, value: number | string) => boolean>> = {
   "<": (found, value) => found < value,
   "<=": (found, value) => found <= value,
@@ -143,17 +144,17 @@ const orders: Readonly<Record<string, (found: number | string, value: number | s
 };
 
 /**
- * Reads an expression. `null` equals only `null` and is neither greater nor smaller than anything. Throws a `WhereError` that
- * shows the place.
+ * Parses an expression. `null` equals only `null`, and is neither greater nor smaller than any
+ * value. Throws a `WhereError` that shows the position.
  */
 export function parseWhere(expression: string): Where {
   const tokens = tokenize(expression);
   let next = 0;
   let depth = 0;
-  // The end is never gone past.
+  // The end token is never consumed.
   const current = (): WhereToken => tokens[next]!;
   const misread = ({ at }: WhereToken, reason: string): WhereError => new WhereError(expression, at, reason);
-  /** Goes past the token when it is this one; a text in quotes never is. */
+  /** Consumes the token if it has this text; quoted strings never match. */
   const take = (text: string): boolean => {
     const token = current();
     const isIt = token.text === text && (token.type === "name" || token.type === "operator");

@@ -1,5 +1,5 @@
-// What a run of one process writes: the contract of stores, the store in files, the records. Runs that are there are read by the
-// functions of the public entry.
+// Modules that a run of one process needs for writing: the contract of stores, the store in files,
+// the records. Existing runs are read by the functions of the public entry.
 
 export { type RunFacts, runFacts, runManifest, type TrainFacts, trainManifest } from "./manifests.ts";
 export { episodeFromJson, episodeLine, recordReferences } from "./records.ts";

@@ -1,4 +1,4 @@
-// Whole sequences, derived from what each turn added.
+// Whole sequences, derived from the tokens that each turn added.
 
 import type { Trajectory, Turn } from "../core/turn.ts";
 
@@ -40,7 +40,7 @@ export function turnSequence(trajectory: Trajectory, index: number): Uint32Array
   return joinPath(pathTo(trajectory, index));
 }
 
-/** The whole prompt of a turn, as the engine got it. */
+/** The whole prompt of a turn, as the engine received it. */
 export function turnPrompt(trajectory: Trajectory, index: number): Uint32Array {
   const sequence = turnSequence(trajectory, index);
   return sequence.subarray(0, sequence.length - (trajectory.turns[index]?.sampledTokens.length ?? 0));

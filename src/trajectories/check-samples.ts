@@ -1,11 +1,11 @@
-// The promises of alignment and conservation, as checks that every export runs. Written independently of how samples are
-// made, so that a wrong mask cannot agree with itself.
+// Checks of alignment and conservation, run by every export. Written independently of the code that
+// makes samples, so that a wrong mask cannot agree with itself.
 
 import type { EpisodeSamples, Sample, Trajectory } from "../core/index.ts";
 import { smallUint32Array } from "../lib/bytes.ts";
 import { branchesOf } from "./branches.ts";
 
-/** What is wrong with the arrays of a sample, as sentences; empty when they are aligned. */
+/** Misaligned arrays of a sample, described in sentences; empty when all are aligned. */
 export function alignmentViolations(sample: Sample): string[] {
   const { tokens, sampledMask, lossMask, logprobs } = sample;
   const length = tokens.length;
@@ -34,8 +34,9 @@ export function alignmentViolations(sample: Sample): string[] {
 }
 
 /**
- * What is wrong with the accounting of an episode, as sentences: every sampled token must be trained exactly once, or be among
- * the dropped ones. Empty when it is right. A violation must stop an export.
+ * Errors in the accounting of an episode, described in sentences: every sampled token must be
+ * trained exactly once, or be among the dropped ones. Empty when the accounting is right. A
+ * violation must stop an export.
  */
 export function conservationViolations(trajectory: Trajectory, result: EpisodeSamples): string[] {
   const violations: string[] = result.samples.flatMap(alignmentViolations);
@@ -89,7 +90,10 @@ export function conservationViolations(trajectory: Trajectory, result: EpisodeSa
   return violations;
 }
 
-/** How many places of a mask are 1. A plain loop: `reduce` costs six times as much, and masks are as long as contexts. */
+/**
+ * Number of ones in a mask. A plain loop: `reduce` costs six times as much, and masks are as long
+ * as contexts.
+ */
 export function countOnes(mask: Uint8Array): number {
   let ones = 0;
   for (let at = 0; at < mask.length; at++) if (mask[at] === 1) ones++;

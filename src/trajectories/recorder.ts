@@ -1,5 +1,6 @@
-// Writes down what the policy saw and what it sampled, as token ids, turn by turn. It appends and never re-tokenizes; a
-// prompt that does not extend the record becomes a branch with a stated reason. Not a renderer: ids come in ready.
+// Records the tokens that the policy was shown and those that it sampled, turn by turn. It appends
+// and never re-tokenizes; a prompt that does not extend the record becomes a branch with a stated
+// reason. Not a renderer: it receives token ids.
 //
 //   idle ──begin/extend/rewrite──► observed ──act──► idle        (observations may be added while observed)
 
@@ -8,16 +9,19 @@ import { TokenBuffer } from "../core/token-buffer.ts";
 import type { Trajectory, Turn } from "../core/turn.ts";
 import { turnSequence } from "./branches.ts";
 
-/** As in `Turn`. */
+/** Facts about an observation, as in `Turn`. */
 export type ObservationFacts = Pick<Turn, "spelledTokens" | "deviation">;
 
 const plainObservation: ObservationFacts = { spelledTokens: 0, deviation: null };
 
-/** What an engine sampled, and where its experts are kept. */
+/** Result of an engine call, with the place where its experts are stored. */
 export type ActionResult = Pick<SampleResult, "sampledTokens" | "logprobs" | "finish" | "weightSpans"> &
   Pick<Turn, "routedExperts">;
 
-/** An action on its observation. Throws a plain error when the parts of the result do not fit one another. */
+/**
+ * A turn made of an observation and an action. Throws a plain error when the parts of the result do
+ * not match.
+ */
 export function makeTurn(
   { sampledTokens, logprobs, finish, weightSpans, routedExperts = null }: ActionResult,
   observed: Pick<Turn, "index" | "parent" | "observationTokens" | "spelledTokens" | "deviation" | "rewriteReason">,
@@ -55,17 +59,20 @@ export class TrajectoryRecorder {
   #prompt = new TokenBuffer();
   #parent: number | null = null;
   #observedFrom = 0;
-  /** No branch hangs below an earlier turn. */
+  /** Index of the first turn that a branch may extend. */
   #firstOwn = 0;
   #rewriteReason: string | null = null;
   #observed: ObservationFacts = plainObservation;
 
-  /** The tokens of the current branch: all observations and actions so far. Hand it to the engine as it is. */
+  /**
+   * The tokens of the current branch: all observations and actions so far. Pass it to the engine
+   * unchanged.
+   */
   get prompt(): TokenBuffer {
     return this.#prompt;
   }
 
-  /** How many tokens of the prompt the parent has. */
+  /** Number of prompt tokens that belong to the parent's sequence. */
   get observedFrom(): number {
     return this.#observedFrom;
   }
@@ -74,7 +81,10 @@ export class TrajectoryRecorder {
     return { turns: this.#turns };
   }
 
-  /** Before anything else: turns of an earlier attempt, from which nothing follows. The next one is a root. */
+  /**
+   * Adds turns of an earlier attempt, from which nothing follows; must be called before anything
+   * else. The next turn is a root.
+   */
   leaveBehind(turns: readonly Turn[], reason: string): void {
     if (this.#turns.length > 0 || this.#prompt.length > 0 || turns.some(({ index }, at) => index !== at)) {
       throw new Error("Cannot leave turns behind: they stand before everything else, in their order.");
@@ -84,7 +94,7 @@ export class TrajectoryRecorder {
     this.#rewriteReason = turns.length === 0 ? null : reason;
   }
 
-  /** Adds what the policy is newly shown after everything so far. */
+  /** Appends a new observation to the prompt. */
   extend(observationTokens: ArrayLike<number>, facts: ObservationFacts = plainObservation): void {
     this.#prompt.append(observationTokens);
     this.#observed = {
@@ -94,8 +104,9 @@ export class TrajectoryRecorder {
   }
 
   /**
-   * Starts a branch whose prompt is `promptTokens`. It hangs below the latest turn whose whole sequence the prompt still
-   * extends, so that shared tokens are stored once; the rest counts as observation, earlier actions in it included.
+   * Starts a branch whose prompt is `promptTokens`. Its parent is the latest turn whose whole
+   * sequence the prompt still extends, so that shared tokens are stored once; the rest counts as
+   * observation, earlier actions in it included.
    */
   rewrite(promptTokens: Uint32Array, reason: string, facts: ObservationFacts = plainObservation): void {
     const shared = this.#latestExtended(promptTokens);
@@ -130,7 +141,7 @@ export class TrajectoryRecorder {
     return turn;
   }
 
-  /** No further action will be requested. */
+  /** States that no further action will be requested. */
   close(): void {
     this.#prompt.close();
   }

@@ -1,5 +1,5 @@
-// Turns to training rows: one sample a branch, every action trained in the first branch that holds it and masked in the
-// later ones. The masks are made here and nowhere else.
+// Turns to training rows: one sample per branch, every action trained in the first branch that
+// holds it and masked in the later ones. The masks are made only here.
 
 import type { DroppedTokens, Episode, EpisodeSamples, RoutedExperts, Sample, Trajectory, Turn } from "../core/index.ts";
 import { branchesOf, joinPath } from "./branches.ts";
@@ -12,19 +12,22 @@ export type SampleOrigin = Pick<
 >;
 
 export type ToSamplesOptions = {
-  /** Why a turn must not be trained; `null` to train it. Default: every turn is trained. */
+  /** Reason for not training a turn; `null` to train it. Default: every turn is trained. */
   readonly dropTurn?: (turn: Turn) => DroppedTokens["reason"] | null;
 };
 
-/** A root-to-leaf path in which something is left to train. */
+/** A root-to-leaf path with something left to train. */
 type TrainedBranch = {
   readonly path: readonly Turn[];
-  /** Its number among all branches. */
+  /** Number of the branch among all branches. */
   readonly branch: number;
   readonly trained: readonly Turn[];
 };
 
-/** Which branch trains which turns: each turn is in at most one, unless it is dropped or sampled nothing. */
+/**
+ * Assigns turns to the branches that train them: each turn to exactly one, unless it is dropped or
+ * sampled nothing.
+ */
 function trainedBranches(
   trajectory: Trajectory,
   dropTurn: NonNullable<ToSamplesOptions["dropTurn"]>,
@@ -43,7 +46,8 @@ function trainedBranches(
     endsDropped: claimed.has(path.at(-1)?.index ?? -1),
   }));
   const branches: TrainedBranch[] = [];
-  // What a branch with a dropped end shares with another is trained in the other, which continues.
+  // Turns that a branch with a dropped end shares with another branch are trained in the other one,
+  // which continues.
   for (const { path, branch } of all.toSorted((a, b) => Number(a.endsDropped) - Number(b.endsDropped))) {
     const trained = path.filter((turn) => !claimed.has(turn.index) && turn.sampledTokens.length > 0);
     if (trained.length === 0) continue;
@@ -53,7 +57,7 @@ function trainedBranches(
   return { branches, dropped };
 }
 
-/** The samples of a trajectory. A branch in which nothing is left to train becomes no sample. */
+/** The samples of a trajectory. A branch with nothing left to train has no sample. */
 export function toSamples(
   trajectory: Trajectory,
   origin: SampleOrigin,
@@ -102,8 +106,8 @@ function sampleOf(
 }
 
 /**
- * A sample in columns: place, token id, loss mask (`1` trained, `s` sampled and masked, `.` observed), logprob, text. What a
- * failing test prints and what `inspect --tokens` shows.
+ * A sample in columns: position, token id, loss mask (`1` trained, `s` sampled and masked, `.`
+ * observed), logprob, text. Printed by failing tests and by `inspect --tokens`.
  */
 export function dumpSample(sample: Sample, decode: (ids: Uint32Array) => string): string {
   const rows: string[] = [];
@@ -119,10 +123,14 @@ export function dumpSample(sample: Sample, decode: (ids: Uint32Array) => string)
   return rows.join("\n");
 }
 
-// Which tokens of an episode are trained. Aborted and failed episodes train nothing by default: their rewards are unknown,
-// and an unknown reward is not zero.
+// Training rows of an episode. Aborted and failed episodes train nothing by default: their rewards
+// are unknown, and an unknown reward is not zero.
 
-/** The training rows of an episode and what is in none of them, checked for conservation; nothing for an agent behind an API. Throws when a token would be lost or trained twice. */
+/**
+ * The training rows of an episode, and the sampled tokens that are in none of them, checked for
+ * conservation; empty for an agent behind an API. Throws when a token would be lost or trained
+ * twice.
+ */
 export function episodeSamples(episode: Episode): EpisodeSamples {
   const origin = originOf(episode);
   if (origin === null) return { samples: [], dropped: [] };
@@ -136,24 +144,27 @@ export function episodeSamples(episode: Episode): EpisodeSamples {
   return result;
 }
 
-/** The rows that an episode would have that trains nothing, with everything masked: to be shown. */
+/** The rows that an untrained episode would have, with everything masked, for display. */
 export function untrainedSamples(episode: Episode): Sample[] {
   const origin = originOf(episode);
   const samples = origin === null ? [] : toSamples(episode.trajectory, origin).samples;
   return samples.map((sample) => ({ ...sample, lossMask: new Uint8Array(sample.tokens.length) }));
 }
 
-/** `null`: the agent was behind an API, and there are no tokens. */
+/** `null` for an agent behind an API, whose tokens are not known. */
 function originOf({ id, groupId, task, reward, historyPolicy }: Episode): SampleOrigin | null {
   if (historyPolicy === "no-tokens") return null;
   return { episodeId: id, groupId, taskId: task.id, reward, tokenAccounting: "token-exact", historyPolicy };
 }
 
-/** How many training rows {@link episodeSamples} makes, and of what size, without making them. */
+/**
+ * Number and size of the training rows that {@link episodeSamples} makes, counted without making
+ * them.
+ */
 export type SampleCounts = {
   readonly samples: number;
   readonly trainedTokens: number;
-  /** Tokens of the longest one, prompt included. */
+  /** Tokens of the longest row, prompt included. */
   readonly longest: number;
 };
 
@@ -173,7 +184,7 @@ function dropTurnOf(episode: Episode): (turn: Turn) => DroppedTokens["reason"] |
   const reason = dropReason(episode);
   const discarded = discardedTurns(episode);
   const restarted = new Set(episode.events.flatMap((event) => (event.type === "restart" ? event.turns : [])));
-  // In an episode that trains, only attempts that were sampled again have ended in an abort.
+  // Aborted turns of an episode that trains are always attempts that were sampled again.
   return ({ index }) =>
     restarted.has(index) ? "restarted" : (reason ?? (discarded.has(index) ? "discarded-turn" : null));
 }
@@ -184,12 +195,13 @@ function dropReason(episode: Episode): DroppedTokens["reason"] | null {
   return episode.reward === null ? "not-graded" : null;
 }
 
-// Where the experts of a sample are kept: those of its turns, one after the other. What they are for: a trainer of a
-// mixture-of-experts model that routes as the sampling server did. Bytes are read elsewhere (`store/`).
+// Places of a sample's experts: those of its turns in order, for trainers of mixture-of-experts
+// models that replay the sampling server's routing. Bytes are read elsewhere (`store/`).
 
 /**
- * The parts of a sample's experts, in order; `null`: no turn of its branch has any. Throws a plain error when only some have, and
- * when the rows are not those of all tokens but the last.
+ * The parts of a sample's experts, in order; `null` if no turn of its branch has any. Throws a
+ * plain error when only some turns have experts, and when the number of rows is not that of all
+ * tokens but the last.
  */
 export function expertsOf(
   sample: Pick<Sample, "id" | "branch" | "tokens">,

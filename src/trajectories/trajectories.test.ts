@@ -23,7 +23,10 @@ const origin = {
 const stop = { reason: "stop", matched: 9, raw: null } as const;
 
 const ids = fc.array(fc.integer({ min: 0, max: 40 }), { minLength: 1, maxLength: 12 });
-/** A step shows something, or rewrites history to a prefix of what was seen plus something new; then the policy acts. */
+/**
+ * A step adds an observation, or rewrites history to a prefix of the earlier tokens plus new ones;
+ * then the policy acts.
+ */
 const step = fc.record({
   observation: ids,
   action: fc.array(fc.integer({ min: 0, max: 40 }), { maxLength: 10 }),
@@ -34,7 +37,7 @@ const steps = fc.array(step, { minLength: 1, maxLength: 12 });
 
 type Step = { observation: number[]; action: number[]; keep: number | null; cut: number };
 
-/** Plays steps and keeps its own, naive copy of every prompt and action. */
+/** Applies steps and keeps a separate, naive copy of every prompt and action. */
 function play(plan: readonly Step[]): { trajectory: Trajectory; prompts: number[][]; actions: number[][] } {
   const recorder = new TrajectoryRecorder();
   const prompts: number[][] = [];

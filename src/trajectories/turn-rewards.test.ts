@@ -45,7 +45,8 @@ describe("completeTurnRewards()", () => {
   it("gives the last turn that counts what the reward has beyond the others", () => {
     expect(completeTurnRewards([0.5, null], 2, [true, true])).toEqual([0.5, 1.5]);
     expect(completeTurnRewards([0.5, null], 0.5, [true, true])).toEqual([0.5, null]);
-    // What a discarded turn was said to have earned is not lost, and no turn that came later was known.
+    // The reward reported for a discarded turn is not lost: it moves to the last turn, whose own
+    // reward is not known.
     expect(completeTurnRewards([0.5, 0.25], 0.75, [true, false, true])).toEqual([0.5, null, 0.25]);
     expect(completeTurnRewards([null], 1, [true])).toBeNull();
     expect(completeTurnRewards([1], 1, [false])).toBeNull();

@@ -1,18 +1,19 @@
-// Rewards of turns: which turns can have one, what a grade may say about them, and where in the tokens of a sample they stand.
-// Not credit: what a trainer makes of them is in `learner/`.
+// Rewards of turns: the turns that can have one, the values that a grade may give them, and their
+// places in the tokens of a sample. Not credit assignment, which is in `learner/`.
 //
-// One list for an episode, aligned with `trajectory.turns`. A discarded turn (an attempt that the engine aborted, an answer that
-// never reached its program) is in no sample and has none: `null`. The entries add up to the reward of the episode.
+// One list per episode, aligned with `trajectory.turns`. A discarded turn (an attempt that the
+// engine aborted, an answer that never reached its program) is in no sample and has no reward:
+// `null`. The entries sum to the reward of the episode.
 
 import type { Episode, EpisodeEvent, Grade, Sample, Trajectory, Turn } from "../core/index.ts";
 import { branchesOf } from "./branches.ts";
 
-/** One for each turn; `null`: nothing is known of it. */
+/** One entry per turn; `null` if its reward is not known. */
 export type TurnRewards = readonly (number | null)[];
 
 /**
- * The indexes of turns that nothing followed from: the engine aborted them, their program never read them, or their episode began
- * again.
+ * Indexes of turns from which nothing followed: the engine aborted them, their program never read
+ * them, or their episode began again.
  */
 export function discardedTurns({ trajectory, events }: Pick<Episode, "trajectory" | "events">): ReadonlySet<number> {
   const discarded = new Set(
@@ -22,19 +23,19 @@ export function discardedTurns({ trajectory, events }: Pick<Episode, "trajectory
   return discarded;
 }
 
-/** Share of the largest number that rounding explains. */
+/** Relative difference that counts as rounding error. */
 const tolerance = 1e-6;
 
-/** Whether the entries add up to the reward, as far as floats do. */
+/** True if the entries add up to the reward, within rounding error. */
 export function addsUp(rewards: TurnRewards, reward: number): boolean {
   const size = rewards.reduce<number>((sum, one) => sum + Math.abs(one ?? 0), Math.abs(reward));
   return Math.abs(totalOf(rewards) - reward) <= tolerance * size;
 }
 
 /**
- * Given rewards aligned with the turns: one for each turn that counts, as a program or an environment counts its turns, or one for
- * each turn of the record. `counts`: one for each turn of the record; false: it was discarded. Throws a `TypeError` that says what
- * is wrong with them.
+ * Aligns given rewards with the turns. `given` has one entry per turn that counts, as programs and
+ * environments count turns, or one per recorded turn. `counts`: one per recorded turn; false if it
+ * was discarded. Throws a `TypeError` that describes the error.
  */
 export function alignTurnRewards(given: TurnRewards, reward: number, counts: readonly boolean[]): TurnRewards {
   const turns = counts.filter(Boolean).length;
@@ -59,8 +60,9 @@ export function alignTurnRewards(given: TurnRewards, reward: number, counts: rea
 }
 
 /**
- * Known rewards made whole: entries of turns that do not count are taken out, and what the reward has beyond the sum of the others
- * goes to the last turn that counts. `null`: there is no such turn, or nothing is known of any.
+ * Completes known rewards: entries of turns that do not count are removed, and the rest of the
+ * reward, beyond the sum of the others, goes to the last turn that counts. `null` if no turn
+ * counts, or no reward is known.
  */
 export function completeTurnRewards(
   known: TurnRewards,
@@ -75,11 +77,14 @@ export function completeTurnRewards(
   return rewards.with(last, rest);
 }
 
-/** The grade of an episode, its turn rewards aligned with the record. Throws a `TypeError` for those that cannot be. */
+/**
+ * The grade of an episode, with its turn rewards aligned with the record. Throws a `TypeError` if
+ * they cannot be aligned.
+ */
 export function gradeTurns(grade: Grade, { trajectory, events }: Pick<Episode, "trajectory" | "events">): Grade {
   const { turns, steps } = stepRewards(events);
   const discarded = discardedTurns({ trajectory, events });
-  // Of an agent behind an API there are replies and no turns.
+  // An agent behind an API has replies instead of turns.
   const counts =
     trajectory.turns.length > 0
       ? trajectory.turns.map(({ index }) => !discarded.has(index))
@@ -90,7 +95,7 @@ export function gradeTurns(grade: Grade, { trajectory, events }: Pick<Episode, "
   return turnRewards === null ? grade : { ...grade, turnRewards };
 }
 
-/** Step rewards of each turn, added up. A tool result belongs to the turn before it. */
+/** Sums the step rewards of each turn. A tool result belongs to the turn before it. */
 function stepRewards(events: readonly EpisodeEvent[]): { readonly turns: number; readonly steps: TurnRewards } {
   const steps: (number | null)[] = [];
   let turns = 0;
@@ -106,20 +111,26 @@ function stepRewards(events: readonly EpisodeEvent[]): { readonly turns: number;
   return { turns, steps };
 }
 
-/** Where an action stands in the tokens of a sample. */
+/** Place of an action in the tokens of a sample. */
 export type TurnSpan = {
   /** Index in `trajectory.turns`. */
   readonly turn: number;
   /** `[start, end)` in `tokens`. */
   readonly start: number;
   readonly end: number;
-  /** False: another branch trains it, or nothing does. */
+  /** False if another branch trains it, or none does. */
   readonly isTrained: boolean;
-  /** What the turn earned; `null`: nothing is known. Over all samples the trained spans hold each reward once. */
+  /**
+   * Reward of the turn; `null` if it is not known. Over all samples, the trained spans hold each
+   * reward once.
+   */
   readonly reward: number | null;
 };
 
-/** The actions on the branch of a sample, in order. `rewards` as in the grade; none where the episode has no rewards of turns. */
+/**
+ * The actions on the branch of a sample, in order. `rewards` are those of the grade; empty if the
+ * episode has no turn rewards.
+ */
 export function turnSpans(
   sample: Pick<Sample, "branch" | "lossMask">,
   trajectory: Trajectory,
@@ -130,7 +141,7 @@ export function turnSpans(
   return path.map(({ index, observationTokens, sampledTokens }) => {
     const start = end + observationTokens.length;
     end = start + sampledTokens.length;
-    // All of a turn is trained, or none.
+    // A turn is trained completely or not at all.
     return {
       turn: index,
       start,

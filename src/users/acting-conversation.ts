@@ -1,5 +1,6 @@
-// A conversation of a user that is simulated by a model and has tools of its own, in an environment whose users act. The environment says
-// who the user is and what it has seen; the model answers each line with words or with calls. No strategy of thinking or checking.
+// Conversation of a user that is simulated by a model and has its own tools, in an environment
+// whose users act. The environment defines the user and its history; the model answers each line
+// with text or with calls. No strategy of thinking or checking.
 
 import { type ChatMessage, type ModelCaller, splitReasoning, UsageMeter } from "../chat-models/index.ts";
 import type { Message, SpokenLine, UserCall, UserLine, UserSide } from "../core/index.ts";
@@ -12,11 +13,11 @@ export class ActingConversation {
   readonly #caller: ModelCaller;
   readonly #side: UserSide;
   readonly #messages: ChatMessage[];
-  /** The calls of the last line. */
+  /** Calls of the last line. */
   #calls: readonly UserCall[] = [];
   #callCount = 0;
 
-  /** `spoken`: what the user of an earlier process said. */
+  /** `spoken`: lines of the user in an earlier process. */
   constructor(
     caller: ModelCaller,
     { side, spoken }: { readonly side: UserSide; readonly spoken: readonly SpokenLine[] },
@@ -30,7 +31,10 @@ export class ActingConversation {
     }
   }
 
-  /** The next line. Rejects with a failure at boundary "user", and for a reply that is neither words nor calls. */
+  /**
+   * Returns the next line. Rejects with a failure at boundary "user", also for a reply that is
+   * neither text nor calls.
+   */
   async next(heard: HeardByUser, signal: AbortSignal | undefined): Promise<UserLine> {
     this.#hear(heard);
     const meter = new UsageMeter();
@@ -54,7 +58,10 @@ export class ActingConversation {
     return line;
   }
 
-  /** `index`: in its line. A call without an id is counted, so that a user that resumes gives it the same one. */
+  /**
+   * Reads a call; `index` is its place in the line. A call without an id gets a count, so that a
+   * user that resumes gives it the same one.
+   */
   #read(
     { id, name, argumentsText }: { readonly id: string | null; readonly name: string; readonly argumentsText: string },
     index: number,

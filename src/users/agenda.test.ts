@@ -35,7 +35,10 @@ function agendaOf(goals: readonly AgendaGoal[], patience = 3): Agenda {
   };
 }
 
-/** What the user says to each of the agent's lines, the opening first; ends with a hang-up's words in brackets. */
+/**
+ * The user's lines in reply to the agent's, beginning with the opening; ends with the text of the
+ * hang-up in brackets.
+ */
 async function converse(agenda: Agenda, agent: readonly string[], seed = 1): Promise<string[]> {
   const user = agendaUser().create(testTask({ agenda }), { seed });
   const show = ({ type, text }: UserLine): string => (type === "hang-up" ? `[${text}]` : text);
@@ -171,7 +174,10 @@ describe("on every bookshop task, whatever the agent says,", () => {
     "<tool_call>",
   ];
 
-  /** Every answer, yes, second thought, objection and goal can be had once without costing patience. */
+  /**
+   * Upper bound of lines: every answer, yes, second thought, objection and goal can occur once
+   * without costing patience.
+   */
   const mostLines = ({ goals, slots, patience }: Agenda): number =>
     patience +
     slots.length +
@@ -209,7 +215,7 @@ describe("on every bookshop task, whatever the agent says,", () => {
     );
   });
 
-  /** An agent that has guessed right proposes exactly what the user wants. */
+  /** Completes a question for confirmation to a proposal of exactly the user's goals. */
   function echo(words: string, agenda: Agenda): string {
     if (words !== "Do you confirm?") return words;
     const things = agenda.goals.flatMap((goal) => goal.confirmation?.mustName ?? []).map(([way]) => way);

@@ -1,6 +1,7 @@
-// A user without a model: it follows the structured goal of its task by an agenda (Schatzmann et al. 2007), a stack of what
-// it still has to say. What the agent says pushes answers on top; what was requested is popped, and nothing else; below wait the
-// next goals and, at the bottom, goodbye. The same task, seed and agent's messages give the same lines.
+// A user without a model: it follows the structured goal of its task by an agenda (Schatzmann et
+// al. 2007), a stack of pending acts. The agent's utterances push answers on top; only requested
+// acts are popped; below them wait the next goals and, at the bottom, goodbye. The same task, seed
+// and agent's messages give the same lines.
 //
 //   agent's message ─► listen ─► push acts ─► pop what is ready ─► line
 //                                stack: [inform order][request goal 2][goodbye]
@@ -29,7 +30,10 @@ const phrases = {
   outOfPatience: ["I give up. Goodbye.", "This leads nowhere. Goodbye.", "I will come by in person. Goodbye."],
 } as const satisfies Readonly<Record<string, readonly string[]>>;
 
-/** Plays tasks that carry an agenda; refuses others with a `ConfigurationError` that names the users that can. */
+/**
+ * Runs tasks that have an agenda; refuses others with a `ConfigurationError` that names the users
+ * that can run them.
+ */
 export function agendaUser(): UserSource {
   const create: UserSource["create"] = (task, { seed }) => {
     if (task.agenda === null) {
@@ -48,7 +52,7 @@ export function agendaUser(): UserSource {
   };
 }
 
-/** What the user is about to say. Speaking an act may change what it is after. */
+/** An act that the user is about to speak. Speaking it may change the current goal. */
 type UserAct =
   | { readonly type: "request"; readonly goal: AgendaGoal; readonly isFirst: boolean }
   | { readonly type: "say"; readonly text: string }
@@ -57,11 +61,11 @@ type UserAct =
 class AgendaUser {
   readonly #agenda: Agenda;
   readonly #random: Random;
-  /** The top is the end. */
+  /** Stack of acts; the top is at the end. */
   readonly #stack: UserAct[];
   readonly #given = new Set<string>();
   #goal: AgendaGoal;
-  /** The request as it was said, for saying it again. */
+  /** The last request as it was said, for repeating it. */
   #request = "";
   #isConfirmed = false;
   #objections: string[] = [];
@@ -90,7 +94,10 @@ class AgendaUser {
     return { type: "hang-up", text: this.#choose(phrases.outOfPatience), usage: freeUsage };
   }
 
-  /** Pushes what the agent's utterance calls for; where it calls for nothing, the acts below come up: the goal is settled. */
+  /**
+   * Pushes the acts that the agent's utterance requires; if it requires none, the goal is settled,
+   * and the acts below are next.
+   */
   #react(heard: Heard): void {
     const goal = this.#goal;
     const requested = slotsAskedFor(heard, [...goal.slots, ...this.#agenda.slots]);
@@ -117,7 +124,7 @@ class AgendaUser {
     }
   }
 
-  /** Answers a proposal that is right: with second thoughts once, with yes otherwise. */
+  /** Answers a correct proposal: with a second thought once, with yes otherwise. */
   #decide(goal: AgendaGoal): void {
     if (goal.secondThought !== null) {
       const { words, slots, confirmation } = goal.secondThought;
@@ -174,18 +181,18 @@ class AgendaUser {
   }
 }
 
-/** What an utterance of the agent does; several can hold at once. */
+/** Meanings of an utterance of the agent; several can hold at once. */
 type Heard = {
   readonly text: string;
-  /** It requests a yes or a no to what it is about to do. */
+  /** It asks for a yes or a no to an announced action. */
   readonly asksForYes: boolean;
-  /** It says that something cannot or may not be done. */
+  /** It says that something is impossible or not allowed. */
   readonly refuses: boolean;
   /** It asks whether there is anything else. */
   readonly offersMore: boolean;
-  /** It says something that is neither a question nor a plea for time. */
+  /** It states something: neither a question nor a request to wait. */
   readonly states: boolean;
-  /** The sentences that ask for something. */
+  /** Sentences that ask for something. */
   readonly questions: readonly string[];
 };
 
@@ -217,14 +224,14 @@ function listen(utterance: string): Heard {
   };
 }
 
-/** The slots that the agent asks for, in their own order. */
+/** Slots that the agent asks for, in the order of the list. */
 function slotsAskedFor(heard: Heard, slots: readonly AgendaSlot[]): readonly AgendaSlot[] {
   return slots.filter((slot) =>
     slot.askedBy.some((phrase) => heard.questions.some((question) => holdsWords(question, phrase))),
   );
 }
 
-/** Whether each thing is named in one of its ways. */
+/** True if each thing is named in one of its ways. */
 function namesAll(heard: Heard, things: readonly (readonly string[])[]): boolean {
   return things.every((ways) => saysAny(heard, ways));
 }
@@ -233,7 +240,7 @@ function saysAny(heard: Heard, ways: readonly string[]): boolean {
   return ways.some((way) => mentions(heard.text, way));
 }
 
-/** Each word of the phrase begins a word of the sentence. */
+/** True if each word of the phrase begins a word of the sentence. */
 function holdsWords(sentence: string, phrase: string): boolean {
   const words = sentence.split(/[^\p{L}\p{N}']+/u);
   return phrase.split(" ").every((part) => words.some((word) => word.startsWith(part)));

@@ -1,5 +1,6 @@
-// What all user simulators share: lines come from one function and in one order of calls, the sign that ends a conversation,
-// resuming by saying the same again, and the failures of models that play users and of recorded users.
+// Parts that all user simulators share: a user made from one function, the order of calls, the
+// marker that ends a conversation, resuming by repeating the same lines, and the failures of
+// simulated and of recorded users.
 
 import { cancelledFailure as cancelled, modelFailure, type ModelFailureCode } from "../chat-models/model-failure.ts";
 import {
@@ -16,21 +17,24 @@ import { isSameValue } from "../python-semantics/json/value.ts";
 
 export const stopMarker = "###STOP###";
 
-/** A line, or a hang-up when the text holds the stop marker. The text stays as it is. */
+/** A line with this unchanged text, or a hang-up if the text contains the stop marker. */
 export function lineFrom(text: string, usage: ModelUsage): UserLine {
   return { type: text.includes(stopMarker) ? "hang-up" : "words", text, usage };
 }
 
-/** What a line answers: an utterance of the agent, or the results of the user's own calls; `null` for the first line. */
+/**
+ * Input that a line answers: an utterance of the agent, or the results of the user's own calls;
+ * `null` for the first line.
+ */
 export type HeardByUser = string | readonly ToolResult[] | null;
 
-/** Where a user is. `opening`: of the first line alone. */
+/** Context of a line: the environment's opening, only for the first line, and the user's side. */
 export type Surroundings = { readonly opening: string | null; readonly side: UserSide | null };
 
-/** The next line. */
+/** Function that returns the next line. */
 export type Answer = (heard: HeardByUser, signal: AbortSignal | undefined, where: Surroundings) => Promise<UserLine>;
 
-/** The utterance that a user answers who has no tools: nothing else is ever shown to it. */
+/** The utterance that a user without tools answers; it is never shown anything else. */
 export function utteranceIn(heard: HeardByUser): string | null {
   if (heard === null || typeof heard === "string") return heard;
   throw new TypeError("Cannot show results of calls to a user that makes none.");
@@ -57,9 +61,10 @@ export function askUser(
 }
 
 /**
- * A user that is called in the order that every user promises: `open` once and first, one call at a time, nothing after a
- * hang-up or a fault (what it remembers may be half written). A call out of order is a mistake of the caller and throws a
- * plain error. `state`: "open" for a user that resumes a conversation.
+ * A user that enforces the order of calls that every user promises: `open` once and first, one call
+ * at a time, nothing after a hang-up or a fault (its state may be incomplete). A call out of order
+ * is a mistake of the caller and throws a plain error. `state`: "open" for a user that resumes a
+ * conversation.
  */
 export function orderedUser(name: string, answer: Answer, state: "new" | "open" = "new"): UserSimulator {
   let current: "new" | "answering" | "open" | "hung up" | "failed" = state;
@@ -85,8 +90,8 @@ export function orderedUser(name: string, answer: Answer, state: "new" | "open" 
 }
 
 /**
- * `user`, which has not begun, in the middle of a conversation. It is led there at the first call; a line that is not the
- * one it has said fails with code "replay-mismatch".
+ * Brings `user`, which has not begun, to the middle of a conversation at the first call; a line
+ * that differs from the spoken one fails with code "replay-mismatch".
  */
 export function rehearsedUser(user: UserSimulator, spoken: readonly SpokenLine[]): UserSimulator {
   let rehearsal: Promise<void> | null = null;
@@ -102,20 +107,20 @@ export function rehearsedUser(user: UserSimulator, spoken: readonly SpokenLine[]
     }
   };
   return userFrom(async (heard, signal, where) => {
-    // A user that has spoken has opened; the user itself says what is wrong with a second opening.
+    // A user that has spoken is already open; a second opening is reported by the user itself.
     if (heard !== null) await (rehearsal ??= rehearse(where));
     return askUser(user, heard, signal, where);
   });
 }
 
-/** The text, trimmed, without reasoning. Throws the failure "empty-reply" when nothing is left. */
+/** The trimmed text without reasoning. Throws the failure "empty-reply" when nothing is left. */
 export function readUtterance(reply: string): string {
   const text = splitReasoning(reply).content.trim();
   if (text === "") throw emptyReply(reply);
   return text;
 }
 
-/** The reply as it is. Throws the failure "empty-reply" when there is nothing to see in it. */
+/** The unchanged reply. Throws the failure "empty-reply" when it has only white space. */
 export function readRaw(reply: string): string {
   if (reply.trim() === "") throw emptyReply(reply);
   return reply;
@@ -131,10 +136,13 @@ const emptyReply = (reply: string) =>
 /** Codes of failures at the boundary `user`. */
 export type UserFailureCode =
   | ModelFailureCode
-  /** A recorded user was sent something else than when it was recorded. */
+  /** A recorded user received another message than in the recording. */
   | "replay-mismatch";
 
-/** A fault of the user. `cause` is text, never the error below: that one may hold headers, and headers hold keys. */
+/**
+ * A fault of the user. `cause` is text, never the underlying error, which may contain headers with
+ * keys.
+ */
 export function userFailure(code: UserFailureCode, message: string, cause: string | null = null): AttributedError {
   if (code !== "replay-mismatch") return modelFailure("user", code, { message, cause });
   return new AttributedError({ boundary: "user", code, message, retryable: false, cause });

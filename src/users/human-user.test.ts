@@ -4,7 +4,7 @@ import { ConfigurationError } from "../core/index.ts";
 import { humanUser } from "./human-user.ts";
 import { testTask } from "./test-task.test-helper.ts";
 
-/** A terminal whose person has typed `typed` so far. */
+/** A terminal at which a person has typed `typed` so far. */
 function terminal(typed: string) {
   const input = new PassThrough();
   const output = new PassThrough({ encoding: "utf8" });

@@ -1,5 +1,6 @@
-// A person at the terminal plays the user. One person: conversations of several episodes take turns line by line. Not an
-// editor: lines are read in the terminal's own mode, so that Ctrl-C stays with the process.
+// A person at the terminal acts as the user. For one person: conversations of several episodes
+// alternate line by line. Not an editor: lines are read in the terminal's own mode, so that Ctrl-C
+// still ends the process.
 
 import { EventEmitter, once } from "node:events";
 import { createInterface, type Interface } from "node:readline";
@@ -18,17 +19,21 @@ import { type Answer, cancelledFailure, lineFrom, orderedUser, stopMarker, utter
 import { visible, visibleLine } from "../lib/visible-text.ts";
 
 export type HumanUserOptions = {
-  /** Where lines come from. Default: stdin, which must then be a terminal. */
+  /** Source of lines. Default: stdin, which must then be a terminal. */
   readonly input?: Readable;
-  /** Where the agent's utterances and the prompt go. Default: stderr, so that stdout stays free for results. */
+  /**
+   * Output for the agent's utterances and the prompt. Default: stderr, so that stdout stays free
+   * for results.
+   */
   readonly output?: Writable;
 };
 
 const help = `Answer as the user. /quit, ${stopMarker} or the end of input hangs up.`;
 
 /**
- * Shows what the agent says and reads one line for it. `/quit` and the end of input hang up without text; empty lines are
- * requested again. Throws a `ConfigurationError` when stdin is no terminal and no `input` is given.
+ * Shows the agent's utterances and reads one line as the answer. `/quit` and the end of input hang
+ * up without text; empty lines are requested again. Throws a `ConfigurationError` when stdin is not
+ * a terminal and no `input` is given.
  */
 export function humanUser(options: HumanUserOptions = {}): UserSource {
   if (options.input === undefined && !process.stdin.isTTY) {
@@ -59,7 +64,7 @@ export function humanUser(options: HumanUserOptions = {}): UserSource {
 
   const person = (task: Task, spoken: readonly SpokenLine[]): UserSimulator => {
     const instruction = task.instruction === null ? "" : `\nYour instruction: ${visible(task.instruction)}`;
-    // Shown before the first question, with what was said before it, because a person forgets.
+    // Shown before the first question, with the earlier lines, because a person forgets.
     let earlier = `\nTask ${visibleLine(task.id)}${instruction}\n${help}\n`;
     for (const { heard, line } of spoken) {
       earlier += `${heard === null ? "" : agentSays(task, heard)}you (${visibleLine(task.id)})> ${visible(line.text)}\n`;
@@ -85,7 +90,10 @@ export function humanUser(options: HumanUserOptions = {}): UserSource {
   };
 }
 
-/** Lines of a stream, one per request. Between requests the stream rests, so that it does not keep the process alive. */
+/**
+ * Reads lines of a stream, one per request. Between requests the stream is paused, so that it does
+ * not keep the process alive.
+ */
 class LineReader {
   readonly #input: Readable;
   readonly #lines: string[] = [];
@@ -97,7 +105,10 @@ class LineReader {
     this.#input = input;
   }
 
-  /** The next line, or `null` at the end of input. Rejects when the signal aborts; no line is lost by that. */
+  /**
+   * The next line, or `null` at the end of input. Rejects when the signal aborts, without losing a
+   * line.
+   */
   async next(signal?: AbortSignal): Promise<string | null> {
     signal?.throwIfAborted();
     const lines = (this.#interface ??= this.#listen());

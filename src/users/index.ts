@@ -1,4 +1,4 @@
-// Public entry: simulated users. Which one an episode talks with is chosen in the composition root.
+// Public entry of simulated users. The composition root chooses one per episode.
 
 export { agendaUser } from "./agenda.ts";
 export { humanUser, type HumanUserOptions } from "./human-user.ts";

@@ -1,4 +1,5 @@
-// A user simulated over real loopback sockets: that the pool, the deadline and the retries fit together.
+// A simulated user over real loopback sockets: the pool, the deadline and the retries work
+// together.
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -12,7 +13,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0)) await cleanup();
 });
 
-/** A promise and what resolves it. */
+/** A promise and the function that resolves it. */
 function latch(): { readonly promise: Promise<void>; readonly open: () => void } {
   let open = (): void => {};
   const promise = new Promise<void>((resolve) => (open = resolve));
@@ -21,7 +22,7 @@ function latch(): { readonly promise: Promise<void>; readonly open: () => void }
 
 type Handler = (incoming: IncomingMessage, outgoing: ServerResponse) => void;
 
-/** A server that plays its handlers in order; the last one goes on. */
+/** A server that uses its handlers in order and repeats the last one. */
 async function serve(...handlers: readonly Handler[]): Promise<{ readonly url: string; readonly count: () => number }> {
   let count = 0;
   const server = createServer((incoming, outgoing) => {

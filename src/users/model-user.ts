@@ -1,5 +1,5 @@
-// A user simulated by a model that is called for each line, in a conversation of its own. How a line is found is the
-// strategy's; calls, retries and usage are those of `chat-models`.
+// A user simulated by a model that is called for each line, in a separate conversation. The
+// strategy finds the next line; calls, retries and usage come from `chat-models`.
 
 import {
   type CallLimits,
@@ -30,7 +30,7 @@ export type ModelUserOptions = ChatModelOptions &
     readonly prompts?: Partial<UserPrompts>;
     /** Default "sane". "upstream" keeps the quirks of the τ-bench reference, for comparison with it. */
     readonly compat?: UserCompat;
-    /** A model of your own, instead of `model`, `url` and `provider`. */
+    /** A model given as a value, instead of `model`, `url` and `provider`. */
     readonly chat?: ChatModel;
   };
 
@@ -44,13 +44,19 @@ export type ModelUserOptions = ChatModelOptions &
  */
 export const llmUser = (options: ModelUserOptions): UserSource => modelUser(llmStrategy, options);
 
-/** Thinks before each line, in the same call. Otherwise as {@link llmUser}. */
+/** Thinks before each line, in the same call. Other behaviour like {@link llmUser}. */
 export const reactUser = (options: ModelUserOptions): UserSource => modelUser(reactStrategy, options);
 
-/** Has each line checked by a second call, and made again when refused: 2 to 6 calls a line. Otherwise as {@link llmUser}. */
+/**
+ * Has each line checked by a second call, and regenerated when refused: 2 to 6 calls per line.
+ * Other behaviour like {@link llmUser}.
+ */
 export const verifyUser = (options: ModelUserOptions): UserSource => modelUser(verifyStrategy, options);
 
-/** Has each line checked, and after a refusal reflects on it: 2 or 3 calls a line. Otherwise as {@link llmUser}. */
+/**
+ * Has each line checked, and reflects on a refused line: 2 or 3 calls per line. Other behaviour
+ * like {@link llmUser}.
+ */
 export const reflectionUser = (options: ModelUserOptions): UserSource => modelUser(reflectionStrategy, options);
 
 function modelUser(strategyOf: (compat: UserCompat) => UserStrategy, options: ModelUserOptions): UserSource {

@@ -1,4 +1,5 @@
-// Users by name, each loaded when it is chosen: a rollout loads one of them. `selectUser` has the same names without waiting.
+// Users by name, each loaded only when it is chosen, since a rollout needs one of them.
+// `selectUser` has the same names synchronously.
 
 import { ConfigurationError, type UserSource } from "../core/index.ts";
 import { remedyFor } from "../lib/nearest.ts";

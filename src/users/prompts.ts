@@ -1,27 +1,31 @@
-// The prompts that make a model play a user, in our own wording, as values: an environment with prompts of its own (a τ-bench
-// checkout, say) puts them in their place. Nothing here decides the flow of messages; see the strategies.
+// Prompts that make a model act as a user, in our own wording, as values: an environment with its
+// own prompts (a τ-bench checkout, for example) replaces them. The flow of messages is decided by
+// the strategies, not here.
 
 import { stopMarker } from "./conversation.ts";
 
-/** What a checker or a reflection is shown. */
+/** Input of a checker or a reflection. */
 export type ReviewInput = {
   /** `null` when the conversation has none (only in upstream's discarded rehearsals). */
   readonly instruction: string | null;
-  /** The conversation so far, one `Label: text` a line. */
+  /** The conversation so far, one `Label: text` per line. */
   readonly transcript: string;
   /** The line under review. */
   readonly response: string;
 };
 
 export type UserPrompts = {
-  /** What the agent is made to say before the user's first line; the real agent never sees it. */
+  /** Made-up utterance of the agent before the user's first line; the real agent never sees it. */
   readonly greeting: string;
   readonly system: (instruction: string | null) => string;
   /** Asks for a thought before each line, under the headings `Thought:` and `User Response:`. */
   readonly reactSystem: (instruction: string | null) => string;
-  /** Asks whether the response is fit to be sent; the answer says true or false. */
+  /** Asks if the response is fit to be sent; the answer says true or false. */
   readonly check: (input: ReviewInput) => string;
-  /** Asks what is wrong with a refused response, under `Reflection:`, and for a better one, under `Response:`. */
+  /**
+   * Asks for the fault of a refused response, under `Reflection:`, and for a better one, under
+   * `Response:`.
+   */
   readonly reflect: (input: ReviewInput) => string;
 };
 

@@ -6,7 +6,7 @@ import { testTask } from "./test-task.test-helper.ts";
 
 const usage = { modelCalls: 2, inputTokens: 30, outputTokens: 4, cost: null };
 
-/** Says its seed and take, so that conversations differ. */
+/** A user that says its seed and take, so that conversations differ. */
 function countingSource(): UserSource {
   let made = 0;
   return {

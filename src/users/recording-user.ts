@@ -1,6 +1,6 @@
-// Recorded exchanges with a user: stored before they count, and played back without a model, with the same lines, faults, usage
-// and cost. A replayed user answers only what it was recorded for; anything else is a failure that shows the difference, so that a
-// changed agent is noticed.
+// Recorded exchanges with a user: stored before they count, and replayed without a model, with the
+// same lines, faults, usage and cost. A replayed user answers only recorded messages; any other
+// message is a failure that shows the difference, so that a changed agent is noticed.
 
 import { z } from "zod";
 import {
@@ -26,10 +26,13 @@ import {
 } from "./conversation.ts";
 import { jsonOf } from "../lib/text.ts";
 
-/** Is handed each exchange as it happens and awaited before the line is passed on. A rejection fails the line. */
+/**
+ * Receives each exchange as it happens, and is awaited before the line is passed on. A rejection
+ * fails the line.
+ */
 export type ExchangeSink = (exchange: UserExchange) => void | Promise<void>;
 
-/** A source that behaves as `source` does and records faults too, cancelled calls excepted. */
+/** A source that behaves like `source` and also records faults, except for cancelled calls. */
 export function recordingUser(source: UserSource, sink: ExchangeSink): UserSource {
   const takes = new Map<string, number>();
   const recorded = (task: Task, { seed }: { readonly seed: number }, user: UserSimulator, said: number) => {
@@ -65,7 +68,7 @@ export function recordingUser(source: UserSource, sink: ExchangeSink): UserSourc
   };
 }
 
-/** Conversations of a task and seed differ in their take. */
+/** Key of a conversation; conversations of one task and seed differ in their take. */
 const conversationKey = (taskId: string, seed: number, take?: number): string => JSON.stringify([taskId, seed, take]);
 
 const failure: z.ZodType<Failure> = z.object({
@@ -81,7 +84,7 @@ const usage = z.object({
   outputTokens: z.number(),
   cost: z.number().nullable(),
 });
-/** Arguments as JSON text: numbers keep their kind. */
+/** Arguments are JSON text, so that numbers keep their kind. */
 const call = z.object({ id: z.string(), name: z.string(), arguments: z.string() });
 const line = z.object({
   type: z.enum(["words", "hang-up", "calls"]),
@@ -94,11 +97,11 @@ const userExchange = z
   .object({
     taskId: z.string(),
     seed: z.number(),
-    /** Counts the conversations of this task and seed, from 0. */
+    /** Number of the conversation of this task and seed, from 0. */
     take: z.number(),
     /** Place in the conversation; 0 is the first line. */
     index: z.number(),
-    /** What the agent said, or what the user's own calls were answered; `null` for the first line. */
+    /** The agent's utterance, or the results of the user's own calls; `null` for the first line. */
     words: z.union([z.string(), z.array(z.string())]).nullable(),
     answer: z.union([
       z.object({ type: z.literal("line"), line }).readonly(),
@@ -109,7 +112,10 @@ const userExchange = z
 
 export type UserExchange = z.infer<typeof userExchange>;
 
-/** Reads JSON lines; empty lines are skipped. Throws a `ConfigurationError` that names the first line that is no exchange. */
+/**
+ * Reads JSON lines; empty lines are skipped. Throws a `ConfigurationError` that names the first
+ * line that is not an exchange.
+ */
 export function parseUserExchanges(text: string): UserExchange[] {
   return text.split("\n").flatMap((content, index) => {
     if (content.trim() === "") return [];
@@ -122,8 +128,9 @@ export function parseUserExchanges(text: string): UserExchange[] {
 }
 
 /**
- * Conversations are found by task and seed; the n-th user of the same task and seed plays the n-th take. `create` throws a
- * `ConfigurationError` for one that was not recorded; an utterance other than recorded fails with code "replay-mismatch".
+ * Replays recorded conversations, found by task and seed; the n-th user of the same task and seed
+ * replays the n-th take. `create` throws a `ConfigurationError` for a conversation that was not
+ * recorded; an utterance that differs from the recorded one fails with code "replay-mismatch".
  */
 export function replayingUser(exchanges: readonly UserExchange[]): UserSource {
   const conversations = groupByTake(exchanges);
@@ -177,8 +184,8 @@ function mismatch(where: string, heard: UserExchange["words"], exchange: UserExc
 }
 
 /**
- * Exchanges of one take in the order of their index, whatever the order of the records. The last of an index counts: a run
- * that was killed asks again for a line that was recorded here and had not counted there.
+ * Exchanges of each take, sorted by index. The last record of an index counts: a killed run may
+ * request a line again that was recorded here before the line counted in the run.
  */
 function groupByTake(exchanges: readonly UserExchange[]): ReadonlyMap<string, readonly UserExchange[]> {
   const groups = new Map<string, Map<number, UserExchange>>();

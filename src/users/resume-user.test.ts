@@ -27,7 +27,10 @@ async function talk(user: UserSimulator, words: readonly (string | null)[]): Pro
   return spoken;
 }
 
-/** Says "line 0", "line 1", ... in the form that a strategy reads, and lets every review pass. */
+/**
+ * A model that says "line 0", "line 1", ... in the form that a strategy reads, and passes every
+ * review.
+ */
 function countingModel(first: number, wrap: (line: string) => string = (line) => line) {
   const shown: (readonly ChatText[])[] = [];
   let next = first;
@@ -107,7 +110,7 @@ describe("UserSource.resume", () => {
     const source = (): UserSource =>
       recordingUser(scriptedUsers(["One.", "Two.", "Three."]), (one) => void exchanges.push(one));
     const words = [null, "a", "b"];
-    // Its last line was recorded, and had not counted when the process died.
+    // The last line was recorded, but did not count before the process died.
     const spoken = (await talk(source().create(task, { seed: 1 }), words)).slice(0, 2);
     await talk(source().resume!(task, { seed: 1, spoken }), words.slice(2));
     expect(exchanges.map(({ index }) => index)).toEqual([0, 1, 2, 2]);

@@ -1,5 +1,5 @@
-// A user that says given lines, for tests, goldens and docs. Not a mock: it plays the whole contract, faults included,
-// and both a call it has no line for and a line that was never requested are errors.
+// A user that says given lines, for tests, goldens and docs. Not a mock: it fulfils the whole
+// contract, faults included, and both a call without a line and an unused line are errors.
 
 import { freeUsage, type UserLine, type UserSimulator, type UserSource } from "../core/index.ts";
 import {
@@ -12,20 +12,20 @@ import {
   type UserFailureCode,
 } from "./conversation.ts";
 
-/** Text (a hang-up when it holds the stop marker), a whole line, or a fault. */
+/** Text (a hang-up if it contains the stop marker), a whole line, or a fault. */
 export type UserStep =
   | string
   | UserLine
   | { readonly type: "fault"; readonly code: UserFailureCode; readonly message: string };
 
 export interface ScriptedUser extends UserSimulator {
-  /** What the agent said so far, one per `reply`. */
+  /** The agent's utterances so far, one per `reply`. */
   readonly heard: readonly string[];
-  /** Throws when a call found no line, or when lines are left. */
+  /** Throws if a call found no line, or if lines are left. */
   verify(): void;
 }
 
-/** Plays the steps in order: the first answers `open`. */
+/** A user that goes through the steps in order: the first answers `open`. */
 export function scriptedUser(steps: readonly UserStep[]): ScriptedUser {
   const heard: string[] = [];
   const unexpected: string[] = [];
@@ -67,11 +67,11 @@ function shownHeard(heard: HeardByUser): string {
 export interface ScriptedUserSource extends UserSource {
   /** Users made so far, in order. */
   readonly users: readonly ScriptedUser[];
-  /** Verifies every user made, and that there was one. */
+  /** Verifies every user, and that at least one was made. */
   verify(): void;
 }
 
-/** A source whose users all say the same lines, whatever the task. */
+/** A source whose users all say the same lines, for every task. */
 export function scriptedUsers(steps: readonly UserStep[]): ScriptedUserSource {
   const users: ScriptedUser[] = [];
   const create = (): ScriptedUser => {

@@ -9,15 +9,15 @@ import { scriptedUsers, type UserStep } from "./scripted-user.ts";
 import { taskUser } from "./task-user.ts";
 import { remedyFor } from "../lib/nearest.ts";
 
-/** What each user needs; only those of the chosen one are read. */
+/** Options of all users; only those of the chosen user are read. */
 export type SelectUserOptions = {
-  /** For "llm", "react", "verify" and "reflection". */
+  /** Settings of "llm", "react", "verify" and "reflection". */
   readonly model?: ModelUserOptions;
-  /** For "human". */
+  /** Settings of "human". */
   readonly human?: HumanUserOptions;
-  /** For "scripted"; every episode hears the same lines. */
+  /** Lines of "scripted"; every episode gets the same lines. */
   readonly lines?: readonly UserStep[];
-  /** For "replay". */
+  /** Exchanges of "replay". */
   readonly exchanges?: readonly UserExchange[];
 };
 
@@ -35,7 +35,10 @@ const makers: Readonly<Record<string, (options: SelectUserOptions) => UserSource
 
 export const userNames: readonly string[] = Object.keys(makers);
 
-/** The user of a name. Throws a `ConfigurationError` that lists the names, or says what the chosen user lacks. */
+/**
+ * The user of a name. Throws a `ConfigurationError` that lists the names, or names the missing
+ * setting of the chosen user.
+ */
 export function selectUser(name: string, options: SelectUserOptions = {}): UserSource {
   const make = Object.hasOwn(makers, name) ? makers[name] : undefined;
   if (make !== undefined) return make(options);

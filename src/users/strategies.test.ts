@@ -12,7 +12,7 @@ const prompts: UserPrompts = {
   reflect: ({ instruction, transcript, response }) => `reflect <${instruction}> <${transcript}> <${response}>`,
 };
 
-/** A model that gives these replies, and what it was shown for each. */
+/** A model with given replies, and the messages that it was shown for each. */
 function replying(...replies: readonly string[]) {
   const shown: (readonly ChatMessage[])[] = [];
   const chat: ChatModel = {

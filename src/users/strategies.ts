@@ -1,5 +1,6 @@
-// How a model finds the user's next line: at once, after a thought, after a check, after a reflection on a refused line. Each in
-// two ways: sensibly, or as the τ-bench reference does, quirks included.
+// Strategies by which a model finds the user's next line: at once, after a thought, after a check,
+// or after a reflection on a refused line. Each has two versions: a sane one, and one that
+// reproduces the τ-bench reference, quirks included.
 
 import { type ChatText, splitReasoning } from "../chat-models/index.ts";
 import type { AttributedError } from "../core/index.ts";
@@ -7,34 +8,37 @@ import { pythonRepr, pythonStrip } from "../python-semantics/index.ts";
 import { readRaw, readUtterance, stopMarker, userFailure } from "./conversation.ts";
 import type { UserPrompts } from "./prompts.ts";
 
-/** Whether a strategy behaves sensibly or as the τ-bench reference does, quirks included. */
+/** "sane" behaves sensibly; "upstream" behaves like the τ-bench reference, quirks included. */
 export type UserCompat = "sane" | "upstream";
 
-/** What a strategy sees of one episode. */
+/** A strategy's view of one episode. */
 export type Conversation = {
   readonly instruction: string | null;
-  /** What the model is shown. The strategy appends what it is to remember. */
+  /** Messages that the model is shown. The strategy appends those that it must remember. */
   readonly messages: ChatText[];
   readonly prompts: UserPrompts;
-  /** Calls the model; `read` turns the reply into what the strategy needs, and its retryable failures are tried again. */
+  /** Calls the model; `read` parses the reply, and its retryable failures are retried. */
   readonly ask: <T>(messages: readonly ChatText[], read: (reply: string) => T) => Promise<T>;
 };
 
-/** How the next line is found. A frozen value: the state of an episode is in its conversation. */
+/** Method of finding the next line. A frozen value: the state of an episode is in its conversation. */
 export type UserStrategy = {
   readonly name: string;
   readonly systemPrompt: (prompts: UserPrompts, instruction: string | null) => string;
   readonly nextLine: (conversation: Conversation) => Promise<string>;
   /**
-   * What the model is shown of a line that it has said, when a conversation is resumed: only the lines are recorded, so
-   * what it thought beside them is gone.
+   * The message that shows the model one of its earlier lines when a conversation is resumed: only
+   * the lines are recorded, so its thoughts are lost.
    */
   readonly asRemembered: (line: string) => string;
-  /** Conversations begun without an instruction and thrown away before the real one (a habit of upstream's constructors). */
+  /**
+   * Number of conversations that are begun without an instruction and discarded before the real one
+   * (a habit of upstream's constructors).
+   */
   readonly rehearsals: number;
 };
 
-/** A strategy without thoughts of its own. Upstream takes replies untrimmed, thinking included. */
+/** A strategy without its own thoughts. Upstream takes replies untrimmed, thinking included. */
 function strategy(
   name: string,
   compat: UserCompat,
@@ -55,16 +59,17 @@ function remember({ messages }: Conversation, line: string): string {
   return line;
 }
 
-/** One call a line. */
+/** One call per line. */
 export const llmStrategy = (compat: UserCompat): UserStrategy =>
   strategy("llm", compat, async (conversation, read) =>
     remember(conversation, await conversation.ask(conversation.messages, read)),
   );
 
 /**
- * One call whose reply holds a thought and the line. Upstream's reading lets the thought and the heading through to the agent,
- * hangs up when a mere thought names the stop marker, and gives up on a reply it cannot read; ours sends the line alone and
- * tries again. Both remember the whole reply.
+ * One call whose reply holds a thought and the line. The upstream version passes the thought and
+ * the heading on to the agent, hangs up even when only a thought names the stop marker, and fails
+ * on a reply that it cannot read; ours sends only the line and retries. Both remember the whole
+ * reply.
  */
 export const reactStrategy = (compat: UserCompat): UserStrategy => ({
   ...strategy("react", compat, async (conversation) => {
@@ -78,12 +83,12 @@ export const reactStrategy = (compat: UserCompat): UserStrategy => ({
     return line;
   }),
   systemPrompt: (prompts, instruction) => prompts.reactSystem(instruction),
-  // Upstream's base constructor and its own both begin a conversation.
+  // Upstream's base constructor and its own both start a conversation.
   rehearsals: compat === "upstream" ? 2 : 0,
   asRemembered: (line) => `User Response:\n${line}`,
 });
 
-/** What stands under the one heading `User Response:`. */
+/** The text under the only heading `User Response:`. */
 function readReact(reply: string): string {
   const parts = reply.split(/^[ \t*#]*User Response:[ \t*]*/m);
   const line = parts[1]?.trim() ?? "";
@@ -107,7 +112,7 @@ function readReactAsUpstream(reply: string): string {
   throw malformedReact(reply, 'it has no heading "User Response:"', `ValueError: Invalid response format: ${reply}`);
 }
 
-/** `cause`: what the reference raises there. */
+/** `cause`: the error that the reference raises in this case. */
 function malformedReact(reply: string, problem: string, cause: string = excerpt(reply)): AttributedError {
   return userFailure("malformed-reply", `Cannot read the line of user "react" out of its reply: ${problem}.`, cause);
 }
@@ -117,9 +122,10 @@ const excerpt = (reply: string): string => JSON.stringify(reply.slice(0, 300));
 const maxAttempts = 3;
 
 /**
- * A checker reads each line before it is sent; a refused one is made again, up to three times in all. When all are refused, the
- * last line is sent. Upstream then forgets it, so that the model sees two messages of the agent in a row, and shows its checker
- * the message object instead of its text; ours remembers what it sent.
+ * A checker reads each line before it is sent; a refused one is regenerated, up to three times in
+ * total. When all are refused, the last line is sent. Upstream then forgets it, so that the model
+ * sees two messages of the agent in a row, and shows its checker the message object instead of its
+ * text; ours remembers the sent line.
  */
 export const verifyStrategy = (compat: UserCompat): UserStrategy =>
   strategy("verify", compat, async (conversation, read) => {
@@ -133,13 +139,13 @@ export const verifyStrategy = (compat: UserCompat): UserStrategy =>
     }
   });
 
-/** How upstream's client library prints a message. */
+/** A message as printed by upstream's client library. */
 const messageObject = (content: string): string =>
   `Message(content=${pythonRepr(content)}, role='assistant', tool_calls=None, function_call=None)`;
 
 /**
- * A checker reads each line before it is sent; after a refusal the model is asked what is wrong with the line and for a better
- * one, which is sent. The model remembers only what was sent.
+ * A checker reads each line before it is sent; after a refusal the model criticises the line and
+ * writes a better one, which is sent. The model remembers only the sent line.
  */
 export const reflectionStrategy = (compat: UserCompat): UserStrategy =>
   strategy("reflection", compat, async (conversation, read) => {
@@ -151,8 +157,9 @@ export const reflectionStrategy = (compat: UserCompat): UserStrategy =>
   });
 
 /**
- * Upstream takes the better line for something the agent said, completes once more, and has that checked; refused again, it
- * sends the first line after all. Both replies stay in the conversation, whichever was sent.
+ * Upstream mistakes the better line for an utterance of the agent, completes once more, and has
+ * that checked; if it is refused again, the first line is sent after all. Both replies stay in the
+ * conversation, whichever was sent.
  */
 async function reflectAsUpstream(conversation: Conversation): Promise<string> {
   const { messages, ask } = conversation;
@@ -169,11 +176,11 @@ async function betterLine(conversation: Conversation, response: string, compat: 
   const { instruction, messages, prompts, ask } = conversation;
   const question = prompts.reflect({ instruction, transcript: transcriptOf(messages, compat), response });
   const request = [{ role: "user", content: question }] as const;
-  // What upstream cannot read ends its run; ours tries again.
+  // An unreadable reply ends upstream's run; ours retries.
   return compat === "upstream" ? readBetterAsUpstream(await ask(request, readRaw)) : ask(request, readBetter);
 }
 
-/** What stands under the last heading `Response:`. */
+/** The text under the last heading `Response:`. */
 function readBetter(reply: string): string {
   const parts = readUtterance(reply).split(/^[ \t*#]*Response:[ \t*]*/m);
   const line = parts.slice(1).at(-1)?.trim() ?? "";
@@ -193,13 +200,16 @@ function malformedReflection(problem: string, cause: string): AttributedError {
 }
 
 const labels = {
-  // The model under review answers as "assistant" and has the customer's part.
+  // The model under review has the role "assistant" and acts as the customer.
   sane: { system: "System", user: "Agent", assistant: "Customer" },
-  // Upstream labels by role, which calls each side by the other's name.
+  // Upstream labels by role, which swaps the names of both sides.
   upstream: { system: "System", user: "Customer", assistant: "Agent" },
 } as const;
 
-/** One `Label: text` a line. Upstream's shows the system prompt too; ours leaves it out, since checkers get the instruction. */
+/**
+ * One `Label: text` per line. Upstream's transcript shows the system prompt too; ours omits it,
+ * since checkers get the instruction.
+ */
 function transcriptOf(messages: readonly ChatText[], compat: UserCompat): string {
   return messages
     .filter(({ role }) => compat === "upstream" || role !== "system")
@@ -207,7 +217,7 @@ function transcriptOf(messages: readonly ChatText[], compat: UserCompat): string
     .join("\n");
 }
 
-/** Asks whether a response may be sent as the next line after `messages`. */
+/** Asks a checker if a response may be sent as the next line after `messages`. */
 function mayBeSent(
   { instruction, prompts, ask }: Conversation,
   input: { readonly messages: readonly ChatText[]; readonly response: string; readonly compat: UserCompat },
@@ -221,7 +231,10 @@ function mayBeSent(
   );
 }
 
-/** The last "true" or "false" of an answer counts, so that a checker may think aloud; an answer without either refuses. */
+/**
+ * The last "true" or "false" of an answer counts, so that a checker may reason first; an answer
+ * without either refuses.
+ */
 const lastVerdict = (answer: string): string | undefined =>
   answer
     .match(/\b(true|false)\b/gi)

@@ -1,5 +1,6 @@
-// The user of a world without one: it says what the task is, once, and hangs up when the policy talks in place of acting. The
-// usual counterpart in environments behind a protocol, where a message without a tool call ends the episode.
+// A user for worlds without one: it states the task once, and hangs up when the policy talks
+// instead of acting. The usual counterpart in environments behind a protocol, where a message
+// without a tool call ends the episode.
 
 import {
   ConfigurationError,
@@ -12,15 +13,19 @@ import {
 import { orderedUser } from "./conversation.ts";
 
 export type TaskUserOptions = {
-  /** Answers a policy that talks, so often; the next time it hangs up. @default 0 */
+  /**
+   * Number of times that a policy that talks is reminded to act; the next time the user hangs up.
+   * @default 0
+   */
   readonly reminders?: number;
-  /** What it answers then. @default "Please continue with the tools; the task is not finished." */
+  /** Text of a reminder. @default "Please continue with the tools; the task is not finished." */
   readonly reminder?: string;
 };
 
 /**
- * Opens with what the environment begins with, or else with the task's instruction. A task that has neither fails its episode at
- * boundary "user". Throws a `RangeError` for a number of reminders that is none.
+ * Opens with the environment's own opening, or else with the task's instruction. A task without
+ * either fails its episode at boundary "user". Throws a `RangeError` for an invalid number of
+ * reminders.
  */
 export function taskUser(options: TaskUserOptions = {}): UserSource {
   const { reminders = 0, reminder = "Please continue with the tools; the task is not finished." } = options;

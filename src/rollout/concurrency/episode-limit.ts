@@ -1,5 +1,5 @@
-// How many episodes may be in flight: a fixed number, or one that follows the servers. Starting and ending episodes is up to
-// the scheduler.
+// Limit of episodes in flight: a fixed number, or one that follows the servers. Starting and ending
+// episodes is up to the scheduler.
 
 import type { EngineLoad, EngineLoadSource, EpisodeEvent } from "../../core/index.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -9,11 +9,14 @@ import { checkBounds, type ConcurrencyBounds, firstLimit, nextLimit } from "./ne
 
 /** Follows the servers between two bounds. */
 export type AdaptiveConcurrency = ConcurrencyBounds & {
-  /** Default: 16, between the bounds. */
+  /** First limit. Default: 16, within the bounds. */
   readonly start?: number;
-  /** Reports how busy the servers are; `null`: not available, and tokens a second alone decide. */
+  /**
+   * Reports the load of the servers; `null` if it is not available, so that only tokens per second
+   * decide.
+   */
   readonly load: EngineLoadSource | null;
-  /** Between two looks. Default: 2,000. */
+  /** Interval between observations, in milliseconds. Default: 2,000. */
   readonly intervalMs?: number;
 };
 
@@ -21,15 +24,15 @@ export interface EpisodeLimit {
   readonly current: number;
   /** Receives every new event of every episode. */
   observe(event: EpisodeEvent): void;
-  /** In place of events, what other processes saw. */
+  /** Receives calls that other processes observed, in place of events. */
   count(observed: ObservedCalls): void;
   /** `running` returns the episodes in flight; `onChange` is called when the limit has changed. */
   start(hooks: { readonly running: () => number; readonly onChange: () => void }): void;
-  /** Leaves no timer and no request to a server behind. */
+  /** Cancels the timer and any request to a server. */
   stop(): void;
 }
 
-/** Throws a `RangeError` for a number below 1 and for bounds that are none. */
+/** Throws a `RangeError` for a number below 1 and for invalid bounds. */
 export function createEpisodeLimit(setting: number | AdaptiveConcurrency, clock: Clock): EpisodeLimit {
   if (typeof setting !== "number") return adaptiveLimit(setting, clock);
   if (setting !== Infinity) checkBounds({ floor: setting, ceiling: setting });
@@ -42,16 +45,16 @@ export function createEpisodeLimit(setting: number | AdaptiveConcurrency, clock:
   };
 }
 
-/** Codes of failed attempts that say "too much at once". */
+/** Codes of failed attempts that indicate overload. */
 const overloadCodes: ReadonlySet<string> = new Set(["overloaded", "timeout"]);
 
-/** `null`: the event ends no call. */
+/** Calls that the event ends; `null` if it ends none. */
 export function observedIn(event: EpisodeEvent): ObservedCalls | null {
   if (event.type !== "turn" && event.type !== "agent-reply") return null;
   const overloads = event.attempts.filter(({ failure }) => overloadCodes.has(failure.code)).length;
   return { calls: 1, sampledTokens: event.type === "turn" ? event.turn.sampledTokens.length : 0, overloads };
 }
-/** A server that takes longer to say how busy it is counts as silent for this once. */
+/** A server that takes longer to report its load counts as not reporting it this time. */
 const loadTimeoutMs = 5_000;
 
 function adaptiveLimit({ start, intervalMs = 2_000, ...setting }: AdaptiveConcurrency, clock: Clock): EpisodeLimit {

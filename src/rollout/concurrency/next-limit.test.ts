@@ -8,7 +8,7 @@ const isFull = process.env["FULL"] === "1";
 const bounds = { floor: 4, ceiling: 256 };
 const idle: EngineLoad = { servers: 1, running: 10, waiting: 0, kvUse: 0.2 };
 
-/** A second in which all permitted episodes were in flight and took 30 tokens in two calls. */
+/** One second in which all permitted episodes were in flight, with 30 tokens in two calls each. */
 const second = (state: LimitState, changes: Partial<LimitObservation> = {}): LimitObservation => ({
   running: state.limit,
   elapsedMs: 1000,
@@ -125,7 +125,7 @@ describe("nextLimit() on simulated servers", () => {
     ["64 places, load not reported", { ...plain, reports: false }, 0.9],
     ["refusals above 72 requests, load not reported", { ...plain, reports: false, longestQueue: 8 }, 0.9],
     ["a batch that slows down, load not reported", { ...computing, reports: false }, 0.9],
-    // Nothing says where the cliff is, so it is stepped over now and then.
+    // The bound of the cache is not reported, so the limit exceeds it now and then.
     ["a cache for 45 episodes, load not reported", { ...caching, reports: false }, 0.85],
   ];
   const cases = isFull ? [...reporting, ...silent] : [reporting[0]!, reporting[1]!, silent[0]!, silent[1]!];

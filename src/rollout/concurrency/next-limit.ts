@@ -1,10 +1,12 @@
-// How many episodes are worth having in flight: the next limit from the last one and from what was observed. A pure function,
-// so that a controller is tested in microseconds; who observes and who obeys is in `episode-limit.ts`.
+// Computes the next limit of episodes in flight from the last one and the latest observation. A
+// pure function, so that a controller is tested in microseconds; observing and applying the limit
+// is in `episode-limit.ts`.
 //
-// Up by probing, down by shares: additive-increase, multiplicative-decrease (Chiu and Jain 1989) with slow start (Jacobson
-// 1988). A step up stays only if tokens a second rose with it, so a server that says nothing about itself is climbed too
-// (hill climbing, as in the concurrency limits of Netflix). A queue, a full cache or refusals cut at once, and after a cut
-// nothing is judged until the surplus has drained.
+// Up by probing, down by shares: additive-increase, multiplicative-decrease (Chiu and Jain 1989)
+// with slow start (Jacobson 1988). A step up stays only if tokens per second rose with it, so the
+// limit also climbs on a server that does not report its load (hill climbing, as in the concurrency
+// limits of Netflix). A queue, a full cache or refusals cut at once, and after a cut nothing is
+// judged until the surplus has drained.
 //
 //   grow ──no gain──► hold ──every few rounds──► probe ──gain──► hold there (or grow, when it was nearly in proportion)
 //    │                 │                          └──no gain──► hold, back where it was, and probe less often
@@ -13,9 +15,9 @@
 import type { EngineLoad } from "../../core/index.ts";
 
 export type ConcurrencyBounds = {
-  /** Never fewer episodes at once. */
+  /** Minimum of episodes in flight. */
   readonly floor: number;
-  /** Never more. */
+  /** Maximum of episodes in flight. */
   readonly ceiling: number;
 };
 
@@ -34,7 +36,7 @@ function within(value: number, { floor, ceiling }: ConcurrencyBounds): number {
   return Math.min(ceiling, Math.max(floor, Math.round(value)));
 }
 
-/** What happened since the last observation. */
+/** Calls, tokens and load since the last observation. */
 export type LimitObservation = {
   /** Episodes in flight now. */
   readonly running: number;
@@ -44,7 +46,7 @@ export type LimitObservation = {
   readonly sampledTokens: number;
   /** Engine calls that the server refused for being busy, or that ran out of time. */
   readonly overloads: number;
-  /** `null`: not known. */
+  /** Load of the servers; `null` if it is not known. */
   readonly load: EngineLoad | null;
 };
 
@@ -53,53 +55,71 @@ type Window = { readonly elapsedMs: number; readonly calls: number; readonly sam
 export type LimitState = {
   readonly limit: number;
   readonly phase: "grow" | "hold" | "probe" | "drain";
-  /** Where the last step up began, and what it gave there; `null`: nothing to compare with yet. */
+  /** Limit and speed before the last step; `null`: nothing to compare with yet. */
   readonly before: { readonly limit: number; readonly tokensPerSecond: number } | null;
-  /** False: the limit has just changed, and calls from before it are still being counted off. */
+  /** False: the limit has just changed, and calls from before the change are still ending. */
   readonly isSettled: boolean;
   readonly window: Window;
-  /** Rounds that are held before the next probe. */
+  /** Rounds to hold before the next probe. */
   readonly patience: number;
-  /** Where the next probe goes. Down only where the server does not report its load: else it says when there is too much. */
+  /**
+   * Direction of the next probe. Down only if the server does not report its load; otherwise its
+   * load shows when there is too much.
+   */
   readonly direction: "up" | "down";
-  /** Observations in a row with a queue: one alone is the echo of many turns that ended together. */
+  /**
+   * Consecutive observations with a queue: a single one is the echo of many turns that ended
+   * together.
+   */
   readonly queued: number;
 };
 
-/** Above it the cache is nearly full, and servers begin to throw out what they will need again. */
+/**
+ * Cache use above which the cache is nearly full, and servers begin to evict entries that they will
+ * need again.
+ */
 const fullCache = 0.95;
-/** What a cut makes of a cache that is too full. */
+/** Cache use that a cut aims at. */
 const goodCache = 0.85;
-/** Growing stops below the cut, because contexts of episodes in flight keep growing. */
+/**
+ * Cache use at which growing stops: below the cut, because contexts of episodes in flight keep
+ * growing.
+ */
 const growingCache = 0.8;
-/** Waiting requests, as a share of running ones, that are a queue; three observations in a row make it count. */
+/**
+ * Share of waiting to running requests that counts as a queue; three observations in a row are
+ * needed.
+ */
 const queueShare = 0.1;
 const queuePersistence = 3;
 const growth = 1.5;
 const probeGrowth = 1.25;
-/** Smallest rises of tokens a second, as a share, that justify a step of 50 % and one of 25 %. */
+/** Smallest relative gains of tokens per second that justify a step of 50 % and one of 25 %. */
 const gainOfGrowth = 0.04;
 const gainOfProbe = 0.012;
 /** A probe that gains this much met no bottleneck. */
 const gainInProportion = 0.15;
 const worse = -0.03;
-/** Seen at once: no need to look longer. */
+/** A loss this large counts at once, without further observations. */
 const muchWorse = -0.1;
 const firstPatience = 2;
 const mostPatience = 16;
 
-/** Calls that make a round, for each episode in flight, and at least. A rise counts as soon as it shows; that there is none, only after more. */
+/**
+ * Calls of a round, per episode in flight and as a minimum. A gain counts as soon as it shows; the
+ * lack of one only after more rounds.
+ */
 const callsOfRound = 2;
 const leastCalls = 32;
 const settlingCalls = 2;
 const roundsUntilNo = 4;
 
-/** Enough to measure something, and little enough for any server. */
+/** Default first limit: enough to measure, and small enough for any server. */
 const usualStart = 16;
 
 const emptyWindow: Window = { elapsedMs: 0, calls: 0, sampledTokens: 0 };
 
-/** Begins at `start`, by default 16, between the bounds. */
+/** First state: at `start`, by default 16, within the bounds. */
 export function firstLimit(bounds: ConcurrencyBounds, start: number = Math.max(bounds.floor, usualStart)): LimitState {
   return {
     limit: within(start, bounds),
@@ -125,12 +145,13 @@ export function nextLimit(state: LimitState, seen: LimitObservation, bounds: Con
     const cut = within(Math.floor(Math.min(state.limit, Math.max(seen.running, bounds.floor)) * share), bounds);
     return { ...settle(state, cut, "drain"), patience: firstPatience };
   }
-  // Calls that are few because episodes are few say nothing about the limit.
+  // If there are few calls because there are few episodes, they say nothing about the limit.
   if (seen.running < 0.9 * state.limit) return { ...state, queued, window: emptyWindow };
   const window = add(state.window, seen);
   const round = Math.max(leastCalls, callsOfRound * state.limit);
   if (!state.isSettled) {
-    // Episodes above a lowered limit end in their own time, and until then it is not what is measured.
+    // Episodes above a lowered limit end on their own, and until then the measurement would not be
+    // of the new limit.
     if (seen.running > state.limit) return { ...state, queued, window: emptyWindow };
     const isSettled = window.calls >= settlingCalls * state.limit;
     return { ...state, queued, isSettled, window: isSettled ? emptyWindow : window };
@@ -141,7 +162,7 @@ export function nextLimit(state: LimitState, seen: LimitObservation, bounds: Con
 
 type Round = { readonly round: number; readonly load: EngineLoad | null; readonly bounds: ConcurrencyBounds };
 
-/** After at least a round at one limit: step on, step back, or observe longer. */
+/** Decides after at least a round at one limit: step on, step back, or observe longer. */
 function nextStep(state: LimitState, { round, load, bounds }: Round): LimitState {
   const { limit, phase, before, patience, direction, window } = state;
   const tokensPerSecond = (window.sampledTokens * 1000) / window.elapsedMs;
@@ -184,7 +205,7 @@ function settle(state: LimitState, limit: number, phase: LimitState["phase"]): L
   return { ...state, limit, phase, isSettled, window: emptyWindow, before: null };
 }
 
-/** What a cut leaves; `null`: there is no pressure. */
+/** Share of the limit that a cut leaves; `null` without pressure. */
 function cutShare({ load, overloads }: LimitObservation, queued: number): number | null {
   if (overloads > 0) return 0.7;
   const kvUse = load?.kvUse ?? 0;

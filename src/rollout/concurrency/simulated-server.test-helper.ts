@@ -1,23 +1,24 @@
-// A queueing model of an inference server with episodes on it, in simulated time: a batch that slows down as it fills, places
-// for so many requests, a cache that overflows, users who think. Not an engine: nothing is sampled.
+// A queueing model of an inference server with episodes, in simulated time: a batch that slows down
+// as it fills, a limited number of places, a cache that overflows, users who think. Not an engine:
+// nothing is sampled.
 
 import type { EngineLoad } from "../../core/index.ts";
 import { createRandom } from "../../lib/random.ts";
 import { type ConcurrencyBounds, firstLimit, type LimitObservation, nextLimit } from "./next-limit.ts";
 
 export type SimulatedServer = {
-  /** Seconds of one decoding step: `base` and so much more for each request in the batch. */
+  /** Seconds of one decoding step: `base` plus `perRequest` for each request in the batch. */
   readonly base: number;
   readonly perRequest: number;
-  /** Requests in the batch; the others wait. */
+  /** Places in the batch; further requests wait. */
   readonly places: number;
-  /** Tokens; above it, what the server computes again costs it in proportion. */
+  /** Size of the cache in tokens; above it, recomputing slows the server down in proportion. */
   readonly cacheTokens: number;
   /** Seconds between the turns of an episode, on average. */
   readonly thinking: number;
   /** False: `load` is `null`. */
   readonly reports: boolean;
-  /** Waiting requests above which new ones are refused; `null`: none ever is. */
+  /** Number of waiting requests above which new ones are refused; `null` if none are refused. */
   readonly longestQueue: number | null;
 };
 
@@ -89,7 +90,7 @@ export function simulate(
       running++;
       waiting--;
     }
-    // A prefix cache keeps the context of an episode that is between two turns.
+    // A prefix cache keeps the context of an episode between two of its turns.
     const cached = episodes.reduce((sum, { context }) => sum + context, 0);
     const again = Math.max(1, cached / server.cacheTokens) ** 3;
     const rate = stepSeconds / ((server.base + server.perRequest * running) * again);
@@ -129,12 +130,12 @@ export function simulate(
   return { tokensPerSecond: measured / (seconds / 2), mostRunning, limits };
 }
 
-/** With a limit that stays. */
+/** Simulates a server with a fixed limit. */
 export function simulateFixed(server: SimulatedServer, limit: number, seconds: number, seed: number): Simulation {
   return simulate(server, () => limit, { seconds, seed, start: limit });
 }
 
-/** With the controller under test. */
+/** Simulates a server with the controller under test. */
 export function simulateAdaptive(
   server: SimulatedServer,
   bounds: ConcurrencyBounds,

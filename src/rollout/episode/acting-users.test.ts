@@ -23,7 +23,7 @@ const press = toolFromDefinition(
   }) as JsonObject,
 );
 
-/** The counter, with a button that the user presses; three words of the user end it. */
+/** The counter, with a button that the user presses; the user's third utterance ends it. */
 const shared: EnvironmentSource = {
   ...counter,
   open: (given, options) => {
@@ -84,13 +84,13 @@ describe("users that act", () => {
       ...["system", "assistant", "user", "assistant", "user", "assistant", "tool", "assistant"],
     ]);
     expect(JSON.stringify(episode.messages)).not.toContain("no such tool");
-    // Graders see them as calls of the user, and no lines without words.
+    // Graders see them as calls of the user, without empty utterances.
     const steps = conversationOf(episode).filter(({ type }) => type === "user" || type === "user-call");
     expect(steps.map((step) => ("name" in step ? `${step.name}: ${step.result}` : step.text))).toEqual([
       ...["Please count.", 'press: {"count": 1}', "fly: Error: no such tool", 'press: {"count": 2}'],
       ...["I pressed it.", "Bye ###STOP###"],
     ]);
-    // What the agent is taken to have said is prompt: only what was sampled is trained.
+    // The agent's part in the given history is prompt: only sampled tokens are trained.
     const [sample] = episodeSamples(episode).samples;
     const sampled = episode.trajectory.turns.reduce((sum, { sampledTokens }) => sum + sampledTokens.length, 0);
     expect(sample!.lossMask.reduce((sum, one) => sum + one, 0)).toBe(sampled);

@@ -1,7 +1,8 @@
-// Where the actions of an episode come from: an engine that continues tokens, or an agent behind an API that answers messages.
-// The loop calls both in the same way. With an engine, prompts are rendered once and then extended, every token is recorded,
-// and a history that the template rewrites becomes a branch; nothing is ever encoded again. Of an agent behind an API
-// nothing is recorded that could be trained: its sampled tokens are unknown.
+// Sources of an episode's actions: an engine that continues tokens, or an agent behind an API that
+// answers messages. The loop calls both in the same way. With an engine, prompts are rendered once
+// and then extended, every token is recorded, and a history that the template rewrites becomes a
+// branch; nothing is ever encoded again. An agent behind an API leaves no record that could be
+// trained: its sampled tokens are unknown.
 
 import { type Decision, type ChatAgent, callsOf } from "../../core/agent.ts";
 import type { Engine } from "../../core/engine.ts";
@@ -20,7 +21,7 @@ import type { RecordedEvents } from "./recorded-events.ts";
 import { sampleTurn, type SampledTurn } from "./sample-turn.ts";
 import { type Ending, stop } from "./ending.ts";
 
-/** The event of an action; which of the two is up to its source. */
+/** The event of an action; its type depends on the source. */
 export type ActionEvent = Extract<EpisodeEvent, { type: "turn" | "agent-reply" }>;
 
 /** The action of a turn. */
@@ -44,9 +45,12 @@ export type Shown = {
 
 /** Single use; calls arrive one at a time, `restart` or `open` first. Errors are attributed by the loop. */
 export interface ActionSource extends Pick<Episode, "trajectory" | "historyPolicy"> {
-  /** The episode begins again: turns of an earlier process, which are dropped. */
+  /** Begins the episode again after turns of an earlier process, which are dropped. */
   restart(turns: readonly Turn[]): void;
-  /** `shownTools`: those of the opening; calls may be of any of `tools`, and of others where the environment answers them. */
+  /**
+   * Opens the conversation. `shownTools` are the tools of the opening; calls may name any of
+   * `tools`, and others if the environment answers them.
+   */
   open(opening: {
     readonly messages: readonly Message[];
     readonly shownTools: readonly Tool[];
@@ -54,14 +58,17 @@ export interface ActionSource extends Pick<Episode, "trajectory" | "historyPolic
     readonly unknownTools: "environment" | "loop";
   }): void;
   readonly eventType: ActionEvent["type"];
-  /** Requests the next action; an ending when a limit is reached before. */
+  /** Requests the next action; returns an ending when a limit is already reached. */
   act(turn: number): Promise<RequestedAction | Ending>;
-  /** In place of `act`: the recorded action, with the events after it. Throws a divergence when it cannot belong here. */
+  /**
+   * Replays a recorded action in place of `act`, given the events after it. Throws a divergence
+   * when it cannot belong here.
+   */
   replay(event: ActionEvent, rest: { readonly turn: number; readonly recorded: RecordedEvents }): RequestedAction;
   /** The action as a message of the history. */
   asMessage(action: ParsedAction, decision: Decision): AssistantMessage;
   show(shown: Shown): void;
-  /** The episode has ended. */
+  /** Called when the episode has ended. */
   close(): void;
 }
 
@@ -81,7 +88,7 @@ export class ChatActions implements ActionSource {
   }
 
   restart(): void {
-    // Nothing of an agent behind an API is recorded.
+    // An agent behind an API has no recorded turns.
   }
 
   open(opening: Parameters<ActionSource["open"]>[0]): void {
@@ -120,7 +127,7 @@ export class ChatActions implements ActionSource {
     return { event, next: { type: "end", ending } };
   }
 
-  /** With the calls that get an answer: servers refuse a history in which a call has none. */
+  /** Keeps only the calls that get an answer: servers refuse a history in which a call has none. */
   asMessage({ content, reasoning, toolCalls }: ParsedAction, decision: Decision): AssistantMessage {
     const answered = new Set(callsOf(decision).map(({ call }) => call));
     return { role: "assistant", content, reasoning, toolCalls: toolCalls.filter((call) => answered.has(call)) };
@@ -131,7 +138,7 @@ export class ChatActions implements ActionSource {
   }
 
   close(): void {
-    // An agent behind an API holds nothing here.
+    // An agent behind an API holds no resources here.
   }
 }
 
@@ -149,7 +156,7 @@ export class EngineActions implements ActionSource {
   #unknownTools: "environment" | "loop" = "loop";
   #lastAction: Uint32Array = new Uint32Array();
   #sampledTokens = 0;
-  /** How often the current turn was sampled and discarded. */
+  /** Number of times that the current turn was sampled and discarded. */
   #discarded = 0;
 
   constructor(parts: { readonly engine: Engine; readonly renderer: Renderer }, options: ResolvedOptions) {
@@ -188,7 +195,8 @@ export class EngineActions implements ActionSource {
     const { prompt, observedFrom } = this.#recorder;
     const { routedExperts: sink, episodeId } = this.#options;
     const named = `turn ${turn} of episode "${episodeId}"`;
-    // The last token of the parent was sampled, and is fed now.
+    // Starts one token earlier, because the parent's last token was sampled and is only fed to the
+    // model now.
     const experts = sink === null ? null : new ExpertRows(sink, { start: Math.max(0, observedFrom - 1), turn: named });
     const { result, next } = await sampleTurn(
       this.#engine,
@@ -203,7 +211,7 @@ export class EngineActions implements ActionSource {
       },
       { options: this.#options, deadlines: this.#deadlines, attempts },
     );
-    // What is never read is never trained.
+    // An action that is never read is never trained.
     const kept = sink === null || experts === null || next.type !== "read" ? null : await experts.keep(sink);
     const recorded = this.#recorder.act({ ...result, routedExperts: kept });
     const event = {
@@ -240,7 +248,7 @@ export class EngineActions implements ActionSource {
     const read = (): ParsedAction => {
       const unknownTools = this.#unknownTools;
       const action = this.#renderer.parseAction(sampledTokens, { tools: this.#tools, turn, unknownTools });
-      // At a stop string the server stops without a stop token.
+      // A server that stops at a stop string samples no stop token.
       return acted.finish.reason === "stop" ? { ...action, isTerminated: true } : action;
     };
     return { type: "read", read };
@@ -266,7 +274,7 @@ export class EngineActions implements ActionSource {
     this.#recorder.close();
   }
 
-  /** Appended to the record where the renderer allows it, as a branch where it does not. */
+  /** Appends to the record if the renderer allows it, and starts a branch otherwise. */
   show({ history, newMessages }: Shown): void {
     const tools = this.#shownTools;
     const bridged = this.#renderer.bridge({ messages: history, tools, lastAction: this.#lastAction, newMessages });

@@ -1,6 +1,7 @@
-// The boundary of environments: everything they return or throw is validated here, once, before it is used. The result is a copy
-// of the right types, or a failure of this episode alone. Not a sandbox: code that never yields or ends the
-// process is noticed by the command line (`cli/environment-watch.ts`).
+// The boundary of environments: everything they return or throw is validated here, once, before it
+// is used. The result is a copy of the right types, or a failure of only this episode. Not a
+// sandbox: code that never yields or ends the process is noticed by the command line
+// (`cli/environment-watch.ts`).
 
 import type { Agenda } from "../../core/agenda.ts";
 import type {
@@ -35,14 +36,18 @@ import { cloneJson } from "../../python-semantics/json/value.ts";
 import { fromForeign } from "../../python-semantics/json/plain.ts";
 import { JsonFloat, type JsonObject } from "../../python-semantics/json/value.ts";
 
-/** Of an info, a definition, metrics: values and characters. Larger ones are a mistake, and would fill the disk. */
+/**
+ * Bound on the values and characters of an info, a definition or metrics. Larger ones are a
+ * mistake, and would fill the disk.
+ */
 const largestRecord = 10_000_000;
-/** Of a log, which is for people. */
+/** Bound on the characters of a log, which is for people. */
 const longestLog = 100_000;
 
 /**
- * Opens the environment of an episode. Its methods reject, or throw, with failures at boundary "environment", or "grader";
- * what answers at once still does. Arguments of calls are copies. What opens as no environment is closed.
+ * Opens the environment of an episode. Its methods reject, or throw, with failures at boundary
+ * "environment" or "grader"; synchronous answers stay synchronous. Arguments of calls are copies. A
+ * value that is not a valid environment is closed.
  */
 export function openChecked(
   source: EnvironmentSource,
@@ -64,17 +69,17 @@ export function openChecked(
   );
 }
 
-/** For what is done with environments outside of episodes. */
+/** A source with checked environments, for use outside of episodes. */
 export function checkedOpening(source: EnvironmentSource): Pick<EnvironmentSource, "open"> {
   return { open: (task, options) => openChecked(source, task, options) };
 }
 
-/** Whatever it is, it may hold something. */
+/** Closes a value that is not a valid environment, because it may still hold resources. */
 async function closeMalformed(value: unknown): Promise<void> {
   try {
     await (value as Environment).close?.();
   } catch {
-    // Its episode fails for another reason.
+    // Its episode already fails for another reason.
   }
 }
 
@@ -109,7 +114,7 @@ export class CheckedEnvironment implements Environment {
   }
 
   call({ name, arguments: given }: EnvironmentCall, options?: AgentCallOptions): ToolResult | Promise<ToolResult> {
-    // Changes that the environment makes to its arguments are not recorded.
+    // Copied, so that changes that the environment makes to its arguments are not recorded.
     const call = { name, arguments: cloneJson(given) };
     return crossing("environment", `carry out "${name}"`, () => this.#environment.call(call, options), readToolResult);
   }
@@ -135,7 +140,7 @@ export class CheckedEnvironment implements Environment {
     return this.#environment.digest();
   }
 
-  /** The first time; afterwards nothing happens. */
+  /** Closes the environment on the first call; later calls do nothing. */
   close(): void | Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -148,7 +153,10 @@ export class CheckedEnvironment implements Environment {
   }
 }
 
-/** Calls code of others and reads what it returns, now or later. What it throws is a failure at the boundary. */
+/**
+ * Calls third-party code and validates its result, synchronous or not. Errors that it throws are
+ * failures at the boundary.
+ */
 function crossing<T>(
   boundary: Boundary,
   task: string,
@@ -199,7 +207,7 @@ function attributed(error: unknown, boundary: Boundary): AttributedError {
       }
     }
   } catch {
-    // It is not one of ours.
+    // The error is not one of ours.
   }
   return attribute(new Error(messageOf(error), { cause: error }), boundary);
 }
@@ -208,14 +216,17 @@ function isThenable(value: unknown): boolean {
   return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }
 
-/** What a policy is shown of a result, and how many characters it had; `null`: it is whole. */
+/**
+ * The result as a policy is shown it, with the number of characters before the cut; `null` if it is
+ * whole.
+ */
 export function cutResult(
   result: ToolResult,
   mostCharacters: number,
 ): { readonly result: ToolResult; readonly cutFrom: number | null } {
   const { length } = result.text;
   if (length <= mostCharacters) return { result, cutFrom: null };
-  // Half of a character is none.
+  // A surrogate pair must not be split.
   const isPair = /[\uD800-\uDBFF]/.test(result.text.charAt(mostCharacters - 1));
   const beginning = result.text.slice(0, isPair ? mostCharacters - 1 : mostCharacters);
   const note = `[The result was cut: its first ${beginning.length} of ${length} characters are shown.]`;
@@ -273,13 +284,16 @@ function readMetrics(value: unknown): Grade["metrics"] {
   return Object.fromEntries(Object.keys(metrics).map((name) => [name, finite(metrics[name], `metric "${name}"`)]));
 }
 
-/** Without a copy where there is nothing in it: most calls have no info. */
+/** Reads an info, without a copy if it is empty: most calls have no info. */
 function readInfo(value: unknown): JsonObject {
   if (value instanceof Map && value.size === 0) return new Map();
   return jsonObject(value, "info");
 }
 
-/** Read once for each tool: schemas are compiled for the tool that comes out, and definitions are large. */
+/**
+ * Tools by definition, each read once: schemas are compiled for the tool read from it, and
+ * definitions are large.
+ */
 const readDefinitions = new WeakMap<object, Tool>();
 
 function readTools(value: unknown): readonly Tool[] {
@@ -295,7 +309,7 @@ function readTools(value: unknown): readonly Tool[] {
     names.add(name);
     const read = known ?? { name, definition: jsonObject(tool["definition"], `the definition of tool "${name}"`) };
     readDefinitions.set(tool, read);
-    // A tool that was read is a tool, too.
+    // A tool that has been read may be passed in again.
     readDefinitions.set(read, read);
     return read;
   });
@@ -318,7 +332,7 @@ function checkedSide(value: unknown): UserSide {
   };
 }
 
-/** Changes that the environment makes to arguments are not recorded. */
+/** A copy of the calls, so that changes that the environment makes to arguments are not recorded. */
 function structuredCall(line: UserLine): UserLine {
   if (line.calls === undefined) return line;
   return { ...line, calls: line.calls.map((call) => ({ ...call, arguments: cloneJson(call.arguments) })) };
@@ -337,7 +351,7 @@ function readHeard(value: unknown): Heard {
   return { endsEpisode: boolean(record(value, "what was heard")["endsEpisode"], "endsEpisode") };
 }
 
-/** Messages of a conversation so far; the system's own is not among them. */
+/** Messages of a conversation so far, without the system message. */
 function readHistory(value: unknown, name: string): readonly Message[] {
   if (!Array.isArray(value)) throw misfit(name, "a list", value);
   return Array.from(value, (given: unknown, index): Message => {
@@ -365,7 +379,7 @@ function readHistory(value: unknown, name: string): readonly Message[] {
   });
 }
 
-/** A line of a user as its contract has it. Throws a `TypeError` that names the field. */
+/** A validated line of a user. Throws a `TypeError` that names the field. */
 export function readUserLine(value: unknown): UserLine {
   const { type, text, usage, calls = [] } = record(value, "a line of the user");
   if (type !== "words" && type !== "hang-up" && type !== "calls") {
@@ -397,7 +411,7 @@ function readUserCall(value: unknown): UserCall {
   return { id: string(id, "id"), name: string(name, "name"), arguments: jsonObject(given, "arguments") };
 }
 
-/** A copy of a task as its contract has it. Throws a `ConfigurationError` that names the field. */
+/** A validated copy of a task. Throws a `ConfigurationError` that names the field. */
 export function readTask(value: unknown): Task {
   try {
     const { id, environment, split, index, contentHash, instruction, agenda } = record(value, "the task");

@@ -1,12 +1,12 @@
-// How an episode ends: a value that the steps of the loop return. Faults are thrown until the loop catches them, once, and makes
-// endings of them.
+// The ending of an episode: a value that the steps of the loop return. Faults are thrown until the
+// loop catches them, once, and turns them into endings.
 
 import { attribute, type Failure, type StopReason } from "../../core/failure.ts";
 
 export type Ending = {
   readonly type: "ending";
   readonly stopReason: StopReason;
-  /** Of a fault; `null` otherwise. */
+  /** The failure of an ending by a fault; `null` otherwise. */
   readonly failure: Failure | null;
 };
 
@@ -14,7 +14,7 @@ export function stop(stopReason: StopReason): Ending {
   return { type: "ending", stopReason, failure: null };
 }
 
-/** The ending that a thrown error means: a cancelled episode, a full context, or a fault. */
+/** The ending for a thrown error: a cancelled episode, a full context, or a fault. */
 export function endingOf(error: unknown, signal: AbortSignal | null): Ending {
   if (signal?.aborted) return stop("cancelled");
   const { failure } = attribute(error, "environment");

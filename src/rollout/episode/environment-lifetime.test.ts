@@ -1,5 +1,5 @@
-// Environments in time: opened late or never, closed once whatever happens, told when nobody waits any more, and begun again
-// where they cannot be replayed.
+// The lifetime of environments: opened late or never, closed exactly once in every case, informed
+// when an answer is no longer awaited, and begun again where they cannot be replayed.
 
 import { describe, expect, it } from "vitest";
 import type { Environment, EnvironmentCallOptions, EnvironmentSource, EpisodeEvent } from "../../core/index.ts";
@@ -17,10 +17,10 @@ const lines = ["Count.", "Thanks."];
 const never = new Promise<never>(() => undefined);
 
 type Step = "open" | "call" | "hear" | "grade" | "close";
-/** What a step does in place of its work: "late" answers after its deadline. */
+/** Behaviour of a step in place of its work: "late" answers after its deadline. */
 type Fate = "at once" | "later" | "late" | "never" | "throws" | "rejects" | "malformed";
 
-/** A counter each step of which may go wrong, with the times that it was opened and closed. */
+/** A counter in which any step may fail, with the number of times that it was opened and closed. */
 function fateful(fateOf: (step: Step) => Fate, sleep: (ms: number) => Promise<void>) {
   const log = { opened: 0, closed: 0, usedAfterClose: 0, signals: [] as AbortSignal[] };
   const meet = <T>(step: Step, act: () => T, options?: EnvironmentCallOptions, fate = fateOf(step)): T | Promise<T> => {
@@ -77,7 +77,7 @@ function fateful(fateOf: (step: Step) => Fate, sleep: (ms: number) => Promise<vo
 
 const timeouts = { openMs: 1000, environmentMs: 1000, userMs: 1000, graderMs: 1000, closeMs: 1000 };
 
-/** Runs the script, moving time on until the episode and everything late have ended. */
+/** Runs the script, advancing time until the episode and all late answers have ended. */
 async function run(fateOf: (step: Step) => Fate, options: EpisodeOptions = {}) {
   const clock = createManualClock();
   const { source, log } = fateful(fateOf, (ms) => clock.sleep(ms));
@@ -164,7 +164,7 @@ describe("an environment", () => {
         episode.failure === null ? episode.stopReason : `${episode.failure.boundary}/${episode.failure.code}`;
       stops.set(stop, (stops.get(stop) ?? 0) + 1);
     }
-    // The fates were met, not avoided.
+    // The failures did occur.
     for (const stop of [
       "tool_ended",
       "cancelled",
@@ -281,7 +281,7 @@ describe("an environment that cannot be replayed", () => {
       expect(episode.trajectory.turns).toHaveLength(before.length + script.length);
       const indexes = before.map(({ index }) => index);
       expect(emitted[0]).toMatchObject({ type: "restart", turns: indexes });
-      // Nothing of the attempt before but its tokens.
+      // Only the tokens of the earlier attempt are kept.
       expect(episode.events.map(({ type }) => type)).toEqual([
         "episode-start",
         ...before.map(() => "turn"),

@@ -1,5 +1,6 @@
-// The events of one episode. Each reaches the sink before it counts; those that an earlier process recorded are walked first, by the
-// same steps: values from outside are taken as recorded, computed ones must be equal. So the loop knows nothing of resuming.
+// The events of one episode. Each reaches the sink before it counts; those that an earlier process
+// recorded are replayed first, by the same steps: values from outside are taken as recorded,
+// computed ones must be equal. So the loop knows nothing of resuming.
 
 import type { EpisodeEvent } from "../../core/episode.ts";
 import { attribute, type AttributedError, type Boundary } from "../../core/failure.ts";
@@ -16,7 +17,7 @@ type ComputedEvent = EventOf<"episode-start" | "decision" | "tool-result" | "use
 
 /** Single use; calls arrive one at a time. */
 export class EpisodeEvents {
-  /** In the order in which they happened, those of earlier processes included. */
+  /** Events in the order in which they happened, those of earlier processes included. */
   readonly events: EpisodeEvent[] = [];
   readonly #options: Pick<ResolvedOptions, "onEvent" | "resumeFrom">;
   readonly #steps: StepDeadlines;
@@ -28,7 +29,7 @@ export class EpisodeEvents {
     this.#recorded = new RecordedEvents(options.resumeFrom);
   }
 
-  /** An event from outside: as it is recorded, or live. */
+  /** An event from outside, recorded or live. */
   async step<T extends EpisodeEvent["type"]>(
     type: T,
     boundary: Boundary,
@@ -42,7 +43,7 @@ export class EpisodeEvents {
     return event;
   }
 
-  /** The next action of a turn: as it is recorded, or requested now. */
+  /** The next action of a turn, recorded or requested now. */
   async action(actions: ActionSource, turn: number): Promise<RequestedAction | Ending> {
     const recorded = this.#recorded.take(actions.eventType, "engine");
     if (isEnding(recorded)) return recorded;
@@ -80,26 +81,32 @@ export class EpisodeEvents {
     this.events.push(event);
   }
 
-  /** In place of a replay: keeps the turns of earlier processes, which it returns, and drops everything else. */
+  /**
+   * Begins the episode again in place of a replay: keeps and returns the turns of earlier
+   * processes, and drops everything else.
+   */
   async restart(): Promise<readonly Turn[]> {
     const { resumeFrom } = this.#options;
     this.#recorded.drop();
     const before = resumeFrom.filter((event) => event.type === "turn");
     const turns = before.map(({ turn }) => turn);
     this.events.push(...before);
-    // The usage of earlier restarts is that of events which are still there.
+    // Earlier restarts are skipped, because the events whose usage they state are still recorded.
     const usage = episodeUsage({ events: resumeFrom.filter(({ type }) => type !== "restart") });
     await this.emit({ type: "restart", turns: turns.map(({ index }) => index), usage });
     return turns;
   }
 
-  /** The conversation has ended. A recorded episode that was cut short or diverged is not walked to its end. */
+  /**
+   * Called when the conversation has ended. If the recorded episode was cut short or diverged, the
+   * rest of its record is not replayed.
+   */
   endConversation({ failure }: Ending): void {
     const isWalkedOn = this.#recorded.ending() !== null || (failure === null && this.#recorded.isBeingGraded());
     if (!isWalkedOn) this.#recorded.drop();
   }
 
-  /** The last event. Returns the recorded ending where it is another one. */
+  /** Emits the last event. Returns the recorded ending if it differs. */
   async end({ stopReason, failure }: Ending): Promise<Ending | null> {
     const recorded = this.#recorded.take("episode-end");
     if (isEnding(recorded)) return recorded;

@@ -21,7 +21,10 @@ export type EpisodeParts = {
   readonly engine: Engine;
   readonly renderer: Renderer;
   readonly strategy: AgentStrategy;
-  /** Models that grade beside the environment. A ranking is the scheduler's: see `groupRanking`. Default: the environment alone. */
+  /**
+   * Models that grade beside the environment. Rankings belong to the scheduler: see `groupRanking`.
+   * Default: only the environment grades.
+   */
   readonly grading?: Grading | undefined;
 };
 
@@ -29,46 +32,57 @@ export type EpisodeParts = {
 export type EpisodeLimits = {
   /** Engine calls of an episode, at least 1. */
   readonly maxTurns: number;
-  /** Sampled tokens of an episode; `null`: no bound of its own. */
+  /** Sampled tokens of an episode; `null`: not bounded. */
   readonly maxSampledTokens: number | null;
   /**
-   * The context of the served model, in tokens. When set, a call asks for no more new tokens than fit, and an episode without
-   * room stops with "context_length" before the server has to refuse; `null`: left to the server.
+   * The context of the served model, in tokens. When set, a call requests no more new tokens than
+   * fit, and an episode with a full context stops with "context_length" before the server has to
+   * refuse; `null`: left to the server.
    */
   readonly maxContextTokens: number | null;
 };
 
-/** How long each step of an episode may take, in milliseconds; then it fails with code "timeout" there. `Infinity`: no bound. */
+/**
+ * Deadlines of the steps of an episode, in milliseconds; a step that exceeds its deadline fails
+ * with code "timeout". `Infinity`: no bound.
+ */
 export type PhaseTimeouts = {
-  /** Opening the environment, which may start a process or a container. What opens later is closed when it does. */
+  /**
+   * Opening the environment, which may start a process or a container. An environment that opens
+   * later is closed at once.
+   */
   readonly openMs: number;
-  /** One call of a tool. One that does not give way to other work cannot be stopped. */
+  /** One tool call. A call that blocks the event loop cannot be stopped. */
   readonly environmentMs: number;
-  /** One line of the user, the attempts of its model included. */
+  /** One line of the user, including all attempts of its model. */
   readonly userMs: number;
   readonly graderMs: number;
-  /** Closing the environment. The episode ends without it then, as it would have ended. */
+  /**
+   * Closing the environment. When it is exceeded, the episode ends without waiting, with the same
+   * outcome.
+   */
   readonly closeMs: number;
 };
 
-/** What a turn does when the server aborts its call, as servers do to load new weights. */
+/** Reaction of a turn when the server aborts its call, as servers do to load new weights. */
 export type EngineAbortPolicy = {
   /**
-   * "continue": the turn continues from its partial tokens under the weights that the server then has; its weight spans say
-   * which tokens came from which. "restart": the partial tokens are dropped with reason "discarded-turn" and the turn is
-   * sampled again. "end": the episode ends as aborted, and nothing of it is trained.
+   * "continue": the turn continues from its partial tokens under the weights that the server has by
+   * then; its weight spans record which weights sampled which tokens. "restart": the partial tokens
+   * are dropped with reason "discarded-turn" and the turn is sampled again. "end": the episode ends
+   * as aborted, and nothing of it is trained.
    */
   readonly onAbort: "continue" | "restart" | "end";
-  /** An abort of one turn beyond this many ends the episode as aborted. At least 0. */
+  /** Maximum number of aborts of one turn; a further one ends the episode as aborted. At least 0. */
   readonly maxAborts: number;
   /**
-   * How long an aborted turn waits for a server that does not take requests (paused, loading weights, starting), in
-   * milliseconds; after that the episode fails with code "timeout".
+   * Time that an aborted turn waits for a server that does not take requests (paused, loading
+   * weights, starting), in milliseconds; after that the episode fails with code "timeout".
    */
   readonly maxPauseMs: number;
 };
 
-/** Long turns live through many weight updates, and loading large weights takes minutes. */
+/** Generous, because long turns span many weight updates, and loading large weights takes minutes. */
 export const defaultEngineAbort: EngineAbortPolicy = Object.freeze({
   onAbort: "continue",
   maxAborts: 32,
@@ -82,49 +96,60 @@ export type EpisodeOptions = {
   readonly groupId?: string;
   /** Place in the group. Default: 0. */
   readonly sampleIndex?: number;
-  /** All randomness of the episode derives from it. Default: 0. */
+  /** Seed of all randomness of the episode. Default: 0. */
   readonly seed?: number;
-  /** Over {@link defaultSampling}. */
+  /** Overrides {@link defaultSampling}. */
   readonly sampling?: Partial<SamplingParams>;
   /** Gives every turn a sampling seed derived from the episode's. Default: false; servers without deterministic sampling ignore or refuse one. */
   readonly seedTurns?: boolean;
-  /** Over {@link defaultLimits}. */
+  /** Override {@link defaultLimits}. */
   readonly limits?: Partial<EpisodeLimits>;
-  /** Of engine calls. Default: {@link defaultEngineRetry}. */
+  /** Retries of engine calls. Default: {@link defaultEngineRetry}. */
   readonly retry?: RetryPolicy;
-  /** Bound of one engine call, in milliseconds; running into it counts as a retryable fault. Default: 600,000. */
+  /**
+   * Deadline of one engine call, in milliseconds; exceeding it is a retryable fault. Default:
+   * 600,000.
+   */
   readonly turnTimeoutMs?: number;
-  /** Of every step beside the engine. Over {@link defaultTimeouts}. */
+  /** Deadlines of every step except engine calls. Override {@link defaultTimeouts}. */
   readonly timeouts?: Partial<PhaseTimeouts>;
   /**
-   * Characters of a tool's result that the policy reads; of a longer one it reads the beginning, and a note that says so.
-   * Default: 100,000.
+   * Maximum characters of a tool result that the policy reads; of a longer one it reads the
+   * beginning, with a note that says so. Default: 100,000.
    */
   readonly maxResultCharacters?: number;
-  /** When the server aborts an engine call. Over {@link defaultEngineAbort}. */
+  /** Reaction to aborts of engine calls by the server. Overrides {@link defaultEngineAbort}. */
   readonly engineAbort?: Partial<EngineAbortPolicy>;
   /** Cancels the episode: outcome "aborted". */
   readonly signal?: AbortSignal;
   /**
-   * The events of this episode from processes that died or were stopped. They are walked by the same loop: recorded turns
-   * stand in place of the engine and recorded lines in place of the user, calls are made in the environment again, and what
-   * is computed again must be what is recorded; a difference is a failure with code "replay-diverged". Then the episode
-   * continues live. `onEvent` gets only what is new. Default: none, the episode begins.
+   * The events of this episode from processes that died or were stopped. The same loop replays
+   * them: recorded turns replace the engine and recorded lines the user, calls are made in the
+   * environment again, and computed values must equal the recorded ones; a difference is a failure
+   * with code "replay-diverged". Then the episode continues live. `onEvent` gets only new events.
+   * Default: none, the episode begins.
    */
   readonly resumeFrom?: readonly EpisodeEvent[];
   /**
-   * Goes into the ids of this episode's engine calls and into nothing else: no seed derives from it. A server refuses an id
-   * that it is at work on, which the last call of a process that died may be; so each process has its own. Default: none.
+   * Part of the ids of this episode's engine calls, and of nothing else: no seed derives from it. A
+   * server refuses an id that it is still executing, such as that of the last call of a process
+   * that died, so each process has its own tag. Default: none.
    */
   readonly requestTag?: string;
-  /** What is wrong with the episode before it begins: it ends with this failure, and its environment is not opened. @default null */
+  /**
+   * Failure known before the episode begins: it ends with this failure, and its environment is not
+   * opened. @default null
+   */
   readonly failure?: Failure | null;
-  /** Gets every event before it counts; the episode waits for it. What it throws is a failure at boundary "store". */
+  /**
+   * Receives every event before it counts; the episode waits for it. An error that it throws is a
+   * failure at boundary "store".
+   */
   readonly onEvent?: (event: EpisodeEvent) => void | Promise<void>;
   readonly clock?: Clock;
   /**
-   * Requests the experts that a mixture-of-experts model chooses, and keeps them there. A turn whose reply has none fails the
-   * episode at boundary "engine". @default null
+   * Requests the experts that a mixture-of-experts model chooses, and writes them to this sink. A
+   * turn whose reply has none fails the episode at boundary "engine". @default null
    */
   readonly routedExperts?: RoutedExpertsSink | null;
 };
@@ -135,7 +160,7 @@ export const defaultLimits: EpisodeLimits = Object.freeze({
   maxContextTokens: null,
 });
 
-/** Far beyond what works: a user's model may wait its turn for minutes behind those of other episodes. */
+/** Far above normal durations: a user's model may queue for minutes while it serves other episodes. */
 export const defaultTimeouts: PhaseTimeouts = Object.freeze({
   openMs: 300_000,
   environmentMs: 60_000,
@@ -144,7 +169,10 @@ export const defaultTimeouts: PhaseTimeouts = Object.freeze({
   closeMs: 30_000,
 });
 
-/** A server that restarts with new weights is back within minutes; a fault that lasts longer is not ours to sit out. */
+/**
+ * A server that restarts with new weights is back within minutes; longer faults are not worth
+ * waiting for.
+ */
 export const defaultEngineRetry: RetryPolicy = Object.freeze({
   maxAttempts: 12,
   maxElapsedMs: 300_000,

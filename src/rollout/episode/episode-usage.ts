@@ -1,4 +1,4 @@
-// What the models behind APIs cost in an episode.
+// Usage of the models behind APIs in an episode.
 
 import type { Episode } from "../../core/episode.ts";
 import { addUsage, freeUsage, type ModelUsage } from "../../core/user.ts";
@@ -6,7 +6,10 @@ import { addUsage, freeUsage, type ModelUsage } from "../../core/user.ts";
 /** Usage of the models behind APIs in an episode, by role. */
 export type EpisodeUsage = { readonly agent: ModelUsage; readonly user: ModelUsage; readonly judge: ModelUsage };
 
-/** Sums every call of an episode, retries and checks included. Nothing for an agent with an engine, or a user without a model. */
+/**
+ * Sums every call of an episode, retries and checks included. Zero for an agent with an engine, or
+ * a user without a model.
+ */
 export function episodeUsage({ events }: Pick<Episode, "events">): EpisodeUsage {
   let [agent, user, judge] = [freeUsage, freeUsage, freeUsage];
   for (const event of events) {

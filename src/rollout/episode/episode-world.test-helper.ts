@@ -1,4 +1,5 @@
-// A small world for tests of the loop: a counter with a door, a model that plays given texts, users that say given lines.
+// A small world for tests of the loop: a counter with a door, a model with given replies, and users
+// with given lines.
 
 import {
   AttributedError,
@@ -20,7 +21,7 @@ import type { EpisodeParts } from "../index.ts";
 export const tokenizer = createReadableTokenizer();
 const end = "<|im_end|>";
 
-/** A reply of the model: text that ends by itself, or one that does not, or a fault. */
+/** A reply of the model: text that ends by itself, text that is cut off, or a fault. */
 export type Reply =
   | string
   | { readonly text: string; readonly finish: FinishReason }
@@ -95,7 +96,7 @@ export function count(by: unknown): string {
 }
 export const leave = `<tool_call>\n{"name": "leave", "arguments": {}}\n</tool_call>`;
 
-/** Time that passes only while somebody sleeps. Deadlines never come. */
+/** A clock whose time passes only during a sleep. Deadlines never expire. */
 export function instantClock(): Clock & { readonly waited: number[] } {
   const waited: number[] = [];
   let now = 0;

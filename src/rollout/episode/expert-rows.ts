@@ -1,19 +1,20 @@
-// The experts that the calls of one turn report, checked and joined. A turn has several calls when the server aborts it: each reports
-// those of the tokens after the last row so far. What does not fit is refused, because a trainer would replay another routing.
+// Experts reported by the calls of one turn, checked and joined. A turn has several calls when the
+// server aborts it: each reports those of the tokens after the last row so far. Rows that do not
+// fit are refused, because a trainer would replay another routing.
 
 import type { SampleResult } from "../../core/engine.ts";
 import { type AttributedError, faultAt } from "../../core/failure.ts";
 import type { RoutedExperts } from "../../core/turn.ts";
 
-/** Where a run keeps experts, and their shape in its model. */
+/** Storage for a run's experts, with their shape in its model. */
 export interface RoutedExpertsSink {
   readonly layers: number;
   readonly topk: number;
-  /** Resolves with the place of the first byte, once all have left the process. */
+  /** Resolves with the offset of the first byte, once all bytes have left the process. */
   write(bytes: Uint8Array): Promise<number>;
 }
 
-/** Of one turn. Single use. */
+/** Expert rows of one turn. Single use. */
 export class ExpertRows {
   readonly #shape: Pick<RoutedExpertsSink, "layers" | "topk">;
   readonly #start: number;
@@ -21,33 +22,36 @@ export class ExpertRows {
   readonly #parts: Uint8Array[] = [];
   #rows = 0;
 
-  /** `start`: the first token whose experts are not known yet. `turn`: for messages. */
+  /** `start`: first token whose experts are not known yet. `turn`: its name in messages. */
   constructor(shape: Pick<RoutedExpertsSink, "layers" | "topk">, { start, turn }: { start: number; turn: string }) {
     this.#shape = shape;
     this.#start = start;
     this.#turn = turn;
   }
 
-  /** The token to request experts from. */
+  /** First token to request experts for. */
   get from(): number {
     return this.#start + this.#rows;
   }
 
-  /** Takes those of a call. Throws an `AttributedError` at boundary "engine" when they are not there, or not as many as tokens. */
+  /**
+   * Takes the experts of a call. Throws an `AttributedError` at boundary "engine" when they are
+   * missing, or do not match the tokens in number.
+   */
   take({ routedExpertBytes: bytes = null, sampledTokens, finish }: SampleResult, promptLength: number): void {
-    // The last token was sampled and never fed.
+    // Without the last token, which was sampled and never fed to the model.
     const all = promptLength + sampledTokens.length - 1;
     const rows = all - this.from;
     const size = this.#shape.layers * this.#shape.topk * 4;
     if (bytes === null) {
-      // It was aborted before it ran; the next call has the same tokens.
+      // The call was aborted before it ran; the next one has the same tokens.
       if (finish.reason === "abort" && sampledTokens.length === 0) return;
       throw this.#refuse(
         "they were requested and the reply has none: a router may leave the field out, or the server was started without " +
           "--enable-return-routed-experts; name the servers themselves, start them so, or leave --routed-experts out",
       );
     }
-    // A server that does not know where to begin begins at the first token.
+    // A server that does not support the start position reports from the first token on.
     const given = bytes.length === all * size ? bytes.subarray(this.from * size) : bytes;
     if (given.length !== rows * size) {
       throw this.#refuse(
@@ -59,7 +63,7 @@ export class ExpertRows {
     this.#rows += rows;
   }
 
-  /** All of the turn as they are kept: a byte each where no number needs two. */
+  /** Writes all experts of the turn: one byte per number unless some number needs two. */
   async keep(sink: RoutedExpertsSink): Promise<RoutedExperts> {
     const { layers, topk } = this.#shape;
     const numbers = new Uint16Array(this.#rows * layers * topk);

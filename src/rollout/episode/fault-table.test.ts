@@ -1,6 +1,6 @@
-// What becomes of an episode when something around it fails: each row of the table in docs/models.md, against the servers'
-// protocols, without sockets and without waiting. What only sockets can show is in `fault-table.wire.test.ts`, aborts are in
-// `partial-turns.test.ts`.
+// Outcome of an episode when something around it fails: each row of the table in docs/models.md,
+// against the servers' protocols, without sockets and without waiting. Cases that need sockets are
+// in `fault-table.wire.test.ts`, aborts are in `partial-turns.test.ts`.
 
 import { describe, expect, it } from "vitest";
 import { type FakeAnswer, fakeServer, says } from "../../chat-models/fake-chat.test-helper.ts";
@@ -15,10 +15,10 @@ import { llmUser } from "../../users/index.ts";
 import { count, instantClock, leave, task, tokenizer, world } from "./episode-world.test-helper.ts";
 import { defaultEngineRetry, episodeSamples, type EpisodeOptions, runEpisode } from "../index.ts";
 
-/** What the server does instead of answering; `null`: it answers. */
+/** Behaviour of the server in place of an answer; `null`: it answers. */
 type Disturbance = (() => Response | never) | null;
 
-/** A server that plays the disturbances in order, then a policy that counts to 3 and leaves. */
+/** A server that goes through the disturbances in order, then a policy that counts to 3 and leaves. */
 const engines: Readonly<Record<string, (disturbances: readonly Disturbance[], contextLength?: number) => Engine>> = {
   sglang: (disturbances, contextLength = 4096) => {
     const front = createSglangFront({ sampler: policy(), contextLength });
@@ -67,7 +67,7 @@ async function runScript(engine: Engine, options: EpisodeOptions = {}) {
   return { episode, clock, attempts: turns.flatMap(({ attempts }) => attempts) };
 }
 
-/** How the servers say it, old and new. */
+/** Overflow messages of the servers, of old and new versions. */
 const overflows: Readonly<Record<string, readonly string[]>> = {
   sglang: [
     "The input (5000 tokens) is longer than the model's context length (4096 tokens).",
@@ -116,7 +116,7 @@ describe.each(Object.entries(engines))("engine %s", (engineName, make) => {
       expect(ms).toBeLessThanOrEqual(most);
     });
     expect(clock.now()).toBeLessThanOrEqual(maxElapsedMs);
-    // Episodes that fail together do not come back together.
+    // Episodes that fail at the same time do not retry at the same time.
     const other = await runScript(make(Array.from({ length: 100 }, () => disturb)), { seed: 1 });
     expect(other.clock.waited).not.toEqual(clock.waited);
   });
@@ -161,7 +161,7 @@ describe.each(Object.entries(engines))("engine %s", (engineName, make) => {
   it("behind a guard that has seen enough, the episode fails once with what the server said last", async () => {
     const clock = instantClock();
     const timers: (() => void)[] = [];
-    // Time is up as soon as somebody waits.
+    // A clock whose deadlines the test expires by hand.
     const impatient = { ...clock, after: (_ms: number, action: () => void) => (timers.push(action), () => undefined) };
     const engine = createGuardedEngine([make(Array.from({ length: 100 }, () => refusing(500)))], {
       failures: 3,

@@ -1,5 +1,6 @@
-// The faults of networks, between real sockets: each meets the first call of an episode, which continues, or every call, and
-// then the episode fails at the engine in bounded time. The table of the servers' own faults is in `fault-table.test.ts`.
+// Network faults between real sockets: a fault on the first call of an episode, which then
+// continues, and one on every call, which fails the episode at the engine in bounded time. The
+// table of the servers' own faults is in `fault-table.test.ts`.
 
 import { afterEach, describe, expect, it } from "vitest";
 import type { Engine } from "../../core/index.ts";
@@ -31,7 +32,7 @@ const sampler = createFunctionSampler(({ requestId }) => ({
 }));
 
 type Case = {
-  /** Where it samples. */
+  /** Path of the sampling endpoint. */
   readonly path: string;
   readonly open: (url: string, options: { readonly clock: Clock }) => Engine;
   readonly listen: () => Promise<FrontListener>;
@@ -63,8 +64,9 @@ const engines: Readonly<Record<string, Case>> = Object.fromEntries(
 );
 
 /**
- * An episode through a proxy that does this to so many sampling calls. Sockets are real, and time is not: what the proxy
- * holds back comes as its clock is moved, and deadlines of the engine pass only at a call that is held back for good.
+ * Runs an episode through a proxy that disturbs a given number of sampling calls. Sockets are real,
+ * time is simulated: bytes that the proxy delays arrive as its clock advances, and deadlines of the
+ * engine expire only at a call that is delayed forever.
  */
 async function runScript(
   name: string,
@@ -105,7 +107,7 @@ async function runScript(
   return { episode, codes: attempts.map(({ failure }) => failure.code), samples: samples.samples };
 }
 
-// The other two of the four meet the same faults in the full suite.
+// The full suite runs the other two of the four with the same faults.
 const names = process.env["FULL"] === "1" ? Object.keys(engines) : ["sglang, whole", "vllm, streamed"];
 
 describe.each(names)("engine %s", (name) => {

@@ -1,4 +1,5 @@
-// The grade of an episode that has ended: what the environment says, the answers of judges, and the values of graders in one reward.
+// The grade of an ended episode: the environment's own grade, the judge's answer, and the values of
+// graders combined into one reward.
 
 import type { Ending as EndingToGrade, Grade, Task } from "../../core/environment.ts";
 import { faultAt, messageOf } from "../../core/failure.ts";
@@ -19,7 +20,10 @@ type Graded = {
   readonly steps: StepDeadlines;
 };
 
-/** Throws faults attributed to boundary "grader". An `Ending`: the recorded episode ended here. */
+/**
+ * Throws faults attributed to boundary "grader". Returns an `Ending` if the recorded episode ended
+ * here.
+ */
 export async function gradeEpisode(
   environment: CheckedEnvironment,
   ending: EndingToGrade,
@@ -42,7 +46,7 @@ export async function gradeEpisode(
   return event.type === "ending" ? event : event.grade;
 }
 
-/** The judge has deadlines of its own, and waits its turn. */
+/** Judgements have no deadline here: the judge has its own, and queues its calls. */
 function judgementsOf({ events, steps }: Graded): Steps {
   return {
     judgement: (ask) =>
@@ -54,7 +58,7 @@ function judgementsOf({ events, steps }: Graded): Steps {
   };
 }
 
-/** The grade with its rewards of turns aligned, or those of steps in their place. */
+/** The grade with aligned turn rewards: its own, or else those of steps. */
 function withTurnRewards(grade: Grade, { trajectory, events: { events } }: Graded): Grade {
   try {
     return gradeTurns(grade, { trajectory, events });

@@ -51,7 +51,7 @@ describe("rewards of turns", () => {
     const episode = await play(replies, { step: quarter }, restart);
     expect(episode.trajectory.turns).toHaveLength(4);
     expect(episode.grade?.turnRewards).toEqual([0.25, null, 0.5, 0.25]);
-    // As a program counts: three turns.
+    // Three turns, as a program counts them.
     const given = await play(replies, { grade: { turnRewards: [0.5, null, 0.5] } }, restart);
     expect(given.grade?.turnRewards).toEqual([0.5, null, null, 0.5]);
     expect(episodeSamples(given).dropped).toMatchObject([{ turn: 1, reason: "discarded-turn" }]);

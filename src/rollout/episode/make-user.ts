@@ -8,8 +8,9 @@ import type { ResolvedOptions } from "./episode-options.ts";
 import { spokenLines } from "./recorded-events.ts";
 
 /**
- * The user of an episode, where the conversation stands. Throws a `ConfigurationError` when the source cannot make it; whatever
- * else it throws is a failure of the episode, at its first line.
+ * The user of an episode at the current point of its conversation. Throws a `ConfigurationError`
+ * when the source cannot make it; any other error of the source is a failure of the episode, at its
+ * first line.
  */
 export function makeUser(source: UserSource, task: Task, options: ResolvedOptions): UserSimulator {
   try {

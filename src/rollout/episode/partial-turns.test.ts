@@ -1,5 +1,5 @@
-// Turns that the server aborts at random places, behind every kind of engine: what is recorded and trained is what the server
-// sampled, token by token, whatever is done about the aborts.
+// Turns that the server aborts at random places, with every kind of engine: the recorded and
+// trained tokens are those that the server sampled, token by token, under every abort policy.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -15,7 +15,7 @@ import { conservationViolations } from "../../trajectories/index.ts";
 import { count, instantClock, task, tokenizer, world } from "./episode-world.test-helper.ts";
 import { episodeSamples, type EpisodeOptions, runEpisode } from "../index.ts";
 
-/** One engine call that was answered, as the server knows it. */
+/** One answered engine call, from the server's side. */
 type Call = {
   readonly turn: number;
   readonly prompt: readonly number[];
@@ -28,7 +28,7 @@ type Call = {
 
 type Asked = { readonly promptIds: ArrayLike<number>; readonly requestId: string };
 
-/** A model that says what is planned for each turn, and whose server aborts it at places drawn from a seed. */
+/** A model with planned text for each turn, whose server aborts it at places drawn from a seed. */
 class Server {
   readonly calls: Call[] = [];
   version = "w0";
@@ -52,10 +52,10 @@ class Server {
     const ids = aborted ? left.slice(0, this.#random.integer(left.length)) : left;
     const dispatch = this.version;
     this.version = `w${this.calls.length + 1}`;
-    // A server that samples a turn anew begins at its beginning.
+    // A server that samples a turn again starts from its beginning.
     const isForgotten = aborted && this.#options.forgets && ids.length > 0;
     this.#said.set(turn, isForgotten ? 0 : before + ids.length);
-    // Exact in 32 bits, and never the same within an episode, so that a shift shows.
+    // Logprobs that are exact in 32 bits and unique within an episode, so that a shift is noticed.
     const logprobs = ids.map(() => -++this.#sampled / 1024);
     const call = { turn, prompt: Array.from(promptIds), ids, logprobs, dispatch, reply: this.version, aborted };
     this.calls.push(call);
@@ -124,7 +124,10 @@ const words = (episode: Episode): readonly string[] =>
 const runs = process.env["FULL"] === "1" ? 2000 : 10;
 const anySeed = fc.integer({ min: 0, max: 2 ** 31 });
 
-/** Their servers name the weights of every token; of the others we know the version at dispatch and the one at reply. */
+/**
+ * These servers name the weights of every token; for the others only the versions at dispatch and
+ * at reply are known.
+ */
 const exact: readonly string[] = ["sglang", "vllm"];
 
 describe.each(Object.entries(engines))("turns that the server aborts at random places, engine %s", (name, make) => {
@@ -152,7 +155,7 @@ describe.each(Object.entries(engines))("turns that the server aborts at random p
               })),
           );
           expect(turn.finish.reason).toBe("stop");
-          // Every call went on from the tokens of the calls before it.
+          // Every call continued from the tokens of the calls before it.
           calls.forEach((call, index) => {
             const earlier = calls.slice(0, index).flatMap(({ ids }) => ids);
             expect(call.prompt).toEqual([...calls[0]!.prompt, ...earlier]);
@@ -197,7 +200,7 @@ describe.each(Object.entries(engines))("turns that the server aborts at random p
         expect([...sample!.logprobs!].filter((_, at) => sample!.sampledMask[at] === 1)).toEqual(
           kept.flatMap(({ logprobs }) => logprobs),
         );
-        // Every try began where the turn began.
+        // Every attempt started where the turn started.
         for (const call of server.calls) {
           expect(call.prompt).toEqual(server.calls.find(({ turn }) => turn === call.turn)?.prompt);
         }
@@ -329,7 +332,7 @@ describe("a turn that the server aborts", () => {
     const episode = await playWith(engine, { clock });
     expect(episode.outcome).toBe("completed");
     expect(questions).toBe(21);
-    // Doubling from 100 to 5,000 ms, drawn from the upper half of each.
+    // Waits double from 100 to 5,000 ms, each drawn from its upper half.
     expect(clock.waited[0]).toBeLessThanOrEqual(100);
     expect(clock.waited.at(-1)).toBeGreaterThanOrEqual(2500);
     const turn = episode.events.find((event) => event.type === "turn");

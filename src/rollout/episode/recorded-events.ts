@@ -1,5 +1,6 @@
-// The beginning of an episode whose process died, walked event by event by the same loop that runs live. Not a journal: see
-// `store/`. Computed values are computed again and compared; values from outside are taken as recorded.
+// The recorded part of an episode whose process died, replayed event by event by the same loop that
+// runs live. Not a journal: see `store/`. Computed values are computed again and compared; values
+// from outside are taken as recorded.
 
 import type { ToolResult } from "../../core/environment.ts";
 import type { EpisodeEvent } from "../../core/episode.ts";
@@ -19,8 +20,9 @@ export class RecordedEvents {
   }
 
   /**
-   * The next event, which must be of this type; `null` when nothing more is recorded and the episode continues live. The ending
-   * of the recorded episode when it ended here. Throws a failure "replay-diverged" when something else happened.
+   * The next event, which must be of this type; `null` when all recorded events are replayed and
+   * the episode continues live. Returns the ending of the recorded episode if it ended here. Throws
+   * a failure "replay-diverged" when the recorded event is of another type.
    */
   take<T extends EpisodeEvent["type"]>(type: T, boundary: Boundary = "environment"): EventOf<T> | Ending | null {
     const event = this.#events[this.#next];
@@ -47,12 +49,15 @@ export class RecordedEvents {
     return { type: "ending", stopReason: end.stopReason, failure: end.failure };
   }
 
-  /** Whether an episode that has ended was being graded when its process died, or was graded. */
+  /**
+   * True if the rest of the record only grades the episode: it had ended and was being graded, or
+   * was graded, when its process died.
+   */
   isBeingGraded(): boolean {
     return this.#events.slice(this.#next).every((event) => isGrading(event) || event.type === "episode-end");
   }
 
-  /** Forgets the rest: the episode ends here, live. */
+  /** Drops the remaining events: the episode ends here, live. */
   drop(): void {
     this.#next = this.#events.length;
   }
@@ -71,7 +76,10 @@ function isGrading({ type }: EpisodeEvent): boolean {
   return type === "judgement" || type === "grade";
 }
 
-/** Of the events of all processes: a cancelled episode continues, and an event whose follower is missing is requested again. */
+/**
+ * Selects the events to replay from those of all processes: a cancelled episode continues, and an
+ * event whose follower is missing is requested again.
+ */
 function replayable(events: readonly EpisodeEvent[]): readonly EpisodeEvent[] {
   const uncancelled = events.filter(
     (event) => event.type !== "close-failure" && (event.type !== "episode-end" || event.stopReason !== "cancelled"),

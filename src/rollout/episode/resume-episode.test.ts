@@ -18,7 +18,7 @@ type Case = {
   readonly options?: EpisodeOptions;
 };
 
-/** Plays it whole, and tells how often the engine had been asked when each event came. */
+/** Runs the whole episode and counts the engine calls before each event. */
 async function playWhole({ replies, lines, world: given, options }: Case) {
   const { parts, model } = world(replies, lines, given);
   const asked: number[] = [];
@@ -26,7 +26,7 @@ async function playWhole({ replies, lines, world: given, options }: Case) {
   return { episode: await runEpisode(task, parts, { clock: instantClock(), ...options, onEvent }), asked };
 }
 
-/** Goes on after `events` with an engine that was asked `asked` times before. */
+/** Resumes after `events` with an engine that had `asked` calls before. */
 async function resume(one: Case, events: readonly EpisodeEvent[], asked: number) {
   const { parts, model } = world(one.replies, one.lines, one.world);
   for (let call = 0; call < asked; call++) await model.sample(dummy).catch(() => undefined);
@@ -95,10 +95,10 @@ const cases: readonly Case[] = [
 describe("runEpisode() with resumeFrom", () => {
   it.each(cases)("gives the same episode wherever it was cut: $name", async (one) => {
     const { episode: whole, asked } = await playWhole(one);
-    // As a journal gives them back.
+    // The events as read back from a journal.
     const { events } = episodeFromJson(parseJson(episodeLine(whole)), "here");
     for (let length = 0; length <= whole.events.length; length++) {
-      // A grade without an end says nothing about why the episode ended.
+      // A grade without an episode end does not record why the episode ended.
       const from = whole.events[length - 1]?.type === "grade" ? length - 1 : length;
       const { episode, emitted, model } = await resume(one, events.slice(0, length), asked[from - 1] ?? 0);
       expect(episode).toEqual(whole);

@@ -15,7 +15,7 @@ import { episodeSamples, type EpisodeOptions, runEpisode } from "../index.ts";
 
 const [layers, topk] = [3, 2];
 
-/** Of a model whose choice depends on everything before, so that a row out of place shows. */
+/** Experts of a model whose choice depends on everything before, so that a misplaced row is noticed. */
 function chosen(sequence: ArrayLike<number>, place: number, most = 250): number[] {
   let state = place;
   for (let at = 0; at <= place; at++) state = (Math.imul(state, 31) + sequence[at]!) >>> 0;
@@ -28,7 +28,7 @@ function bytesOf(sequence: ArrayLike<number>, from: number, most?: number): Uint
   return new Uint8Array(Int32Array.from(numbers).buffer);
 }
 
-/** With experts as a server reports them, changed by `spoil`. */
+/** An engine that reports experts like a server, changed by `spoil`. */
 function routing(
   inner: Engine,
   {
@@ -133,7 +133,7 @@ describe("routed experts", () => {
     const { episode, folder, from } = await play(one);
     expect(episode.failure).toBeNull();
     expect(check(episode, folder, one.most)).toBe(samples);
-    // Of nothing that is known they are requested again.
+    // Experts that are already known are not requested again.
     expect(from[0]).toBe(0);
     if (samples === 1) expect(from.slice(1).every((start) => start > 0)).toBe(true);
     const { width } = episode.trajectory.turns[0]!.routedExperts!;
@@ -149,7 +149,8 @@ describe("routed experts", () => {
     const size = (await readFile(join(folder, "routed-experts.bin"))).length;
     const [sample] = episodeSamples(whole).samples;
     expect(size).toBe((sample!.tokens.length - 1) * layers * topk);
-    // The process died after the first turn; what it wrote and never named stays.
+    // The process died after the first turn; bytes that it wrote without naming them stay in the
+    // file.
     const { parts, model } = world(one.replies.slice(1), ["Please count.", "To 3.", "###STOP###"]);
     const file = createRoutedExpertsFile(folder);
     const resumeFrom = back.events.slice(

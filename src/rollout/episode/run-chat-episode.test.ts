@@ -31,7 +31,7 @@ const calls = (name: string, given: unknown, id: string | null = null) => ({
   toolCalls: [{ id, name, argumentsText: typeof given === "string" ? given : JSON.stringify(given) }],
 });
 
-/** A model that says what it is told to, over and over, and remembers what it was shown. */
+/** A model that cycles through given replies and remembers the requests that it was shown. */
 function model(replies: readonly Said[]) {
   const shown: { readonly messages: readonly ChatMessage[]; readonly options: ChatOptions }[] = [];
   const chat: ChatModel = {
@@ -103,7 +103,7 @@ describe("runChatEpisode()", () => {
     const { chat, shown } = model([{ toolCalls: two }, { text: "Hm.", ...calls("count", "5") }, "Done."]);
     const episode = await runScript(chat, ["Count.", "And?", hangUp]);
     expect(shown[1]?.messages[2]).toMatchObject({ toolCalls: [{ id: "call_0_0" }] });
-    // Arguments that are no object make the words beside them speech, and the call is forgotten.
+    // A call whose arguments are not an object is dropped, and the text beside it becomes speech.
     expect(shown[2]?.messages[4]).toMatchObject({ content: "Hm.", toolCalls: [] });
     expect(episode.problems.map(({ code }) => code)).toEqual(["several-calls", "not-an-object"]);
   });

@@ -224,7 +224,7 @@ describe("runEpisode()", () => {
       counts.flatMap((turn) => counts.map((call) => requestIdOf(key, { turn, call }))),
     );
     const sorted = ids.toSorted();
-    // A prefix stands right before what it is the prefix of, or before others that have it, too.
+    // Sorting puts an id directly before those that it is a prefix of.
     expect(sorted.filter((id, index) => sorted[index + 1]?.startsWith(id))).toEqual([]);
     expect(new Set(ids.map((id) => id.replace(/_r\d+$/, "").replace(/_t\d+$/, ""))).size).toBe(3);
     expect(ids.every((id) => id.length <= 128)).toBe(true);

@@ -1,6 +1,7 @@
-// The loop: one attempt at one task, from the first observation to the stop. It requests an action, steps environment or user,
-// and shows the result. It imports no implementation, retries nothing itself, and turns every fault into data. Every step goes through
-// `episode-events.ts`, which records it or, in an episode whose process died, has it recorded already.
+// The loop: one attempt at one task, from the first observation to the stop. It requests an action,
+// steps environment or user, and shows the result. It imports no implementation, retries nothing
+// itself, and turns every fault into data. Every step goes through `episode-events.ts`, which
+// records it, or replays its record in an episode whose process died.
 //
 //   open ─► act ─► read action ─┬─ call ─► environment ─┬─► show ─► act ...
 //                               ├─ say ──► user ────────┤
@@ -31,25 +32,30 @@ import { makeUser } from "./make-user.ts";
 import { StepDeadlines } from "./step-deadlines.ts";
 import { type Ending, endingOf, stop } from "./ending.ts";
 
-/** Lines of calls that a user may write one after another; an environment with users who act ends such an episode earlier. */
+/**
+ * Lines of calls that a user may write in a row; environments with acting users end such an episode
+ * earlier.
+ */
 const mostLinesOfCalls = 1000;
 
 /**
- * Runs one episode of `task`. Resolves with an `Episode` whatever happens in it; throws a `RangeError` for options out of
- * bounds and a `ConfigurationError` when the user simulator does not support the task, both before any side effect.
+ * Runs one episode of `task`. Resolves with an `Episode` for every outcome; throws a `RangeError`
+ * for options out of bounds and a `ConfigurationError` when the user simulator does not support the
+ * task, both before any side effect.
  */
 export async function runEpisode(task: Task, parts: EpisodeParts, options: EpisodeOptions = {}): Promise<Episode> {
   const resolved = resolveOptions(task.id, options);
   return new EpisodeRun(task, { ...parts, actions: new EngineActions(parts, resolved) }, resolved).run();
 }
 
-/** As {@link EpisodeParts}, with an agent in place of engine and renderer. */
+/** {@link EpisodeParts} with an agent in place of engine and renderer. */
 export type ChatEpisodeParts = Omit<EpisodeParts, "engine" | "renderer"> & { readonly agent: ChatAgent };
 
 /**
- * Runs one episode of `task`. The agent's own settings say how it samples, how often a call is retried and how long it
- * may take; of `sampling` the seed counts, and `maxSampledTokens` bounds the tokens that its provider reports. Otherwise as
- * `runEpisode`. The episode says "no-tokens" and has no samples.
+ * Runs one episode of `task`. The agent's own settings define its sampling, retries and deadlines;
+ * only the seed of `sampling` is used, and `maxSampledTokens` bounds the tokens that its provider
+ * reports. Otherwise equal to `runEpisode`. The episode's history policy is "no-tokens", and it has
+ * no samples.
  */
 export async function runChatEpisode(
   task: Task,
@@ -60,14 +66,17 @@ export async function runChatEpisode(
   return new EpisodeRun(task, { ...parts, actions: new ChatActions(parts.agent, resolved) }, resolved).run();
 }
 
-/** `actions` are this episode's own. */
+/** Parts of one run; `actions` belongs to this episode only. */
 type RunParts = Pick<EpisodeParts, "environment" | "strategy" | "user" | "grading"> & {
   readonly actions: ActionSource;
 };
 
-/** One episode. Single use: `run` resolves with an `Episode` whatever happens in it. */
+/** One episode. Single use: `run` resolves with an `Episode` for every outcome. */
 class EpisodeRun {
-  /** As it was given, because its environment may compare it by identity, and as it is recorded. */
+  /**
+   * The task as it was given, because its environment may compare it by identity; `#task` is its
+   * recorded copy.
+   */
   readonly #given: Task;
   readonly #task: Task;
   readonly #parts: RunParts;
@@ -76,7 +85,7 @@ class EpisodeRun {
   readonly #messages: Message[] = [];
   readonly #steps: StepDeadlines;
   readonly #events: EpisodeEvents;
-  /** An earlier process began the episode, whose world cannot be replayed. */
+  /** True: an earlier process began the episode, and its world cannot be replayed. */
   readonly #restarts: boolean;
   #environment: CheckedEnvironment | null = null;
   #info: JsonObject = new Map();
@@ -209,7 +218,7 @@ class EpisodeRun {
     return stop("max_turns");
   }
 
-  /** Opens the environment; one that comes too late is closed when it comes. */
+  /** Opens the environment; an environment that opens too late is closed at once. */
   #open(): CheckedEnvironment | Promise<CheckedEnvironment> {
     const seed = deriveSeed(this.#options.seed, "environment");
     const { environment } = this.#parts;
@@ -221,8 +230,8 @@ class EpisodeRun {
   }
 
   /**
-   * Closes the environment, cancelled episodes' too. Never rejects: a fault of it is an event. What it returns, a fault of the
-   * store, does count.
+   * Closes the environment, also of a cancelled episode. Never rejects: a fault of closing becomes
+   * an event. Returns a fault of the store, which does count.
    */
   async #close(environment: CheckedEnvironment): Promise<unknown> {
     let failure: Failure;
@@ -253,7 +262,10 @@ class EpisodeRun {
     }
   }
 
-  /** Carries out a decision and returns what the policy observes: one for each call. `text`: what it said beside them. */
+  /**
+   * Carries out a decision and returns the policy's observations, one for each call. `text`: the
+   * policy's text beside its calls.
+   */
   async #carryOut(
     decision: Decision,
     environment: CheckedEnvironment,
@@ -304,7 +316,7 @@ class EpisodeRun {
     }
   }
 
-  /** Has the environment carry out one call. `place`: of its result. */
+  /** Lets the environment carry out one call. `place`: turn and index for its result. */
   async #call(
     call: EnvironmentCall,
     environment: CheckedEnvironment,
@@ -354,7 +366,7 @@ class EpisodeRun {
     }
   }
 
-  /** Lets a line of the user take effect in the world. */
+  /** Applies a line of the user to the world. */
   async #letAct(line: UserLine): Promise<UserOutcome | Ending> {
     const side = this.#environment?.userSide ?? null;
     if (side === null) {

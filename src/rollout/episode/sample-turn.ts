@@ -23,43 +23,46 @@ import { type Ending, endingOf, stop } from "./ending.ts";
 export type TurnRequest = {
   readonly prompt: TokenBuffer;
   readonly stopTokenIds: readonly number[];
-  /** As of the engine; one may begin in a part and end in the next. @default null */
+  /**
+   * Stop strings as in the engine's request; a string may begin in one part and end in the next.
+   * @default null
+   */
   readonly stopStrings?: StopStrings | null;
   readonly turn: number;
   /** Sampled tokens that the episode may still spend; `null`: no bound. */
   readonly budget: number | null;
-  /** How often this turn was sampled before, and discarded. */
+  /** Number of times that this turn was sampled before, and discarded. */
   readonly discarded: number;
   /**
-   * Receives the tokens of all parts as they come; what it was told cannot be taken back, so a fault after it is not tried again.
-   * `null`: nobody wants them before the end.
+   * Receives the tokens of all parts as they are sampled. Emitted tokens cannot be retracted, so a
+   * call that has streamed is never retried. `null`: tokens are only needed at the end.
    */
   readonly onTokens: SampleOptions["onTokens"] | null;
   /** Takes the experts that the calls report. @default null */
   readonly experts?: ExpertRows | null;
 };
 
-/** What was sampled, and what it means for the episode. */
+/** Result of a turn, and its consequence for the episode. */
 export type SampledTurn = {
   readonly result: SampleResult;
   readonly next:
     | { readonly type: "read" }
-    /** An aborted try, to be dropped. */
+    /** An aborted attempt, to be dropped. */
     | { readonly type: "again" }
-    /** The tokens so far belong to a turn that is never read: the episode ends. */
+    /** The tokens so far belong to a turn that is never read, because the episode ends. */
     | { readonly type: "end"; readonly ending: Ending };
 };
 
 type TurnContext = {
   readonly options: ResolvedOptions;
-  /** Of this episode. */
+  /** Deadlines of this episode. */
   readonly deadlines: DeadlineRunner;
   readonly attempts: Attempt[];
 };
 
 /**
- * Rejects with an `AttributedError` at boundary "engine" when nothing was sampled; `attempts` then holds every failed try
- * but the last.
+ * Rejects with an `AttributedError` at boundary "engine" when nothing was sampled; `attempts` then
+ * holds every failed attempt but the last.
  */
 export async function sampleTurn(engine: Engine, request: TurnRequest, context: TurnContext): Promise<SampledTurn> {
   const { options, attempts } = context;
@@ -93,7 +96,7 @@ export async function sampleTurn(engine: Engine, request: TurnRequest, context: 
     if (part.finish.reason !== "abort") return { result: joinParts(parts), next: { type: "read" } };
     const end = part.sampledTokens.at(-1);
     if (end !== undefined && request.stopTokenIds.includes(end)) {
-      // The abort came between the last token and the look at it.
+      // The server aborted after the stop token, before checking for it.
       return {
         result: joinParts(parts, { ...part.finish, reason: "stop", matched: end }),
         next: { type: "read" },
@@ -116,7 +119,10 @@ export async function sampleTurn(engine: Engine, request: TurnRequest, context: 
   }
 }
 
-/** Of a part that continues others: what they end with may begin a string. */
+/**
+ * Stop strings for a part that continues others: a string may begin at the end of the earlier
+ * parts.
+ */
 function stopStringsAfter(parts: readonly SampleResult[], stopStrings: StopStrings | null): StopStrings | null {
   if (stopStrings === null || parts.length === 0) return stopStrings;
   const before = parts.map(({ sampledTokens }) => sampledTokens);
@@ -135,7 +141,7 @@ function truncated(parts: readonly SampleResult[]): SampledTurn {
 
 type TurnCalls = {
   readonly random: () => number;
-  /** One call, tried again after faults that may pass. */
+  /** One call, retried after transient faults. */
   sample(prompt: TokenBuffer, part: PartOptions): Promise<SampleResult>;
 };
 
@@ -149,9 +155,12 @@ function turnCalls(engine: Engine, request: TurnRequest, { options, deadlines, a
   const random = createRandom(turnSeed).next;
   let calls = 0;
   let parts = 0;
-  /** Tokens of the current part that were told. */
+  /** Emitted tokens of the current part. */
   let told = 0;
-  /** What an engine that streams less than all has left out of the last part: it comes before the next one. */
+  /**
+   * Tokens of the last part that the engine sampled without streaming them: they are emitted before
+   * the next part.
+   */
   let untold: Uint32Array = new Uint32Array(0);
   const tell = (tokens: Uint32Array): void => {
     told += tokens.length;
@@ -187,7 +196,10 @@ function turnCalls(engine: Engine, request: TurnRequest, { options, deadlines, a
       throw faultAt("engine", "timeout", message, { retryable: true, cause: error });
     }
   };
-  /** Of its own for every part, so that a later one does not draw what an earlier one drew. */
+  /**
+   * A separate seed for every part, so that a later part does not repeat the draws of an earlier
+   * one.
+   */
   const partSeed = (): number | null => {
     const seed = seedTurns ? turnSeed : options.sampling.seed;
     return seed === null || discarded + parts === 0 ? seed : deriveSeed(seed, "part", discarded, parts);
@@ -217,8 +229,9 @@ function turnCalls(engine: Engine, request: TurnRequest, { options, deadlines, a
 }
 
 /**
- * As routers read it: they take a sticky key from an id by stripping `_r<n>` and `_t<n>`, in that order. No id is the prefix of
- * another, because servers abort by prefix: numbers have four digits, and those that do not fit have nine and begin with 9.
+ * Request id in the form that routers read: they take a sticky key from an id by stripping `_r<n>`
+ * and `_t<n>`, in that order. No id is the prefix of another, because servers abort by prefix:
+ * numbers have four digits, and larger ones have nine and begin with 9.
  */
 export function requestIdOf(key: string, { turn, call }: { readonly turn: number; readonly call: number }): string {
   return `${shortKey(key)}_t${digits(turn)}_r${digits(call)}`;
@@ -233,7 +246,10 @@ function shortKey(text: string): string {
   return [0, 1].map((half) => deriveSeed(half, text).toString(16).padStart(8, "0")).join("");
 }
 
-/** How many tokens this turn may sample; throws code "context-length" when the context has no space for one. */
+/**
+ * Number of tokens that this turn may sample; throws code "context-length" when the context has no
+ * space for one.
+ */
 function newTokens(request: TurnRequest, options: ResolvedOptions): number | null {
   const { maxContextTokens } = options.limits;
   const bounds = [options.sampling.maxNewTokens, request.budget].filter((bound) => bound !== null);
@@ -252,7 +268,10 @@ function newTokens(request: TurnRequest, options: ResolvedOptions): number | nul
   return bounds.length === 0 ? null : Math.min(...bounds);
 }
 
-/** At least one part. Ends as the last part does, or with `finish`. The prompt is that of the first. */
+/**
+ * Joins the parts, of which there is at least one. Its finish is that of the last part, or
+ * `finish`; its prompt usage is that of the first.
+ */
 function joinParts(parts: readonly SampleResult[], finish: Finish | null = null): SampleResult {
   const first = parts[0]!;
   const last = parts.at(-1)!;
@@ -276,12 +295,12 @@ function joinParts(parts: readonly SampleResult[], finish: Finish | null = null)
   };
 }
 
-/** How many tokens the parts have together. */
+/** Number of tokens of all parts together. */
 function sampledIn(parts: readonly SampleResult[]): number {
   return parts.reduce((sum, part) => sum + part.sampledTokens.length, 0);
 }
 
-/** As an entry in the log of a turn. */
+/** The abort as a failed attempt in the log of a turn. */
 function abortFailure(engine: Engine, sampled: number): Failure {
   return {
     boundary: "engine",
@@ -293,8 +312,8 @@ function abortFailure(engine: Engine, sampled: number): Failure {
 }
 
 /**
- * A trainer that aborts is about to pause the server or to load weights: called again at once, the server would continue
- * with the old ones. Waits double up to the longest.
+ * A trainer that aborts is about to pause the server or to load weights: if it were called again at
+ * once, the server would continue with the old ones. Waits double up to the longest.
  */
 const firstWaitMs = 100;
 const longestWaitMs = 5000;

@@ -1,5 +1,6 @@
-// Several calls in one turn: each is carried out in order and has one observation, whatever is wrong with the others, and what the
-// policy is shown is what the model's own template writes for several results.
+// Several calls in one turn: each is carried out in order and has one observation, even if others
+// are wrong, and the policy is shown several results in the form that the model's own template
+// writes.
 
 import { describe, expect, it } from "vitest";
 import { createToolCalling } from "../../agents/index.ts";
@@ -29,7 +30,7 @@ async function run(replies: readonly string[], options: EpisodeOptions = {}, env
   return { episode, model, renderer: parts.renderer };
 }
 
-/** What the tools said, and what was said in their place, as the policy reads it after each action. */
+/** Tool results, and feedback in place of results, as the policy reads them after each action. */
 function observed({ messages }: Episode): string[][] {
   const turns: string[][] = [];
   for (const { role, content } of messages) {
@@ -299,7 +300,10 @@ const orders: EnvironmentSource = defineEnvironment({
   grade: ({ state }) => state.found,
 });
 
-/** Two calls as a model of the family writes them; those that write one a turn are not among them. */
+/**
+ * Two calls in one turn, in the possible formats of a model family. Families that write one call
+ * per turn are excluded.
+ */
 function twice(call: string): string[] {
   const inside =
     /^(<｜tool▁calls▁begin｜>|<\|tool_calls_section_begin\|>)([^]*)(<｜tool▁calls▁end｜>|<\|tool_calls_section_end\|>)$/.exec(

@@ -1,15 +1,16 @@
-// The steps of an episode beside the engine: whose fault an error is, how long each may take, and the signal by which an environment
-// learns that no one waits any more. Not the deadlines of engine calls: see `sample-turn.ts`.
+// Steps of an episode except engine calls: the boundary to which errors are attributed, the
+// deadline of each step, and the signal that informs an environment that its answer is no longer
+// awaited. Not the deadlines of engine calls: see `sample-turn.ts`.
 
 import type { EnvironmentCallOptions } from "../../core/environment.ts";
 import { attribute, type Boundary, faultAt } from "../../core/failure.ts";
 import { DeadlineError, DeadlineRunner } from "../../lib/deadline.ts";
 import type { ResolvedOptions } from "./episode-options.ts";
 
-/** The steps that take time beside the engine. */
+/** Steps that take time, except engine calls. */
 const phases = {
   open: { boundary: "environment", option: "openMs", what: "open the environment of" },
-  /** Of a source that bounds its openings itself. */
+  /** Opening by a source that bounds its openings itself. */
   "long-open": { boundary: "environment", option: null, what: "open the environment of" },
   call: { boundary: "environment", option: "environmentMs", what: "carry out a call in" },
   user: { boundary: "user", option: "userMs", what: "get a line of the user of" },
@@ -17,7 +18,10 @@ const phases = {
   close: { boundary: "environment", option: "closeMs", what: "close the environment of" },
 } as const;
 
-/** What an environment is told of a call's end. The signal is made when it is looked at: most environments never do. */
+/**
+ * Informs an environment that a call has ended. The signal is created when it is first read: most
+ * environments never read it.
+ */
 class CallEnd {
   #controller: AbortController | null = null;
   #reason: unknown = null;
@@ -33,7 +37,7 @@ class CallEnd {
     };
   }
 
-  /** Nobody waits for the answer any more. */
+  /** Signals that the answer is no longer awaited. */
   abort(reason: unknown): void {
     this.#reason = reason;
     this.#controller?.abort(reason);
@@ -58,7 +62,10 @@ export class StepDeadlines {
     this.#deadlines = new DeadlineRunner({ clock: options.clock, signal: options.signal ?? undefined });
   }
 
-  /** Runs extension code of a boundary, to which errors that escape from it are attributed. Throws when the episode is cancelled. */
+  /**
+   * Runs extension code and attributes its errors to a boundary. Throws when the episode is
+   * cancelled.
+   */
   async guard<T>(boundary: Boundary, action: () => T | Promise<T>): Promise<T> {
     this.#options.signal?.throwIfAborted();
     try {
@@ -68,19 +75,22 @@ export class StepDeadlines {
     }
   }
 
-  /** As `guard`, with the time that it took. */
+  /** Runs `guard` and measures the time that it took. */
   async timed<T>(boundary: Boundary, action: () => T | Promise<T>): Promise<{ result: T; durationMs: number }> {
     const start = this.#options.clock.now();
     const result = await this.guard(boundary, action);
     return { result, durationMs: this.#options.clock.now() - start };
   }
 
-  /** Until the episode is cancelled. */
+  /** Runs an action until the episode is cancelled. */
   run<T>(action: (signal: AbortSignal) => Promise<T>): Promise<T> {
     return this.#deadlines.run(action, Infinity);
   }
 
-  /** Calls the environment. Most run in this process and have answered already. `onLate` gets an answer that nobody awaits. */
+  /**
+   * Calls the environment. Most run in this process and have answered already. `onLate` receives an
+   * answer that is no longer awaited.
+   */
   ask<T>(
     phase: keyof typeof phases,
     call: (options: EnvironmentCallOptions) => T | Promise<T>,
@@ -96,11 +106,11 @@ export class StepDeadlines {
     });
   }
 
-  /** A step with its deadline; running into it is a failure "timeout" at the boundary of the step. */
+  /** Runs a step with its deadline; exceeding it is a failure "timeout" at the boundary of the step. */
   async bounded<T>(phase: keyof typeof phases, action: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const { timeouts, episodeId, clock } = this.#options;
     const { boundary, option, what } = phases[phase];
-    // A cancelled episode closes its environment all the same.
+    // Closing is not cancelled: a cancelled episode closes its environment, too.
     const deadlines = phase === "close" ? new DeadlineRunner({ clock }) : this.#deadlines;
     try {
       return await deadlines.run(action, option === null ? Infinity : timeouts[option]);

@@ -1,4 +1,5 @@
-// τ²-bench in the loop: an agent that knows the solution, a customer who follows rules, and a process that dies anywhere.
+// τ²-bench in the loop: an agent that knows the solution, a customer who follows rules, and a
+// process that dies at random places.
 
 import { describe, expect, test } from "vitest";
 import { sharedFolder } from "../../../tests/conformance/shared-folder.ts";
@@ -14,13 +15,13 @@ import { instantClock, scriptedModel, tokenizer } from "./episode-world.test-hel
 import { episodeSamples, type EpisodeParts, runEpisode } from "../index.ts";
 
 const folder = sharedFolder("tau2-bench");
-/** Kills in all; the full suite makes 100 over more tasks. */
+/** Total number of kills; the full suite makes 100 over more tasks. */
 const kills = process.env["FULL"] === "1" ? 100 : 12;
 
 const call = (name: string, given: string): string =>
   `<tool_call>\n{"name": "${name}", "arguments": ${given}}\n</tool_call>`;
 
-/** What an agent writes that does its part, and asks for the rest by name. */
+/** Actions of an agent that does its own part, and requests the user's part by name. */
 function solution({ criteria }: Tau2Task): string[] {
   const lines = (criteria?.actions ?? []).map(({ requestor, name, arguments: given }) =>
     requestor === "assistant"
@@ -60,7 +61,7 @@ describe.skipIf(folder === null)("τ²-bench in the loop (skipped without ../sha
     return { episode: await runEpisode(task, parts, { clock: instantClock(), limits, resumeFrom }), task };
   };
 
-  /** Equal but for what took how long. */
+  /** Episodes without durations, for comparison. */
   const comparable = ({ events, ...rest }: Episode) => ({
     ...rest,
     events: events.map((event) => ({ ...event, durationMs: 0 })),
@@ -97,7 +98,7 @@ describe.skipIf(folder === null)("τ²-bench in the loop (skipped without ../sha
     expect(await end([" "])).toEqual({ ...ended("tool_ended"), ending: "agent_error" });
     expect(await end(["I am alone."], true)).toEqual({ ...ended("tool_ended"), ending: "agent_error" });
     expect(await end([call("done", "{}")], true)).toEqual({ ...ended("tool_ended"), ending: "agent_stop" });
-    // Our own limit is told as it is.
+    // A limit of the loop keeps its own stop reason.
     const limited = { ending: null, stop: "max_turns", outcome: "truncated", reward: 0 };
     expect(await end(lookUp("C1001", 8))).toEqual(limited);
   });

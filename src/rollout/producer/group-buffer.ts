@@ -1,11 +1,11 @@
-// Groups that wait for a trainer, and trainers that wait for groups. Ordered by when groups were begun, so that the oldest
-// weights are trained first. It hands over whole requests alone, and knows nothing of versions: their age is measured by its
-// owner, at the moment in which they leave.
+// Groups that wait for a trainer, and trainers that wait for groups. Ordered by when groups were
+// begun, so that the oldest weights are trained first. It serves only whole requests, and knows
+// nothing of versions: the age of groups is measured by its owner when they are handed over.
 
 import { subscribeToAbort } from "../../lib/deadline.ts";
 import type { FinishedGroup } from "../groups.ts";
 
-/** A group that is handed over, and how old it is at that moment. */
+/** A group that is handed over, and its staleness at that moment. */
 export type HandedGroup = { readonly group: FinishedGroup; readonly staleness: number };
 
 type Taker = {
@@ -22,23 +22,23 @@ export class GroupBuffer {
   #isClosed = false;
   #fault: Error | null = null;
 
-  /** `taken`: groups that an earlier process handed over. */
+  /** `taken`: number of groups that an earlier process handed over. */
   constructor(options: { readonly taken: number; readonly stalenessOf: (group: FinishedGroup) => number }) {
     this.#taken = options.taken;
     this.#stalenessOf = options.stalenessOf;
   }
 
-  /** Groups that wait. */
+  /** Number of waiting groups. */
   get size(): number {
     return this.#groups.length;
   }
 
-  /** Groups that were handed over so far. */
+  /** Number of groups handed over so far. */
   get taken(): number {
     return this.#taken;
   }
 
-  /** Groups that takers wait for. */
+  /** Number of groups that takers wait for. */
   get requested(): number {
     return this.#takers.reduce((sum, { count }) => sum + count, 0);
   }
@@ -49,14 +49,17 @@ export class GroupBuffer {
     this.#serve();
   }
 
-  /** Takes out what waits and fits, without handing it over. */
+  /** Removes waiting groups that match, without handing them over. */
   remove(which: (group: FinishedGroup) => boolean): FinishedGroup[] {
     const removed = this.#groups.filter(which);
     for (const group of removed) this.#groups.splice(this.#groups.indexOf(group), 1);
     return removed;
   }
 
-  /** First come, first served. Fewer groups, or none, once the buffer is closed. */
+  /**
+   * Takes groups, first come, first served. Resolves with fewer groups, or none, once the buffer is
+   * closed.
+   */
   async take(count: number, signal?: AbortSignal): Promise<readonly HandedGroup[]> {
     signal?.throwIfAborted();
     if (this.#fault !== null) throw this.#fault;
@@ -78,13 +81,13 @@ export class GroupBuffer {
     }
   }
 
-  /** No further group comes: waiting takers get the groups that are there, later ones the rest. */
+  /** Closes the buffer: waiting takers get the groups that are there, later ones the rest. */
   close(): void {
     this.#isClosed = true;
     this.#serve();
   }
 
-  /** Nothing is handed over any more; waiting and later takers are rejected with the fault. */
+  /** Stops handing over groups; waiting and later takers are rejected with the fault. */
   fail(fault: Error): void {
     this.#fault = fault;
     this.#groups.length = 0;

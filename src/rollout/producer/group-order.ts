@@ -1,6 +1,7 @@
-// The groups of a producer from their beginning until they are decided: which one is begun next, what it is called, and how old its
-// tokens are. Next come first those that an earlier process began, in its order; then tasks whose groups became too old; then what
-// the task source draws. When a group may begin is the producer's matter.
+// The groups of a producer from their beginning until they are decided: the order in which they
+// begin, their names, and the age of their tokens. Groups that an earlier process began come first,
+// in its order; then tasks whose groups became too old; then draws of the task source. The producer
+// decides when a group may begin.
 
 import type { GroupRecord, Task } from "../../core/index.ts";
 import { groupIdOf, type PlannedGroup } from "../groups.ts";
@@ -11,17 +12,23 @@ import type { UsedWeights, WeightHistory } from "./staleness.ts";
 export type GroupOrderOptions = {
   readonly earlier: EarlierProduction | null;
   readonly history: WeightHistory;
-  /** Tasks of groups that became too old are run again. */
+  /** True: tasks of groups that became too old are run again. */
   readonly requeues: boolean;
   readonly nameGroup?: ((task: Task, visit: number) => string) | undefined;
 };
 
 type OpenGroup = {
-  /** Number of the version when it was begun: none of its tokens is older, whatever the engine calls it. */
+  /**
+   * Number of the version when the group was begun: none of its tokens is older, even if the engine
+   * names another version.
+   */
   readonly begunAt: number;
-  /** Each pair of versions that its tokens have, once: a server may have weights before the trainer reports them. */
+  /**
+   * Each pair of versions of its tokens, once: a server may have weights before the trainer reports
+   * them.
+   */
   readonly spans: Map<string, UsedWeights>;
-  /** Number of its draw until its result is reported; `null`: its task is run again. */
+  /** Number of its draw until its result is reported; `null` if its task is run again. */
   draw: number | null;
 };
 
@@ -31,9 +38,9 @@ export class GroupOrder {
   readonly #nameGroup: (task: Task, visit: number) => string;
   readonly #decided: ReadonlyMap<string, GroupRecord>;
   readonly #earlier: BegunGroup[];
-  /** By number of the group. */
+  /** Open groups by number. */
   readonly #open = new Map<number, OpenGroup>();
-  /** How often each task was run. */
+  /** Number of times that each task was run. */
   readonly #visits = new Map<number, number>();
   /** Tasks whose groups became too old. */
   readonly #requeued: number[];
@@ -45,12 +52,12 @@ export class GroupOrder {
     this.#history = history;
     this.#nameGroup = nameGroup;
     this.#decided = earlier?.decided ?? new Map<string, GroupRecord>();
-    // Backwards, so that the next one is taken from the end.
+    // Reversed, so that the next one is taken from the end.
     this.#earlier = [...(earlier?.begun ?? [])].toReversed();
     this.#requeued = earlier !== null && requeues ? leftToRequeue(earlier) : [];
   }
 
-  /** Groups that an earlier process began are still to come. */
+  /** True while groups that an earlier process began are still to come. */
   get isReopening(): boolean {
     return this.#earlier.length > 0;
   }
@@ -60,8 +67,9 @@ export class GroupOrder {
   }
 
   /**
-   * `begins` is `null` for a group that an earlier process began; "decided": one that it decided, too. "later": the task source
-   * cannot say yet. `null`: there is no further group.
+   * The next group; `begins` is `null` if an earlier process began it. "decided": the next group
+   * was begun and decided by an earlier process. "later": the task source cannot say yet. `null`:
+   * there are none left.
    */
   next(): { readonly plan: PlannedGroup; readonly begins: BegunGroup | null } | "decided" | "later" | null {
     const before = this.#earlier.at(-1);
@@ -88,7 +96,7 @@ export class GroupOrder {
     return { plan, begins: before === undefined ? { groupId, taskIndex, isRequeued, version } : null };
   }
 
-  /** Tells the task source what became of a group that it drew. */
+  /** Reports the result of a group to the task source that drew it. */
   report(
     { groupIndex, task }: PlannedGroup,
     rewards: readonly (number | null)[],
@@ -101,7 +109,7 @@ export class GroupOrder {
     group.draw = null;
   }
 
-  /** The group has tokens of these weights. */
+  /** Adds the weights that sampled tokens of the group. */
   see({ groupIndex }: PlannedGroup, spans: readonly UsedWeights[]): void {
     for (const span of spans) {
       if (span.tokenCount !== 0)
@@ -109,14 +117,14 @@ export class GroupOrder {
     }
   }
 
-  /** Versions by which its oldest token is older than the trainer's weights. */
+  /** Staleness of its oldest token, in versions. */
   staleness({ groupIndex }: PlannedGroup): number {
     const group = this.#open.get(groupIndex);
     if (group === undefined) return 0;
     return this.#history.current - this.#history.oldest([...group.spans.values()], group.begunAt);
   }
 
-  /** It is decided. */
+  /** Called when the group is decided. */
   forget({ groupIndex }: PlannedGroup): void {
     this.#open.delete(groupIndex);
   }

@@ -1,4 +1,4 @@
-// A producer that resumes where an earlier process stopped: as if there had been one process.
+// A producer that resumes an earlier process, with the same result as a single process.
 
 import { expect, test } from "vitest";
 import type { GroupRecord, Task } from "../../core/index.ts";
@@ -16,10 +16,10 @@ import { type Behaviour, passing, runnerOf, taskset } from "../scripted-run.test
 type World = {
   readonly earlier?: Partial<EarlierProduction>;
   readonly behave?: (task: Task) => Behaviour;
-  /** Versions of the engine; `null`: it names none. */
+  /** Version that the engine reports; `null` if it names none. */
   readonly version?: string | null;
   readonly appendGroup?: NonNullable<ProducerParts["store"]>["appendGroup"];
-  /** Episodes that an earlier process ran come back from here. */
+  /** Finished episodes of an earlier process, which are returned without running. */
   readonly finished?: Map<string, FinishedEpisode>;
 };
 
@@ -65,7 +65,7 @@ test("a producer resumes: what was handed over counts, what was open comes back 
   await one.clock.drain();
   expect(ids(await one.producer.take(2))).toEqual(["0", "1"]);
   one.producer.reportWeightVersion("v1");
-  // Some episodes have ended, some have not.
+  // At this time some episodes have ended and some have not.
   await one.clock.advance(15);
   const two = produce(
     {
@@ -123,7 +123,7 @@ test("a task is run again only once it is recorded why, and a later process runs
     `${stale?.groupId}@2`,
     true,
   ]);
-  // Each group that was too old, once.
+  // Each group that was too old is requeued once.
   expect(two.begun.filter(({ isRequeued }) => isRequeued)).toHaveLength(2);
   const again = { begun: [...one.begun, ...two.begun], decided: decidedOf([...one.records, ...two.records]) };
   const three = produce(

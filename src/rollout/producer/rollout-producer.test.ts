@@ -23,7 +23,7 @@ type World = {
   readonly batchGroups?: number;
 };
 
-/** A producer on scripted episodes, and an engine whose version is what `server.version` says. */
+/** A producer with scripted episodes, and an engine whose version is `server.version`. */
 async function produce(world: World = {}, options: ProducerOptions = {}) {
   const { behave = passing, tasks = 20, passes = Infinity, groupSize = 2, batchGroups = 2 } = world;
   const server = { version: "v0" };
@@ -62,7 +62,7 @@ describe("RolloutProducer", () => {
     expect(producer.status).toMatchObject({ state: "running", buffered: 4, openGroups: 0, version: 0 });
     expect(ids(await producer.take(2))).toEqual(["0", "1"]);
     await clock.drain();
-    // Taken groups count until the trainer has made a version of them.
+    // Taken groups count against the staleness bound until the trainer reports the next version.
     expect(log.started).toHaveLength(8);
     update(1);
     await clock.drain();
@@ -181,11 +181,11 @@ describe("RolloutProducer", () => {
           expect(group.staleness).toBe(version - 1 - Math.min(...versionsOf(group)));
         }
         server.version = `v${version}`;
-        // What begins now has weights that no report named.
+        // Groups begun now have weights that no report has named yet.
         await clock.advance(12);
         reported = version;
         producer.reportWeightVersion(server.version);
-        // Recorded as soon as they are dropped, some only when what runs has stopped.
+        // Dropped groups are recorded at once, some only after their running episodes have stopped.
         await clock.advance(0);
       }
       const oldest = new Map<string, number>();
@@ -219,7 +219,7 @@ describe("RolloutProducer", () => {
       await taking;
       await steps(version, version);
     }
-    // Its batches of steps 3 to 5 are known to it.
+    // The trainer goes back, and knows the batches of steps 3 to 5 already.
     await steps(4, 6);
     for (let version = 7; version <= 12; version++) {
       const taking = producer.take(2);
@@ -376,7 +376,7 @@ describe("RolloutProducer", () => {
           for (let waited = 0; producer.status.handedOver < (version + 1) * batchGroups; waited++) {
             await clock.advance(20);
             check();
-            // No take waits for ever.
+            // Every take resolves in bounded time.
             expect(waited).toBeLessThan(2_000);
           }
           const batch = await taking;
@@ -433,7 +433,7 @@ describe("WeightHistory", () => {
     expect(history.current).toBe(2);
     expect(history.oldest([span("c", "c"), span("b", "c")], 2)).toBe(1);
     expect(history.oldest([span("b", "c", 0), span("c", null)], 0)).toBe(2);
-    // What is not known is bounded by what began.
+    // Unknown versions count as the version at which the group was begun.
     expect(history.oldest([span(null, "c")], 1)).toBe(1);
     expect(history.oldest([span("c", "default")], 1)).toBe(1);
     expect(history.oldest([span("default", "c")], 1)).toBe(1);

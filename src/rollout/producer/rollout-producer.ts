@@ -1,6 +1,6 @@
-// Groups without end, for a trainer that trains while they run: it takes batches and reports new weights; in between, as many
-// groups are in flight as staleness and buffer allow. Not a run that ends (`run-rollout.ts`): a group is decided
-// when it is taken, or dropped.
+// An endless supply of groups, for a trainer that trains while they run: it takes batches and
+// reports new weights; in between, as many groups are in flight as staleness and buffer allow. Not
+// a run that ends (`run-rollout.ts`): a group is decided when it is taken, or dropped.
 //
 //   running ◄──pause, continue──► paused
 //      │ drain, or no more tasks    │ drain
@@ -67,10 +67,10 @@ export class RolloutProducer {
   readonly #order: GroupOrder;
   readonly #dropped = new Map<string, number>();
   #state: ProducerState;
-  /** Groups that became too old and whose tasks are run again once that is recorded. */
+  /** Number of groups that became too old and are requeued once their records are written. */
   #requeuing = 0;
   #filtering = 0;
-  /** Records of groups that grew too old while they waited. */
+  /** Pending records of groups that became too old while they waited. */
   #pending: Promise<unknown> = Promise.resolve();
   readonly #ended: Promise<void>;
   #resolveEnded: () => void = () => undefined;
@@ -113,7 +113,8 @@ export class RolloutProducer {
       groupSize: plan.groupSize,
       policy: this.#policy,
       concurrency,
-      // What an earlier process began had its places; most of it has finished and only comes back.
+      // Episodes that an earlier process began were within the bound then; most of them have
+      // finished and are only read back.
       isUnbounded: () => this.#order.isReopening,
       store,
       exportSamples,
@@ -147,9 +148,10 @@ export class RolloutProducer {
   }
 
   /**
-   * The next groups, those that were begun first before others. Waits until so many are there; resolves with fewer, or none,
-   * once the producer has ended or was cancelled. Rejects with the fault that stopped the producer, and with the reason of
-   * `signal`; with a `RangeError` for more groups than staleness ever lets wait at once.
+   * Takes the next groups, the ones begun first before others. Waits until `count` are there;
+   * resolves with fewer, or none, once the producer has ended or was cancelled. Rejects with the
+   * fault that stopped the producer, with the reason of `signal`, and with a `RangeError` for more
+   * groups than can ever wait at once within the staleness bound.
    */
   async take(count: number, options: TakeOptions = {}): Promise<readonly ProducedGroup[]> {
     const most = (this.#maxStaleness + 1) * this.#plan.batchGroups;
@@ -179,7 +181,10 @@ export class RolloutProducer {
     }
   }
 
-  /** The trainer has new weights, and the engine has them or is about to. Groups that are too old now are dropped. */
+  /**
+   * Reports that the trainer has new weights, which the engine has or is about to load. Groups that
+   * are now too old are dropped.
+   */
   reportWeightVersion(version: string): void {
     this.#history.report(version);
     const stale = this.#buffer.remove(({ plan }) => this.#isStale(plan));
@@ -191,7 +196,10 @@ export class RolloutProducer {
     this.#scheduler.pump();
   }
 
-  /** Starts no further episode; those in flight continue. The server is paused by the program that changes its weights. */
+  /**
+   * Stops starting episodes; those in flight continue. The program that changes the weights pauses
+   * the server itself.
+   */
   pause(): void {
     if (this.#state !== "running") return;
     this.#state = "paused";
@@ -205,8 +213,9 @@ export class RolloutProducer {
   }
 
   /**
-   * Begins no further group and runs the open ones to their end, paused or not. Resolves when they have ended, or
-   * when the producer was cancelled or failed; what waits then can still be taken.
+   * Begins no further group and runs the open ones to their end, also when paused. Resolves when
+   * they have ended, or when the producer was cancelled or failed; waiting groups can still be
+   * taken.
    */
   drain(): Promise<void> {
     if (this.#state === "running" || this.#state === "paused") {
@@ -216,7 +225,10 @@ export class RolloutProducer {
     return this.#ended;
   }
 
-  /** Cancels what runs. Nothing more is handed over, and what waits stays undecided. Resolves when nothing runs any more. */
+  /**
+   * Cancels all running episodes. Nothing more is handed over, and waiting groups stay undecided.
+   * Resolves when nothing runs any more.
+   */
   cancel(): Promise<void> {
     if (this.#state !== "ended" && this.#state !== "failed") {
       this.#state = "cancelled";
@@ -236,7 +248,7 @@ export class RolloutProducer {
       if (next.begins !== null) this.#options.onBegin?.(next.begins);
       return next.plan;
     }
-    // Groups that were open when an earlier process paused continue, and nothing else.
+    // Only groups that were open when an earlier process paused continue.
     if (this.#state === "paused") this.#scheduler.pause();
     return null;
   }
@@ -246,7 +258,7 @@ export class RolloutProducer {
     return this.#state === "running" && this.#requeuing === 0 && this.#hasRoom();
   }
 
-  /** Whether buffer and staleness allow one more group. Waiting takers extend the buffer. */
+  /** True if buffer and staleness allow one more group. Waiting takers extend the buffer. */
   #hasRoom(): boolean {
     const { size: waiting, taken, requested } = this.#buffer;
     const running = this.#scheduler.openGroups + this.#filtering;
@@ -257,7 +269,7 @@ export class RolloutProducer {
     return groupCapacity({ maxStaleness, version: this.#history.current, batchGroups, accepted, running }) > 0;
   }
 
-  /** Tokens are as old as they are, whichever process sampled them. */
+  /** Records the weights of a turn, in whichever process it was sampled. */
   #seeAge(event: EpisodeEvent, plan: PlannedGroup): void {
     if (event.type === "turn") this.#order.see(plan, event.turn.weightSpans);
   }
@@ -266,10 +278,10 @@ export class RolloutProducer {
     const { plan, ending, members } = group;
     const isCancelled = ending === "stale";
     this.#order.report(plan, isCancelled ? [] : rewardsOf(group), { isCancelled });
-    // Episodes that an earlier process stored, or another one ran, emit no events.
+    // Episodes that an earlier process stored, or that another process ran, emit no events here.
     for (const { ended } of members) this.#order.see(plan, ended.summary.weightSpans);
     let reason: string | null = "stale";
-    // A filter may read its episodes: until then it counts as running.
+    // A filter may read the group's episodes; until it is done, the group counts as running.
     this.#filtering++;
     try {
       if (!this.#isStale(plan)) reason = await reasonToDrop(group, this.#policy);
@@ -289,7 +301,7 @@ export class RolloutProducer {
   async #dropStale(group: FinishedGroup): Promise<void> {
     const requeues = this.#options.stale === "requeue";
     if (requeues) this.#requeuing++;
-    // Recorded first: a later process then knows of every task that is run again why it is.
+    // Recorded first, so that a later process finds a reason for every task that is run again.
     await this.#decide(group, "stale");
     if (!requeues) return;
     this.#order.requeue(group.plan.task.index);
@@ -297,7 +309,7 @@ export class RolloutProducer {
     this.#scheduler.pump();
   }
 
-  /** `reason`: why it is dropped; `null`: it is taken. */
+  /** Records a decision. `reason`: the reason for dropping the group; `null`: it is taken. */
   async #decide(group: FinishedGroup, reason: string | null): Promise<GroupRecord> {
     this.#order.forget(group.plan);
     if (reason !== null) this.#dropped.set(reason, (this.#dropped.get(reason) ?? 0) + 1);
@@ -317,7 +329,7 @@ export class RolloutProducer {
   }
 
   #fail(error: unknown): void {
-    // A cancelled producer reports nothing more.
+    // Faults after cancelling are not reported.
     if (this.#state === "failed" || this.#state === "cancelled") return;
     this.#state = "failed";
     this.#buffer.fail(error instanceof Error ? error : new Error(String(error)));

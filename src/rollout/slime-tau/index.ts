@@ -1,6 +1,7 @@
-// Public entry of the preset "slime-tau": slime's tau-bench example as it is, for comparison. Text prompts rendered with tools every turn,
-// text-delta tokens, first call only, abort on whatever goes wrong. Not the loop of this project (`run-episode.ts`), and
-// nothing here is shared with it. Everything arrives as values; the oracle is the set of records made by the Python original.
+// Public entry of the preset "slime-tau": slime's tau-bench example as it is, for comparison. Text
+// prompts rendered with tools every turn, text-delta tokens, first call only, abort on any error.
+// Not the loop of this project (`run-episode.ts`), and nothing here is shared with it. Everything
+// arrives as values; the oracle is the set of records made by the Python original.
 
 import type { Environment } from "../../core/environment.ts";
 import type { Tokenizer } from "../../core/renderer.ts";
@@ -10,7 +11,7 @@ import { PythonError, pythonStr } from "../../python-semantics/index.ts";
 import { parseJson } from "../../python-semantics/json/parse-json.ts";
 import type { JsonObject, JsonValue } from "../../python-semantics/json/value.ts";
 
-/** Tokens and mask that the last message adds. */
+/** Tokens and mask that the last message adds to the conversation. */
 function tokenDelta(
   messages: readonly JsonObject[],
   parts: Pick<SlimeTauParts, "renderText" | "tokenizer">,
@@ -28,9 +29,12 @@ function cut(whole: string, before: string): string {
     : Array.from(whole).slice(Array.from(before).length).join("");
 }
 
-/** τ-bench's environment as the reference has it: the user lives inside. What it throws ends the episode as aborted. */
+/**
+ * τ-bench's environment as in the reference, with the user inside. Errors that it throws end the
+ * episode as aborted.
+ */
 export interface SlimeTauEnvironment {
-  /** `null`: a task drawn at random, as the reference does it. */
+  /** `null`: a random task, as in the reference. */
   reset(taskIndex: number | null): Promise<{ readonly observation: string; readonly info: JsonObject }>;
   step(action: SlimeTauAction): Promise<{
     readonly observation: string;
@@ -50,7 +54,10 @@ export type SlimeTauParts = {
   readonly tokenizer: Tokenizer;
   /** Sends a payload to SGLang and resolves with the parsed answer; never retries here. */
   readonly post: (url: string, payload: SlimeTauPayload) => Promise<unknown>;
-  /** SGLang's qwen25 detector. What it throws, or reports as raised, aborts the episode, as upstream's adapter has it. */
+  /**
+   * SGLang's qwen25 detector. An error that it throws, or reports as raised, aborts the episode, as
+   * in upstream's adapter.
+   */
   readonly parse: (text: string) => SlimeTauParsed;
   readonly environment: SlimeTauEnvironment;
   /** OpenAI entries, in order. */
@@ -63,8 +70,9 @@ export type SlimeTauPayload = { readonly text: string; readonly sampling_params:
 const endMark = "<|im_end|>";
 
 /**
- * Upstream's reading of a server's answer: abort or text, one trailing end mark taken off. An answer of another shape
- * throws what Python's subscripts raise, since upstream catches none of it.
+ * Upstream's reading of a server's answer: abort or text, with one trailing end mark removed. An
+ * answer of another shape throws the errors of Python's subscripts, since upstream catches none of
+ * them.
  */
 function readReply(output: unknown): { readonly isAborted: boolean; readonly text: string } {
   const finish = subscript(subscript(output, "meta_info"), "finish_reason");
@@ -94,7 +102,10 @@ function pythonTypeName(value: unknown): string {
 
 export type SlimeTauStatus = "completed" | "truncated" | "aborted";
 
-/** A message of the upstream history. Replies stay raw; `name` stands on tool results only, which the templates do not render. */
+/**
+ * A message of the upstream history. Replies stay raw; only tool results have a `name`, which the
+ * templates do not render.
+ */
 export type SlimeTauMessage =
   | { readonly role: "system" | "user" | "assistant"; readonly content: string }
   | { readonly role: "tool"; readonly name: string; readonly content: string };
@@ -102,17 +113,17 @@ export type SlimeTauMessage =
 /** An action for the environment: a tool call, or speech when the name is "respond". */
 export type SlimeTauAction = { readonly name: string; readonly kwargs: JsonObject };
 
-/** What SGLang's tool-call parser makes of a reply. */
+/** Output of SGLang's tool-call parser for a reply. */
 export type SlimeTauParsed = {
   readonly normalText: string;
   readonly calls: readonly {
-    /** `null` when the call had none and unknown tools are let through. */
+    /** `null` when the call had no name and unknown tools are allowed. */
     readonly name: string | null;
     /** JSON text. */
     readonly parameters: string;
     readonly toolIndex: number;
   }[];
-  /** The exception that the original parser raises; `null`: none. */
+  /** The exception that the original parser raises; `null` if it raises none. */
   readonly raised: string | null;
 };
 
@@ -120,16 +131,16 @@ export type SlimeTauParsed = {
 export type SlimeTauResult = {
   /** Text of the first request. */
   readonly prompt: string;
-  /** Of the last step, never a sum. */
+  /** Reward of the last step, never a sum. */
   readonly reward: number;
   readonly messages: readonly SlimeTauMessage[];
-  /** Info of reset overwritten by that of every step. */
+  /** Info of reset, overwritten by that of every step. */
   readonly info: JsonObject;
-  /** The assistant contents, joined with nothing between. */
+  /** The assistant contents, joined without a separator. */
   readonly response: string;
-  /** Response part only, one per token after the prompt. */
+  /** Loss mask of the response only, one entry per token after the prompt. */
   readonly lossMask: readonly number[];
-  /** Prompt and response. Text-delta accounting: re-encoded text, not what was sampled. */
+  /** Prompt and response. Text-delta accounting: re-encoded text, not the sampled tokens. */
   readonly tokens: Uint32Array;
   readonly responseLength: number;
   readonly status: SlimeTauStatus;
@@ -137,7 +148,7 @@ export type SlimeTauResult = {
   readonly tokenAccounting: "text-delta";
 };
 
-/** A message as a chat template reads it. */
+/** A message in the form that a chat template reads. */
 function templateMessage(message: SlimeTauMessage): JsonObject {
   const entries: [string, JsonValue][] = [["role", message.role]];
   if (message.role === "tool") entries.push(["name", message.name]);
@@ -145,12 +156,13 @@ function templateMessage(message: SlimeTauMessage): JsonObject {
   return new Map(entries);
 }
 
-/** The action name by which τ-bench means speech. */
+/** Name of the action that τ-bench uses for speech. */
 export const respondAction = "respond";
 
 /**
- * Upstream's reading of a parsed reply: the first call is carried out, parameters that are no object turn it into speech, no
- * call is speech. Throws what upstream lets escape: a call without a name is a `ValidationError`.
+ * Upstream's reading of a parsed reply: the first call is carried out; a reply without a call, or
+ * with parameters that are not an object, is speech. Throws the errors that upstream lets escape: a
+ * call without a name is a `ValidationError`.
  */
 export function callToAction(parsed: SlimeTauParsed): SlimeTauAction {
   const speech: SlimeTauAction = { name: respondAction, kwargs: new Map([["content", parsed.normalText]]) };
@@ -163,26 +175,32 @@ export function callToAction(parsed: SlimeTauParsed): SlimeTauAction {
 }
 
 export type SlimeTauOptions = {
-  /** Where slime's router listens; `null` fails as upstream's own default does (it reads a dict by attribute). */
+  /**
+   * Address of slime's router; `null` fails like upstream's own default (which reads a dict by
+   * attribute).
+   */
   readonly rolloutArgs: { readonly sglangRouterIp: string; readonly sglangRouterPort: number } | null;
   /** Default: {@link slimeTauSampling} with the given temperature. */
   readonly samplingParams?: Readonly<Record<string, unknown>> | null;
-  /** Of the default sampling. Default: 0. */
+  /** Temperature of the default sampling. Default: 0. */
   readonly temperature?: number;
   /** Default: `null`, drawn by the environment. */
   readonly taskIndex?: number | null;
   /** Default: 30. */
   readonly maxSteps?: number;
-  /** The sentence of the chat template and what stands in its place. Every occurrence is replaced, in messages too. */
+  /**
+   * The sentence of the chat template and its replacement. Every occurrence is replaced, in
+   * messages too.
+   */
   readonly toolInstruction: { readonly replaces: string; readonly instruction: string };
 };
 
-/** Upstream's own sampling when none is given. */
+/** Upstream's sampling parameters when none are given. */
 export const slimeTauSampling = Object.freeze({ temperature: 0, max_new_tokens: 512, top_p: 0.9, top_k: 50 });
 
 /**
- * Runs one episode as upstream does. Rejects with a `PythonError` (or the error of `post`) where upstream's
- * `asolve` raises; everything else ends in a result.
+ * Runs one episode like upstream. Rejects with a `PythonError` (or the error of `post`) where
+ * upstream's `asolve` raises; every other case ends in a result.
  */
 export async function runSlimeTau(parts: SlimeTauParts, options: SlimeTauOptions): Promise<SlimeTauResult> {
   if (options.rolloutArgs === null) {
@@ -266,7 +284,7 @@ export async function runSlimeTau(parts: SlimeTauParts, options: SlimeTauOptions
   return finish("truncated");
 }
 
-/** `reset` ignores the index: the environment is that of one task already. */
+/** `reset` ignores the index: the environment already belongs to one task. */
 export function slimeTauEnvironment(environment: Environment, user: UserSimulator): SlimeTauEnvironment {
   const grade = async (): Promise<{ reward: number; info: Environment["info"] }> =>
     environment.grade({ outcome: "completed" });
@@ -291,8 +309,9 @@ export function slimeTauEnvironment(environment: Environment, user: UserSimulato
 }
 
 /**
- * The training row of a `slime-tau` episode. Marked "text-delta": what its mask calls sampled is re-encoded text, closing
- * newlines included, so exporters refuse it without a flag. There are no logprobs and no weight versions, as upstream.
+ * The training row of a `slime-tau` episode. Marked "text-delta": the tokens that its mask marks as
+ * sampled are re-encoded text, closing newlines included, so exporters refuse it without a flag. It
+ * has neither logprobs nor weight versions, like upstream.
  */
 export function slimeTauSample(
   result: SlimeTauResult,

@@ -1,6 +1,8 @@
-// Episodes that run in other processes, as schedulers see them: submits a job for each and resolves with what its receipt says. One
-// coordinator stands for one run or one service; it knows which episodes are open, what their workers may share, and what is counted
-// already. Not a scheduler: which episode is next is decided above, where it runs by the queue below.
+// Runs episodes in other processes, for schedulers: submits a job for each and resolves with the
+// contents of its receipt. One coordinator serves one run or one service; it knows the open
+// episodes, the state that their workers share, and the episodes that already count. Not a
+// scheduler: the layer above decides which episode is next, and the queue below decides where it
+// runs.
 //
 //   runEpisode ─► submitted ─┬─ receipt of this fence ─► resolved; a second one, or one of an older fence, is dropped
 //                            ├─ the queue forgot ─► submitted again
@@ -24,26 +26,32 @@ import type { DispatchEpisode, EndedEpisode, EpisodeRequest, FinishedEpisode } f
 
 export type CoordinatorOptions = {
   readonly runId: string;
-  /** Higher than that of every process that coordinated the run before. */
+  /** Fence of this coordinator; higher than that of every earlier coordinator of the run. */
   readonly fence: number;
-  /** Of the package. */
+  /** Version of the package. */
   readonly version: string;
   /** JSON text; see `RunState`. */
   readonly settings: string;
-  /** Where the folders of the workers are, for workers that reach it; `null`: elsewhere. */
+  /** Folder with the workers' shards, for workers that can reach it; `null` if it is elsewhere. */
   readonly shards: string | null;
-  /** Connects with a queue, whose workers are started or are there. `fail` ends the run. */
+  /** Connects with a queue whose workers are running or being started. `fail` ends the run. */
   readonly connect: (handlers: CoordinatorHandlers, fail: (reason: string) => void) => JobQueue | Promise<JobQueue>;
-  /** Where receipts become part of the run. */
+  /** Store in which receipts become part of the run. */
   readonly store: { appendIndexed(summary: UnnumberedSummary): Promise<boolean> };
-  /** Reads an episode that counts, or that a receipt has named, with its rows. */
+  /** Reads an episode that counts, or that a receipt names, with its rows. */
   readonly open: (summary: UnnumberedSummary) => Promise<Omit<FinishedEpisode, "origin">>;
-  /** Episodes that count already: each is resolved without a job; `null`: it does not. */
+  /**
+   * Returns an episode that already counts, which is then resolved without a job; `null` if it does
+   * not count yet.
+   */
   readonly stored?: ((episodeId: string) => Promise<FinishedEpisode | null>) | undefined;
-  /** Whether a worker that cannot run what it was sent ends the run. Default: it is a notice, because others may. */
+  /**
+   * True: a worker that cannot run its jobs ends the run. Default: only a notice, because other
+   * workers may be able to.
+   */
   readonly endsOnRefusal?: boolean;
   readonly onNotice: (message: string) => void;
-  /** Called when nothing is opened any more. */
+  /** Called after the last episode was opened. */
   readonly onClose?: (() => Promise<void>) | undefined;
   /** Called when workers have reported. */
   readonly onReport?: (() => void) | undefined;
@@ -55,11 +63,14 @@ type Open = {
   readonly request: EpisodeRequest;
   readonly resolve: (ended: EndedEpisode | null) => void;
   readonly reject: (error: unknown) => void;
-  /** Ends the wait for what the worker of a cancelled episode still sends; `null`: it was not cancelled. */
+  /**
+   * Cancels the timer that waits for the receipt of a cancelled episode; `null` if it was not
+   * cancelled.
+   */
   cancelTimer: (() => void) | null;
 };
 
-/** Longest wait for what a cancelled episode's worker still sends, beyond its lease. */
+/** Longest wait for the receipt of a cancelled episode, in addition to the lease. */
 const cancelGraceMs = 5_000;
 
 export class Coordinator {
@@ -68,7 +79,7 @@ export class Coordinator {
   readonly #open = new Map<string, Open>();
   #queue: JobQueue | null = null;
   #state: RunState;
-  /** Set once nothing counts any more. */
+  /** Set once receipts no longer count. */
   #stopped: Error | null = null;
   #refusal: ConfigurationError | null = null;
 
@@ -88,7 +99,7 @@ export class Coordinator {
     };
   }
 
-  /** Connects and says what the run is. Leaves nothing open where that fails. */
+  /** Connects and broadcasts the state of the run. Leaves nothing open if that fails. */
   static async open(options: CoordinatorOptions): Promise<Coordinator> {
     const coordinator = new Coordinator(options);
     const handlers: CoordinatorHandlers = {
@@ -103,7 +114,7 @@ export class Coordinator {
       const queue = await options.connect(handlers, (reason) => coordinator.#fail(reason));
       opened.add(() => queue.close());
       coordinator.#queue = queue;
-      // Whoever only waits would wait for ever.
+      // A closed queue sends nothing more, so episodes that only wait for it would never resolve.
       subscribeToAbort(queue.closed, () => {
         if (coordinator.#stopped === null) coordinator.#fail(messageOf(queue.closed.reason));
       });
@@ -116,7 +127,7 @@ export class Coordinator {
     return coordinator;
   }
 
-  /** What workers have sampled of episodes that have no receipt yet. */
+  /** Turns and tokens that workers have sampled in episodes without a receipt so far. */
   get unfinished(): { readonly turns: number; readonly sampledTokens: number } {
     let [turns, sampledTokens] = [0, 0];
     for (const { unfinished } of this.#queue?.workers ?? []) {
@@ -126,7 +137,10 @@ export class Coordinator {
     return { turns, sampledTokens };
   }
 
-  /** As `DispatchEpisode`; `null`: it was cancelled before a worker began it, and nothing of it is left. */
+  /**
+   * `DispatchEpisode` over the queue; `null` if the episode was cancelled before a worker began it,
+   * so that nothing of it is recorded.
+   */
   readonly runEpisode: DispatchEpisode = async (task, request) => {
     if (this.#refusal !== null) throw this.#refusal;
     if (this.#stopped !== null) return abortedEpisode(task, request);
@@ -152,8 +166,9 @@ export class Coordinator {
   };
 
   /**
-   * No engine call begins from now on. Resolves when none is in flight: every worker has said so, or has been silent for so long
-   * that its leases have run out. `missing`: workers that still may have one.
+   * Stops engine calls: none begins from now on. Resolves when none is in flight: every worker has
+   * reported so, or has been silent until its leases have expired. `missing`: workers that may
+   * still have one.
    */
   pause(options: { readonly timeoutMs: number; readonly signal?: AbortSignal }): Promise<Gathered> {
     const state = this.#change({ phase: "paused" });
@@ -164,14 +179,18 @@ export class Coordinator {
     await this.#broadcast({ phase: "running" });
   }
 
-  /** Resolves when the queue has it: a worker tells its engines before the next call. */
+  /**
+   * Resolves when the queue has the version: a worker passes it to its engines before the next
+   * call.
+   */
   async reportWeightVersion(weightVersion: string): Promise<void> {
     await this.#broadcast({ weightVersion });
   }
 
   /**
-   * Nothing counts any more: workers abort what runs, without receipts, and keep their journals for a later process. To be called
-   * before the signals of open episodes abort, which then resolve as cancelled.
+   * Stops the run: workers abort their episodes, without receipts, and keep their journals for a
+   * later process. Must be called before the signals of open episodes abort, which then resolve as
+   * cancelled.
    */
   async stop(): Promise<void> {
     if (this.#stopped !== null) return;
@@ -180,7 +199,7 @@ export class Coordinator {
     await this.#broadcast({ phase: "ended" });
   }
 
-  /** Nothing is left behind: workers close the run. */
+  /** Closes the run here and in all workers. */
   async close(): Promise<void> {
     await this.stop();
     await this.#queue?.close();
@@ -221,7 +240,8 @@ export class Coordinator {
     const open = this.#open.get(episodeId);
     if (open === undefined || open.cancelTimer !== null) return;
     if (this.#stopped !== null) return open.resolve(null);
-    // Its worker aborts it and says so; one that has died, or never had it, says nothing.
+    // The worker aborts the episode and sends a receipt; a worker that has died, or never had it,
+    // sends none.
     const waitMs = this.#queue!.leaseMs + cancelGraceMs;
     open.cancelTimer = this.#clock.after(waitMs, () => open.resolve(null));
     const waited = await this.#queue!.cancel(this.#options.runId, [episodeId]).catch((): readonly string[] => []);
@@ -231,7 +251,8 @@ export class Coordinator {
   async #onReceipt(receipt: Receipt): Promise<void> {
     if (receipt.runId !== this.#options.runId || this.#stopped !== null) return;
     const open = this.#open.get(receipt.episodeId);
-    // The first of the current fence counts: another delivery, or a worker that was thought dead, comes too late.
+    // The first receipt of the current fence counts: one of another delivery, or of a worker that
+    // was believed killed, comes too late.
     if (open === undefined || receipt.fence !== this.#options.fence) return;
     let summary: UnnumberedSummary;
     try {
@@ -242,7 +263,7 @@ export class Coordinator {
       if (task.contentHash !== open.job.contentHash) throw new Error(`Episode "${id}" ran on another task.`);
     } catch (error) {
       this.#notice(`a receipt of episode "${receipt.episodeId}" was dropped`, error);
-      // The queue takes the job for done.
+      // The queue considers the job done, so it is submitted again.
       return this.#submit(open.job);
     }
     open.cancelTimer?.();
@@ -251,7 +272,7 @@ export class Coordinator {
     const origin = receipt.origin === "new" ? "new" : "resumed";
     open.resolve({
       summary: summaryOf(summary, receipt),
-      // It was in the shard, and nowhere else.
+      // The origin stays "new" or "resumed": the episode was in the shard, but not in the run.
       origin,
       counts: receipt.counts,
       store: async () => void (await store.appendIndexed(summary)),
@@ -266,31 +287,34 @@ export class Coordinator {
       if (endsOnRefusal) this.#fail(reason);
       else onNotice(`Notice: worker "${report.worker}" cannot run the episodes: ${reason}`);
     }
-    // All of them share one limit, so that any of them observes for all.
+    // All open episodes share one limit, so one of them is enough to report to it.
     const [open] = this.#open.values();
     open?.request.onObserved?.(report.observed);
     void this.#share();
     onReport?.();
   }
 
-  /** Whatever is open, or begins, is rejected, which ends the run. */
+  /** Rejects all open episodes, and those that begin later, which ends the run. */
   #fail(reason: string): void {
     this.#refusal ??= new ConfigurationError(reason);
     for (const { reject } of this.#open.values()) reject(this.#refusal);
   }
 
-  /** Limits of the run are shared by the workers that are there. */
+  /** Shares the limits of the run among the current workers. */
   async #share(): Promise<void> {
     const workers = Math.max(1, this.#queue?.workers.length ?? 1);
     if (workers !== this.#state.workers && this.#stopped === null) await this.#broadcast({ workers });
   }
 
-  /** A queue that cannot be reached says so, and gets everything again once it is back. */
+  /**
+   * Submits a job. If the queue cannot be reached, a notice is given, and everything is submitted
+   * again once it is back.
+   */
   async #submit(job: Job): Promise<void> {
     try {
       await this.#queue!.submit(job);
     } catch (error) {
-      // No broker that comes back takes it.
+      // Submitting it again later would fail, too.
       if (isTooLarge(error)) this.#open.get(job.episodeId)?.reject(error);
       else this.#notice("a job was not submitted", error);
     }
@@ -311,7 +335,7 @@ export class Coordinator {
   }
 }
 
-/** Whether the queue takes no message of this length, however often it is sent. */
+/** True if the queue never takes a message of this length, so that sending it again is useless. */
 export function isTooLarge(error: unknown): boolean {
   return error instanceof AttributedError && error.failure.code === "message-too-large";
 }
@@ -329,12 +353,15 @@ function summaryOf(entry: UnnumberedSummary, { details, counts }: Receipt): Epis
     problems,
     sampledTokens,
     ...details,
-    // Replies of an agent behind an API are turns, too.
+    // Replies of an agent behind an API also count as turns.
     turns: Math.max(entry.turns, counts.turns),
   };
 }
 
-/** What a run counts of an episode that it has cancelled before it knew more. A later process resumes it. */
+/**
+ * Result that a run counts for an episode that it cancelled before its result was known. A later
+ * process resumes it.
+ */
 function abortedEpisode(task: Task, { episodeId, groupId, sampleIndex }: EpisodeRequest): EndedEpisode {
   return {
     summary: {

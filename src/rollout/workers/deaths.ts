@@ -1,7 +1,8 @@
-// Which episodes end their workers. A worker notes in its shard that it begins an episode that was delivered before, and that it is still
-// there when the episode ends in whichever way; what was begun and not ended has a worker that died. Deaths count together that came
-// at the same place: an episode that got further since is not what its workers die of. A note is written for repeated deliveries
-// alone, so that a run in which nobody dies writes none.
+// Finds episodes that kill their workers. A worker notes in its shard that it begins an episode
+// that was delivered before, and that it is still alive when the episode ends in any way; a
+// beginning without an end means that the worker died. Only deaths at the same place of an episode
+// count together: an episode that got further since did not cause the earlier ones. Notes are
+// written only for repeated deliveries, so a run without deaths writes none.
 
 import { appendFile, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -10,15 +11,24 @@ import type { Lease } from "../../queue/job-queue.ts";
 
 const notesFile = "deliveries.txt";
 
-/** An episode at whose same place so many workers have died fails, and ends no further worker. */
+/** Number of deaths at the same place after which an episode fails, and kills no further worker. */
 const mostDeaths = 5;
 
-/** After so many it runs alone in its worker: of many that died together, only the cause dies again. */
+/**
+ * Number of deaths after which an episode is the only one in its worker: of many that died
+ * together, only the cause dies again.
+ */
 const leastSuspect = 3;
-/** Deaths of workers that ran nothing else; what others died of is never blamed on it. */
+/**
+ * Required number of deaths of workers that ran nothing else, so that an episode is never blamed
+ * for the cause of another.
+ */
 const mostAlone = 2;
 
-/** "alone": its next worker runs nothing else meanwhile. */
+/**
+ * Suspicion that an episode kills its workers: none; run it without any others; or fail it without
+ * running it.
+ */
 export type Suspicion = "none" | "alone" | "fatal";
 
 type Noted = { readonly place: number; readonly location: string; readonly isAlone: boolean };
@@ -27,7 +37,7 @@ export class Deaths {
   /** Notes that could not be written yet: a full disk must not look like a death. */
   #pending = "";
 
-  /** What was noted of an episode before this delivery; `place` as of `placeOf`. */
+  /** Suspicion from the notes about an episode before this delivery; `place` is that of `placeOf`. */
   async suspicion({ job, delivery }: Lease, place: number): Promise<Suspicion> {
     if (delivery <= leastSuspect || job.shards === null) return "none";
     // The first delivery has no note.
@@ -49,7 +59,7 @@ export class Deaths {
     if (delivery > 1) await this.#write(`${isAlone ? "!" : "+"}${noteOf(job.episodeId, place)}\n`, location);
   }
 
-  /** `isDone`: it has a receipt, and is not delivered again. */
+  /** `isDone`: the episode has a receipt, and is not delivered again. */
   async end({ job, delivery }: Lease, { place, location, isAlone }: Noted, isDone: boolean): Promise<void> {
     if (delivery === 1 && isDone) return;
     await this.#write(`${isAlone ? "=" : "-"}${noteOf(job.episodeId, place)}\n`, location);
@@ -70,7 +80,7 @@ function noteOf(episodeId: string, place: number): string {
   return `${place} ${JSON.stringify(episodeId)}`;
 }
 
-/** How far an episode had come: events since it began, or began again in a new world. */
+/** Progress of an episode: number of events since it began, or began again in a new world. */
 export function placeOf(recorded: readonly EpisodeEvent[]): number {
   return recorded.length - 1 - recorded.findLastIndex(({ type }) => type === "restart");
 }

@@ -1,6 +1,6 @@
-// One worker: takes jobs, runs their episodes, writes them, and sends a receipt once they are on the disk. Knows no broker and no
-// engine: the queue comes connected, and a run is opened by its owner. Decides nothing about groups, and keeps no job that it cannot
-// finish.
+// One worker: takes jobs, runs their episodes, writes them, and sends a receipt once they are on
+// the disk. Knows no broker and no engine: it receives a connected queue, and its owner opens runs.
+// Decides nothing about groups, and keeps no job that it cannot finish.
 //
 //   leased ─► run is open ─► journal of another worker is taken over ─► running ─► stored, synced ─► receipt
 //               │                                                         ├─ cancelled: stored as aborted, receipt
@@ -35,10 +35,10 @@ import { TotalsCounter } from "../run-totals.ts";
 import { isTooLarge } from "./coordinator.ts";
 import { deadlyEpisode, Deaths, placeOf } from "./deaths.ts";
 
-/** A run as a worker has opened it. */
+/** A run that a worker has opened. */
 export interface WorkerRun {
   readonly shard: ShardStore;
-  /** Throws for an index that the split does not have. */
+  /** Throws for an index that is not in the split. */
   task(split: string, index: number): Task;
   /** Resumes from the shard's journal, and records in it. */
   runEpisode(task: Task, request: EpisodeRequest): Promise<FinishedEpisode>;
@@ -46,37 +46,43 @@ export interface WorkerRun {
   readonly callsInFlight: number;
   /** "paused": no engine call begins. Resolves when none is in flight. */
   obey(state: RunState): Promise<void>;
-  /** After a fault of the store: closes the shard and opens it again. */
+  /** Closes the shard and opens it again, after a fault of the store. */
   reopen(): Promise<void>;
   close(): Promise<void>;
 }
 
 export type WorkerOptions = {
-  /** Also that of its shard; no two workers that live have the same. */
+  /** Name of the worker and of its shard; unique among live workers. */
   readonly name: string;
-  /** Of the package. */
+  /** Version of the package. */
   readonly version: string;
-  /** Episodes at once. */
+  /** Maximum number of episodes in flight. */
   readonly capacity: number;
   readonly connect: (handlers: WorkerHandlers) => WorkerQueue | Promise<WorkerQueue>;
   /** Rejects with a `ConfigurationError` for a run that cannot be run here. */
   readonly openRun: (state: RunState) => Promise<WorkerRun>;
-  /** Takes no further job; running episodes are finished. */
+  /** Stops taking jobs; running episodes finish. */
   readonly drain?: AbortSignal | undefined;
-  /** Gives back what runs, whose journals stay, and ends. */
+  /** Ends the worker: running episodes are released, and their journals stay. */
   readonly signal?: AbortSignal | undefined;
   readonly onNotice: (message: string) => void;
-  /** Between two reports. Default: 1,000, or a quarter of a lease if that is less. */
+  /**
+   * Interval between reports, in milliseconds. Default: 1,000, or a quarter of a lease if that is
+   * less.
+   */
   readonly reportMs?: number;
   readonly clock?: Clock;
 };
 
-/** Resolves when it was drained, was stopped, or the queue is gone for good; nothing of it runs any more then. */
+/**
+ * Resolves when the worker was drained or stopped, or the queue is permanently closed; nothing of
+ * it runs any more then.
+ */
 export function runWorker(options: WorkerOptions): Promise<void> {
   return new Worker(options).run();
 }
 
-/** A full disk, or a queue that cannot be reached, is tried again so much later, at first and at most. */
+/** Shortest and longest delay before retrying after a full disk, or a queue that cannot be reached. */
 const firstWaitMs = 500;
 const longestWaitMs = 30_000;
 const longestFailure = 2000;
@@ -85,9 +91,9 @@ type Held = {
   readonly lease: Lease;
   readonly counter: TotalsCounter;
   readonly controller: AbortController;
-  /** What it writes into. */
+  /** The shard that the episode is written into. */
   shard: ShardStore | null;
-  /** Why it was aborted: its coordinator cancelled it, or it is another worker's now. */
+  /** The reason for aborting it: its coordinator cancelled it, or another worker has it now. */
   ended: "cancelled" | "lost" | null;
 };
 
@@ -104,21 +110,27 @@ class Worker {
   readonly #held = new Set<Held>();
   readonly #working = new Set<Promise<void>>();
   readonly #runs = new Map<string, KnownRun>();
-  /** What runs of an episode. The same job may come again while it runs, and a journal has one writer. */
+  /**
+   * Work in progress on each episode. The same job may come again while it runs, and a journal has
+   * one writer.
+   */
   readonly #episodes = new Map<string, Promise<void>>();
   readonly #freed = new Waiters();
   readonly #deaths = new Deaths();
-  /** Episodes that run, and those that wait until nothing runs beside them: they may have ended their workers. */
+  /**
+   * Number of running episodes; then of those that wait to run without any others, because they may
+   * have killed their workers.
+   */
   #running = 0;
   #waitingAlone = 0;
   #isAlone = false;
   readonly #changed = new Waiters();
-  /** It takes no jobs any more. */
+  /** Aborts once the worker takes no more jobs. */
   readonly #refusal = new AbortController();
   #queue: WorkerQueue | null = null;
   #phase: WorkerReport["phase"] = "working";
   #reason: string | null = null;
-  /** No job is taken before: the disk was full. */
+  /** Delay before the next job is taken, after a full disk. */
   #restMs = 0;
   #observed = { calls: 0, sampledTokens: 0, overloads: 0 };
   #cancelTimers: (() => void)[] = [];
@@ -196,7 +208,7 @@ class Worker {
     );
   }
 
-  /** The worker does not end before it. */
+  /** Tracks work that must finish before the worker ends. */
   #track(work: Promise<void>): Promise<void> {
     const tracked = work.finally(() => this.#working.delete(tracked));
     this.#working.add(tracked);
@@ -207,7 +219,7 @@ class Worker {
     const { lease } = held;
     const { job } = lease;
     const known = this.#runs.get(job.runId);
-    // Its state comes before its jobs, unless the run has ended.
+    // The state of a run arrives before its jobs, unless the run has ended.
     if (known === undefined) return lease.giveBack("the run is not known here");
     const run = await known.opened;
     const task = run.task(job.split, job.taskIndex);
@@ -235,7 +247,10 @@ class Worker {
     }
   }
 
-  /** Resolves when the episode may run: alone, or beside others while none wants to be alone. */
+  /**
+   * Resolves when the episode may run: by itself, or beside others while none is waiting to run by
+   * itself.
+   */
   async #enter(isAlone: boolean): Promise<void> {
     if (isAlone) this.#waitingAlone++;
     while (this.#isAlone || (isAlone ? this.#running : this.#waitingAlone) > 0) await this.#changed.wait();
@@ -250,7 +265,10 @@ class Worker {
     this.#changed.wake();
   }
 
-  /** `failure`: what it ends with without being run. Resolves with whether its receipt was sent. */
+  /**
+   * `failure`: the failure with which the episode ends without being run. Resolves with true if its
+   * receipt was sent.
+   */
   async #run(
     held: Held,
     { run, task, failure: fatal }: { readonly run: WorkerRun; readonly task: Task; readonly failure: Failure | null },
@@ -259,7 +277,8 @@ class Worker {
     const { job } = lease;
     const sampling = job.sampling === null ? {} : { sampling: JSON.parse(job.sampling) as SamplingParams };
     const { episodeId, groupId, sampleIndex, seed, engineUrl } = job;
-    // A server may still execute the last call of another worker, and refuses a second one of the same id.
+    // A server may still execute the last call of another worker, and refuses a second call with
+    // the same id.
     const requestTag = lease.delivery > 1 ? { requestTag: globalThis.crypto.randomUUID().slice(0, 8) } : {};
     const finished = await run.runEpisode(task, {
       episodeId,
@@ -276,7 +295,8 @@ class Worker {
     });
     const { episode, origin } = finished;
     if (episode.stopReason === "cancelled" && held.ended !== "cancelled") return false;
-    // This disk is at fault, and not the episode: another worker may run it, or this one later.
+    // The fault is in this worker's disk, not in the episode: another worker may run it, or this
+    // one later.
     if (episode.failure?.boundary === "store") throw new AttributedError(episode.failure);
     const { shard } = run;
     held.shard = shard;
@@ -297,7 +317,10 @@ class Worker {
     return true;
   }
 
-  /** Until the queue has it: an episode that is stored is worth more than what it takes to run it again. */
+  /**
+   * Sends the receipt until the queue has it: sending again costs less than running a stored
+   * episode again.
+   */
   async #send({ lease }: Held, receipt: Receipt): Promise<void> {
     const { closed } = this.#queue!;
     for (let waitMs = firstWaitMs; !closed.aborted; waitMs = Math.min(2 * waitMs, longestWaitMs)) {
@@ -311,7 +334,7 @@ class Worker {
     }
   }
 
-  /** What is wrong with the worker itself, not with an episode: another one may do better. */
+  /** Handles a fault of the worker itself, not of an episode: another worker may succeed. */
   async #fail({ lease, controller, shard }: Held, error: unknown): Promise<void> {
     const reason = messageOf(error);
     if (!controller.signal.aborted)
@@ -320,7 +343,7 @@ class Worker {
     if (error instanceof AttributedError && error.failure.boundary === "store") {
       this.#restMs = Math.min(longestWaitMs, Math.max(firstWaitMs, 2 * this.#restMs));
       const known = this.#runs.get(lease.job.runId);
-      // Of many episodes that fail with a shard, the first opens it again.
+      // If many episodes fail with one shard, the first of them reopens it.
       if (known?.run?.shard === shard) known.reopening ??= this.#reopen(known);
       await known?.reopening;
     } else if (!controller.signal.aborted) await this.#refuse(reason);
@@ -372,7 +395,7 @@ class Worker {
     } catch (error) {
       return this.#refuse(messageOf(error));
     }
-    // A later one may have come meanwhile, and is obeyed by its own call.
+    // A later state may have arrived in the meantime; its own call obeys it.
     if (entry.state.revision === revision) await entry.run.obey(state);
   }
 
@@ -391,7 +414,7 @@ class Worker {
   async #extend(): Promise<void> {
     await Promise.all(
       [...this.#held].map(async (held) => {
-        // What cannot be reached has not said that the lease has ended.
+        // An unreachable queue does not mean that the lease has ended.
         const holds = await held.lease.extend().catch(() => true);
         if (!holds) this.#abortAll("lost", (one) => one === held);
       }),
@@ -411,7 +434,7 @@ class Worker {
     this.#observed = { calls: 0, sampledTokens: 0, overloads: 0 };
     const own = { worker, version, phase: this.#phase, reason: this.#reason, capacity, held: this.#held.size };
     const report = { ...own, callsInFlight, observed, unfinished: { turns, sampledTokens } };
-    // What comes with the connection is obeyed before there is one to report to.
+    // Control messages that arrive while connecting are obeyed before the queue is known here.
     await this.#queue?.report(report).catch(() => undefined);
   }
 
@@ -438,7 +461,7 @@ function isNewer(state: RunState, known: RunState): boolean {
   return state.fence > known.fence || (state.fence === known.fence && state.revision > known.revision);
 }
 
-/** The journal of whichever process had the episode before, where its folder is on this disk. */
+/** Takes over the journal of the process that had the episode before, if its folder is on this disk. */
 async function takeOver(shard: ShardStore, episodeId: string, shards: string | null): Promise<void> {
   if (shards === null) return;
   for (const name of [...(await readdir(shards).catch(() => [])), null])

@@ -21,7 +21,7 @@ beforeEach(async () => {
   store = createFileRunStore(join(folder, "run"), { hasShards: true, fsync: "never" });
   await store.begin(new Map());
   clock = createManualClock();
-  // Episodes of the script take time of the clock.
+  // Advances the clock, so that episodes of the script take time.
   ticking = setInterval(() => void clock.advance(250), 5);
 });
 afterEach(async () => {
@@ -111,7 +111,7 @@ async function work({ queue, notices }: Running, name: string, { run: change, ..
   return { stop, running };
 }
 
-/** A run in this process alone. */
+/** A run in this process only. */
 async function alone() {
   const { runEpisode } = runnerOf(behave, clock);
   const records: unknown[] = [];
@@ -160,7 +160,8 @@ test("a worker that was stopped for two leases comes too late, and its receipts 
   const running = await coordinate();
   const receipts: (() => Promise<void>)[] = [];
   let isStopped = false;
-  // It takes jobs once, extends nothing and sends its receipts when all is done.
+  // This worker takes jobs, never really extends their leases, and sends its receipts when
+  // everything is done.
   await work(running, "stopped", {
     connect: (handlers) => {
       const side = running.queue.connect(handlers);
@@ -212,7 +213,7 @@ test("a job that comes again to the worker that runs it waits for the first, and
     connect: (handlers) => {
       const side = running.queue.connect(handlers);
       const take = side.take.bind(side);
-      // As a broker that has lost the lease: each comes twice.
+      // Imitates a broker that has lost the lease: each job comes twice.
       side.take = async (...given) => {
         seen = await take(...given);
         return seen.flatMap((lease) => [lease, { ...lease, delivery: 2 }]);
@@ -388,7 +389,7 @@ test("submits everything again that is open when the queue has forgotten it", as
   const ending = together(running);
   await new Promise((resolve) => setTimeout(resolve, 20));
   const side = lost!.connect({ onControl: () => undefined, onNotice: () => undefined });
-  // They are gone with the broker's disk.
+  // These jobs are lost with the broker's disk.
   const gone = await side.take(100);
   expect(gone.length).toBe(12);
   forget();
