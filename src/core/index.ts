@@ -16,3 +16,4 @@ export * from "./token-buffer.ts";
 export * from "./turn.ts";
 export * from "./use-environment.ts";
 export * from "./user.ts";
+export type * from "./tokenizer.ts";

@@ -12,7 +12,7 @@ import {
   type SampleResult,
 } from "../../core/engine.ts";
 import { AttributedError, ConfigurationError } from "../../core/failure.ts";
-import type { Tokenizer } from "../../core/renderer.ts";
+import type { Tokenizer } from "../../core/tokenizer.ts";
 import type { Finish } from "../../core/turn.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import { createRandom } from "../../lib/random.ts";

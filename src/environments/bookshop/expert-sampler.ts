@@ -5,7 +5,7 @@
 
 import { type Engine, firstStop } from "../../core/engine.ts";
 import { AttributedError, ConfigurationError } from "../../core/failure.ts";
-import type { Tokenizer } from "../../core/renderer.ts";
+import type { Tokenizer } from "../../core/tokenizer.ts";
 import { deriveSeed } from "../../lib/random.ts";
 import { expertAction, type ExpertOptions } from "./expert.ts";
 

@@ -4,7 +4,7 @@
 // arrives as values; the oracle is the set of records made by the Python original.
 
 import type { Environment } from "../../core/environment.ts";
-import type { Tokenizer } from "../../core/renderer.ts";
+import type { Tokenizer } from "../../core/tokenizer.ts";
 import type { Sample } from "../../core/turn.ts";
 import type { UserLine, UserSimulator } from "../../core/user.ts";
 import { PythonError, pythonStr } from "../../python-semantics/index.ts";

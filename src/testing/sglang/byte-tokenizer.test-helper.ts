@@ -1,6 +1,6 @@
 // One token per byte and two added tokens, one of them special: enough to test where text is split.
 
-import type { Tokenizer } from "../../core/renderer.ts";
+import type { Tokenizer } from "../../core/tokenizer.ts";
 
 export const endId = 256;
 export const callId = 257;

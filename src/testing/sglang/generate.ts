@@ -4,7 +4,7 @@
 
 import type { Context } from "hono";
 
-import type { Tokenizer } from "../../core/renderer.ts";
+import type { Tokenizer } from "../../core/tokenizer.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { type AnswerWriter, type FrontEnvironment, serveGeneration } from "../front/front-server.ts";
 import { type LiveRequest, type RunContext, runSequence, SequenceTracker, withFault } from "../front/run-sequence.ts";

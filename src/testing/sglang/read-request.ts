@@ -7,7 +7,7 @@ import { randomUUID } from "node:crypto";
 
 import { z } from "zod";
 
-import type { Tokenizer } from "../../core/renderer.ts";
+import type { Tokenizer } from "../../core/tokenizer.ts";
 import { type Fields, isFields, readWith, withoutNulls } from "../front/read-fields.ts";
 import type { SamplerParams } from "../front/sampler.ts";
 import { type SglangProtocol, Refusal } from "./protocol.ts";

@@ -2,7 +2,7 @@
 // continue, weights and their version, the cache), the server's information about itself, and
 // conversion between text and ids.
 
-import type { Tokenizer } from "../../core/renderer.ts";
+import type { Tokenizer } from "../../core/tokenizer.ts";
 import type { FrontApp } from "../front/front-server.ts";
 import type { Fields } from "../front/read-fields.ts";
 import type { GenerationContext } from "./generate.ts";

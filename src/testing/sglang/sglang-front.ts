@@ -4,7 +4,7 @@
 // faults it exists to find. It has no OpenAI-compatible endpoints.
 
 import { Hono } from "hono";
-import type { Tokenizer } from "../../core/renderer.ts";
+import type { Tokenizer } from "../../core/tokenizer.ts";
 import { systemClock, type Clock } from "../../lib/clock.ts";
 import { isFromThisMachine } from "../../lib/address.ts";
 import { type Front, type FrontApp, type FrontEnvironment, frontOf } from "../front/front-server.ts";

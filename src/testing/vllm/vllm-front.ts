@@ -6,7 +6,7 @@
 import { Hono, type HonoRequest } from "hono";
 import { z } from "zod";
 
-import type { Tokenizer } from "../../core/renderer.ts";
+import type { Tokenizer } from "../../core/tokenizer.ts";
 import { type Front, type FrontApp, type FrontEnvironment, frontOf } from "../front/front-server.ts";
 import { isFields } from "../front/read-fields.ts";
 import { RequestTable } from "../front/run-sequence.ts";
