@@ -190,8 +190,8 @@ export interface EnvironmentSource {
   readonly resume?: "replay" | "restart";
   /**
    * Models that grade in addition to the environments' `grade`; the run chooses the models.
-   * `gradeWeight` is the weight of the environment's own reward, `null` if it has none. @default
-   * none
+   * `gradeWeight` is the weight of the environment's own reward, `null` if it has none.
+   * @default none
    */
   readonly graders?: { readonly gradeWeight: number | null; readonly use: readonly (Rubric | Ranking)[] };
   /** True for tasks whose grade needs a judge's answer. @default none */

@@ -184,8 +184,8 @@ export interface Renderer {
   unclosedThought?(text: string): string;
   /**
    * Number of characters at the end of the reasoning or content of an unfinished action that may
-   * still turn out to be neither, because a call or the end of a thought may begin there. @default
-   * not known: a stream is shown late
+   * still turn out to be neither, because a call or the end of a thought may begin there.
+   * @default not known: a stream is shown late
    */
   heldBack?(text: string): number;
   decode(tokens: ArrayLike<number>): string;

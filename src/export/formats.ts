@@ -36,8 +36,8 @@ export type ExportContext = {
   /** Variables that the chat template of a run got. @default none */
   readonly templateKwargsOf?: (run: string | null) => Readonly<Record<string, unknown>> | null;
   /**
-   * Place of a sample's experts, for formats with `holdsExperts`; `null` if it has none. @default
-   * no sample has any
+   * Place of a sample's experts, for formats with `holdsExperts`; `null` if it has none.
+   * @default no sample has any
    */
   readonly expertsOf?: (sample: Sample, origin: ExportOrigin) => RoutedExpertsPlace | null;
 };
