@@ -20,7 +20,7 @@ export type CloningOptions = UpdateSchedule & {
   readonly batch: number;
 };
 
-/** What of a sample is imitated. */
+/** The fields of a sample that imitation needs. */
 export type ClonedSample = Pick<Sample, "tokens" | "lossMask">;
 
 export class CloningLearner {
@@ -91,7 +91,7 @@ type ClonedFrom = {
   readonly cwd: string;
   /** Least reward of a sample; `null`: any, and none. */
   readonly minReward: number | null;
-  /** Of the model that shall imitate. */
+  /** Vocabulary size of the model that will be trained. */
   readonly vocabularySize: number;
   readonly modelFolder: string;
 };
@@ -155,14 +155,14 @@ async function fromRows(path: string, from: string): Promise<readonly RewardedSa
 }
 
 const wholeNumbers = z.array(z.int().nonnegative());
-/** What is read of a row in slime's layout. */
+/** The fields that are read from a row in slime's layout. */
 const rowSchema = z.object({
   tokens: wholeNumbers,
   loss_mask: wholeNumbers,
   reward: z.number().nullable().catch(null),
 });
 
-/** The masks of a row cover the response alone, which ends where the tokens end. */
+/** The masks of a row cover only the response, which ends where the tokens end. */
 function readRow(row: unknown): RewardedSample {
   const { success, data, error } = rowSchema.safeParse(row);
   if (!success) throw new Error(`"${String(error.issues[0]?.path[0] ?? "tokens")}" is no list of whole numbers`);

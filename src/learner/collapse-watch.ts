@@ -11,7 +11,7 @@ export type CollapseLimits = {
   readonly entropy: number;
   /** Evaluations in a row that are each worse than the one before. */
   readonly fallingEvaluations: number;
-  /** How far below the best evaluation the last of them must lie. */
+  /** The minimum distance of the last of them below the best evaluation. */
   readonly fall: number;
 };
 

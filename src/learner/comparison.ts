@@ -1,12 +1,13 @@
-// How good weights are: each held-out task once, before and after on the same tasks, sampled and greedily. Pass rates with their
-// intervals, by kind and by case, and the gain, whose interval comes from the differences task by task.
+// Measures how good weights are: runs each held-out task once before and once after training,
+// sampled and greedily. Gives pass rates with their intervals, by kind and by case, and the gain,
+// whose interval is computed from the per-task differences.
 
 import type { Taskset } from "../core/index.ts";
 import { differenceInterval, type Interval, rateInterval, signFlipTest } from "../statistics/index.ts";
 import { deriveSeed } from "../lib/random.ts";
 import { type RunEpisode, runGroups } from "../rollout/index.ts";
 
-/** What an environment says of a task in `info`, for tables and for balance. */
+/** Properties of a task that the environment gives in `info`, used for tables and for balancing. */
 export type TaskTraits = {
   /** "all" where it says nothing. */
   readonly kind: string;
@@ -38,8 +39,9 @@ export type EvaluationOptions = {
 const concurrency = 128;
 
 /**
- * Runs each task once with the current weights. Seeds are the same every time, so two evaluations of the
- * same tasks differ by their weights alone. Aligned with `indexes`; resolves with `null` when the signal aborted it.
+ * Runs each task once with the current weights. Seeds are the same every time, so two evaluations
+ * of the same tasks differ only by their weights. Aligned with `indexes`; resolves with `null` when
+ * the signal aborted it.
  */
 export async function evaluatePolicy(
   indexes: readonly number[],
@@ -76,7 +78,7 @@ export function passRateOf(outcomes: readonly TaskOutcome[]): number {
 }
 
 export type ComparedKind = {
-  /** What the row is of: all tasks, those of a kind, or those of a case. */
+  /** The tasks that the row covers: all of them, those of one kind, or those of one case. */
   readonly scope: "all" | "kind" | "case";
   /** Name of the kind or case; "all" for all of them together. */
   readonly kind: string;
@@ -119,7 +121,7 @@ export function fallenCases(before: readonly TaskOutcome[], after: readonly Task
   });
 }
 
-/** What a training is judged by. */
+/** The measurements that the verdict on a training is based on. */
 export type JudgedTraining = {
   /** All held-out tasks, sampled as in training. */
   readonly sampled: ComparedKind;

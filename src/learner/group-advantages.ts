@@ -44,9 +44,12 @@ function centred(rewards: readonly number[], among: readonly number[], normalize
 export type WeighOptions = AdvantageOptions & {
   /** Taken off the advantage of an episode for each rule that it broke (the grade's metric `ruleViolations`, if there is one). */
   readonly penalty: number;
-  /** What a token is held to account for; see `turn-credit.ts`. @default "outcome" */
+  /** The rewards that are credited to a token; see `turn-credit.ts`. @default "outcome" */
   readonly credit?: Credit;
-  /** Of credit "turn": what a reward is worth one turn earlier, above 0 and at most 1. @default 1 */
+  /**
+   * Discount per turn with credit "turn": the factor that a reward is worth one turn earlier, above
+   * 0 and at most 1. @default 1
+   */
   readonly discount?: number;
 };
 
@@ -101,14 +104,16 @@ function weighTurns(
 export type WeightedSample = { readonly sample: Sample; readonly advantage: number | Float32Array };
 
 /**
- * What experiments do wrong on purpose, to show what the checks are for. "shifted-mask": the loss mask is moved by one
- * token. "observations-too": what the policy read is trained as well. Both switch the checks off.
+ * Deliberate mistakes of experiments that show the purpose of the checks. "shifted-mask": the loss
+ * mask is moved by one token. "observations-too": observations are trained as well. Both switch the
+ * checks off.
  */
 export type Sabotage = "none" | "shifted-mask" | "observations-too";
 
 /**
- * One sequence for each sample; every token in the loss has the same weight, whatever the length of its episode. Throws an
- * `Error` for a sample that is not aligned, was not recorded token by token, or has no logprobs.
+ * One sequence for each sample; every token in the loss has the same weight, regardless of the
+ * length of its episode. Throws an `Error` for a sample that is not aligned, was not recorded token
+ * by token, or has no logprobs.
  */
 export function policySequences(rows: readonly WeightedSample[], sabotage: Sabotage = "none"): LossSequence[] {
   const places = rows.map(({ sample }) => {
@@ -153,7 +158,7 @@ function placesOf({ tokens, lossMask, sampledMask }: Sample, sabotage: Sabotage)
     case "shifted-mask":
       return Uint32Array.from(places.filter((place) => place > 0 && lossMask[place - 1] === 1));
     case "observations-too": {
-      // From the first action on: the guidelines before it are the same in every episode.
+      // Starts at the first action: the guidelines before it are the same in every episode.
       const first = sampledMask.indexOf(1);
       return Uint32Array.from(places.filter((place) => place >= first && first >= 1));
     }

@@ -33,7 +33,7 @@ export function cloningSequence(tokens: Uint32Array, targets: Uint32Array, weigh
 export type SequenceOutcome = {
   /** One per target. */
   readonly logprobs: Float32Array;
-  /** Of the whole distribution at each target, in nats. */
+  /** Entropy of the whole distribution at each target, in nats. */
   readonly entropies: Float32Array;
 };
 
@@ -48,14 +48,17 @@ export type LossSums = {
 };
 
 export type LossOptions = {
-  /** How far a ratio may leave 1 before it earns no more. Default `null`: no ratio. */
+  /**
+   * The distance from 1 beyond which a ratio earns nothing more. Default `null`: the loss uses no
+   * ratio.
+   */
   readonly clip?: { readonly low: number; readonly high: number } | null;
   /**
-   * Of the distance to the reference: half the squared difference of logprobs. Over tokens that the policy sampled, its gradient is
-   * that of KL(policy, reference). Default 0.
+   * Coefficient of the distance to the reference: half the squared difference of logprobs. Over
+   * tokens that the policy sampled, its gradient is that of KL(policy, reference). Default 0.
    */
   readonly kl?: number;
-  /** Of the entropy, which the loss rewards. Default 0. */
+  /** Coefficient of the entropy bonus. Default 0. */
   readonly entropy?: number;
 };
 
@@ -107,7 +110,7 @@ export type LogprobAgreement = {
   /** Mean distance over all tokens in the loss. */
   readonly mean: number;
   readonly largest: number;
-  /** How many were compared. With 0 of them nothing disagrees, and nothing is shown. */
+  /** Number of tokens compared. If it is 0, nothing disagrees and nothing is proven. */
   readonly tokens: number;
 };
 

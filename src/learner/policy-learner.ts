@@ -1,6 +1,7 @@
-// Learning from episodes, step by step: run groups with the current weights, compare rewards, take one gradient, make one
-// update, publish the new weights to the engine. On-policy: episodes of a step are used once and by that step alone. When to
-// stop, what to evaluate and what to keep is the caller's.
+// Learning from episodes, step by step: run groups with the current weights, compare rewards, take
+// one gradient, make one update, publish the new weights to the engine. On-policy: episodes of a
+// step are used once and only by that step. The caller decides when to stop, what to evaluate and
+// what to keep.
 
 import { callsOf, type Taskset, type Task, type Episode } from "../core/index.ts";
 import { type FinishedEpisode, type RankGroup, type RunEpisode, runGroups } from "../rollout/index.ts";
@@ -17,7 +18,7 @@ import { liveShares, type LiveShares, type TaskOrder } from "./task-order.ts";
 import type { Trainer } from "./trainer.ts";
 import { type Credit, earnedTurns, turnAdvantages } from "./turn-credit.ts";
 
-/** Of updates, whatever the algorithm. */
+/** Settings of updates that every algorithm shares. */
 export type UpdateSchedule = {
   readonly learningRate: number;
   /** Steps over which the learning rate rises from 0. */
@@ -36,9 +37,12 @@ export type PolicyOptions = UpdateSchedule & {
   readonly groupSize: number;
   readonly baseline: Baseline;
   readonly normalizeAdvantages: boolean;
-  /** What a token is held to account for; see `turn-credit.ts`. @default "outcome" */
+  /** The rewards that are credited to a token; see `turn-credit.ts`. @default "outcome" */
   readonly credit?: Credit;
-  /** Of credit "turn": what a reward is worth one turn earlier. @default 1 */
+  /**
+   * Discount per turn with credit "turn": the factor that a reward is worth one turn earlier.
+   * @default 1
+   */
   readonly creditDiscount?: number;
   readonly loss: LossOptions;
   /** See `WeighOptions`. */
@@ -68,15 +72,15 @@ export type LearnerState = {
   /** Groups run. */
   readonly groups: number;
   readonly liveShare: number;
-  /** Of each name of the task order. */
+  /** Live share for each name of the task order. */
   readonly liveShares: LiveShares;
 };
 
 export const firstState: LearnerState = Object.freeze({ step: 0, groups: 0, liveShare: 1, liveShares: {} });
 
-/** What a step did. Losses and the like are means over the tokens in the loss. */
+/** Result of a step. Losses and similar figures are means over the tokens in the loss. */
 export type PolicyStep = {
-  /** From 1. */
+  /** Number of the step, from 1. */
   readonly step: number;
   /** The version of the weights that sampled the step. */
   readonly weightVersion: string;
@@ -178,7 +182,7 @@ async function updatePolicy(
   const gradientNorm = await trainer.update({ learningRate, maxGradientNorm, weightDecay });
   return {
     samples: rows.length,
-    /** In the loss. */
+    /** Number of tokens in the loss. */
     tokens: outcome.targets,
     loss: outcome.loss,
     entropy: outcome.entropy,

@@ -5,13 +5,16 @@ import { ownValue, setOwn } from "../lib/counts.ts";
 import { createRandom, deriveSeed } from "../lib/random.ts";
 import type { TaskTraits } from "./comparison.ts";
 
-/** By name of the order: how many of its recent groups had rewards that differ, from 0 to 1. Absent: none was run. */
+/**
+ * Share of recent groups whose rewards differ, 0 to 1, by name of the order. Absent if no group was
+ * run.
+ */
 export type LiveShares = Readonly<Record<string, number>>;
 
 export type TaskOrder = {
-  /** Of the `number`-th group of a run, from 0. */
+  /** Index of the task for the `number`-th group of a run, counted from 0. */
   taskIndex(number: number, live: LiveShares): number;
-  /** By what the shares of live groups are kept. */
+  /** The name under which the live share of a task is kept. */
   nameOf(index: number): string;
 };
 
@@ -39,7 +42,7 @@ export function createTaskOrder({ indexes, traitsOf, seed }: TaskOrderOptions): 
   };
 }
 
-/** What never teaches still comes up now and then: the policy changes. */
+/** Tasks that never teach still come up now and then, because the policy changes. */
 const leastShare = 0.05;
 /** Weight of a new group in its name's share: some ten groups back are forgotten. */
 const novelty = 0.25;

@@ -37,7 +37,10 @@ const gradients = setup.gradients.map((buffer) => new Float32Array(buffer));
 const model = new TrainingModel({ ...setup, weights: shared });
 if (setup.optimizer !== null) model.restoreOptimizer(setup.optimizer);
 
-/** What a trainer may call. Arguments and results are plain data, cloned on the way apart from shared arrays. */
+/**
+ * Methods that a trainer may call. Arguments and results are plain data, cloned on the way apart
+ * from shared arrays.
+ */
 const methods = {
   accumulate: (passes: readonly Pass<LossSequence>[], loss: LossOptions) => {
     const outcomes = passes.map((pass) => trainPass(model, pass, loss));

@@ -27,16 +27,16 @@ export type TrainerOptions = {
   readonly maxTokens?: number;
   /** Most targets of one pass of one thread. Default: `maxTokens`. */
   readonly maxTargets?: number;
-  /** Of an earlier training, to continue it. Default: none. */
+  /** Optimizer state of an earlier training, to continue it. Default: none. */
   readonly optimizer?: OptimizerState;
   /** Default: the best build for this host. */
   readonly kernels?: CompiledKernels;
 };
 
-/** What a call computed, over all its sequences. */
+/** Results of a call, over all its sequences. */
 export type LossOutcome = LossSums & {
   readonly targets: number;
-  /** In the order of the sequences. */
+  /** Outcomes in the order of the sequences. */
   readonly sequences: readonly SequenceOutcome[];
 };
 
@@ -147,7 +147,10 @@ export class Trainer {
     await Promise.all(this.#threads.map((thread) => thread.close()));
   }
 
-  /** What passes resulted in, thread by thread and pass by pass, and the outcomes in the order of the sequences. */
+  /**
+   * Runs passes on all threads. Resolves with their results, thread by thread and pass by pass, and
+   * the outcomes in the order of the sequences.
+   */
   async #run<Sequence extends TokenTargets, Outcome extends { readonly outcomes: readonly SequenceOutcome[] }>(
     sequences: readonly Sequence[],
     run: (thread: TrainerThread, passes: readonly Pass<Sequence>[]) => Promise<readonly Outcome[]>,
@@ -177,7 +180,7 @@ export class Trainer {
   }
 }
 
-/** From src/ and from dist/ alike: threads run what was built. */
+/** Threads run the built file, both from src/ and from dist/. */
 const program = new URL("../../dist/learner/trainer-worker.js", import.meta.url);
 
 type Call = { readonly resolve: (result: never) => void; readonly reject: (error: Error) => void };

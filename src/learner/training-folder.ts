@@ -26,7 +26,7 @@ import { readRegular } from "../system/regular-file.ts";
 export type SavedTraining = {
   readonly folder: string;
   readonly state: LearnerState;
-  /** Of all processes together. */
+  /** Time of all processes together. */
   readonly elapsedMs: number;
   readonly checkpoint: Checkpoint;
   readonly optimizer: OptimizerState;
@@ -148,7 +148,7 @@ export async function writeOutcomes(path: string, outcomes: readonly TaskOutcome
   await replaceFile(path, outcomes.map((outcome) => `${JSON.stringify(outcome)}\n`).join(""));
 }
 
-/** `null`: there is no such file, or it is of another number of tasks. */
+/** Resolves with `null` if the file does not exist or holds another number of tasks. */
 export async function readOutcomes(path: string, count: number): Promise<readonly TaskOutcome[] | null> {
   const text = await readRegular(path, "utf8").catch(() => null);
   if (text === null) return null;

@@ -1,6 +1,6 @@
-// What one thread of a trainer computes at a time: some sequences that fit its memory, the loss of each token, and gradients
-// of their sum. Also how sequences are split into such passes, which depends on nothing but the sequences and the limits, so
-// that sums always come about in the same order.
+// One unit of work for a thread of a trainer: some sequences that fit its memory, the loss of each
+// token, and gradients of their sum. Also splits sequences into such passes; the split depends only
+// on the sequences and the limits, so that sums are always computed in the same order.
 
 import { type LossOptions, type LossSequence, type LossSums, type SequenceOutcome, tokenLoss } from "./loss.ts";
 import { type ModelConfig, packSequences, type TrainingModel } from "./model/index.ts";
@@ -88,8 +88,9 @@ function sequenceProblem(
 export type PlannedPass = { readonly members: readonly number[]; readonly prefixLength: number };
 
 /**
- * One list of passes for each thread, of about equal work. The longest sequences are assigned first, each to the lightest pass;
- * a pass that grows too large for the limits makes the number of passes rise. Every sequence must fit the limits alone.
+ * One list of passes for each thread, of about equal work. The longest sequences are assigned
+ * first, each to the lightest pass; a pass that grows too large for the limits makes the number of
+ * passes rise. Every single sequence must fit the limits.
  */
 export function splitWork(sequences: readonly TokenTargets[], limits: PassLimits): readonly (readonly PlannedPass[])[] {
   const { threads, maxTokens, maxTargets } = limits;
@@ -123,7 +124,10 @@ export function splitWork(sequences: readonly TokenTargets[], limits: PassLimits
   }
 }
 
-/** How many tokens all begin with, one less than the shortest at most: every sequence keeps something of its own. */
+/**
+ * Number of tokens that all sequences begin with, at most one less than the shortest: every
+ * sequence keeps something of its own.
+ */
 export function sharedPrefix(sequences: readonly Uint32Array[]): number {
   const [first, ...others] = sequences;
   if (first === undefined || others.length === 0) return 0;

@@ -56,17 +56,17 @@ export type TrainingResult = {
   readonly verdict: string | null;
   /** Cases of the plainest level that fell, found at evaluations during the training and at its end. */
   readonly alarms: readonly string[];
-  /** Of all processes together. */
+  /** Time of all processes together. */
   readonly elapsedMs: number;
 };
 
 export type TrainingProgress = {
   readonly curve: PassRateCurve;
-  /** Of the last step; `null` before the first. */
+  /** Metrics of the last step; `null` before the first. */
   readonly metrics: StepMetrics | null;
-  /** What is in progress: "step 3", or "evaluating: 4 of 21 held-out tasks". */
+  /** Current activity: "step 3", or "evaluating: 4 of 21 held-out tasks". */
   readonly activity: string;
-  /** Of all processes together. */
+  /** Time of all processes together. */
   readonly elapsedMs: number;
   readonly budgetMs: number;
 };
@@ -96,13 +96,16 @@ export type TrainingRunOptions = {
   /** At temperature 0: what was learnt beside less noise. */
   readonly runGreedily: RunEpisode;
   readonly heldOut: HeldOutTasks;
-  /** Of evaluations. */
+  /** Seed of evaluations. */
   readonly seed: number;
   /** Absolute; exists. */
   readonly folder: string;
   /** Below the folder: what is written waits for it as long as it has patience. */
   readonly disk: Disk;
-  /** Of the model that the training began with, absolute; its tokenizer goes into every checkpoint. */
+  /**
+   * Folder of the model that the training began with, absolute; its tokenizer goes into every
+   * checkpoint.
+   */
   readonly modelFolder: string;
   readonly endTokenId: number;
   /** Title of the plot. */
@@ -113,7 +116,7 @@ export type TrainingRunOptions = {
   readonly begun?: number;
   /** `null`: as many as the minutes allow. */
   readonly steps: number | null;
-  /** Steps between evaluations; 0: before and after alone. */
+  /** Steps between evaluations; 0: only before and after. */
   readonly evalEvery: number;
   readonly checkpointEvery: number;
   /** False: a collapse does not stop it. */
@@ -140,7 +143,7 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
   const watch = new CollapseWatch();
   const { begun = performance.now() } = options;
   let lastCheckpoint = saved?.folder ?? "";
-  /** What an evaluation of all held-out tasks takes; reserved for the end. */
+  /** Duration of an evaluation of all held-out tasks; reserved for the end. */
   let evaluationMs = 0;
   const path = (name: string): string => join(folder, name);
   const notice = (message: string): void => onEvent({ type: "notice", message });
@@ -149,7 +152,7 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
   if (saved !== null) {
     // The steps up to the checkpoint; those after it are dropped.
     const kept = (await readMetrics(path("metrics.csv"))).filter((row) => (row["step"] ?? 0) <= saved.state.step);
-    // Of a version that did not evaluate greedily: its column is new.
+    // Rows of a version that did not evaluate greedily lack this column.
     kept.forEach((row) => remember({ ...row, held_out_greedy: row["held_out_greedy"] ?? null }));
     await keep(() => writeMetrics(path("metrics.csv"), rows));
   }
@@ -336,7 +339,7 @@ export async function runTraining(options: TrainingRunOptions): Promise<Training
     onEvent({ type: "progress", progress });
   }
 
-  /** Whether another step and the closing evaluation fit. */
+  /** True if there is time for another step and the closing evaluation. */
   function hasTime(): boolean {
     const { rollout_seconds: rollout, train_seconds: training } = rows.at(-1) ?? {};
     const stepMs = ((rollout ?? 0) + (training ?? 0)) * 1000;

@@ -123,8 +123,9 @@ describe("credit of turns", () => {
 });
 
 /**
- * The policy goes on with probability p after each of at most `most` turns; every turn earns `reward`, whatever is done. The
- * logit of going on has the gradient E[(earned later if it goes on) - 0] p (1 - p), which is what estimators must find.
+ * The policy continues with probability p after each of at most `most` turns; every turn earns
+ * `reward`, regardless of the action. The logit of continuing has the gradient E[(earned later if
+ * it continues) - 0] p (1 - p), which is what estimators must find.
  */
 function goingOn(advantage: (episodes: readonly (readonly number[])[]) => readonly (readonly number[])[]) {
   const [p, reward, most] = [0.6, 1, 4];
@@ -138,7 +139,10 @@ function goingOn(advantage: (episodes: readonly (readonly number[])[]) => readon
   return { estimate, truth: p * (1 - p) * earnedLater, earnedLater, p, most };
 }
 
-/** Of verl issue 7244: each turn's reward less the mean over those that are still there, then added up. */
+/**
+ * The estimator of verl issue 7244: each turn's reward less the mean over the episodes that are
+ * still running, then added up.
+ */
 function perIndexMeans(episodes: readonly (readonly number[])[]): readonly (readonly number[])[] {
   const means = [0, 1, 2, 3].map((at) => {
     const there = episodes.flatMap((rewards) => rewards[at] ?? []);

@@ -9,11 +9,14 @@
 import type { Episode } from "../core/index.ts";
 import { discardedTurns } from "../trajectories/index.ts";
 
-/** What a token is held to account for: what its episode earned, or what it earned from the token's turn on. */
+/**
+ * The rewards that are credited to a token: those of its whole episode, or those from the token's
+ * turn on.
+ */
 export const creditChoices = ["outcome", "turn"] as const;
 export type Credit = (typeof creditChoices)[number];
 
-/** Of one episode: what each turn that counts earned, in order. */
+/** The reward of each turn of one episode that counts, in order. */
 export type EarnedTurns = {
   /** Index in `trajectory.turns`; aligned with `rewards`. */
   readonly turns: readonly number[];
@@ -40,7 +43,10 @@ export function earnedTurns(episode: Pick<Episode, "id" | "reward" | "grade" | "
   return { turns, rewards };
 }
 
-/** What each turn and those after it earned; of a later turn `discount` times as much for each turn between. */
+/**
+ * Sum of the rewards of each turn and the turns after it; each turn between multiplies a later
+ * reward by `discount`.
+ */
 export function returnsToGo(rewards: readonly number[], discount: number): number[] {
   const returns = [...rewards];
   for (let at = returns.length - 2; at >= 0; at--) returns[at]! += discount * returns[at + 1]!;

@@ -86,7 +86,7 @@ export class Decoder {
     }
   }
 
-  /** How many rows the next run can still take. */
+  /** Number of rows that the next run can still take. */
   get room(): number {
     return this.#maxRows - this.#rows;
   }

@@ -95,7 +95,7 @@ function ggufName(name: string): string {
 }
 
 type GgufVocabulary = {
-  /** By id, in the alphabet of byte-level BPE. */
+  /** Token strings indexed by id, in the alphabet of byte-level BPE. */
   readonly tokens: readonly string[];
   /** Aligned with `tokens`; llama.cpp's numbers: 1 an ordinary token, 3 a control token, 4 one cut out of text, 5 none. */
   readonly kinds: readonly number[];

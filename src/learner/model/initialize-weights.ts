@@ -26,7 +26,7 @@ export function initializeWeights(config: ModelConfig, options: InitializeOption
     for (let index = offset; index < offset + size; index++) {
       if (inputs === undefined) weights[index] = 1;
       else if (isEmbedding) weights[index] = gauss() * 0.04;
-      // What is added to the residual stream starts small, the smaller the more layers add to it.
+      // Matrices that add to the residual stream start small, and smaller with more layers.
       else weights[index] = gauss() / Math.sqrt(inputs * (isResidual ? 2 * config.layers : 1));
     }
   }
@@ -40,15 +40,18 @@ function gaussian(seed: number): () => number {
   return () => Math.sqrt(-2 * Math.log(next() + 1e-12)) * Math.cos(2 * Math.PI * next());
 }
 
-// Rewrites random weights so that the first two layers copy what followed the last occurrence of a token.
+// Rewrites random weights so that the first two layers copy what followed the last occurrence of a
+// token.
 //
-// 1. A constant vector is added to every embedding. Qwen3 has no biases; this gives heads a direction to hang one on.
-// 2. Layer 0: heads that attend to the token 1 or 2 places before. Queries and keys are made of the constant alone,
-//    turned against each other by that many places on the fastest rotary frequencies. They carry the earlier token's
-//    identity along as a vector of their own.
-// 3. Layer 1: heads whose query is a token's identity as layer 0 reads it, and whose key is what layer 0 brought from the
-//    token before. They attend to what followed an earlier occurrence, match content only (the slow frequencies, which do
-//    not turn with distance), and write what they find as a prediction.
+// 1. A constant vector is added to every embedding. Qwen3 has no biases; this gives heads a fixed
+// direction to use instead.
+// 2. Layer 0: heads that attend to the token 1 or 2 places before. Queries and keys consist only of
+// the constant, rotated against each other by that many places on the fastest rotary frequencies.
+// They carry the earlier token's identity along as a vector of their own.
+// 3. Layer 1: heads whose query is a token's identity as layer 0 reads it, and whose key is what
+// layer 0 brought from the token before. They attend to what followed an earlier occurrence, match
+// only content (the slow frequencies, which do not turn with distance), and write what they find as
+// a prediction.
 
 /** Found by measurement on copying tasks, with the frequencies of theta 1e6. */
 const embeddingScale = 3;

@@ -28,7 +28,7 @@ export class Arena {
     return start;
   }
 
-  /** As many of these as there are names. */
+  /** Allocates one block of `count` for each name. */
   allocateEach<Name extends string>(names: readonly Name[], count: number): Readonly<Record<Name, number>> {
     return Object.fromEntries(names.map((name) => [name, this.allocate(count)])) as Record<Name, number>;
   }
@@ -53,7 +53,7 @@ export class Arena {
   }
 }
 
-/** The little of WebAssembly's interface that is used; Node's types leave it out. */
+/** The part of WebAssembly's interface that is used here; Node's types do not declare it. */
 declare const WebAssembly: {
   readonly Module: new (bytes: Uint8Array) => WasmModule;
   readonly Memory: new (descriptor: { readonly initial: number; readonly maximum?: number }) => WasmMemory;
@@ -66,7 +66,7 @@ export type WasmModule = { readonly __wasmModule: unique symbol };
 
 export type WasmMemory = {
   readonly buffer: ArrayBuffer;
-  /** By pages of 64 kB. Detaches every array over the memory. */
+  /** Grows the memory by `pages` pages of 64 kB. Detaches every array over the memory. */
   grow(pages: number): number;
 };
 
@@ -130,12 +130,13 @@ export function loadKernels(build?: KernelBuild): CompiledKernels {
 
 function isSupported(build: KernelBuild, bytes: Uint8Array): boolean {
   if (WebAssembly.validate(bytes) || build === "simd") return WebAssembly.validate(bytes);
-  // V8 before 11.4 (Node 20) has relaxed SIMD behind a flag, which must be set before the code is compiled.
+  // V8 before 11.4 (Node 20) puts relaxed SIMD under a flag, which must be set before the code is
+  // compiled.
   setFlagsFromString("--experimental-wasm-relaxed-simd");
   return WebAssembly.validate(bytes);
 }
 
-/** From src/ and from dist/ alike the build is three folders up, in dist/. */
+/** The build is three folders up, in dist/, both from src/ and from dist/. */
 function read(build: KernelBuild): Uint8Array {
   const path = fileURLToPath(new URL(`../../../dist/learner/model/kernels/${build}.wasm`, import.meta.url));
   try {

@@ -101,7 +101,7 @@ export function shapeProblem(config: ModelConfig): string | null {
 
 /** Checked before anything is as long as one of these. Models that run on a CPU are far below. */
 const largest: Readonly<Record<string, number>> = { layers: 1024, vocabularySize: 2 ** 20 };
-/** What the 4 GiB of WebAssembly's memory hold. */
+/** Number of floats that fit in the 4 GiB of WebAssembly's memory. */
 const maxFloats = 2 ** 30;
 
 /** The config.json that Hugging Face, SGLang and others read. */

@@ -9,7 +9,7 @@ export type Parameter = {
   readonly name: string;
   /** [outputs, inputs] of a matrix, [size] of a vector. */
   readonly shape: readonly number[];
-  /** In floats from the beginning. */
+  /** Offset from the beginning, in floats. */
   readonly offset: number;
   readonly size: number;
 };
@@ -35,7 +35,7 @@ export type LayerLayout = {
 export type ParameterLayout = {
   /** Floats in all; every parameter is a multiple of 4 long. */
   readonly size: number;
-  /** In the order of their offsets, without gaps. */
+  /** Parameters in the order of their offsets, without gaps. */
   readonly parameters: readonly Parameter[];
   /** Every matrix once; gate and up count as one. */
   readonly matrices: readonly WeightMatrix[];
@@ -103,7 +103,10 @@ export function packWeights(
   }
 }
 
-/** What a way forward does with weights. All are pointers but rows, sizes, and offsets of norms. */
+/**
+ * Operations of a forward pass on weights. All arguments are pointers except rows, sizes, and
+ * offsets of norms.
+ */
 export function forwardOperations(
   kernels: Kernels,
   { weights, panels, epsilon }: { readonly weights: number; readonly panels: number; readonly epsilon: number },

@@ -28,7 +28,7 @@ export function allocateBuffers(arena: Arena, kernels: Kernels, config: ModelCon
     ...arena.allocateEach(["cosines", "sines"], (config.contextLength * headSize) / 2),
     // `visible`: how many tokens of its own segment each row sees.
     ...arena.allocateEach(["tokens", "positions", "visible", "finalScales"], rows),
-    // Of the rows that predict something: which they are, and the same of them.
+    // The rows that predict something: their indexes, then the same fields for them.
     ...arena.allocateEach(["outputRows", "outputPositions", "outputVisible"], rows),
     /** One more than there are layers: each layer's input, then the output of the last. */
     hidden: Array.from({ length: config.layers + 1 }, () => arena.allocate(rows * hiddenSize)),
@@ -46,7 +46,7 @@ export function allocateBuffers(arena: Arena, kernels: Kernels, config: ModelCon
     scratch: arena.allocate(8192 + 256 * headSize),
 
     ...arena.allocateEach(["final", "gradient", "normGradient"], rows * hiddenSize),
-    // By the rows of the last layer that predict something.
+    // Indexed by the rows of the last layer that predict something.
     ...arena.allocateEach(["outputGradient", "pickedNormGradient"], rows * hiddenSize),
     innerGradient: arena.allocate(rows * feedForwardSize),
     gateUpGradient: arena.allocate(rows * 2 * feedForwardSize),
@@ -180,8 +180,9 @@ export function segmentsOf({ prefixLength, lengths, outputRows }: PackedBatch): 
 }
 
 /**
- * What a pass of one layer works with. `count` rows have queries, and all that follows from them: every row, but in the last
- * layer only those that predict something. The others' keys and values are all that is needed of them there.
+ * Inputs of a pass of one layer. `count` rows have queries, and everything computed from them:
+ * every row, but in the last layer only those that predict something. The others contribute only
+ * their keys and values there.
  */
 export function layerPass({ config, layout, buffers }: Network, { tokens, outputRows }: PackedBatch, layer: number) {
   const parts = { weights: layout.layers[layer]!, kept: buffers.layers[layer]!, rows: tokens.length };

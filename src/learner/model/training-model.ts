@@ -40,7 +40,7 @@ export type TrainingModelOptions = TrainingLimits & {
 /** Aligned with the targets of the batch. */
 export type TargetProbabilities = {
   readonly logprobs: Float32Array;
-  /** Of the whole distribution at each target, in nats. */
+  /** Entropy of the whole distribution at each target, in nats. */
   readonly entropies: Float32Array;
 };
 

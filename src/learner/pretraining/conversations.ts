@@ -1,5 +1,6 @@
-// Conversations to clone, whoever made them: a scripted expert in any world, or recorded episodes. They are messages, so a tokenizer
-// can be trained on them first, and become tokens afterwards by the template of our models.
+// Conversations to clone, from any source: a scripted expert in any world, or recorded episodes.
+// They are messages, so a tokenizer can be trained on them first; the template of our models then
+// turns them into tokens.
 
 import { ConfigurationError, type Message, type Renderer, type Tokenizer, type Tool } from "../../core/index.ts";
 import { rendererFor } from "../../renderers/index.ts";
@@ -72,7 +73,7 @@ export async function trainConversationTokenizer(
   return trainChatTokenizer(texts, options);
 }
 
-/** Tokens up to where a conversation begins; the generation prompt stands behind them. */
+/** Number of tokens before the conversation; the generation prompt after them does not count. */
 function lengthBefore(messages: readonly Message[], tools: readonly Tool[], renderer: Renderer): number {
   const { tokens } = renderer.renderPrompt(messages, tools);
   const [start] = renderer.renderPrompt([{ role: "user", content: "" }], []).tokens;

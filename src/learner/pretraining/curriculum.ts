@@ -1,5 +1,6 @@
-// What is learnt at which step: exercises in copying, then dialogues of the expert. Every step's rows follow from the recipe
-// and the step's place alone, so a run that resumes after a kill learns the same.
+// The curriculum of each step: exercises in copying, then dialogues of the expert. The rows of a
+// step depend only on the recipe and the step's position, so a run that resumes after a kill learns
+// the same.
 
 import type { Tokenizer } from "../../core/index.ts";
 import { createRandom, deriveSeed, type Random } from "../../lib/random.ts";
@@ -19,11 +20,11 @@ export type Progress = {
 
 export type CurriculumStep = {
   readonly rows: readonly Dialogue[];
-  /** What a token beside the targets weighs in the loss; a target weighs 1. */
+  /** Loss weight of a token that is not a target; a target weighs 1. */
   readonly contextWeight: number;
   readonly learningRate: number;
   readonly weightDecay: number;
-  /** What it adds to the tokens of its phase. */
+  /** Number of tokens that the step adds to the count of its phase. */
   readonly tokens: number;
 };
 
@@ -72,7 +73,7 @@ export function curriculumOf(
   };
 }
 
-/** What copying is exercised with: pairs of digits, and every token that merges made. */
+/** The tokens that copying is exercised with: pairs of digits, and every token that merges made. */
 export function copyAlphabet(tokenizer: Tokenizer): CopyAlphabet {
   const texts = Array.from({ length: tokenizer.vocabularySize }, (_, id) => tokenizer.decode([id]));
   const ids = [...texts.keys()];

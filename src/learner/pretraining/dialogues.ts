@@ -45,7 +45,7 @@ function instructions() {
 function instructionsLength(tokenizer: Tokenizer): number {
   const { messages, tools } = instructions();
   const { tokens } = rendererFor(templateFamily, tokenizer).renderPrompt(messages, tools);
-  // The generation prompt stands behind them.
+  // The generation prompt follows the guidelines and tools; it does not count.
   return tokens.lastIndexOf(tokenizer.tokenId("<|im_start|>") ?? -1);
 }
 
@@ -58,7 +58,10 @@ export type Dialogue = {
   readonly promptLength: number;
 };
 
-/** The conversation alone: what a model learns cheapest from, since the guidelines need not be read. */
+/**
+ * The conversation without guidelines and tools: the cheapest training data, since the guidelines
+ * need not be read.
+ */
 export function withoutPrompt({ tokens, targets, promptLength }: Dialogue): Dialogue {
   const places = targets.map((place) => place - promptLength);
   return { tokens: tokens.subarray(promptLength), targets: places, promptLength: 0 };
@@ -67,7 +70,7 @@ export function withoutPrompt({ tokens, targets, promptLength }: Dialogue): Dial
 /** Dialogues `first` to `first + count - 1` of an endless row; the same ones at every call. */
 export type DialogueSource = (first: number, count: number) => Promise<readonly Dialogue[]>;
 
-/** Of the expert: how often it errs, and how often it refuses nothing. */
+/** Behaviour of the expert: how often it makes mistakes, and how often it refuses nothing. */
 export type Teacher = { readonly noise: number; readonly habit: number; readonly seed: number };
 
 export function expertDialogues(
@@ -173,7 +176,10 @@ export async function trainDialogueTokenizer(
   return trainChatTokenizer(texts, { vocabularySize, contextLength });
 }
 
-/** As they stand before an action: the first of the first task, the second of the second, and so on. */
+/**
+ * Prompts that end before an action: before the first action of the first task, the second of the
+ * second, and so on.
+ */
 export async function testPrompts(
   tokenizer: Tokenizer,
   count: number,

@@ -1,5 +1,6 @@
-// What a model can do with tasks it has never seen: pass rates, sampled and greedily, and the likelihood of clean dialogues of them.
-// Both go through the same engine, loop, recorder, samples and trainer as everything else.
+// Evaluates a model on tasks it has never seen: pass rates, sampled and greedily, and the
+// likelihood of clean dialogues of them. Both go through the same engine, loop, recorder, samples
+// and trainer as everything else.
 
 import type { Episode, Tokenizer } from "../../core/index.ts";
 import { type Kind, kinds } from "../../environments/bookshop/index.ts";
@@ -13,7 +14,7 @@ export type EpisodeScores = {
   readonly tasks: number;
   readonly passRate: number;
   readonly passRateByKind: Readonly<Record<Kind, number>>;
-  /** Of tasks with one goal, by their case, such as "cancel/shipped"; sorted by it. */
+  /** Pass rates of tasks with one goal, by their case, such as "cancel/shipped"; sorted by it. */
   readonly cases: readonly { readonly name: string; readonly tasks: number; readonly passRate: number }[];
   /** Means per episode. */
   readonly ruleViolations: number;
@@ -91,7 +92,7 @@ function scoreOf(episodes: readonly Episode[]): EpisodeScores {
   };
 }
 
-/** Of dialogues, under the trainer's weights or others of their shape. */
+/** Computes the likelihood of dialogues under the trainer's weights or others of their shape. */
 export async function evaluateLikelihood(
   trainer: Trainer,
   dialogues: readonly Dialogue[],

@@ -49,16 +49,16 @@ export async function writeReport(
 export type LogRow = {
   readonly phase: "copying" | "cloning" | "rounded";
   readonly step: number;
-  /** Of this phase; guidelines and tools do not count. */
+  /** Tokens read in this phase; guidelines and tools do not count. */
   readonly tokens: number;
   readonly learningRate: number;
-  /** Of what was trained on since the last row; `null`: nothing was. */
+  /** Score on the training data since the last row; `null` if there was none. */
   readonly training: LikelihoodScore | null;
-  /** Of clean dialogues of validation tasks; `null`: not computed here. */
+  /** Score on clean dialogues of validation tasks; `null` if not computed here. */
   readonly likelihood: LikelihoodScore | null;
-  /** Of validation tasks run at temperature 1; `null`: not computed here. */
+  /** Scores of validation tasks run at temperature 1; `null` if not computed here. */
   readonly episodes: EpisodeScores | null;
-  /** Of the same tasks run greedily; `null`: not computed here. */
+  /** Scores of the same tasks run greedily; `null` if not computed here. */
   readonly greedy: EpisodeScores | null;
 };
 

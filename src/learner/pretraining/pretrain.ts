@@ -30,14 +30,14 @@ export type PretrainOptions = {
   readonly signal?: AbortSignal;
 };
 
-/** What is learnt, and how often it is looked at. */
+/** A pretraining in progress: its recipe, its state, and how often it is evaluated. */
 type Run = {
   readonly recipe: LearningRecipe;
   readonly options: Omit<PretrainOptions, "folder">;
   readonly preparation: Preparation;
   readonly trainer: Trainer;
   readonly rows: LogRow[];
-  /** Of cloning, between two evaluations, after which the state is saved. */
+  /** Cloning tokens between two evaluations; the state is saved after each evaluation. */
   readonly everyTokens: number;
   readonly evaluate: (
     progress: Progress,
@@ -225,7 +225,7 @@ type Preparation = {
   readonly tokenizer: Tokenizer;
   readonly config: ModelConfig;
   readonly stepAt: Curriculum;
-  /** Whether a token is one of those that "copy accuracy" counts. */
+  /** True for tokens that "copy accuracy" counts. */
   readonly isCopied: (token: number) => boolean;
 };
 

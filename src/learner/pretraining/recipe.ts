@@ -3,11 +3,11 @@
 
 import { type ModelShape, modelShapes, type ShippedCheckpoint } from "../model/index.ts";
 
-/** What decides how weights are learnt from dialogues, whoever speaks in them. */
+/** Everything that decides how weights are learnt from dialogues, independent of their source. */
 export type LearningRecipe = {
   readonly shape: ModelShape;
   readonly vocabularySize: number;
-  /** Of weights, exercises, tasks' users and the expert's mistakes. */
+  /** Seed for weights, exercises, tasks' users and the expert's mistakes. */
   readonly seed: number;
   /** Sums of gradients depend on it in their last bits. */
   readonly threads: number;
@@ -18,25 +18,31 @@ export type LearningRecipe = {
     readonly tokensPerStep: number;
     readonly learningRate: number;
     readonly weightDecay: number;
-    /** In equal parts of the phase. */
+    /** Lengths of exercises; each holds for an equal part of the phase. */
     readonly lengths: readonly number[];
   };
   readonly cloning: {
-    /** Of conversations; guidelines and tools, which all share, do not count. */
+    /** Tokens of conversations; guidelines and tools, which all share, do not count. */
     readonly tokens: number;
     readonly learningRate: number;
     readonly weightDecay: number;
-    /** From 0 to 1: before this share of the tokens, conversations are read without guidelines and tools. */
+    /**
+     * Share of the tokens, 0 to 1, before which conversations are read without guidelines and
+     * tools.
+     */
     readonly promptFrom: number;
     readonly dialoguesPerStep: { readonly withoutPrompt: number; readonly withPrompt: number };
-    /** What a token of members and till weighs in the loss while there is no prompt; one of the desk weighs 1. */
+    /**
+     * Loss weight of a token of members and till while conversations are read without guidelines
+     * and tools; a token of the desk weighs 1.
+     */
     readonly contextWeight: number;
-    /** From 0 to 1: after this share the learning rate falls, along a cosine. */
+    /** Share of the tokens, 0 to 1, after which the learning rate falls, along a cosine. */
     readonly decayFrom: number;
   };
 };
 
-/** Of a shipped checkpoint. */
+/** The recipe of a shipped checkpoint. */
 export type Recipe = LearningRecipe & {
   readonly name: ShippedCheckpoint;
   /** Probability that the cloned expert makes a mistake at an action. Mistakes are read, what follows them is learnt. */
@@ -44,7 +50,7 @@ export type Recipe = LearningRecipe & {
   /** Share of its conversations in which it refuses nothing but what days and amounts forbid: what rewards have to unlearn. */
   readonly habit: number;
   readonly evaluation: {
-    /** Of cloning, between two evaluations. */
+    /** Cloning tokens between two evaluations. */
     readonly everyTokens: number;
     /** Dialogues of validation tasks, without mistakes, that are read: 63 are three of each kind and level. */
     readonly dialogues: number;

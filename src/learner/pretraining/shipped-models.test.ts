@@ -1,4 +1,4 @@
-// What lies in models/ is what its card says.
+// The files in models/ match their cards.
 
 import { createHash } from "node:crypto";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
@@ -15,7 +15,7 @@ import { pretrain } from "./pretrain.ts";
 import { recipes } from "./recipe.ts";
 import { logAsCsv, type LogRow } from "./model-folder.ts";
 
-/** By the names of the columns. */
+/** Values of the last row, by the names of the columns. */
 function lastRow(log: string): ReadonlyMap<string, string> {
   const [head = "", ...rows] = log.trim().split("\n");
   const values = (rows.at(-1) ?? "").split(",");
