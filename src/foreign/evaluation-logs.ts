@@ -238,7 +238,8 @@ export function readTau2Simulation(
     expectedActions: readActions(field(field(task, "evaluation_criteria"), "actions")),
     groupId: taskId,
     trial: numberOf(field(simulation, "trial")),
-    // What broke down says nothing of the agent; upstream leaves it out as well.
+    // An infrastructure error is not the agent's result, so it has no reward; upstream excludes it
+    // as well.
     reward: reason === "infrastructure_error" ? null : numberOf(field(info, "reward")),
     scores: scoresOf(field(info, "reward_breakdown")),
     stopReason: reason,

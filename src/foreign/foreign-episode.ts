@@ -19,7 +19,7 @@ export type ForeignMessage = {
   readonly content: string;
   readonly reasoning: string | null;
   readonly toolCalls: readonly ForeignToolCall[];
-  /** Of the tool that answers; `null`: not recorded, or no tool. */
+  /** Name of the tool that answers; `null` if it is not recorded, or the message is not a tool's. */
   readonly name: string | null;
   readonly callId: string | null;
 };
@@ -40,7 +40,7 @@ export type ForeignEpisode = {
   readonly taskId: string;
   /** SHA-256 of what the file says of the task, or the hash it records; `null`: it says nothing. */
   readonly contentHash: string | null;
-  /** What the user is to say, as prose; `null`: not recorded. */
+  /** The user's instruction, as prose; `null` if not recorded. */
   readonly instruction: string | null;
   /** Calls that the task expects, in order; `null`: not recorded. */
   readonly expectedActions: readonly { readonly name: string; readonly arguments: Fields }[] | null;
@@ -52,7 +52,7 @@ export type ForeignEpisode = {
   readonly explanation: string | null;
   readonly stopReason: string | null;
   readonly isTruncated: boolean | null;
-  /** What broke; `null`: nothing did, as far as the file says. */
+  /** Error that ended the episode; `null` if the file names none. */
   readonly error: string | null;
   readonly model: string | null;
   /** `null`: messages are not recorded as such. */
@@ -65,14 +65,14 @@ export type ForeignEpisode = {
   readonly agentCost: number | null;
   readonly userCost: number | null;
   readonly durationMs: number | null;
-  /** Of slime: text before the first action and from it on, where no messages are recorded. */
+  /** Text of slime's rows that record no messages: up to the first action, and from it on. */
   readonly text: { readonly prompt: string; readonly response: string } | null;
 };
 
 /** An episode as its record is read. `recording`: `null` where its writer drew no id for it. */
 export type ReadEpisode = Omit<ForeignEpisode, "recording"> & { readonly recording: string | null };
 
-/** With everything not recorded. */
+/** An episode of which nothing is recorded. */
 export const nothingRecorded = {
   recording: null,
   contentHash: null,
@@ -137,20 +137,20 @@ export function numberOf(value: unknown): number | null {
   return typeof value === "number" && Number.isFinite(value) ? value : null;
 }
 
-/** In the spellings of τ-bench and τ²-bench. `null`: it is no list of calls. */
+/** Reads the spellings of τ-bench and τ²-bench. `null` if the value is not a list of calls. */
 export function readActions(value: unknown): ForeignEpisode["expectedActions"] {
   if (!Array.isArray(value)) return null;
   const actions = (value as readonly unknown[]).flatMap((action) => {
     const name = textOf(field(action, "name"));
     const given = field(action, "arguments") ?? field(action, "kwargs");
-    // What the user is to call is not the agent's to call.
+    // Calls of the user are not expected from the agent.
     if (name === null || field(action, "requestor") === "user") return [];
     return [{ name, arguments: isFields(given) ? given : {} }];
   });
   return actions;
 }
 
-/** Of a task as a file has it: equal for equal values, whatever the order of keys. */
+/** Hash of a task as the file records it: equal for equal values, in any order of keys. */
 export function hashOf(task: unknown): string {
   return createHash("sha256").update(canonical(task, 0)).digest("hex");
 }
@@ -166,7 +166,7 @@ function canonical(value: unknown, depth: number): string {
 export function readMessages(value: unknown): ForeignMessage[] {
   const messages: ForeignMessage[] = [];
   const names = new Map<string, string>();
-  // Of the last action; verifiers 0.1 answers them in order, without their ids.
+  // Calls of the last action; verifiers 0.1 answers them in order, without their ids.
   let calls: readonly ForeignToolCall[] = [];
   for (const message of listOf(value)) {
     const role = field(message, "role");
@@ -193,7 +193,7 @@ export function readMessages(value: unknown): ForeignMessage[] {
   return messages;
 }
 
-/** A text, or a list of parts. Parts that are no text are named. */
+/** Reads a text, or a list of parts. Parts that are not text are replaced by their names. */
 export function readContent(value: unknown): { readonly content: string; readonly reasoning: string | null } {
   if (!Array.isArray(value)) return { content: textOf(value) ?? "", reasoning: null };
   const parts: string[] = [];

@@ -22,7 +22,7 @@ import { readSlimeRow, readVerifiersResult, readVerifiersTrace } from "./trainer
 import { openZip } from "./zip.ts";
 import { readRegular, requireRegular } from "../system/regular-file.ts";
 
-/** What a format can never say, as people read it. */
+/** Facts that a format can never record, in words for users. */
 const neverRecorded: Readonly<Record<ForeignFormat, readonly string[]>> = {
   slime: ["tool calls as such", "costs", "durations"],
   verifiers: ["token ids", "loss mask", "logprobs", "weight versions"],
@@ -35,7 +35,7 @@ const neverRecorded: Readonly<Record<ForeignFormat, readonly string[]>> = {
 
 export type ForeignFile = {
   readonly format: ForeignFormat;
-  /** As the file names what was evaluated; `null`: it does not. */
+  /** The file's own name for what was evaluated; `null` if it gives none. */
   readonly title: string | null;
   readonly neverRecorded: readonly string[];
   /**
@@ -49,9 +49,12 @@ export type ForeignFile = {
 type ReadFile = Omit<ForeignFile, "episodes"> & { readonly records: () => AsyncIterable<ForeignEpisode> };
 
 export type ForeignLimits = {
-  /** Of a line, and of one member of a zip file, unpacked. Default: 128 MiB. */
+  /** Largest size of a line, and of one member of a zip file, unpacked. Default: 128 MiB. */
   readonly recordBytes?: number;
-  /** Of a file that is one JSON value. Default: 500 MB, what a string can hold. */
+  /**
+   * Largest size of a file that is one JSON value. Default: 500 MB, the most that a string can
+   * hold.
+   */
   readonly fileBytes?: number;
 };
 
@@ -166,7 +169,7 @@ function attempt(
   }
 }
 
-/** By the fields of a row; `null`: of no format that has rows. */
+/** The format detected from the fields of a row; `null` if no format of rows has them. */
 function rowFormat(row: unknown): { readonly format: ForeignFormat; readonly read: RowReader } | null {
   if (Array.isArray(field(row, "traces"))) return { format: "verifiers-traces", read: readVerifiersTrace };
   if (field(row, "completion") !== undefined && field(row, "reward") !== undefined) {
@@ -178,7 +181,7 @@ function rowFormat(row: unknown): { readonly format: ForeignFormat; readonly rea
   return textOf(field(row, "schema_version"))?.startsWith("ATIF") === true ? { format: "atif", read: readAtif } : null;
 }
 
-/** `null`: its first line is no whole record of a format that has lines. */
+/** Resolves with `null` if the first line is not a whole record of a format of lines. */
 async function openLines(path: string, name: string, limits: Limits): Promise<ReadFile | null> {
   let found: ReturnType<typeof rowFormat> = null;
   let title: string | null = null;

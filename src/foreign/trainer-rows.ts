@@ -25,7 +25,7 @@ export function scoresOf(value: unknown): Record<string, number> {
   );
 }
 
-/** Token ids; `null`: the list is none, or holds what is no id. */
+/** Token ids; `null` if the value is not a list, or a member is not an id. */
 function tokensOf(value: unknown): Uint32Array | null {
   if (!Array.isArray(value)) return null;
   const isId = (id: unknown): boolean => Number.isInteger(id) && (id as number) >= 0 && (id as number) < 2 ** 32;
@@ -116,7 +116,7 @@ export function readVerifiersResult(row: unknown, place: number): ReadEpisode {
   };
 }
 
-/** Columns of 0.1.9 and older that are no score; its metrics stand beside them. */
+/** Columns of 0.1.9 and older that are not scores; the metrics are columns as well. */
 const verifiersColumns = new Set(["example_id", "id", "reward", "generation_ms", "scoring_ms", "total_ms"]);
 
 function verifiersScores(row: unknown): Record<string, number> {
@@ -126,7 +126,10 @@ function verifiersScores(row: unknown): Record<string, number> {
   return scoresOf(Object.fromEntries(others));
 }
 
-/** In milliseconds of the row (to 0.1.9), of its timing (to 0.1.12), or in its seconds, which are 0 where nothing was scored. */
+/**
+ * Duration in milliseconds, from the row (to 0.1.9), from its timing (to 0.1.12), or from its
+ * seconds, which are 0 where nothing was scored.
+ */
 function verifiersDuration(row: unknown): number | null {
   const timing = field(row, "timing");
   const milliseconds = numberOf(field(timing, "total_ms")) ?? numberOf(field(row, "total_ms"));
@@ -134,7 +137,7 @@ function verifiersDuration(row: unknown): number | null {
   return milliseconds ?? (seconds === null || seconds <= 0 ? null : seconds * 1000);
 }
 
-/** As text; of an object what it says, with its causes, and not where. */
+/** An error as text. For an object: its message with its causes, without the traceback. */
 function verifiersError(error: unknown): string | null {
   if (!isFields(error)) return textOf(error);
   const [type, message] = [textOf(field(error, "type")), textOf(field(error, "message"))];
@@ -146,7 +149,7 @@ function verifiersError(error: unknown): string | null {
 
 const isNotFinite = (value: unknown): boolean => typeof value === "number" && !Number.isFinite(value);
 
-/** Nobody's episodes have more; a path is walked for each branch. */
+/** Real episodes stay far below these limits; a path is walked for each branch. */
 const mostNodes = 100_000;
 const mostBranches = 200;
 
@@ -198,14 +201,17 @@ export function readVerifiersTrace(row: unknown, place: number): ReadEpisode {
   };
 }
 
-/** As verifiers has it: a limit ended the episode, or its last reply. */
+/** True where verifiers counts the trace as truncated: a limit ended the episode, or its last reply. */
 function isTraceTruncated(trace: unknown, stopReason: string): boolean {
   if (/^max_(turns|input_tokens|output_tokens|total_tokens)$|^compaction_failed$/.test(stopReason)) return true;
   const last = listOf(field(trace, "calls")).findLast((call) => field(call, "error") === undefined);
   return field(last, "finish_reason") === "length";
 }
 
-/** From the agent's start to the end of the last stage that ran; a stage that did not has zeros. `null`: the agent never ended. */
+/**
+ * Time from the agent's start to the end of the last stage that ran; a stage that did not run has
+ * zeros. `null` if the agent never ended.
+ */
 function traceDuration(timing: unknown): number | null {
   const agent = field(timing, "agent");
   const [start, end] = [numberOf(field(agent, "start")), numberOf(field(agent, "end"))];
@@ -214,7 +220,7 @@ function traceDuration(timing: unknown): number | null {
   return (Math.max(end, ...ends) - start) * 1000;
 }
 
-/** Nodes that are nobody's parent. */
+/** Indexes of nodes that have no children. */
 function leavesOf(nodes: readonly unknown[]): number[] {
   const parents = new Set(nodes.map((node) => field(node, "parent")));
   return nodes.flatMap((_, at) => (parents.has(at) ? [] : [at]));
@@ -247,7 +253,7 @@ function branchOf(path: readonly unknown[]): ForeignBranch | null {
   let start = 0;
   for (const { tokens, mask, logprobs } of parts) {
     branch.tokens.set(tokens, start);
-    // Logprobs are those of the masked tokens alone.
+    // Only the masked tokens have logprobs.
     let next = 0;
     for (let at = 0; at < tokens.length; at++) {
       if (mask[at] !== true && mask[at] !== 1) continue;

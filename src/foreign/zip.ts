@@ -15,7 +15,7 @@ export type ZipMember = {
   readonly size: number;
   /** CRC-32 of what it unpacks to. */
   readonly checksum: number;
-  /** Of its local header. */
+  /** Offset of the member's local header. */
   readonly offset: number;
 };
 
@@ -26,7 +26,7 @@ export type ZipFile = {
 };
 
 export type ZipLimits = {
-  /** Of one member, unpacked. */
+  /** Largest size of one member, unpacked. */
   readonly memberBytes: number;
   readonly members: number;
 };
@@ -36,7 +36,7 @@ const end64Signature = 0x06064b50;
 const locator64Signature = 0x07064b50;
 const memberSignature = 0x02014b50;
 const localSignature = 0x04034b50;
-/** The end record, and the longest comment behind it. */
+/** Size of the end record and of the longest comment after it. */
 const longestEnd = 22 + 65_535;
 const inFull = 0xffffffff;
 /** More than deflate can do; what is packed tighter is a bomb. */
@@ -44,7 +44,10 @@ const mostRatio = 1100;
 /** No writer of logs packs less than this as tight as a bomb. */
 const freeBytes = 64 << 20;
 
-/** Throws a plain error that completes "Cannot read ...: ", where it is no zip file, or one beyond the limits. */
+/**
+ * Throws a plain error that completes "Cannot read ...: " if the file is not a zip file, or is
+ * beyond the limits.
+ */
 export async function openZip(path: string, limits: ZipLimits): Promise<ZipFile> {
   const file = await open(path, "r");
   try {

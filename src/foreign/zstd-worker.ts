@@ -3,7 +3,10 @@
 
 import { Worker } from "node:worker_threads";
 
-/** What a thread does, as text: a file of its own would have to be found from sources, from the package and from a bundle. */
+/**
+ * The program of the thread, as text: a file of its own would have to be found from sources, from
+ * the package and from a bundle.
+ */
 const program = `
   const { parentPort, workerData } = require("node:worker_threads");
   parentPort.on("message", async ({ packed, size }) => {
@@ -17,7 +20,10 @@ export class ZstdWorker {
   /** The call before; never rejects. */
   #last: Promise<unknown> = Promise.resolve();
 
-  /** The first `size` bytes that one body unpacks to; calls wait for one another. Rejects with a plain error for what is no such body. */
+  /**
+   * The first `size` bytes that one body unpacks to; calls wait for one another. Rejects with a
+   * plain error for anything else.
+   */
   unpack(packed: Uint8Array, size: number): Promise<Uint8Array> {
     const result = this.#last.then(() => this.#unpackNext(packed, size));
     this.#last = result.catch(() => undefined);
@@ -57,7 +63,7 @@ export class ZstdWorker {
 
 function startWorker(): Worker {
   const worker = new Worker(program, { eval: true, workerData: import.meta.resolve("fzstd") });
-  // A thread that waits keeps nobody from ending.
+  // An idle thread does not keep the process running.
   worker.unref();
   return worker;
 }

@@ -10,7 +10,7 @@ import type { Reason, StoredEpisode } from "./wire/index.ts";
 
 export type ViewerParts = {
   readonly runs: readonly RunView[];
-  /** Of a model folder that a run names; `null`: it is gone. */
+  /** Loads the tokenizer of a model folder that a run names; `null` if the folder is gone. */
   /** `run`: the folder of the run, which the model may lie above. */
   readonly tokenizerOf: (folder: string | null, run: string) => Promise<Tokenizer | null>;
 };

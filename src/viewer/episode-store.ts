@@ -17,11 +17,11 @@ import { phrasesOf } from "./summary.ts";
 import type { Hit, PlainJson, PlainObject, Row, RunFacts } from "./wire/index.ts";
 import { readRegular } from "../system/regular-file.ts";
 
-/** What is known of a run, before it has a place among those that are shown. */
+/** Facts about a run, before it has a place among the runs that are shown. */
 export type StoreFacts = Omit<RunFacts, "index">;
 
 export interface EpisodeStore {
-  /** As of the last refresh. */
+  /** Facts about the run, as of the last refresh. */
   readonly facts: StoreFacts;
   /** Episodes that are there, as of the last refresh. */
   readonly count: number;
@@ -33,12 +33,12 @@ export interface EpisodeStore {
   line(place: number): Promise<Buffer>;
   /** Places of the episodes that an expression of `export --where` keeps. Throws a `WhereError`. */
   filter(where: string): AsyncIterable<number>;
-  /** What was said, called or answered; at most one hit an episode. */
+  /** Searches messages, calls and results; yields at most one hit per episode. */
   search(text: string): AsyncIterable<Hit>;
   close(): Promise<void>;
   /** The model's tokenizer was loaded from here; `null`: the one that is built in. */
   readonly modelFolder: string | null;
-  /** False: nobody knows which tokenizer made the ids. */
+  /** False if the tokenizer that made the ids is unknown. */
   readonly hasTokenizer: boolean;
 }
 
@@ -54,7 +54,7 @@ class FolderStore implements EpisodeStore {
   readonly #folder: string;
   readonly #reader: RunFolder;
   #files: EpisodeFiles;
-  /** Of the rows that were read, so that their lines are found without the index. */
+  /** Places of the rows that were read, so that their lines are found without the index. */
   #places: Pick<EpisodeSummary, "id" | "place">[] = [];
   #position: RunPosition | null = null;
   #count = 0;

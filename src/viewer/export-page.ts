@@ -8,16 +8,19 @@ import type { RunView } from "./run-view.ts";
 import { apiPath, type Row, type RowPage } from "./wire/index.ts";
 
 export type ExportChoice = {
-  /** By number or id. */
+  /** Number or id of the episode. */
   readonly episode?: string;
   /** An expression of `export --where`. */
   readonly where?: string;
 };
 
-/** Of a filter. More would make a file that no browser opens quickly. */
+/**
+ * Largest number of episodes that a filter may export. More would make a file that no browser opens
+ * quickly.
+ */
 const mostEpisodes = 1000;
 const mostBytes = 200_000_000;
-/** Of a comparison: the episodes of the first tasks that flipped. */
+/** Number of tasks that flipped whose episodes a comparison exports: the first ones. */
 const mostFlipped = 100;
 
 /** The page as one HTML text. Rejects with a `ConfigurationError` for a choice that is empty or too large. */

@@ -97,7 +97,7 @@ function rowOf(stored: StoredEpisode, episode: ForeignEpisode, number: number): 
   };
 }
 
-/** What such a file does not say equals `null` alone. */
+/** A field that the file does not record equals only `null`. */
 function fieldsOf(row: Row): WhereFields {
   return {
     reward: row.reward,
@@ -123,7 +123,7 @@ function fieldsOf(row: Row): WhereFields {
 }
 
 function hitIn(line: Buffer, text: string, { number, id, reward }: Row): Hit | null {
-  // As it stands in JSON, whose strings are escaped.
+  // Strings are escaped in the line's JSON, so the escaped text is searched.
   if (!line.includes(JSON.stringify(text).slice(1, -1))) return null;
   const { messages } = JSON.parse(line.toString("utf8")) as StoredEpisode;
   for (const { role, content } of messages) {
@@ -176,7 +176,7 @@ function gradeOf({ scores, explanation, expectedActions }: ForeignEpisode, rewar
   return { reward, metrics: scores, log: explanation ?? "", info } as StoredEpisode["grade"];
 }
 
-/** What the page names in its place. */
+/** Names of facts that the file does not record; the page shows them. */
 function notRecordedOf(episode: ForeignEpisode): string[] {
   const { branches, messages, text, error } = episode;
   const isMissing: Readonly<Record<string, boolean>> = {
@@ -210,7 +210,10 @@ function messagesOf({ messages, text }: ForeignEpisode): Message[] {
 
 type StoredTurn = StoredEpisode["turns"][number];
 
-/** What a mask keeps out is an observation, what it keeps an action: that is all that such a file says. */
+/**
+ * Turns made from masks, as the file records nothing else: masked-out tokens are observations, the
+ * others actions.
+ */
 function turnsOf(branches: readonly ForeignBranch[], versions: readonly string[] | null): StoredTurn[] {
   const turns: StoredTurn[] = [];
   for (const { tokens, lossMask, logprobs } of branches) {

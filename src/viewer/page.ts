@@ -61,7 +61,7 @@ export function servedPage(parts: PageParts): {
   };
 }
 
-/** What an exported page answers itself with: bodies by the paths that the page asks for. */
+/** Answers that an exported page holds: bodies by the paths that the page requests. */
 export type PageData = { readonly home: string; readonly answers: Readonly<Record<string, string>> };
 
 export function exportedPage(parts: PageParts, data: PageData): string {

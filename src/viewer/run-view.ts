@@ -30,7 +30,10 @@ export type RowQuery = {
   readonly sort?: string;
   readonly from: number;
   readonly count: number;
-  /** The newest row that is known already: only later ones are answered, if it is still what it was. Of unfiltered rows alone. */
+  /**
+   * The newest row that the page has: only later ones are sent, if that row is unchanged. Only for
+   * unfiltered rows.
+   */
   readonly after?: Pick<Row, "number" | "id">;
 };
 
@@ -39,7 +42,7 @@ const batchRows = 256;
 const sliceMs = 10;
 /** Between two looks at a file. */
 const refreshMs = 200;
-/** How long a first answer waits for what is being read. */
+/** Time that a first answer waits for rows in progress. */
 const firstSliceMs = 100;
 const mostWrong = 20;
 const mostHits = 1000;
@@ -71,7 +74,7 @@ export class RunView {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    // What is being read has a file open.
+    // Reads in progress hold a file open.
     await this.#refreshing?.catch(() => undefined);
     await this.#reading?.catch(() => undefined);
     await this.store.close();
@@ -84,7 +87,7 @@ export class RunView {
       if (!(await this.store.refresh())) this.#forget();
       this.#refreshed = performance.now();
       this.#reading ??= this.#readOn().finally(() => (this.#reading = null));
-      // Whoever asks next is told what could not be read.
+      // The next request reports what could not be read.
       this.#reading.catch(() => undefined);
     })().finally(() => (this.#refreshing = null));
     await this.#refreshing;
@@ -98,7 +101,7 @@ export class RunView {
 
   async summary(): Promise<Summary> {
     await this.refresh();
-    // Of a small run all is read by then.
+    // A small run is read completely by then.
     if (this.#rows.length < this.store.count) await Promise.race([this.#reading, setTimeout(firstSliceMs)]);
     const { count: episodes, facts } = { count: this.store.count, facts: this.facts };
     const read = this.#rows.length;
@@ -149,7 +152,10 @@ export class RunView {
     return { tasks: found.slice(query.from, query.from + query.count), matched: found.length, total: all.length };
   }
 
-  /** By number or id; its line as it was written. Throws a `ConfigurationError` when there is none. */
+  /**
+   * Finds an episode by number or id; gives its line as it was written. Throws a
+   * `ConfigurationError` if there is none.
+   */
   async episode(name: string): Promise<EpisodePage<Buffer>> {
     await this.refresh();
     const place = await this.#placeOf(name);

@@ -1,4 +1,4 @@
-// What the rows of a run say together: its verdict, why episodes did not pass, its course, and its tasks.
+// Summary of the rows of a run: its verdict, why episodes did not pass, its course, and its tasks.
 
 import { isSuccess, rateInterval } from "../statistics/index.ts";
 import type { Course, Reason, Row, Summary, TaskRow } from "./wire/index.ts";
@@ -68,7 +68,7 @@ function rowReasons(row: Row): Pick<Reason, "kind" | "label">[] {
   return [...reasons, ...row.phrases.map((label) => ({ kind: "grade" as const, label }))];
 }
 
-/** Whether an episode is one of those that a reason counts. */
+/** True if the reason counts this episode. */
 export function hasReason(row: Row, { kind, label }: Pick<Reason, "kind" | "label">): boolean {
   return rowReasons(row).some((reason) => reason.kind === kind && reason.label === label);
 }
@@ -122,7 +122,10 @@ export function taskRows(rows: readonly Row[]): TaskRow[] {
   }));
 }
 
-/** What a grader said, sentence by sentence, without what differs from task to task: names in quotes, ids, numbers, what is listed. */
+/**
+ * Sentences of the grader without the parts that differ between tasks: quoted names, ids, numbers,
+ * lists.
+ */
 export function phrasesOf(log: string): readonly string[] {
   const phrases = log.split(/(?<=[.!?])\s+|\n+/).map((sentence) =>
     withoutList(sentence.replaceAll(/"[^"]*"/g, "…").replaceAll(/(?:[#$]|(?<!\w))\w*\d[\w.:%-]*/g, "…"))

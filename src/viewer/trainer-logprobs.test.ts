@@ -53,7 +53,7 @@ describe("a line", () => {
       expect([problems, missing, difference.tokens]).toEqual([[], 0, trained]);
       expect(difference.largest).toBeCloseTo(0.25, 5);
       expect(difference.sum / trained).toBeCloseTo(0.25, 5);
-      // Zeros of tokens that are not trained are no logprobs.
+      // Zeros of tokens that are not trained are not logprobs.
       for (const [at, bit] of sample.lossMask.entries()) expect(Number.isNaN(logprobs[at]!)).toBe(bit === 0);
     }
   });

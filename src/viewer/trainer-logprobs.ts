@@ -1,5 +1,6 @@
-// What a trainer computed for the tokens of a run: JSON lines, one for each training row, named as every export names it. Laid over the
-// sampled logprobs in the viewer; which tokens they belong to is decided there, by the rows that our own functions make.
+// Logprobs that a trainer computed for the tokens of a run: JSON lines, one for each training row,
+// named as every export names it. The viewer lays them over the sampled logprobs; the rows that our
+// own functions make decide which tokens they belong to.
 
 import { basename } from "node:path";
 import { ConfigurationError } from "../core/index.ts";
@@ -21,7 +22,7 @@ type TrainerRow = { readonly line: number; readonly branch: number; readonly log
 export type TrainerLogprobs = {
   /** Without its folder: exported pages leave this machine. */
   readonly file: string;
-  /** By the id of the episode, in the order of the lines. */
+  /** Rows by the id of the episode, in the order of the lines. */
   readonly episodes: ReadonlyMap<string, readonly TrainerRow[]>;
 };
 

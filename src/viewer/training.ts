@@ -76,7 +76,7 @@ export async function readTraining(folder: string, facts: RunFacts): Promise<Tra
   return { facts, version: `${steps.length}-${facts.status}`, verdict: verdictOf(steps, signs), ...stated };
 }
 
-/** Of the pass rate on held-out tasks, of which so many are run once each. */
+/** Adds the interval of the pass rate on held-out tasks; `tasks` of them are run once each. */
 function withInterval(step: TrainingPoint, tasks: unknown): TrainingPoint {
   const rate = step["held_out_pass_rate"] ?? null;
   if (rate === null || typeof tasks !== "number" || !(tasks >= 2 && tasks <= 100_000)) return step;

@@ -151,7 +151,7 @@ describe("a run", () => {
   });
 });
 
-/** With headers that fetch does not let one set. */
+/** Sends headers that fetch does not allow to set. */
 const get = async (
   url: string,
   headers: Record<string, string> = {},

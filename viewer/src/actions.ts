@@ -1,4 +1,5 @@
-// What the agent did against what the task expects: the calls of an episode, and the first one that differs.
+// The agent's actions against those that the task expects: the calls of an episode, and the first
+// one that differs.
 
 import type { ExpectedAction, PlainJson, PlainObject, ShownEpisode } from "../../src/viewer/wire/index.ts";
 
@@ -8,7 +9,7 @@ export type MadeCall = ExpectedAction & {
   readonly isCarriedOut: boolean;
 };
 
-/** In their order; of a file without events those of its messages. */
+/** Calls of the episode in their order; a file without events gives those of its messages. */
 export function madeCalls({ events, messages }: Pick<ShownEpisode, "events" | "messages">): readonly MadeCall[] {
   const calls: MadeCall[] = [];
   for (const event of events) {
@@ -64,8 +65,8 @@ export type Difference =
 const looksUp = /^(?:get|find|list|look|search|calculate|think|check|read|view|show|fetch)/i;
 
 /**
- * The first expected action that was not made, in order; or, where all were made, the first call beyond them that is no look-up.
- * `null`: there is neither.
+ * The first expected action that was not made, in order; or, where all were made, the first further
+ * call that is not a look-up. `null` if there is neither.
  */
 export function firstDifference(expected: readonly ExpectedAction[], made: readonly MadeCall[]): Difference | null {
   const used = new Set<MadeCall>();

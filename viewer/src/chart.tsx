@@ -9,7 +9,7 @@ export type Line = {
   readonly values: readonly (number | null)[];
   /** A colour variable of the style. */
   readonly colour: string;
-  /** Points alone, with bars from low to high. */
+  /** Draws only points, with bars from low to high. */
   readonly points?: { readonly low: readonly (number | null)[]; readonly high: readonly (number | null)[] };
   readonly isFaint?: boolean;
 };
@@ -24,7 +24,7 @@ type ChartProps = {
   readonly lines: readonly Line[];
   readonly height?: number;
   readonly format: (value: number) => string;
-  /** Of the axis; default: what the values need. */
+  /** Range of the axis; default: that of the values. */
   readonly range?: readonly [number, number];
 };
 

@@ -15,7 +15,7 @@ type Reader = { readonly episode: ShownEpisode; readonly run: number; readonly n
 
 /** Longer texts are folded. */
 const foldedFrom = 4000;
-/** Of a text in one element, so that what is out of sight costs nothing. */
+/** Number of characters of a text in one element, so that elements out of sight cost nothing. */
 const blockCharacters = 8000;
 
 export function Conversation({
@@ -461,7 +461,7 @@ function Folded({
   );
 }
 
-/** Long ones are folded behind their beginning; the browser's search opens them. */
+/** Long texts are folded and show their beginning; the browser's search opens them. */
 function Text({ text, isCode = false }: { readonly text: string; readonly isCode?: boolean }) {
   if (text.length <= foldedFrom) return <div class={isCode ? "text code" : "text"}>{printable(text)}</div>;
   return (

@@ -1,4 +1,4 @@
-// How numbers and texts are shown, everywhere the same.
+// Formats of numbers and texts, everywhere the same.
 
 import { type Row, wellFormed } from "../../src/viewer/wire/index.ts";
 
@@ -26,8 +26,8 @@ export function duration(ms: number | null): string {
 }
 
 /**
- * What cannot be seen, made visible: control characters as their symbols, half characters and marks that turn the direction of
- * text by their numbers.
+ * Makes invisible characters visible: control characters as their symbols, half characters and
+ * marks that change the direction of text by their numbers.
  */
 export function printable(text: string): string {
   const marks = /[\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]|\p{Surrogate}/gu;
@@ -55,7 +55,7 @@ export function Reward({ row }: { readonly row: Pick<Row, "reward" | "outcome"> 
   return <span class={`reward ${outcomeClass(row)}`}>{row.reward === null ? row.outcome : reward(row.reward)}</span>;
 }
 
-/** How an episode ended, in one phrase. */
+/** The end of an episode, in one phrase. */
 export function ending(row: Pick<Row, "failure" | "outcome" | "stopReason">): string {
   if (row.failure !== null) return `failed: ${row.failure}`;
   if (row.outcome === "completed" && row.stopReason === "not recorded") return "ending not recorded";

@@ -188,7 +188,10 @@ function sharedSteps(all: readonly (readonly Step[])[]): number {
   return shared;
 }
 
-/** As group-relative learners have it: how far a reward lies from the mean, in standard deviations; 0 where all are equal. */
+/**
+ * Advantages as group-relative learners compute them: the distance of a reward from the mean, in
+ * standard deviations; 0 where all are equal.
+ */
 export function advantagesOf(rows: readonly Pick<Row, "reward">[]): readonly (number | null)[] {
   const rewards = rows.flatMap((row) => row.reward ?? []);
   const mean = rewards.reduce((sum, one) => sum + one, 0) / Math.max(1, rewards.length);

@@ -147,7 +147,7 @@ function Help({ onClose }: { readonly onClose: () => void }) {
   );
 }
 
-/** What a record of others breaks, breaks alone. */
+/** Limits the damage of a malformed record of another tool to the view that shows it. */
 class Guard extends Component<{ readonly children: ComponentChildren }, { readonly message: string | null }> {
   override state: { readonly message: string | null } = { message: null };
 

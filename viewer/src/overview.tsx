@@ -116,7 +116,7 @@ function Verdict({ summary }: { readonly summary: Summary }) {
   );
 }
 
-/** How far a trainer is from the sampler, with the episode in which it is farthest. */
+/** Distance of a trainer from the sampler, with the episode in which it is largest. */
 function Trainer({
   trainer: { file, difference, largestIn, missing, bare, problems, unknown },
   run,
@@ -230,7 +230,7 @@ function Course({ summary: { course } }: { readonly summary: Summary }) {
   );
 }
 
-/** What stands in the box: a number or id, text in quotes, or an expression. */
+/** Reads the content of the box: a number or id, text in quotes, or an expression. */
 export function readBox(text: string): {
   readonly type: "episode" | "search" | "where" | "all";
   readonly text: string;

@@ -12,7 +12,7 @@ type StripProps = {
   readonly page: EpisodePage;
   readonly episode: ShownEpisode;
   readonly isTokens: boolean;
-  /** Of a file of another tool. */
+  /** Facts that another tool's file does not record; `null` for a record of ours. */
   readonly missing: readonly string[] | null;
 };
 

@@ -1,5 +1,6 @@
-// The tokens of a branch as pieces that are shown: an observation and an action for each turn, each with what its mask says and why,
-// cut into chunks of one text node. Data alone; drawn in `tokens.tsx`. Which tokens are trained is what `src/trajectories` says.
+// The tokens of a branch as pieces that are shown: an observation and an action for each turn, each
+// with the state of its mask and the reason, cut into chunks of one text node. Only data; drawn in
+// `tokens.tsx`. `src/trajectories` decides which tokens are trained.
 
 import type { Sample, Turn } from "../../src/core/index.ts";
 import { branchesOf, turnSpans } from "../../src/trajectories/index.ts";
@@ -20,7 +21,7 @@ export type Piece = {
   readonly kind: PieceKind;
   /** Why it is not trained, or that it is. */
   readonly reason: string;
-  /** Of its first token in the branch. */
+  /** Place of its first token in the branch. */
   readonly start: number;
   readonly tokens: Uint32Array;
   /** Aligned with `tokens`; `null`: none were recorded, or it is an observation. */
@@ -60,7 +61,7 @@ export function layoutOf(
     readonly samples: ShownSamples;
     readonly texts: readonly TurnText[] | null;
     readonly branch: number;
-    /** Of a trainer. @default none */
+    /** Logprobs of a trainer. @default none */
     readonly overlay?: BranchOverlay | null;
     /** Whose masks they are: files of other tools keep tokens out of the loss and do not say why. @default "ours" */
     readonly masks?: "ours" | "of the file" | "not recorded";
@@ -158,7 +159,7 @@ function untrainedReason(
   return samples.violation === null ? "masked" : "no row was made: the masks are not in order";
 }
 
-/** What weights sampled a turn, in a few words; `null`: the engine names none. */
+/** The weights that sampled a turn, in a few words; `null` if the engine names none. */
 export function weightsText({ weightSpans }: Plain<Pick<Turn, "weightSpans">>): string | null {
   const spans = weightSpans.filter(({ tokenCount }) => tokenCount > 0);
   const shown = spans.map(({ dispatch, reply, tokenCount }) => {
@@ -168,7 +169,10 @@ export function weightsText({ weightSpans }: Plain<Pick<Turn, "weightSpans">>): 
   return shown.every((one) => one === null) ? null : `weights ${shown.map((one) => one ?? "?").join(", ")}`;
 }
 
-/** How far the oldest weights of a path lie behind its newest; `null`: versions are no whole numbers, or none are named. */
+/**
+ * The oldest and the newest weights of a path; `null` if versions do not end with whole numbers, or
+ * none are named.
+ */
 export function versionSpread(turns: readonly Turn[]): { readonly oldest: number; readonly newest: number } | null {
   const versions = turns.flatMap(({ weightSpans }) => weightSpans.flatMap(({ dispatch, reply }) => [dispatch, reply]));
   const numbers = versions.flatMap((version) => {
@@ -188,7 +192,7 @@ export type Chunk = {
 };
 
 const chunkTokens = 500;
-/** So far a line end is looked for behind a chunk. */
+/** Number of tokens after a chunk within which a line end is searched. */
 const slackTokens = 120;
 
 /** A piece in parts of one text node. */
@@ -221,7 +225,10 @@ function idText(tokens: Uint32Array): string {
   return `${tokens.join(" ")} `;
 }
 
-/** What colours say: how unlikely a token was when it was sampled, or how far a trainer's logprob is from the sampled one. */
+/**
+ * Meaning of the colours: how unlikely a token was when it was sampled, or how far a trainer's
+ * logprob is from the sampled one.
+ */
 export type Colouring = "logprob" | "difference";
 
 /** Classes from likely to unlikely, and from near to far. */

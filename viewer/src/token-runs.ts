@@ -6,7 +6,10 @@
 export type Part = { readonly element: HTMLElement; readonly skippable: number; readonly lines: number };
 
 const runLength = 32;
-/** Of a line, in a window of 1,280 points; what was drawn once keeps its own height. */
+/**
+ * Characters of a line, in a window of 1,280 points; elements that were drawn once keep their own
+ * height.
+ */
 const columns = 100;
 
 /** The parts themselves while they are few. */

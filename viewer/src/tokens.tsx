@@ -41,7 +41,7 @@ type TokensProps = {
   readonly number: number;
   readonly branch: number | null;
   readonly turn: number | null;
-  /** What the file of another tool does not record; `null`: the record is ours. */
+  /** Facts that another tool's file does not record; `null` for a record of ours. */
   readonly missing: readonly string[] | null;
   /** Laid over the tokens; `null`: none. */
   readonly trainer: TrainerLines | null;
@@ -190,7 +190,10 @@ function sharedTurns(a: readonly Turn[], b: readonly Turn[]): number {
   return shared;
 }
 
-/** How far the trainer is from the sampler on this branch, and what of its file cannot be shown. */
+/**
+ * Distance of the trainer from the sampler on this branch, and the lines of its file that cannot be
+ * shown.
+ */
 function Trainer({
   file,
   overlay: { branches, problems },
@@ -250,7 +253,7 @@ const colourNames: Readonly<Record<Colouring, string>> = {
   logprob: "logprob below",
 };
 
-/** `choose`: what colours say; `null`: there is no choice. */
+/** `choose`: sets the meaning of the colours; `null` if there is no choice. */
 function Legend({
   colouring,
   choose,
@@ -528,7 +531,7 @@ function weightSpanAt({ weightSpans }: Turn, at: number): string | null {
   return null;
 }
 
-/** What cannot be seen keeps its length here: ranges count characters. */
+/** Invisible characters keep their length here, because ranges count characters. */
 function shownText(text: string): string {
   return controlsShown(text).replaceAll(/[\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "␦");
 }

@@ -14,10 +14,10 @@ type StoredTurn = Omit<
   readonly sampledTokens: Packed;
   readonly logprobs: Packed | null;
 };
-/** As it stands in the file: turns apart, events name them. */
+/** An episode as the file stores it: turns in a list of their own, events refer to them. */
 export type StoredEpisode = Omit<ShownEpisode, "trajectory"> & { readonly turns: readonly StoredTurn[] };
 
-/** Throws a plain error for what is no episode. */
+/** Throws a plain error for a value that is not an episode. */
 export function decodeEpisode(stored: StoredEpisode): ShownEpisode {
   const lists: readonly unknown[] = [stored.turns, stored.events, stored.messages];
   if (!lists.every((list) => Array.isArray(list)) || typeof stored.task !== "object") {
@@ -55,7 +55,7 @@ export function base64Bytes(base64: string): ArrayBuffer {
   return bytes.buffer;
 }
 
-/** As it travels: a text, and its lengths packed. */
+/** Token text in transit: a text, and its lengths packed. */
 export type PackedText = { readonly text: string; readonly lengths: string };
 
 export function decodeText(
@@ -84,7 +84,10 @@ export function samplesOf(shown: ShownEpisode): ShownSamples {
 /** An action that the task expects. */
 export type ExpectedAction = { readonly name: string; readonly arguments: PlainObject };
 
-/** Of a grade, where the environment says so: ours, the reference of τ-bench, that of τ²-bench. `null`: it does not. */
+/**
+ * Expected actions in a grade or in `info`: in our format, τ-bench's or τ²-bench's. `null` if the
+ * environment gives none.
+ */
 export function expectedActions({
   grade,
   info,
@@ -117,13 +120,19 @@ export type StateDifference = {
   readonly found: string | null;
 };
 
-/** What the file of another tool does not say of the episode; `null`: it is an episode of ours. */
+/**
+ * Names of facts that another tool's file does not record of the episode; `null` for an episode of
+ * ours.
+ */
 export function notRecorded({ info }: Pick<ShownEpisode, "info">, { kind }: Pick<RunFacts, "kind">): string[] | null {
   if (kind !== "file") return null;
   return (asList(info["not_recorded"]) ?? []).filter((name) => typeof name === "string");
 }
 
-/** As {@link expectedActions}; `null`: the environment does not say. */
+/**
+ * Differences of the final state, read like {@link expectedActions}; `null` if the environment
+ * gives none.
+ */
 export function stateDifference({ grade }: Pick<ShownEpisode, "grade">): readonly StateDifference[] | null {
   const list = asList(grade?.info["state_difference"]);
   if (list === null) return null;

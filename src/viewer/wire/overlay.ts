@@ -90,7 +90,7 @@ export function plus(one: Difference, other: Difference): Difference {
   };
 }
 
-/** As a sentence has it; `null`: nothing was compared. */
+/** A difference as a phrase; `null` if nothing was compared. */
 export function differenceText({ tokens, sum, largest }: Difference): string | null {
   if (tokens === 0) return null;
   return `mean difference ${shortNumber(sum / tokens)}, largest ${shortNumber(largest)}`;

@@ -1,5 +1,5 @@
-// What the viewer's server tells its page: types alone, for both sides. An episode travels as its line of episodes.jsonl, so that
-// the page reads what the run wrote; see `decode.ts`.
+// Messages of the viewer's server to its page: only types, for both sides. An episode travels as
+// its line of episodes.jsonl, so that the page reads what the run wrote; see `decode.ts`.
 
 import type { Episode, Outcome } from "../../core/index.ts";
 import type { Comparison, ComparisonRow } from "../../statistics/index.ts";
@@ -25,7 +25,7 @@ export type ShownEvent = Plain<Episode["events"][number]>;
 
 /** An episode in the table. */
 export type Row = {
-  /** From 1 on, in the order in which the episodes ended. */
+  /** Number of the episode, from 1, in the order in which episodes ended. */
   readonly number: number;
   readonly id: string;
   readonly groupId: string;
@@ -40,12 +40,12 @@ export type Row = {
   readonly reward: number | null;
   /** `null`: not recorded. */
   readonly turns: number | null;
-  /** Of all turns, each counted once. `null`: the file records no tokens. */
+  /** Tokens of all turns, each counted once. `null` if the file records no tokens. */
   readonly tokens: number | null;
   readonly sampledTokens: number | null;
   /** Counts by code. */
   readonly formatErrors: Readonly<Record<string, number>>;
-  /** What the grader said, or the failure; cut, and empty where there is neither. */
+  /** The grader's log or the failure, shortened; empty if there is neither. */
   readonly sentence: string;
   /** The grader's sentences without what differs from task to task, so that episodes share them. */
   readonly phrases: readonly string[];
@@ -55,13 +55,13 @@ export type Row = {
 
 export type RunKind = "run" | "training" | "file" | "service";
 
-/** What is known of a run without its episodes. */
+/** Facts about a run without its episodes. */
 export type RunFacts = {
   readonly index: number;
   readonly name: string;
   readonly location: string;
   readonly kind: RunKind;
-  /** As run.json says it; "killed": it says "running", and its process is gone. */
+  /** Status in run.json; "killed" if that is "running" and its process is gone. */
   readonly status: string;
   readonly isLive: boolean;
   readonly startedAt: string | null;
@@ -74,13 +74,13 @@ export type RunFacts = {
   readonly planned: number | null;
   readonly hasEpisodes: boolean;
   readonly hasTraining: boolean;
-  /** What the format of a file of others does not record, as sentences. */
+  /** Facts that the format of another tool's file does not record, as sentences. */
   readonly missing: readonly string[];
 };
 
 export type Interval = { readonly low: number; readonly high: number };
 
-/** How many unsuccessful episodes share a reason. */
+/** A reason that unsuccessful episodes share, and their number. */
 export type Reason = {
   readonly kind: "grade" | "format error" | "failure" | "stop reason";
   readonly label: string;
@@ -121,7 +121,10 @@ export type Summary = {
   readonly course: Course;
 };
 
-/** Whether every sampled token is trained exactly once, or dropped for a stated reason, in each episode. */
+/**
+ * Result of the check that, in each episode, every sampled token is trained exactly once or dropped
+ * for a stated reason.
+ */
 export type MaskCheck = {
   readonly checked: number;
   /** Episodes without tokens, as of models behind an API. */
@@ -136,7 +139,7 @@ export type TrainerLines = {
   /** Name of the file. */
   readonly file: string;
   readonly rows: readonly {
-    /** In the file, from 1 on. */
+    /** Line number in the file, from 1. */
     readonly line: number;
     readonly branch: number;
     /** Packed as `<f4`; NaN: the trainer has none. */
@@ -146,13 +149,13 @@ export type TrainerLines = {
 
 /** Distances between a trainer's logprobs and the sampled ones. */
 export type Difference = {
-  /** How many trained tokens have both. */
+  /** Number of trained tokens that have both. */
   readonly tokens: number;
   readonly sum: number;
   readonly largest: number;
 };
 
-/** How far a trainer's logprobs are from the sampled ones, in the episodes that were read so far. */
+/** Distance of a trainer's logprobs from the sampled ones, in the episodes that were read so far. */
 export type TrainerCheck = {
   readonly file: string;
   readonly difference: Difference;
@@ -160,7 +163,10 @@ export type TrainerCheck = {
   readonly largestIn: number | null;
   /** Trained tokens for which the trainer has no logprob. */
   readonly missing: number;
-  /** How many training rows have no line that can be used, and the numbers of the first episodes with something to say. */
+  /**
+   * Number of training rows without a usable line; `problems` are the numbers of the first episodes
+   * with something to report.
+   */
   readonly bare: number;
   readonly problems: readonly number[];
   /** Episodes that the file names and the run does not have; `null`: not known yet. */
@@ -204,7 +210,7 @@ export type EpisodePage<Line = ShownEpisode> = {
 /** The text of a run of tokens, and the UTF-16 length of each; a character of several tokens belongs to the last of them. */
 export type TokenText = { readonly text: string; readonly lengths: Uint16Array };
 
-/** Of each turn: what it observed, what it sampled. */
+/** Text of each turn: its observation and its action. */
 export type TurnText = { readonly observation: TokenText; readonly action: TokenText };
 
 export type Hit = {
@@ -245,5 +251,5 @@ export type Training = {
   readonly end: string | null;
 };
 
-/** An answer of the server that is no result. */
+/** The server's answer to a request that it cannot serve. */
 export type Refusal = { readonly error: string };
