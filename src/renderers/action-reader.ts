@@ -124,8 +124,9 @@ function numbered(calls: readonly DetectedCall[], turn: number): ParsedAction["t
 }
 
 /**
- * Reasoning of an action. White space beside tags is layout that templates write and servers pass on: it belongs neither to the
- * reasoning nor to what is said, and an opening tag behind it still opens the reasoning.
+ * Reasoning of an action. White space beside tags is layout that templates write and servers pass
+ * on: it belongs neither to the reasoning nor to the content, and an opening tag after it still
+ * opens the reasoning.
  */
 function splitAction(parser: ReasoningParser, text: string): ReasoningSplit {
   if (!parser.hasTags) return parser.split(text);

@@ -1,5 +1,5 @@
-// What a chat template is: messages in, text out. A pure function over lossless JSON in the OpenAI wire shape. Not a renderer:
-// it knows no tokens and no history policy.
+// A chat template: messages in, text out. A pure function over lossless JSON in the OpenAI wire
+// shape. Not a renderer: it has neither tokens nor a history policy.
 
 import type { Steps } from "../lib/steps.ts";
 import type { JsonObject, JsonValue } from "../python-semantics/json/index.ts";
@@ -16,11 +16,11 @@ export type TemplateInput = {
   readonly context: TemplateContext;
 };
 
-/** What a template can read beside the conversation. */
+/** Values that a template can read in addition to the conversation. */
 export type TemplateContext = {
-  /** By the names of `tokenizer_config.json`: `bos_token`, `eos_token`, ... */
+  /** Special tokens by their names in `tokenizer_config.json`: `bos_token`, `eos_token`, ... */
   readonly specialTokens: JsonObject;
-  /** Local time for `strftime_now`, ISO without a zone; `null`: there is no clock. */
+  /** Local time for `strftime_now`, ISO without a zone; `null` if the template has no clock. */
   readonly now: string | null;
 };
 
@@ -54,7 +54,7 @@ export type ChatTemplate = {
  */
 export type PromptEncoder = ChatTemplate & { readonly family: RendererFamily };
 
-/** What writes a model's prompts: the text of a Jinja program, or an encoder. */
+/** Source of a model's prompts: the text of a Jinja program, or an encoder. */
 export type TemplateSource = string | PromptEncoder;
 
 export function segmentsText(segments: readonly TemplateSegment[]): string {

@@ -1,4 +1,5 @@
-// What a detected template does with calls, results and unfinished answers, and what the doctor says of it.
+// Behaviour of a detected template on calls, results and unfinished answers, and the doctor's
+// findings about it.
 
 import { describe, expect, test } from "vitest";
 

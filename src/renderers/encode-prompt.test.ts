@@ -88,7 +88,7 @@ function hostile(
         // Between words, because templates trim what they are given.
         return `so ${pieces.map(({ text, isMarker }) => (isTwin && isMarker ? "x".repeat(text.length) : text)).join("")} ok`;
       };
-      // Policies call tools by names that nobody has.
+      // Policies call tools by names that do not exist.
       const rewrite = (message: Message): Message =>
         message.role === "tool" ? { ...message, name: say(), content: say() } : { ...message, content: say() };
       return {

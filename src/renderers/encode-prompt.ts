@@ -52,7 +52,8 @@ function* literalRanges(
     if (place % stepItems === stepItems - 1) yield;
     const start = Math.max(0, end);
     end += segment.text.length;
-    // What a template takes over into a later message, as the name of a call into its result, is not written as it was sampled.
+    // Text that a template copies into a later message, such as the name of a call into its result,
+    // is not written as it was sampled.
     const isTakenOver = segment.message !== null && segment.message < newest;
     newest = Math.max(newest, segment.message ?? 0);
     if (end <= start || !isLiteral(segment, messages, isTakenOver)) continue;
@@ -114,7 +115,10 @@ function outsideOf(ranges: readonly TextRange[], places: readonly number[], leng
 
 type CharacterRange = { start: number; end: number };
 
-/** What stands between two messages and is of neither, such as tools after the guidelines, belongs to the first. */
+/**
+ * Text between two messages that belongs to neither, such as tools after the guidelines, is
+ * attributed to the first.
+ */
 function endOf(range: CharacterRange, next: CharacterRange | undefined): number {
   return next === undefined || next.start < range.end ? range.end : next.start;
 }

@@ -1,5 +1,6 @@
-// What every family promises, whatever its template does: prompts are the template's, and a bridge appends exactly what the
-// template writes for the new messages after the whole history, or follows the named history policy.
+// Properties of every family, for any template: prompts are the template's, and a bridge appends
+// exactly what the template writes for the new messages after the whole history, or follows the
+// named history policy.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";

@@ -29,7 +29,9 @@ const thinking = { ...chatMl, reasoningParser: "qwen3" } as const;
 const hybrid = { ...thinking, thinkingVariable: "enable_thinking" } as const;
 const tagged = { toolCallParser: "qwen3_coder" } as const;
 
-/** What was sampled is written back trimmed, so a history with blanks around an answer is rewritten. */
+/**
+ * The templates write answers back trimmed, so a history with blanks around an answer is rewritten.
+ */
 const llama = {
   ...familyDefaults,
   specialTokens: new Map([["bos_token", "<|begin_of_text|>"]]),
@@ -121,7 +123,10 @@ const laguna = {
   thinkingVariable: "enable_thinking",
 } as const;
 
-/** Results are written behind structured calls only, and some revisions open them in the message of the call. */
+/**
+ * Results are written only after structured calls, and some revisions open them in the message of
+ * the call.
+ */
 const gemma4 = {
   ...familyDefaults,
   specialTokens: new Map([["bos_token", "<bos>"]]),
@@ -196,7 +201,7 @@ const rows: readonly RendererFamily[] = [
     fingerprints: ["a231deb8d1331f27"],
     stopTokens: ["<|im_end|>", "<|end_of_text|>"],
     toolCallParser: "hermes",
-    // How it writes later turns depends on the system message.
+    // The form of later turns depends on the system message.
     standIn: (history) => [...history.slice(0, 1).filter(({ role }) => role === "system"), ...shortestHistory],
   },
   {

@@ -1,4 +1,5 @@
-// What models of each family write, for the properties of renderers: their marker tokens, a thought and a call. A table.
+// Output of models of each family, for the properties of renderers: their marker tokens, a thought
+// and a call. A table.
 
 export type FamilySample = {
   /** Tokens of the family beside those its description names. */
@@ -7,7 +8,7 @@ export type FamilySample = {
   readonly thought: string | null;
   /** A call of `find_order` with `order_id` "#W1". */
   readonly call: string;
-  /** What ends a call, where that is another token than what ends words. */
+  /** Token that ends a call, if it is not the one that ends an answer. */
   readonly callEnd?: string;
   /** True when the template refuses tool results that follow no call. Default false. */
   readonly needsCallBeforeResults?: boolean;

@@ -30,7 +30,10 @@ export function lostMessage(segments: readonly TemplateSegment[], messages: read
   return null;
 }
 
-/** Whether a text that was taken from a message is of its content, perhaps as JSON, and not its role, its name or its call's id. */
+/**
+ * True if a text that was taken from a message is part of its content, perhaps as JSON, and not its
+ * role, its name or its call's id.
+ */
 function isContent(text: string, message: Message): boolean {
   const part = text.trim();
   const others: readonly (string | null)[] =

@@ -1,5 +1,6 @@
-// Tokenizers for families whose own is not at hand: one token a byte, or the small ChatML vocabulary, and the family's markers
-// on top. What a renderer promises about tokens can be proven with them, whatever words a real vocabulary has.
+// Tokenizers for families whose own is not available: one token per byte, or the small ChatML
+// vocabulary, plus the family's markers. A renderer's promises about tokens can be proven with
+// them, as they hold for any vocabulary.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

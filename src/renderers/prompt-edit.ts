@@ -9,7 +9,10 @@ import type { RendererFamily } from "./renderer-family.ts";
 export type PromptEdit = {
   readonly replace: string;
   readonly with: string;
-  /** What happens when the template does not write the text: the default "refuse" throws, "skip" leaves the template as it is. */
+  /**
+   * Reaction when the template does not write the text: the default "refuse" throws, "skip" leaves
+   * the template as it is.
+   */
   readonly whenMissing?: "refuse" | "skip";
 };
 

@@ -1,12 +1,15 @@
-// What the renderer must know of a model family beside its chat template: its tokens, how its template treats history, and
-// which parsers read its output. Data, and functions only where data do not do; `template-renderer.ts` does the work.
+// Facts about a model family that the renderer needs in addition to its chat template: its tokens,
+// how its template treats history, and which parsers read its output. Data, and functions only
+// where data are not enough; `template-renderer.ts` does the work.
 
 import type { Message, ToolCall } from "../core/index.ts";
 import { type JsonObject, JsonSyntaxError, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
 
 export type RendererFamily = {
   readonly name: string;
-  /** Of the published chat templates that the row describes; see `templateFingerprint`. */
+  /**
+   * Fingerprints of the published chat templates that the row describes; see `templateFingerprint`.
+   */
   readonly fingerprints: readonly string[];
   /** True when the bundled ChatML template writes the family's format, so that none has to be given. */
   readonly isBundledFormat: boolean;
@@ -16,7 +19,7 @@ export type RendererFamily = {
   readonly endToken: string | null;
   /** Further tokens that end an action and after which nothing is missing. */
   readonly otherEnds: readonly string[];
-  /** What the template writes between the end token and the next message. */
+  /** Text that the template writes between the end token and the next message. */
   readonly closing: string;
   /** Tokens that stop sampling, the end token first; those the tokenizer lacks are left out. */
   readonly stopTokens: readonly string[];
@@ -40,7 +43,10 @@ export type RendererFamily = {
   readonly thinkingVariable: "enable_thinking" | "thinking" | null;
   /** `bos_token`, ... as the template reads them, where the model folder gives none. */
   readonly specialTokens: JsonObject;
-  /** What the template is given as `tools` when there are none: an empty list where it cannot do without. */
+  /**
+   * Value that the template is given for `tools` when there are none: an empty list if it requires
+   * one.
+   */
   readonly noTools: JsonValue;
   /** Messages, one for one, as the template can read them: for templates that depend on the messages around one. */
   readonly restate: (messages: readonly Message[]) => readonly Message[];
@@ -121,7 +127,7 @@ export const shortestHistory: readonly [Message, Message] = [
   { role: "assistant", content: "!", reasoning: null, toolCalls: [] },
 ];
 
-/** What holds for most families. */
+/** Defaults that hold for most families. */
 export const familyDefaults = {
   fingerprints: [],
   isBundledFormat: false,

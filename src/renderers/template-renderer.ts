@@ -45,10 +45,11 @@ export type RendererOptions = {
   /** Changes to the text of the template itself, never to that of a message. Default none. */
   readonly promptEdits?: readonly PromptEdit[];
   /**
-   * What happens where the template rewrites history. Default "keep-reasoning": history is only appended to, against the
-   * template. Append-only families rewrite nothing, so for them "branch" is about actions that ended with another stop token
-   * than the template writes: by default those are appended to and named (`TemplateDeviation`). Families whose history is
-   * unproven always branch.
+   * Reaction where the template rewrites history. Default "keep-reasoning": history is only
+   * appended to, against the template. Append-only families rewrite nothing, so for them "branch"
+   * only concerns actions that ended with another stop token than the template writes: by default
+   * those are appended to and named (`TemplateDeviation`). Families whose history is unproven
+   * always branch.
    */
   readonly historyPolicy?: "keep-reasoning" | "branch";
   /** Turns thinking on or off, where the family's template knows the switch. Default: as the template has it. */
@@ -71,12 +72,12 @@ export type RendererOptions = {
   readonly responseTemplate?: () => ResponseTemplateParsers;
   /** Default "tokens": a marker spelled out by other tokens is text. "text" reads as SGLang does. */
   readonly parseMode?: "tokens" | "text";
-  /** As in `Renderer`, from `ModelFolder`. Default: what the tokenizer knows. */
+  /** Vocabulary size as in `Renderer`, from `ModelFolder`. Default: that of the tokenizer. */
   readonly vocabularySize?: number;
   /**
-   * What a control token is that the content of a user or tool message spells out. Default "text": the characters that it is
-   * written with, so that an echo of `<|im_end|>` ends no turn. "parse": the token, as servers that encode a whole rendering
-   * read it.
+   * Meaning of a control token that the content of a user or tool message spells out. Default
+   * "text": the characters of its spelling, so that an echo of `<|im_end|>` does not end a turn.
+   * "parse": the token, as servers that encode a whole rendering read it.
    */
   readonly controlTokens?: "text" | "parse";
   /** Recover calls from near-misses, each reported as the problem "repaired". Default false, as in SGLang. */
@@ -167,8 +168,9 @@ export function createTemplateRenderer(
     token !== undefined && (stopTokenIds.includes(token) || endIds.includes(token));
 
   /**
-   * What an action lacks before the next message: what closes the thinking that it ends inside, and the end token. Where it has sampled
-   * its end inside the thinking, the end follows once more.
+   * Text that an action lacks before the next message: the closing tag of thinking in which it
+   * ends, and the end token. If it sampled its end inside the thinking, the end is written once
+   * more.
    */
   const missingAfter = (lastAction: Uint32Array): string => {
     const isEnded = isStop(lastAction.at(-1));
@@ -184,7 +186,10 @@ export function createTemplateRenderer(
     return endId === null ? last !== next : !endIds.includes(last);
   };
 
-  /** New messages after an action, rendered behind a stand-in for the history: costs what is new, however long that is. */
+  /**
+   * New messages after an action, rendered after a stand-in for the history: the cost depends only
+   * on the new messages.
+   */
   function* append({ messages, lastAction, newMessages }: BridgeInput): Steps<BridgeResult> {
     const standIn = family.standIn(messages);
     const shown = [...standIn, ...newMessages];
@@ -264,7 +269,7 @@ export function createTemplateRenderer(
     inSteps: { renderPrompt, bridge },
     parseAction,
     unclosedThought: thoughtEnd,
-    // What is carried out as a call cannot have been shown as text.
+    // Text that may be carried out as a call must not be shown before.
     heldBack: (text) => (repair && mayBeOtherFormat(text) ? text.length : heldBack(text, calls.hints, reasoning)),
     decode: (tokens) => tokenizer.decode(tokens),
     startDecoding: () => tokenizer.startDecoding(),
@@ -296,14 +301,15 @@ export function historyEnd(
   return { end: before.findLastIndex(isOfHistory), moved: isMoved ? segments[firstNew]!.message : null };
 }
 
-/** What the template writes before an action. */
+/** The text that the template writes before an action. */
 function generationPrompt(segments: readonly TemplateSegment[]): string {
   return segmentsText(segments.slice(segments.findLastIndex(({ message }) => message !== null) + 1));
 }
 
 /**
- * What a text lacks that ends inside its thinking: the closing tag, in lines as templates write it. "" for other texts, and for
- * families whose thinking has no pair of tags. A call has ended the thinking that it stands in.
+ * Text that is missing at the end of a text that stops inside its thinking: the closing tag, in
+ * lines as templates write it. "" for other texts, and for families whose thinking has no pair of
+ * tags. A call ends the thinking that contains it.
  */
 function thoughtEndOf(
   parser: ReasoningParser | null,
@@ -328,7 +334,10 @@ type ChosenParsers = {
   readonly isKnown: boolean;
 };
 
-/** By name; without one the family's, or those of the checkpoint's own response template where no family's is known. */
+/**
+ * The parsers that the options name. Default: the family's, or those of the checkpoint's own
+ * response template if the family has no known one.
+ */
 function chosenParsers(family: RendererFamily, options: RendererOptions): ChosenParsers {
   const isUnread = family.toolCallBasis === "unread" && options.toolCallParser === undefined;
   const usesOwn = isUnread && options.responseTemplate !== undefined;

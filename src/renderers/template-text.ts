@@ -35,7 +35,10 @@ export function compiledTemplate(text: TemplateSource): ChatTemplate {
   return template;
 }
 
-/** What `run` returns. A template's own error, after `state`, is why no renderer can be made of it. */
+/**
+ * The result of `run`. If the template raises an error, throws the reason why no renderer can be
+ * made of it: `state`, then that error.
+ */
 export function unlessRefused<T>(text: TemplateSource, run: () => T, state = ""): T {
   try {
     return run();
@@ -54,7 +57,7 @@ export function templateRefusal(text: TemplateSource, state: string, cause?: Cha
   return new ConfigurationError(message, cause === undefined ? undefined : { cause });
 }
 
-/** What an unknown chat template is called; an encoder is called by its family. */
+/** Name of an unknown chat template; an encoder has the name of its family. */
 export function templateName(text: TemplateSource): string {
   return typeof text !== "string" ? text.family.name : `template-${templateFingerprint(text)}`;
 }

@@ -253,7 +253,7 @@ const colourNames: Readonly<Record<Colouring, string>> = {
   logprob: "logprob below",
 };
 
-/** `choose`: sets the meaning of the colours; `null` if there is no choice. */
+/** `choose`: sets the meaning of the colours; `null` if the reader cannot choose. */
 function Legend({
   colouring,
   choose,

@@ -1,6 +1,7 @@
-// Whether the arguments of calls come back: each kind of value is written by the chat template, as in the history that a model learned from,
-// and read by the parser. Formats without JSON write a string and a number alike, and their parsers guess by the schema; where a
-// server guesses wrong, so do we, and the kind is named here.
+// Checks that the arguments of calls come back: each kind of value is written by the chat template,
+// as in the history that a model learned from, and read by the parser. Formats without JSON write a
+// string and a number alike, and their parsers guess by the schema; where a server guesses wrong,
+// so do we, and the kind is named here.
 
 import { type AssistantMessage, type Tool, toolFromDefinition } from "../../core/index.ts";
 import { unlessRaised } from "../../python-semantics/index.ts";
@@ -113,8 +114,9 @@ function open(options: AuditTemplateOptions, kinds: readonly ValueKind[]): Opene
 const callIds = ["call00000", `functions.${toolName}:0`];
 
 /**
- * Which kinds of values come back; `null` where the template writes no call behind its own prompt, or its parser does not read a call with a plain
- * string. Throws as `AuditedTemplate` does.
+ * Finds the kinds of values that do not come back; `null` if the template writes no call after its
+ * own prompt, or its parser does not read a call with a plain string. Throws as `AuditedTemplate`
+ * does.
  */
 export function findLostValues(options: AuditTemplateOptions): ValuesFound | null {
   let kinds = valueKinds;

@@ -53,7 +53,10 @@ const historyCode = (history: readonly HistoryFinding[]): string =>
 const roundTripCode = (roundTrips: readonly RoundTripFinding[]): string =>
   roundTrips.map(({ outcome, difference }) => (outcome === "refused" ? "!" : outcome === "unread" ? "?" : difference === null ? "." : letters[difference.change])).join(""); // prettier-ignore
 
-/** Of every template at hand: what adding messages does, what rendering again does, and how many things are to be mended. */
+/**
+ * Verdicts on every template that is available: the effects of adding messages, the effects of
+ * rendering again, and the number of problems.
+ */
 const verdicts: Readonly<Record<string, readonly [history: string, roundTrips: string, problems: number]>> = {
   "deepseek-r1": ["BBBBTBBBT..M", "BBTBBBT", 0],
   "deepseek-v3-sglang-tools": [".......WM", "...W.", 0],
@@ -103,7 +106,10 @@ describe.skipIf(models === null)("auditTemplate() on every template at hand (ski
   });
 });
 
-/** What is kept is extended, what is refused fails with words, and a rewrite is dealt with as the policy says. */
+/**
+ * Kept history is extended, a refusal fails with a message, and a rewrite is handled as the policy
+ * says.
+ */
 function expectOpenness(history: readonly HistoryFinding[], whenRewritten: readonly HistoryFinding["loop"][]): void {
   for (const { template, loop, error } of history) {
     if (template === "refuses") expect([loop, error]).toEqual(["fails", expect.stringMatching(/./)]);

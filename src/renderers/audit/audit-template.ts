@@ -140,7 +140,10 @@ function parserReason({ parserBasis }: AuditedTemplate): string {
   }
 }
 
-/** What the template writes must be read back. A row of the table says how its models write, whatever their template does. */
+/**
+ * Problems of a template whose output the parsers do not read back. A row of the table says how its
+ * models write, regardless of their template.
+ */
 function readingProblems(
   { kind, parserBasis, parsers }: AuditedTemplate,
   { answers, roundTrips }: { readonly answers: SampledAnswers; readonly roundTrips: readonly RoundTripFinding[] },

@@ -20,7 +20,7 @@ export type AuditTemplateOptions = {
   readonly specialTokens?: ReadonlyMap<string, string>;
   /** The family to render with, by name. @default the one that the loop chooses */
   readonly renderer?: string | null;
-  /** What the loop does where the template rewrites history. @default "keep-reasoning" */
+  /** Reaction of the loop where the template rewrites history. @default "keep-reasoning" */
   readonly history?: "keep-reasoning" | "branch";
   /** Turns thinking on or off. @default as the template has it */
   readonly thinking?: boolean | null;
@@ -46,7 +46,7 @@ export const auditTool: Tool = toolFromDefinition(
   }) as JsonObject,
 );
 
-/** What opens a thought, where that is more than the first marker of its parser. */
+/** Opening of a thought, where it is longer than the first marker of its parser. */
 const thoughtOpeners: Readonly<Record<string, string>> = { gemma4: "<|channel>thought" };
 
 export class AuditedTemplate {
@@ -55,13 +55,15 @@ export class AuditedTemplate {
   readonly renderer: Renderer;
   /** "family": a row of the table, named or recognised. "template": detected. */
   readonly kind: "family" | "template";
-  /** What reads the answers. */
+  /** Parsers that read the answers. */
   readonly parsers: ResponseTemplateParsers;
   /** Why: "own": they are those of the checkpoint's response template; else as in `RendererFamily`. */
   readonly parserBasis: RendererFamily["toolCallBasis"] | "own";
   /** Tags of thinking; empty for families that do not think or mark it otherwise. */
   readonly thinkTags: readonly string[];
-  /** How a family that was named differs from what is detected of the template; `null`: it does not. */
+  /**
+   * Difference between a named family and the one detected from the template; `null` if they agree.
+   */
   readonly mismatch: string | null;
   /** Variables that the template reads. */
   readonly variables: readonly string[];
@@ -107,7 +109,7 @@ export class AuditedTemplate {
     this.#tools = tools;
   }
 
-  /** What the template writes for messages as the loop gives them to it. */
+  /** Renders messages in the form in which the loop gives them to the template. */
   render(messages: readonly Message[], options: { readonly addGenerationPrompt: boolean }): Rendering {
     return this.renderWire(wireMessages(this.family, messages), options);
   }
@@ -123,7 +125,7 @@ export class AuditedTemplate {
     });
   }
 
-  /** What the loop would read in an answer. */
+  /** Reads an answer as the loop would. */
   read({ body, end }: { readonly body: string; readonly end: string | null }, turn: number): ParsedAction {
     const { stopTokenIds } = this.renderer;
     const stop = end === null ? stopTokenIds[0] : this.tokenizer.tokenId(end);

@@ -1,5 +1,6 @@
-// What happens when a message is added: whether the template still writes all that the policy saw and sampled, and what the
-// loop's renderer makes of it. Runs short conversations as the loop runs them, with the answer that a model would sample.
+// Tests the effect of adding a message: whether the template still writes all that the policy saw
+// and sampled, and how the loop's renderer reacts. Runs short conversations as the loop runs them,
+// with the answer that a model would sample.
 
 import {
   AttributedError,
@@ -61,15 +62,18 @@ export function probeRoundTrip(audited: AuditedTemplate, kind: string, sampled: 
 }
 
 const excerptLength = 48;
-/** Of the tool's definition. */
+/** Description in the tool's definition. */
 const toolDescription = "Finds an order.";
 
 type Parted = {
-  /** What the policy saw, what it sampled, and what ended that. */
+  /**
+   * The text that the policy saw; `body` is the text that it sampled, `end` the token that ended
+   * it.
+   */
   readonly prompt: string;
   readonly body: string;
   readonly end: string;
-  /** What the template writes now. */
+  /** Text that the template writes now. */
   readonly written: string;
   readonly newMessages: readonly Message[];
   /** Tags of thinking; empty for families that do not think or mark it otherwise. */
@@ -125,7 +129,7 @@ export type Scenario = { readonly kind: string; readonly steps: readonly Step[] 
 
 const user = (): readonly Message[] => [{ role: "user", content: auditContents.next }];
 const rule = (): readonly Message[] => [{ role: "system", content: auditContents.rule }];
-/** As the loop shows results: named, with the id of the call they answer. */
+/** Tool results in the loop's form: named, with the id of the call they answer. */
 const results =
   (count: number): Step["respond"] =>
   ({ toolCalls }) =>
@@ -169,7 +173,10 @@ export function scenariosOf(answers: SampledAnswers): readonly Scenario[] {
 
 export type Probe = {
   readonly finding: HistoryFinding;
-  /** What the renderer appended against what the template writes at the end; `null` when they agree or nothing was appended. */
+  /**
+   * The text that the renderer appended against the text that the template writes at the end;
+   * `null` when they agree or nothing was appended.
+   */
   readonly stray: string | null;
 };
 

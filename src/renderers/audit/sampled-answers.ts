@@ -1,5 +1,6 @@
-// What a model with this template would sample, found by letting the template write it: an answer, a thought, calls. What a
-// template does not write (thinking that it drops, calls that it refuses) is spelled as its parsers read it.
+// Answers that a model with this template would sample, made by letting the template write them: an
+// answer, a thought, calls. Parts that a template does not write (thinking that it drops, calls
+// that it refuses) are spelled as its parsers read them.
 
 import type { AssistantMessage, ToolCall, Message } from "../../core/index.ts";
 import { dumpJson, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
@@ -8,12 +9,12 @@ import type { Rendering } from "../detection/template-prober.ts";
 import { wireMessages } from "../renderer-family.ts";
 import type { AuditedTemplate } from "./audited-template.ts";
 
-/** What stands around an answer. */
+/** Surroundings of an answer: the text before it, and the tags of thinking. */
 export type AnswerFrame = {
   readonly history: readonly Message[];
   /** All that stands before it. */
   readonly prompt: string;
-  /** Of that, what the template adds for an answer to follow. */
+  /** The end of `prompt`, which the template adds for an answer to follow. */
   readonly generationPrompt: string;
   /** Tags of thinking; empty for families that mark it otherwise. */
   readonly start: string;
@@ -37,7 +38,9 @@ export function answerFrame(audited: AuditedTemplate, history: readonly Message[
 
 export type WrittenAnswer = {
   readonly body: string;
-  /** The token that ends it; `null`: that of whatever follows. */
+  /**
+   * The token that ends the answer; `null` if it ends with the token that opens the next message.
+   */
   readonly end: string | null;
 };
 
@@ -55,7 +58,7 @@ export function writtenAnswer(
   const { history, prompt, start, end, opensThinking, closesThinking } = frame;
   const rendering = renderParts(audited, { history, ...answer });
   if (rendering.type === "refused" || !rendering.text.includes(answer.mustHold)) return null;
-  // What a prompt opens or closes need not stand in the history.
+  // A thinking block that the prompt opens or closes may be missing from the history.
   const startAt = opensThinking || closesThinking ? prompt.lastIndexOf(start, prompt.length - 1) : -1;
   const base = startAt < prompt.length - frame.generationPrompt.length ? prompt : prompt.slice(0, startAt);
   if (!rendering.text.startsWith(base)) return null;
@@ -133,7 +136,7 @@ const spellings: Readonly<Record<string, (args: string) => string>> = {
 /** Parsers whose calls the audit can spell. */
 export const spelledParsers: readonly string[] = Object.keys(spellings);
 
-/** A call of order 1 as the parser reads it; `null` where nobody knows how its format writes one. */
+/** A call of order 1 as the parser reads it; `null` if the spelling of its format is unknown. */
 export function spelledOrder(parser: string): string | null {
   if (Object.hasOwn(spellings, parser)) return spellings[parser]!(argumentsOf(0));
   const known = spelledCall(parser, "find_order");
@@ -152,15 +155,17 @@ export const auditContents = {
 export type SampledAnswer = {
   /** Without the token that ends it. */
   readonly body: string;
-  /** The token that ends it; `null`: that of whatever follows. */
+  /**
+   * The token that ends the answer; `null` if it ends with the token that opens the next message.
+   */
   readonly end: string | null;
   readonly reasoning: string | null;
-  /** How many calls it holds. */
+  /** Number of calls in the answer. */
   readonly calls: number;
 };
 
 export type SampledAnswers = {
-  /** What the template adds for an answer to follow. */
+  /** Text that the template adds for an answer to follow. */
   readonly generationPrompt: string;
   /** True when that closes the thinking before an answer begins: the model does not think. */
   readonly closesThinking: boolean;
@@ -174,7 +179,10 @@ export type SampledAnswers = {
   readonly call: SampledAnswer;
   /** The same without the blanks in its JSON; `null`: there are none. */
   readonly closeCall: SampledAnswer | null;
-  /** False where `call` is in the format of `qwen25` because nobody knows how the parser's own is written. */
+  /**
+   * False if `call` is in the format of `qwen25` because the spelling of the parser's own format is
+   * unknown.
+   */
   readonly isCallSpelled: boolean;
   /** `null`: the template does not write two calls in one answer. */
   readonly calls: SampledAnswer | null;

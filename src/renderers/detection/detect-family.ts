@@ -110,8 +110,9 @@ function detectThinkingVariable(prober: TemplateProber): RendererFamily["thinkin
 }
 
 /**
- * The special token that ends a call, where that is another one than ends an answer: what opens the results, written behind the call or
- * as the last of it. `null`: a call ends as an answer does.
+ * The special token that ends a call, if it is not the one that ends an answer: the token that
+ * opens the results, written after the call or as the last token of the call. `null` if a call ends
+ * as an answer does.
  */
 function detectCallEnd(
   prober: TemplateProber,
@@ -140,12 +141,12 @@ function trailingSpecial(text: string, tokenizer: Tokenizer): string | null {
   return tokenizer.decode([id]);
 }
 
-/** Whether a parser reads the call without the token at its end. */
+/** True if a parser reads the call without the token at its end. */
 function readsWithout(call: string, end: string): boolean {
   return readingParser(call.trim().slice(0, -end.length)) !== undefined;
 }
 
-/** Whether a prompt tells the model of its tools. */
+/** True if a prompt describes the tools to the model. */
 function showsTools(prober: TemplateProber): boolean {
   return prober.text([question], { withTool: true, addGenerationPrompt: true }).includes("probe_tool");
 }
@@ -183,7 +184,7 @@ export type DetectedTurns = {
   readonly startToken: string | null;
   /** `null`: an answer ends with the token that opens the next message, or with none that can be recognised. */
   readonly endToken: string | null;
-  /** What stands between the end token and the next message. */
+  /** Text between the end token and the next message. */
   readonly closing: string;
   /** Tokens that open what follows an answer, where the answer has no end of its own. */
   readonly openers: readonly string[];
@@ -210,7 +211,10 @@ function detectTurns(prober: TemplateProber, tokenizer: Tokenizer): DetectedTurn
   };
 }
 
-/** What the template writes of an answer after its content, where a question follows; `null` where it refuses that. */
+/**
+ * Text that the template writes for an answer after its content, if a question follows; `null` if
+ * it refuses that.
+ */
 function answerTail(followed: readonly TemplateSegment[] | null): string | null {
   if (followed === null) return null;
   const next = followed.findIndex(({ message }) => message === 2);
@@ -252,7 +256,10 @@ function firstSpecial(text: string, tokenizer: Tokenizer): string | null {
   return id === undefined ? null : tokenizer.decode([id]);
 }
 
-/** What the template writes for a tool result, as far as it is distinct from the call before it. */
+/**
+ * Text that the template writes for a tool result, as far as it is separate from the call before
+ * it.
+ */
 function textAfterCall(prober: TemplateProber): string {
   const segments = prober.render([question, callMessage(), resultMessage], { withTool: true }) ?? [];
   return segmentsText(segments.filter(({ message }) => message === 2));

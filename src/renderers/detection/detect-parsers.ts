@@ -30,14 +30,17 @@ const common = [
 /** For templates that write no calls and show no tools: the guidelines must show a format, and most models know this one. */
 const assumed = "qwen25";
 
-/** What only templates of one format write, where they describe calls without writing one. */
+/**
+ * Texts that only templates of one format write, for templates that describe calls without writing
+ * one.
+ */
 const signs: readonly (readonly [text: string, parser: string])[] = [
   ["<|tool_list_start|>", "lfm2"],
   ["<|START_ACTION|>", "cohere_command3"],
   ["<|tool_call|>", "granite"],
 ];
 
-/** What only templates of one format write, of parsers that read the same call. */
+/** Texts that only templates of one format write, for parsers that read the same call. */
 const relatives: readonly (readonly [text: string, parser: string])[] = [
   ["<|role_end|>", "ling3"],
   ["</assistant>", "poolside_v1"],
@@ -76,7 +79,10 @@ export function writtenCall(
 
 const probeNumber = { probe_key: 7 };
 
-/** Of calls: nine characters as Mistral's templates demand, and the form that Kimi's models write their ids in. */
+/**
+ * Ids of calls: nine characters as Mistral's templates demand, and the form in which Kimi's models
+ * write their ids.
+ */
 const probeIds = ["probe0001", "functions.probe_tool:0"];
 
 /** Also one that reads the call once its section is closed: some templates leave that to the model. */
@@ -123,7 +129,7 @@ export function detectToolCallParser(
   );
   const weight = ({ markers }: ToolCallParser): number => markers.join("").length;
   const heaviest = marked.toSorted((left, right) => weight(right) - weight(left))[0];
-  // A parser that cannot read the call which the template writes is none for it, whatever its markers.
+  // A parser that cannot read the template's own call is not chosen, regardless of its markers.
   if (heaviest !== undefined && call === "") return { parser: heaviest.name, basis: "marked" };
   const sign = signs.find(([text, name]) => chatTemplate.includes(text) && toolCallParserNames.includes(name));
   if (sign !== undefined && call === "") return { parser: sign[1], basis: "marked" };

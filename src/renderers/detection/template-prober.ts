@@ -85,7 +85,7 @@ function inParts(message: object): object {
 export class TemplateProber {
   readonly #template: ChatTemplate;
   readonly #specialTokens: JsonObject;
-  /** What the template is given when there are no tools. */
+  /** Value that the template is given for `tools` when there are none. */
   readonly noTools: JsonValue;
   /** Contents that the template writes: texts, or lists of parts, as templates of models that see images may demand. */
   readonly contents: "text" | "parts";

@@ -34,14 +34,17 @@ import {
   type VendorSentences,
 } from "./prompt-encoder.ts";
 
-/** What the two versions do differently. */
+/** Differences between the two versions. */
 type Version = {
   readonly tags: DsmlTags;
   /** Stands before system messages; "" where none does. */
   readonly systemToken: string;
-  /** A system message after the first counts as a question, and tool results alone do not. */
+  /**
+   * A system message after the first counts as a question, and a message of only tool results does
+   * not.
+   */
   readonly countsSystem: boolean;
-  /** What is written about the effort before everything else, of a conversation that thinks. */
+  /** Sentence about the effort that stands before everything else in a conversation that thinks. */
   readonly effort: (value: JsonValue, sentences: VendorSentences) => string;
   readonly readArguments: (value: JsonValue) => JsonObject;
 };
@@ -280,7 +283,7 @@ function writeQuestion(writer: PromptWriter, { parts }: Block): void {
   });
 }
 
-/** Whether the header of an answer is written after a message. */
+/** True if the header of an answer is written after the message. */
 function opensAnswer(blocks: readonly Block[], index: number, { countsSystem }: Version): boolean {
   const { role } = blocks[index]!;
   const next = blocks[index + 1]?.role;

@@ -108,8 +108,9 @@ export function writeCalls(
 }
 
 /**
- * What opens an answer, after the message at `index`. It belongs to the answer that follows, to the message before where none does, and
- * at the end of the conversation it is the generation prompt.
+ * Writes the text that opens an answer, after the message at `index`. It belongs to the answer if
+ * one follows, else to the message before, and at the end of the conversation it is the generation
+ * prompt.
  */
 export function writeOpening(
   writer: PromptWriter,

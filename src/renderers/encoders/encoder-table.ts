@@ -12,7 +12,7 @@ export type EncoderRow = {
   readonly name: string;
   /** `model_type` of config.json. */
   readonly modelType: string;
-  /** What the first of `architectures` contains. */
+  /** Text that the first of `architectures` contains. */
   readonly architecture: string;
   /** Files with the vendor's sentences, from the model folder; those that are there are read, the first one first. */
   readonly files: readonly string[];
@@ -70,7 +70,7 @@ const rows: readonly EncoderRow[] = [
   ),
 ];
 
-/** What is known, but not written yet. */
+/** Refuses a family that is known, but has no encoder yet. */
 function refuseFamily(name: string, reason: string): Promise<never> {
   return Promise.reject(
     new ConfigurationError(

@@ -1,5 +1,6 @@
-// What encoders have in common: they write segments as a compiled chat template does, refuse with the same error, and take the
-// instruction sentences of a vendor from the user's files. The formats themselves are in the files beside this one.
+// Shared parts of encoders: they write segments as a compiled chat template does, refuse with the
+// same error, and take the instruction sentences of a vendor from the user's files. The formats
+// themselves are in the files beside this one.
 
 import { finish, type Steps } from "../../lib/steps.ts";
 import { PythonError } from "../../python-semantics/index.ts";
@@ -15,7 +16,10 @@ import type { RendererFamily } from "../renderer-family.ts";
 
 /** Instruction sentences of a vendor, which are never part of the package. */
 export type VendorSentences = {
-  /** By the name of the constant in the vendor's Python module; `NAME.key` for one of a dict. */
+  /**
+   * Sentences by the name of the constant in the vendor's Python module; `NAME.key` for an entry of
+   * a dict.
+   */
   readonly texts: ReadonlyMap<string, string>;
   /** Where they are looked for, from the model folder. */
   readonly files: readonly string[];
@@ -171,7 +175,7 @@ export function argumentsObject(value: JsonValue): JsonObject {
   return read instanceof Map ? read : refuse("ValueError", "the arguments of a tool call are not a JSON object");
 }
 
-/** Whether Python takes a variable as true. */
+/** True if Python takes the variable as true. */
 export function isTruthy(value: JsonValue | undefined): boolean {
   if (value === undefined || value === null || value === false || value === "" || value === 0) return false;
   if (Array.isArray(value)) return value.length > 0;

@@ -47,7 +47,7 @@ class Reader {
       text = (text ?? "") + literal;
       this.#take(/[ \t]*/y);
     }
-    // What a string is added to is not read.
+    // A string that is part of a larger expression is not read.
     if (isOpen ? this.#take(/\)/y) === null : this.#take(/[ \t]*(?=[\r\n#,}]|$)/y) === null) return null;
     return text;
   }

@@ -50,7 +50,7 @@ export function compileChatTemplate(
   return Object.assign(render, { inSteps, variables });
 }
 
-/** What a rendering may take longer for each message and call: ten times what one takes. */
+/** Additional time for a rendering, per message and call: ten times what one takes. */
 const timePerItemMs = 1;
 
 function itemsIn({ messages }: TemplateInput): number {
@@ -72,7 +72,10 @@ function executeBounded<T>(execute: () => T, timeoutMs: number): T {
   }
 }
 
-/** As at once, the clock running in the steps alone: others that are served between them take no time of this rendering's. */
+/**
+ * Renders in steps. The clock runs only during steps, so work for others between them does not
+ * count against this rendering.
+ */
 function* renderInSteps(program: Program, input: TemplateInput, timeoutMs: number): Steps<readonly TemplateSegment[]> {
   try {
     return guarded(timeoutMs, () => withAllowance(unwatchedStep, () => finish(program(input).steps)));
@@ -91,7 +94,10 @@ function* renderInSteps(program: Program, input: TemplateInput, timeoutMs: numbe
   }
 }
 
-/** With errors in the terms of templates; a stack that nesting has used up is one of them. */
+/**
+ * Runs a function and reports its errors in the terms of templates; a stack that nesting has used
+ * up is one of them.
+ */
 function guarded<T>(timeoutMs: number, run: () => T): T {
   try {
     return run();
@@ -110,7 +116,7 @@ function renderError(kind: string, reason: string): ChatTemplateError {
 /** One rendering of a template, not begun. */
 type Program = (input: TemplateInput) => { readonly run: Run; readonly steps: Steps<readonly TemplateSegment[]> };
 
-/** What a template is always given, and so is no variable of the caller's. */
+/** Variables that every template is given, so they are not variables of the caller. */
 const conversationVariables: ReadonlySet<string> = new Set(["messages", "tools", "add_generation_prompt"]);
 
 function compileProgram(template: string): { readonly program: Program; readonly variables: readonly string[] } {

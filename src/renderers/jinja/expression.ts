@@ -34,7 +34,10 @@ import { type Evaluate, type Frame, maxIntegerBits, read } from "./run.ts";
 import { nameTarget, type Scope, type Target, tupleTarget } from "./scope.ts";
 import { hasTest, runTest } from "./tests.ts";
 
-/** What a part of a template reads. A tree, and not a list of names at every part: a hostile template nests thousands. */
+/**
+ * Variables that a part of a template reads. A tree, not a list of names at every part, because a
+ * hostile template nests thousands.
+ */
 export type Reading = {
   /** The variable that it reads by itself; `null`: none. */
   readonly name: string | null;
@@ -54,7 +57,7 @@ export function namesIn(readings: readonly Reading[]): ReadonlySet<string> {
 
 export type Expression = Reading & {
   readonly compile: (scope: Scope) => Evaluate;
-  /** As something to assign to; `null` where it cannot be. */
+  /** The expression as the target of an assignment; `null` if it cannot be one. */
   readonly target: Target | null;
   /** The parts of a call; `null` for other expressions. */
   readonly call: Call | null;
@@ -227,7 +230,7 @@ const ordered =
   (left, right) =>
     isOrdered(operator, left, right);
 
-/** What can stand between two operands, and "not in", which is two tokens. */
+/** Operators that compare two operands, and "not in", which is two tokens. */
 export const comparisons: Readonly<Record<string, Compare>> = {
   "==": pythonEquals,
   "!=": (left, right) => !pythonEquals(left, right),

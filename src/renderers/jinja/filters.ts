@@ -81,7 +81,7 @@ function titleText(text: string): string {
 
 /** Lines after the first, and only those that hold something, unless requested otherwise. */
 const indent: BoundFilter = (value, width = 4, first = false, isBlankIncluded = false) => {
-  // Jinja adds a line end first, which a list takes and then is no text.
+  // Jinja first adds a line end, which a list accepts, but the result is not a text.
   if (value instanceof PythonList) throw new PythonError("AttributeError", "a list has no lines");
   const text = calculate("+", value, templateText("\n")) as TracedText;
   const isText = width instanceof TracedText;
@@ -114,7 +114,7 @@ const format: Filter = (value, { positional, named }) => {
   return formatPercent(softTextOf(value), named.size > 0 ? PythonDict.named(named) : new PythonTuple(positional));
 };
 
-/** Never fails on a text: what is no number gives the default. */
+/** Never fails on a text: a text that is not a number gives the default. */
 const integer: BoundFilter = (value, otherwise = 0, base = 10) => {
   if (value instanceof Undefined) throw value.error;
   if (value instanceof TracedText) {
@@ -294,13 +294,13 @@ const rows: readonly FilterRow[] = [
 
 export const filters: ReadonlyMap<string, Filter> = new Map(rows.map((row) => [row[0], filterOf(row)]));
 
-/** A row without parameters takes whatever arguments there are. */
+/** A row without parameters accepts any arguments. */
 function filterOf(row: FilterRow): Filter {
   if (row.length === 2) return row[1];
   const [name, parameters, apply] = row;
   const names = parameters.map((parameter) => parameter.replace("?", ""));
   const required = parameters.filter((parameter) => !parameter.endsWith("?")).length;
-  // What is left out is `undefined`, which the defaults of `apply` replace.
+  // Omitted arguments are `undefined`, which the defaults of `apply` replace.
   return (value, args) => apply(value, ...(bindArguments(name, args, names, required) as readonly PythonValue[]));
 }
 

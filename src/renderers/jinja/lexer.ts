@@ -22,7 +22,7 @@ export type Token = {
   readonly value: string;
 };
 
-/** What Jinja raises for a template that it cannot compile. */
+/** The error that Jinja raises for a template that it cannot compile. */
 export function syntaxError(what: string): ChatTemplateError {
   return new ChatTemplateError("TemplateSyntaxError", `Cannot read the chat template: ${what}.`);
 }
@@ -106,7 +106,7 @@ function stripBefore(text: string, sign: string | undefined, startsLine: boolean
   return (lineStart > 0 || startsLine) && blank.test(text.slice(lineStart)) ? text.slice(0, lineStart) : text;
 }
 
-/** Adds the tokens of a tag and returns the offset behind it. */
+/** Adds the tokens of a tag and returns the offset after it. */
 function readTag(source: string, tokens: Token[], start: number, tagEnd: RegExp): number {
   const open: string[] = [];
   let offset = start;
@@ -179,7 +179,7 @@ function decodeOther(character: string): string {
   return code <= 0xffff ? `\\u${code.toString(16).padStart(4, "0")}` : `\\U${code.toString(16).padStart(8, "0")}`;
 }
 
-/** A place in a row of tokens, and what stands there. Operators and names are known by their values alone. */
+/** A cursor in a list of tokens. Operators and names are recognised only by their values. */
 export class TokenCursor {
   readonly #tokens: readonly Token[];
   #at = 0;

@@ -52,8 +52,8 @@ export function getItem(object: PythonValue, key: PythonValue): PythonValue {
 }
 
 /**
- * What `getattr(object, name)` gives; `undefined` when there is no such attribute. What would change a list or dict, and what
- * is private, is there but hidden: using it raises "security".
+ * The result of `getattr(object, name)`; `undefined` if the attribute does not exist. Methods that
+ * change a list or dict, and private attributes, exist but are hidden: using one raises "security".
  */
 export function pythonAttribute(object: PythonValue, name: string): PythonValue | undefined {
   if (isHidden(object, name)) {

@@ -47,7 +47,7 @@ export const constants: ReadonlyMap<string, boolean | null> = new Map([
 ]);
 
 export type TupleOptions = {
-  /** Whether `x if y` may stand in it; default true. */
+  /** True if the tuple may contain `x if y`; default true. */
   readonly isConditional?: boolean;
   readonly isParenthesized?: boolean;
   /** Only names, and tuples of them. */

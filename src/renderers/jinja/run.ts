@@ -1,5 +1,6 @@
-// What a template may use up. Python bounds nothing but ranges, so these bounds lie far above what conversations need: they
-// stop a hostile template, which then raises "limit", before it stops the process.
+// Limits on the resources of a template. Python limits nothing but ranges, so these limits lie far
+// above what conversations need: they stop a hostile template, which then raises "limit", before it
+// stops the process.
 
 import {
   checkTextLength,
@@ -53,7 +54,7 @@ export function read<T extends PythonValue | undefined>(value: T): T {
   return value;
 }
 
-/** What ends a statement: nothing special, or leaving the loop around it. */
+/** Continuation after a statement: the next statement, or a jump of the loop around it. */
 export type Signal = "next" | "break" | "continue";
 
 export type Evaluate = (frame: Frame) => PythonValue;
@@ -64,7 +65,7 @@ export type Execute = {
 };
 
 export class Frame {
-  /** By the slots of `Symbols`; `undefined` is not set. */
+  /** Values of variables, by the slots of `Symbols`; `undefined` if not set. */
   readonly slots: (PythonValue | undefined)[];
   /** The frame around a macro's own. */
   readonly parent: Frame | null;
@@ -88,7 +89,9 @@ export class Run {
   /** Origins of one message, by what they were before. */
   #placed = new Map<Origin, Origin>();
   #placedMessage: number | null = null;
-  /** Of one iteration or macro call, which may run through the whole template. */
+  /**
+   * Operations charged for one iteration or macro call, which may run through the whole template.
+   */
   readonly #operations: number;
   #work = 0;
   #iterations = 0;
@@ -110,7 +113,7 @@ export class Run {
     }
   }
 
-  /** What others have made between two steps is not this rendering's. */
+  /** Excludes items that others made between two steps from this rendering's count. */
   excludeItems(count: number): void {
     this.#itemsBefore += count;
   }
@@ -146,7 +149,7 @@ export class Run {
     this.#output.parts.push(new TracedText(text.text, placed));
   }
 
-  /** What `write`s within `execute` give together; they go nowhere else. */
+  /** Collects the text that `execute` writes, instead of adding it to the output. */
   capture(execute: () => unknown): TracedText {
     const outer = this.#output;
     this.#output = { parts: [], length: 0 };

@@ -30,8 +30,9 @@ export class Layout {
 type Slot = { readonly layout: Layout; readonly index: number };
 
 /**
- * What a variable holds when its body begins: what it is given ("parameter"), what the caller of the template gave under this
- * name ("resolve"), what another variable holds, or nothing.
+ * Initial value of a variable when its body begins: the value it is given ("parameter"), the one
+ * that the caller of the template gave under this name ("resolve"), the value of another variable,
+ * or none.
  */
 type Load = "parameter" | "resolve" | "undefined" | Slot;
 
@@ -154,14 +155,14 @@ export class Symbols {
 /** Where the parts of a template are compiled. */
 export type Scope = {
   readonly symbols: Symbols;
-  /** In a branch an unknown filter is an error only when it is reached. */
+  /** True in a branch, where an unknown filter is an error only when it is reached. */
   readonly isSoft: boolean;
   readonly isInLoop: boolean;
 };
 
 type Assign = (frame: Frame, value: PythonValue) => void;
 
-/** What can be assigned to. */
+/** Target of an assignment. */
 export type Target = {
   /** Notes what is assigned; as parameters, the variables of a loop's or macro's body. */
   readonly analyze: (symbols: Symbols, isParameter: boolean) => void;

@@ -161,7 +161,7 @@ function sortBy(
   return keyed.map(({ item }) => item);
 }
 
-/** What items are compared by. */
+/** The key that items are compared by. */
 function comparedBy(attribute: PythonValue, isCaseSensitive: PythonValue, otherwise: PythonValue = null): Getter {
   const get = attributeGetter(attribute, otherwise);
   return isTruthy(isCaseSensitive) ? get : (item) => ignoreCase(get(item));
@@ -210,7 +210,7 @@ const extreme =
     return rest.reduce((best, item) => (isOrdered(operator, key(item), key(best)) ? item : best), first);
   };
 
-/** What `groupby` gives: a pair whose halves also have names. */
+/** Result of `groupby`: a pair whose halves also have names. */
 class GroupTuple extends PythonTuple {
   override attribute(name: string): PythonValue | undefined {
     return name === "grouper" ? this.items()[0] : name === "list" ? this.items()[1] : undefined;

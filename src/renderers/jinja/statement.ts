@@ -60,7 +60,7 @@ export function analyzeBody(statements: Body, symbols: Symbols): void {
   for (const statement of statements) statement.analyze(symbols);
 }
 
-/** As a statement that ends like any other. */
+/** Wraps a function as a statement that ends normally. */
 function plainly(run: (frame: Frame) => void): Execute {
   return (frame) => {
     run(frame);
@@ -69,13 +69,13 @@ function plainly(run: (frame: Frame) => void): Execute {
 }
 
 type InnerParts = {
-  /** What the body is given. */
+  /** Variables that the body is given. */
   readonly targets?: readonly Target[];
   readonly body?: Body;
-  /** What is read beside the body. */
+  /** Expressions that are read in addition to the body. */
   readonly reads?: readonly Reading[];
   readonly isInLoop?: boolean;
-  /** Of a macro, which has frames of its own. */
+  /** Layout of a macro, which has frames of its own. */
   readonly layout?: Layout;
 };
 
@@ -102,11 +102,11 @@ function compileInner(outer: Scope, { targets = [], body = [], reads = [], ...op
 }
 
 type StatementParts = {
-  /** What is read in the body that the statement stands in. */
+  /** Expressions that are read in the body around the statement. */
   readonly reads?: readonly Reading[];
-  /** What is assigned there, after that. */
+  /** Target that is assigned in that body, after the reads. */
   readonly target?: Target;
-  /** What is read only within, in bodies with variables of their own. */
+  /** Expressions that are read only within, in bodies with variables of their own. */
   readonly within?: readonly Reading[];
   readonly compile: Statement["compile"];
 };
@@ -170,7 +170,7 @@ function compileSet(target: Target, value: Evaluate, scope: Scope): Execute {
   });
 }
 
-/** What a body writes, through filters, as a value. */
+/** Compiles a body and its filters to a value: the text that the body writes, filtered. */
 function compileCaptured(filters: readonly FilterUse[], body: Body, outer: Scope): Evaluate {
   const { scope, enter, execute } = compileInner(outer, { body, reads: filters, isInLoop: false });
   const capture = (frame: Frame): TracedText => {
