@@ -25,7 +25,10 @@ const wordStart = /^[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\u200c\u200d]/u;
 const space = /\p{White_Space}/u;
 const asciiWord = /\w/;
 
-/** Whether the token means something to a model beyond its text; runs of white space are ordinary text in many vocabularies. */
+/**
+ * True if the token means something to a model beyond its text; runs of white space are ordinary
+ * text in many vocabularies.
+ */
 export function isControlToken({ content }: { readonly content: string }): boolean {
   return /\P{White_Space}/u.test(content);
 }
@@ -42,13 +45,16 @@ export function specialTokenIds(
 /** Ranges in which no control token is recognised, in order and without overlaps, and how many were spelled out there. */
 export type LiteralScan = { readonly ranges: readonly TextRange[]; spelledTokens: number };
 
-/** What a text is cut into: texts, with the place where each begins, and ids, in order. Texts are never empty. */
+/**
+ * Receiver of the parts of a text: texts, with the place where each begins, and ids, in order.
+ * Texts are never empty.
+ */
 export type CutTaker = {
   readonly text: (text: string, start: number) => void;
   readonly token: (id: number) => void;
 };
 
-/** How far a text has been cut. */
+/** Progress of cutting a text. */
 export type CutProgress = {
   /** Where the next added token is looked for. */
   at: number;
@@ -157,7 +163,7 @@ export function rangesWithin(ranges: readonly TextRange[], start: number, length
   return within;
 }
 
-/** By halving: ranges are in order. */
+/** Binary search, as ranges are in order. */
 function firstEndingAfter(ranges: readonly TextRange[], place: number): number {
   let [low, high] = [0, ranges.length];
   while (low < high) {

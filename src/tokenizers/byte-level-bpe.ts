@@ -22,8 +22,9 @@ import { longestCopied, RecentStrings } from "./recent-strings.ts";
 import { type NormalForm, normalizeText, replaceLoneSurrogates, type SplitStep, splitText } from "./split-pattern.ts";
 import { decodeUtf8, incompleteTail, Utf8Joiner } from "./utf8-decoder.ts";
 
-// What text encodes to, remembered. Words, because a conversation repeats them. And long stretches between added tokens: every
-// episode of a run begins with the same guidelines and tools, and encoding those costs more than all its turns.
+// Caches of text and its ids. Words, because a conversation repeats them. And long stretches
+// between added tokens: every episode of a run begins with the same guidelines and tools, and
+// encoding those costs more than all its turns.
 
 /** Lengths of words that are remembered, in UTF-16 units. Longer pieces hardly repeat. */
 const maxWordLength = longestCopied;
@@ -60,9 +61,9 @@ export class ByteLevelBpe implements Tokenizer {
   /** A bare number where a word is one id. */
   readonly #words = new RecentStrings<number | readonly number[]>(wordGeneration);
   readonly #sections = new RecentStrings<Uint32Array>(sectionGeneration);
-  /** What each id is as text; `null` when it ends inside a character. Filled as ids are met. */
+  /** Text of each id; `null` if it ends inside a character. Filled when an id first occurs. */
   #texts: (string | null | undefined)[] = [];
-  /** What ids decode to, until it is text. */
+  /** Buffer for the bytes of ids before they are decoded to text. */
   readonly #decoded = new Uint8Array(4096);
   #bytes = new Uint8Array(1024);
   #ids = new Uint32Array(1024);
@@ -144,7 +145,7 @@ export class ByteLevelBpe implements Tokenizer {
     return ids;
   }
 
-  /** Ids that are no token decode to nothing. */
+  /** Ids that are not tokens decode to nothing. */
   decode(ids: ArrayLike<number>, options: { readonly skipSpecialTokens?: boolean } = {}): string {
     const { tokens } = this.#definition;
     const skipped = options.skipSpecialTokens === true ? this.#specialIds : null;

@@ -90,7 +90,10 @@ export class ByteMerger {
     const merges = this.#merges;
     const next = new Int32Array(length);
     const previous = new Int32Array(length);
-    /** Of the pair that begins here; `noRank` when it does not merge, or nothing begins here any more. */
+    /**
+     * Rank of the pair that begins here; `noRank` if it does not merge, or if no symbol begins here
+     * any more.
+     */
     const ranks = new Int32Array(length).fill(noRank);
     // Every merge takes one symbol away and announces at most two pairs.
     const heap = new Heap(3 * length);

@@ -99,7 +99,7 @@ const missing = 0xffff_ffff;
 export class ByteTable {
   #bytes: Uint8Array;
   #used = 0;
-  /** Where the bytes of an id begin; `missing` for ids that are no token. */
+  /** Start of the bytes of an id; `missing` for ids that are not tokens. */
   readonly #starts: Uint32Array;
   readonly #lengths: Uint32Array;
   /** Hash slots that hold id + 1; 0 is empty. */

@@ -31,9 +31,9 @@ export type ChatTokenizerFiles = {
 export type TrainChatTokenizerOptions = {
   /** Most tokens, the 256 bytes and {@link chatTokens} included. */
   readonly vocabularySize: number;
-  /** What a merge must occur at least. Default 2. */
+  /** Minimum number of occurrences of a merge. Default 2. */
   readonly minFrequency?: number;
-  /** What tokenizer_config.json gives as the longest sequence. Default 2,048. */
+  /** Longest sequence that tokenizer_config.json states. Default 2,048. */
   readonly contextLength?: number;
 };
 
@@ -125,15 +125,15 @@ type TrainMergesOptions = {
 type Piece = { ids: number[]; readonly count: number };
 
 /**
- * Learns merges from pieces of text and how often each occurs. Ties go to the pair with the lower ids, so the same pieces
- * give the same merges, in whatever order they come.
+ * Learns merges from pieces of text and how often each occurs. Ties go to the pair with the lower
+ * ids, so the same pieces give the same merges in any order.
  */
 export function trainMerges(pieceCounts: ReadonlyMap<string, number>, options: TrainMergesOptions): TrainedMerges {
   const { maxTokens, minFrequency = 2 } = options;
   const encoder = new TextEncoder();
   const tokens = Array.from({ length: 256 }, (_, byte) => Uint8Array.of(byte));
   const merges: [number, number][] = [];
-  /** By both ids in one number. */
+  /** Pairs by both ids, combined into one number. */
   const pairs = new Map<number, Pair>();
   /** Counts the pairs of a piece in, or out (`sign` -1). */
   const count = (piece: Piece, sign: 1 | -1): void => {
@@ -175,7 +175,7 @@ function mergeIn(ids: readonly number[], left: number, right: number, merged: nu
   return result;
 }
 
-/** How often a pair stands in the text, and in which pieces. */
+/** A pair of ids, with its number of occurrences in the text and the pieces that contain it. */
 type Pair = { readonly left: number; readonly right: number; count: number; readonly pieces: Set<Piece> };
 
 function isBetter(a: Pair, b: Pair): boolean {

@@ -87,7 +87,9 @@ async function chooseTokenizer(name: string, definition: TokenizerDefinition, so
   }
 }
 
-/** Of GPT-2, Qwen, Llama 3, gpt-4o, DeepSeek, T5 and the models that this package trains. */
+/**
+ * Patterns of GPT-2, Qwen, Llama 3, gpt-4o, DeepSeek, T5 and the models that this package trains.
+ */
 const published: ReadonlySet<string> = new Set([
   String.raw`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`,
   String.raw`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
@@ -100,7 +102,10 @@ const published: ReadonlySet<string> = new Set([
   chatSplitPattern,
 ]);
 
-/** Whether parts of a tokenizer.json have patterns that are not known. A `RangeError` for what is nested too deep. */
+/**
+ * True if parts of a tokenizer.json have unknown patterns. Throws a `RangeError` for parts that are
+ * nested too deep.
+ */
 function hasUnknownPattern(parts: readonly unknown[]): boolean {
   return parts.some((part) => patternsIn(part).some((pattern) => !published.has(pattern)));
 }

@@ -8,7 +8,7 @@ import { readMetaspaceFields } from "./pre-tokenizers.ts";
 import { nameOf, type PlainObject, UnsupportedPart, type TokenizerJson } from "./tokenizer-json.ts";
 import { decodeUtf8, Utf8Joiner } from "./utf8-decoder.ts";
 
-/** What takes the output of a stage. */
+/** Receiver of the output of a stage. */
 type Take = (token: string) => void;
 
 /** One stage at work. `finish` passes on what is held back, and is called once. */

@@ -7,7 +7,10 @@ import { type Steps, stepItems } from "../lib/steps.ts";
 import { type AddedTokenSplitter, type LiteralScan, normalizedRanges, rangesWithin, uncut } from "./added-tokens.ts";
 import { longText, type SplitStep, splitInSteps } from "./split-pattern.ts";
 
-/** What a tokenizer does at once. Texts and pieces are at most as long as {@link longText} says. */
+/**
+ * Parts of a tokenizer that work without pauses. Texts and pieces are at most as long as {@link
+ * longText} says.
+ */
 export type EncodingParts = {
   readonly cutBeforeNormalizing: AddedTokenSplitter;
   readonly cutAfterNormalizing: AddedTokenSplitter;

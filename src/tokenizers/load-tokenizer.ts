@@ -9,7 +9,7 @@ import { type JsonObject, type JsonValue, parseJson, toPlain } from "../python-s
 import { createTokenizer, type TokenizerDefinition } from "./create-tokenizer.ts";
 import { readRegular } from "../system/regular-file.ts";
 
-/** What a folder says about a model, apart from its weights. */
+/** Facts about a model that its folder states, apart from its weights. */
 export type ModelFolder = {
   /** The last part of the folder's path. */
   readonly name: string;

@@ -9,7 +9,7 @@ export type Piece = { readonly text: string; readonly isFirst: boolean };
 
 export type PreTokenizer = {
   readonly split: (piece: Piece) => readonly Piece[];
-  /** Whether pieces depend on `isFirst`. */
+  /** True if pieces depend on `isFirst`. */
   readonly looksAtFirst: boolean;
 };
 
@@ -101,7 +101,10 @@ function readByteLevel(part: PlainObject, json: TokenizerJson): Split {
 
 export type Metaspace = { readonly mark: string; readonly scheme: "always" | "first" | "never" };
 
-/** What a Metaspace says, as pre-tokenizer or as decoder. Files from before 2024 say it with `add_prefix_space`. */
+/**
+ * Settings of a Metaspace, as pre-tokenizer or as decoder. Files from before 2024 use
+ * `add_prefix_space`.
+ */
 export function readMetaspaceFields(part: PlainObject, where: string, json: TokenizerJson): Metaspace {
   const mark = json.character(part["replacement"], `${where}.replacement`);
   const scheme = part["prepend_scheme"] ?? "always";

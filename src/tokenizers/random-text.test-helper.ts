@@ -17,7 +17,10 @@ const assigned = fc.integer({ min: 0, max: 0x1ffff }).map((code) => {
   return /\p{Assigned}/u.test(character) && !isRecent(code) ? character : "x";
 });
 
-/** Blocks that Unicode 16 and 17 have changed, and U+FEFF, which JavaScript alone takes for white space. */
+/**
+ * Blocks that Unicode 16 and 17 have changed, and U+FEFF, which only JavaScript takes for white
+ * space.
+ */
 function isRecent(code: number): boolean {
   return code === 0xfeff || (code >= 0x1ac0 && code < 0x1b00) || code >= 0x10900;
 }

@@ -69,7 +69,7 @@ function buildMergeTable(value: unknown, tokens: ByteTable, json: TokenizerJson)
     if (scratch.length < length) scratch = new Uint8Array(length * 2);
     const middle = writeBytesOf(left, scratch, 0);
     const end = middle + writeBytesOf(right, scratch, middle);
-    // Merges of names that are no bytes are never reached.
+    // Merges of names that are not bytes are never reached.
     if (middle < 0 || end < middle) continue;
     const leftId = tokens.find(scratch, 0, middle);
     const rightId = tokens.find(scratch, middle, end);

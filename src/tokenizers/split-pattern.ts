@@ -44,7 +44,7 @@ function translate(pattern: string): string {
     new UnsupportedPattern(`the pattern "${pattern}" has ${met}, which is not read here`);
   const groups: Group[] = [];
   let translated = "";
-  /** What a quantifier would repeat. */
+  /** The item that a quantifier would repeat. */
   let last: "nothing" | "atom" | "lookahead" = "nothing";
   for (let at = 0; at < pattern.length; at = part.lastIndex) {
     part.lastIndex = at;
@@ -86,7 +86,7 @@ function translate(pattern: string): string {
 
 type Refuse = (met: string) => UnsupportedPattern;
 
-/** Of a class, `^` included. */
+/** Translates the members of a class, `^` included. */
 function translateMembers(members: string, refuse: Refuse): string {
   if (members === "^") throw refuse("an empty class");
   if (/\[|&&/.test(members.replace(/\\[^]/g, ""))) throw refuse("a nested class");
@@ -107,7 +107,7 @@ const escapes: Readonly<Record<string, string>> = {
   t: "\\t",
 };
 
-/** What follows a backslash. */
+/** Translates an escape, given without its backslash. */
 function translateEscape(escape: string, refuse: Refuse): string {
   const [, letter, name = ""] = /^([pP])\{(\w+)\}$/.exec(escape) ?? [];
   if (letter !== undefined && scripts.has(name)) return `\\${letter}{Script=${name}}`;
@@ -137,7 +137,7 @@ export function normalizeText(text: string, forms: readonly NormalForm[]): strin
 /** One cut. The pattern is sticky. */
 export type SplitStep = {
   readonly pattern: RegExp;
-  /** What becomes pieces: matches and the text between them, or one of the two. */
+  /** The parts that become pieces: matches and the text between them, or one of the two. */
   readonly keep: "both" | "matches" | "gaps";
 };
 

@@ -123,7 +123,10 @@ class TextTokenizer implements Tokenizer {
     scan.spelledTokens += inner.spelledTokens;
   }
 
-  /** Whether the first character of a text is left after normalizing; asked only where pieces depend on it. */
+  /**
+   * True if the first character of a text is left after normalizing; called only where pieces
+   * depend on it.
+   */
   #keepsFirst(text: string): boolean {
     const { normalizer, preTokenizer } = this.#parts;
     if (normalizer === null || !normalizer.removesText || !preTokenizer.looksAtFirst) return true;
@@ -151,7 +154,7 @@ class TextTokenizer implements Tokenizer {
     });
   }
 
-  /** Ids that are no token decode to nothing. */
+  /** Ids that are not tokens decode to nothing. */
   decode(ids: ArrayLike<number>, options: { readonly skipSpecialTokens?: boolean } = {}): string {
     const decoder = this.#parts.makeDecoder();
     let text = "";

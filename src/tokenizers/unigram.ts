@@ -65,7 +65,8 @@ type Lattice = {
 /** The texts of the best segmentation, in order; unknown characters that follow each other are one text. */
 function segment(piece: string, { trie, idOf, scores, unknownId, unknownScore }: Lattice): readonly string[] {
   const { length } = piece;
-  // Of the best path to each place: its score, where its last token begins, and that token. Places are UTF-16 units.
+  // The best path to each place: its score, where its last token begins, and that token. Places are
+  // UTF-16 units.
   const best = new Float64Array(length + 1);
   const starts = new Int32Array(length + 1).fill(-1);
   const lastIds = new Int32Array(length + 1);

@@ -9,7 +9,10 @@ export function decodeUtf8(bytes: Uint8Array): string {
 
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
-/** How many of the last bytes could be the beginning of a character that later bytes complete: 0 to 3. */
+/**
+ * Number of final bytes that could be the beginning of a character that later bytes complete: 0 to
+ * 3.
+ */
 export function incompleteTail(bytes: Uint8Array, length: number): number {
   for (let tail = 1; tail <= 3 && tail <= length; tail++) {
     const lead = bytes[length - tail] ?? 0;
@@ -25,7 +28,10 @@ function isContinuation(byte: number): boolean {
   return (byte & 0xc0) === 0x80;
 }
 
-/** Whether the second byte of a character may follow its first: no overlong forms, no surrogates, nothing past U+10FFFF. */
+/**
+ * True if the second byte of a character may follow its first: no overlong forms, no surrogates,
+ * nothing past U+10FFFF.
+ */
 function isSecond(lead: number, byte: number): boolean {
   switch (lead) {
     case 0xe0:
@@ -67,7 +73,7 @@ export class Utf8Joiner {
     return text;
   }
 
-  /** What is held back will not be completed any more. */
+  /** Decodes the bytes that are held back, as no further bytes will complete them. */
   finish(): string {
     const text = this.#length === 0 ? "" : decodeUtf8(this.#held.subarray(0, this.#length));
     this.#length = 0;
