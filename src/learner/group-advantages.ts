@@ -1,4 +1,5 @@
-// Rewards to advantages: how much better an episode was than what it is compared with. No tokens here.
+// Rewards to advantages: how much better an episode was than the episodes it is compared with. No
+// tokens here.
 
 import type { Sample } from "../core/index.ts";
 import { alignmentViolations, turnSpans } from "../trajectories/index.ts";
@@ -6,19 +7,28 @@ import type { FinishedEpisode } from "../rollout/index.ts";
 import type { LossSequence } from "./loss.ts";
 import { type Credit, earnedTurns, turnAdvantages } from "./turn-credit.ts";
 
-/** Among what rewards are compared. "group": episodes of one task (GRPO). "batch": all episodes of a step (REINFORCE with a baseline). */
+/**
+ * The episodes among which rewards are compared. "group": those of one task (GRPO). "batch": all
+ * episodes of a step (REINFORCE with a baseline).
+ */
 export type Baseline = "group" | "batch";
 
 export type AdvantageOptions = {
   readonly baseline: Baseline;
-  /** Divides by the standard deviation of what is compared. Rare successes then count more than usual ones. */
+  /**
+   * Divides advantages by the standard deviation of the compared rewards. Rare successes then count
+   * more than usual ones.
+   */
   readonly normalize: boolean;
 };
 
-/** Keeps a group whose rewards hardly differ from being blown up. */
+/** Prevents huge advantages in a group whose rewards hardly differ. */
 const epsilon = 1e-4;
 
-/** One list for each group, aligned with its rewards. Where nothing differs, every advantage is 0. */
+/**
+ * One list for each group, aligned with its rewards. If all compared rewards are equal, every
+ * advantage is 0.
+ */
 export function groupAdvantages(
   groups: readonly (readonly number[])[],
   options: AdvantageOptions,
@@ -28,7 +38,7 @@ export function groupAdvantages(
   return groups.map((rewards) => centred(rewards, all, options.normalize));
 }
 
-/** True when a group teaches nothing: fewer than two rewards, or all of them equal. */
+/** True if a group teaches nothing: fewer than two rewards, or all of them equal. */
 export function hasZeroVariance(rewards: readonly number[]): boolean {
   return rewards.every((reward) => reward === rewards[0]);
 }
@@ -42,7 +52,10 @@ function centred(rewards: readonly number[], among: readonly number[], normalize
 }
 
 export type WeighOptions = AdvantageOptions & {
-  /** Taken off the advantage of an episode for each rule that it broke (the grade's metric `ruleViolations`, if there is one). */
+  /**
+   * Subtracted from the advantage of an episode for each rule that it broke (the grade's metric
+   * `ruleViolations`, if there is one).
+   */
   readonly penalty: number;
   /** The rewards that are credited to a token; see `turn-credit.ts`. @default "outcome" */
   readonly credit?: Credit;
@@ -53,7 +66,10 @@ export type WeighOptions = AdvantageOptions & {
   readonly discount?: number;
 };
 
-/** The samples of all graded episodes that are better or worse than what they are compared with, or broke a rule. */
+/**
+ * The samples of all graded episodes that are better or worse than those they are compared with, or
+ * broke a rule.
+ */
 export function weighSamples(
   groups: readonly { readonly episodes: readonly FinishedEpisode[] }[],
   options: WeighOptions,
@@ -100,7 +116,7 @@ function weighTurns(
   });
 }
 
-/** A training row, and how much better than its fellows its episode was: one number, or one for each of its tokens. */
+/** A training row with its advantage: one number, or one for each of its tokens. */
 export type WeightedSample = { readonly sample: Sample; readonly advantage: number | Float32Array };
 
 /**
@@ -132,7 +148,7 @@ export function policySequences(rows: readonly WeightedSample[], sabotage: Sabot
         typeof advantage === "number"
           ? new Float32Array(targets.length).fill(advantage)
           : Float32Array.from(targets, (place) => advantage[place]!),
-      // A wrong mask trains tokens that were not sampled, so there is nothing to compare with.
+      // A wrong mask trains tokens that were not sampled, so no logprobs can be compared.
       sampledLogprobs:
         logprobs === null || sabotage !== "none" ? null : Float32Array.from(targets, (place) => logprobs[place]!),
       referenceLogprobs: null,

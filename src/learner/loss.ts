@@ -1,19 +1,23 @@
-// The loss: what a trainer is given for each sequence, the loss of one token with its derivatives, and whether the logprobs of
-// sampling and training agree. A sequence is not a sample: samples know rewards and masks, and `advantages.ts` and
-// `cloning-learner.ts` make sequences of them.
+// The loss: the input of a trainer for each sequence, the loss of one token with its derivatives,
+// and the check that the logprobs of sampling and training agree. A sequence is not a sample:
+// samples have rewards and masks, and `advantages.ts` and `cloning-learner.ts` make sequences of
+// them.
 
 import { agreementLimits } from "../statistics/index.ts";
 export type LossSequence = {
   readonly tokens: Uint32Array;
   /** Places of the tokens that are in the loss; ascending, never 0. */
   readonly targets: Uint32Array;
-  /** One per target: its share of the loss. They sum to 1 over a whole update where the loss is a mean over tokens. */
+  /**
+   * One per target: its share of the loss. If the loss is a mean over tokens, they sum to 1 over a
+   * whole update.
+   */
   readonly weights: Float32Array;
-  /** One per target: above 0 makes it likelier, below 0 less likely. Cloning: 1. */
+  /** One per target: above 0 makes the token likelier, below 0 less likely. Cloning: 1. */
   readonly advantages: Float32Array;
-  /** One per target, under the weights that sampled it. `null` where the loss has no clip. */
+  /** One per target, under the weights that sampled it. `null` if the loss has no clip. */
   readonly sampledLogprobs: Float32Array | null;
-  /** One per target, under the weights to stay close to. `null` where the loss has no such term. */
+  /** One per target, under the reference weights. `null` if the loss has no such term. */
   readonly referenceLogprobs: Float32Array | null;
 };
 
@@ -29,7 +33,7 @@ export function cloningSequence(tokens: Uint32Array, targets: Uint32Array, weigh
   };
 }
 
-/** One per sequence of a call. */
+/** Results of one sequence of a call. */
 export type SequenceOutcome = {
   /** One per target. */
   readonly logprobs: Float32Array;
@@ -40,9 +44,9 @@ export type SequenceOutcome = {
 /** Sums over targets. */
 export type LossSums = {
   readonly loss: number;
-  /** Weighted. */
+  /** Weighted sum of entropies. */
   readonly entropy: number;
-  /** Weighted. */
+  /** Weighted sum of distances to the reference. */
   readonly kl: number;
   readonly clipped: number;
 };
@@ -114,7 +118,10 @@ export type LogprobAgreement = {
   readonly tokens: number;
 };
 
-/** The `index`-th outcome is of the `index`-th sequence. Sequences without sampled logprobs do not count. */
+/**
+ * The `index`-th outcome belongs to the `index`-th sequence. Sequences without sampled logprobs do
+ * not count.
+ */
 export function logprobAgreement(
   sequences: readonly LossSequence[],
   outcomes: readonly SequenceOutcome[],
@@ -126,7 +133,7 @@ export function logprobAgreement(
     for (const [place, sampled] of sampledLogprobs.entries()) {
       const distance = Math.abs(sampled - trained[place]!);
       sum += distance;
-      // No number is larger than any: a logprob that is missing disagrees.
+      // NaN compares as neither larger nor smaller, so a missing logprob counts as a disagreement.
       largest = distance <= largest ? largest : distance;
       tokens += 1;
     }
@@ -134,7 +141,7 @@ export function logprobAgreement(
   return { mean: tokens === 0 ? 0 : sum / tokens, largest, tokens };
 }
 
-/** Why training must stop; `null`: the two agree. */
+/** Reason to stop training; `null` if the two agree. */
 export function disagreement({ mean, largest }: LogprobAgreement): string | null {
   if (mean <= agreementLimits.mean && largest <= agreementLimits.largest) return null;
   return (

@@ -21,7 +21,7 @@ import { type Credit, earnedTurns, turnAdvantages } from "./turn-credit.ts";
 /** Settings of updates that every algorithm shares. */
 export type UpdateSchedule = {
   readonly learningRate: number;
-  /** Steps over which the learning rate rises from 0. */
+  /** Number of steps over which the learning rate rises from 0. */
   readonly warmUpSteps: number;
   readonly maxGradientNorm: number | null;
   readonly weightDecay: number;
@@ -29,11 +29,11 @@ export type UpdateSchedule = {
 };
 
 export type PolicyOptions = UpdateSchedule & {
-  /** Groups of a step whose rewards differ. */
+  /** Number of groups per step whose rewards differ. */
   readonly groups: number;
-  /** Most groups of a step, those without variance included. */
+  /** Most groups per step, including those without variance. */
   readonly maxGroups: number;
-  /** Episodes of a group. */
+  /** Number of episodes per group. */
   readonly groupSize: number;
   readonly baseline: Baseline;
   readonly normalizeAdvantages: boolean;
@@ -45,27 +45,27 @@ export type PolicyOptions = UpdateSchedule & {
    */
   readonly creditDiscount?: number;
   readonly loss: LossOptions;
-  /** See `WeighOptions`. */
+  /** Penalty for broken rules; see `WeighOptions`. */
   readonly penalty: number;
-  /** For experiments that show what the checks are for. */
+  /** Deliberate mistakes, for experiments that show the purpose of the checks. */
   readonly sabotage: Sabotage;
 };
 
 export type PolicyParts = {
   readonly trainer: Trainer;
-  /** Samples from the weights that were published last, and seeds every turn. */
+  /** Runs an episode with the weights that were published last, and seeds every turn. */
   readonly runEpisode: RunEpisode;
   /** Compares the episodes of a group. Default: each has the reward of its own grade. */
   readonly rank?: RankGroup | null;
   readonly taskset: Taskset;
   readonly order: TaskOrder;
-  /** Publishes weights to the engine; resolves when it samples from them. */
+  /** Publishes weights to the engine; resolves once it samples from them. */
   readonly publish: (weights: Float32Array, version: string) => Promise<void>;
-  /** The weights to stay close to; read only where the loss has `kl`. */
+  /** The weights to stay close to; read only if the loss has `kl`. */
   readonly reference: Float32Array;
 };
 
-/** Where a learner stands, beside the weights and the optimizer. */
+/** Progress of a learner, apart from the weights and the optimizer. */
 export type LearnerState = {
   /** Steps made. */
   readonly step: number;
@@ -85,7 +85,7 @@ export type PolicyStep = {
   /** The version of the weights that sampled the step. */
   readonly weightVersion: string;
   readonly groups: readonly StepGroup[];
-  /** `null`: no group taught anything, and the weights are as before. */
+  /** `null` if no group taught anything; the weights are unchanged then. */
   readonly update: PolicyUpdate | null;
   readonly rolloutMs: number;
   readonly trainMs: number;
@@ -93,7 +93,10 @@ export type PolicyStep = {
 
 export type PolicyUpdate = Awaited<ReturnType<typeof updatePolicy>>;
 
-/** Sampling and training disagree about the logprobs of the same tokens. The weights are as before the step. */
+/**
+ * Sampling and training disagree about the logprobs of the same tokens. The weights are those from
+ * before the step.
+ */
 export class DisagreementError extends Error {
   readonly agreement: LogprobAgreement;
 
@@ -109,7 +112,7 @@ export class PolicyLearner {
   readonly #options: PolicyOptions;
   #state: LearnerState;
 
-  /** `state`: to continue from, together with the trainer's weights and optimizer. */
+  /** `state`: the state to continue from, together with the trainer's weights and optimizer. */
   constructor(parts: PolicyParts, options: PolicyOptions, state: LearnerState = firstState) {
     this.#parts = parts;
     this.#options = options;
@@ -126,8 +129,9 @@ export class PolicyLearner {
   }
 
   /**
-   * Runs groups, compares, updates, publishes. Resolves with `null` when the signal aborted it, and then nothing has changed.
-   * Rejects with a {@link DisagreementError}, or an `Error` for samples that are not aligned, before anything is updated.
+   * Runs groups, compares, updates, publishes. Resolves with `null` if the signal aborted it;
+   * nothing has changed then. Rejects with a {@link DisagreementError}, or an `Error` for samples
+   * that are not aligned, before anything is updated.
    */
   async step(signal: AbortSignal): Promise<PolicyStep | null> {
     const { baseline, penalty, credit = "outcome", creditDiscount: discount = 1 } = this.#options;
@@ -204,7 +208,10 @@ function versionOf(step: number): string {
   return `step-${step}`;
 }
 
-/** On-policy means on these weights: an engine that has not taken them yet samples for another gradient. */
+/**
+ * On-policy requires these weights: the samples of an engine that has not loaded them yet belong to
+ * another gradient.
+ */
 function checkVersions(rows: readonly WeightedSample[], expected: string): void {
   for (const { sample } of rows) {
     const other = sample.weightRanges.find(({ reply }) => reply !== expected);
@@ -219,16 +226,22 @@ function checkVersions(rows: readonly WeightedSample[], expected: string): void 
 export type StepGroup = {
   readonly task: Task;
   readonly episodes: readonly FinishedEpisode[];
-  /** All rewards are equal, those of turns where they are credited: there is nothing to compare. */
+  /**
+   * True if all rewards are equal, or those of turns if turns are credited: there is nothing to
+   * compare.
+   */
   readonly hasZeroVariance: boolean;
 };
 
-/** A wave for less than this share of the groups costs more than it teaches: small batches are slow. */
+/**
+ * Smallest share of the groups for which another wave is worth its cost: small batches are slow.
+ */
 const worthAWave = 0.25;
 
 /**
- * The groups of one step, run with the current weights, in the order of tasks. A group without variance teaches nothing; further
- * tasks take its place, wave after wave, up to a bound. Waves make the outcome independent of which episode ends first.
+ * The groups of one step, run with the current weights, in the order of tasks. A group without
+ * variance teaches nothing; further tasks replace it, wave after wave, up to a limit. Waves make
+ * the result independent of which episode ends first.
  */
 async function collectGroups(
   { runEpisode, rank = null, taskset, order }: PolicyParts,
@@ -237,7 +250,7 @@ async function collectGroups(
   signal: AbortSignal,
 ): Promise<readonly StepGroup[]> {
   const collected: StepGroup[] = [];
-  // The share of the step before is a good guess.
+  // The share of the previous step is a good estimate.
   let { liveShare } = state;
   let missing = groups;
   do {
@@ -245,7 +258,7 @@ async function collectGroups(
     const plans = Array.from({ length: wave }, (_, index) => {
       const groupIndex = state.groups + collected.length + index;
       const task = taskset.task(order.taskIndex(groupIndex, state.liveShares));
-      // A task may come up again after all others did: then it is another group.
+      // A task may come up again after all others did; that is another group.
       return { groupId: `${task.id}@${groupIndex}`, task, groupIndex };
     });
     const finished = await runGroups(plans, { runEpisode, rank, groupSize, seed, signal });
@@ -264,7 +277,7 @@ async function collectGroups(
   return collected;
 }
 
-/** Episodes that earned the same may have earned it at other turns. */
+/** Episodes with equal rewards may have earned them at other turns. */
 function teachesNothing(episodes: readonly FinishedEpisode[], options: { readonly discount: number }): boolean {
   const graded = episodes.flatMap(({ episode }) => (episode.reward === null ? [] : [earnedTurns(episode).rewards]));
   return turnAdvantages(graded, { ...options, normalize: false }).every((list) => list.every((one) => one === 0));
@@ -310,13 +323,13 @@ export function stepMetrics(step: PolicyStep): StepMetrics {
   };
 }
 
-/** The share of episodes that called the same tools in the same order as the most others did. */
+/** The share of episodes with the most frequent sequence of tool calls. */
 function commonestBehaviour(episodes: readonly Episode[]): number | null {
   if (episodes.length === 0) return null;
   const counts = new Map<string, number>();
   for (const { events } of episodes) {
     const calls = events.flatMap((event) => {
-      // An outside program decides for itself; what it was answered is known.
+      // An outside program makes its own decisions; only the answers that it received are known.
       if (event.type === "exchange") return event.action.toolCalls.map(({ name }) => name);
       const made = event.type === "decision" ? callsOf(event.decision) : [];
       return made.flatMap(({ call, feedback }) => (call !== null && feedback === null ? [call.name] : []));

@@ -31,7 +31,7 @@ async function trainerOf(options: TrainerOptions = {}): Promise<Trainer> {
   return trainer;
 }
 
-/** Sequences that begin alike, of many lengths, with advantages of both signs. */
+/** Sequences with a common beginning, of many lengths, with advantages of both signs. */
 function sequences(count: number, seed = 1): LossSequence[] {
   const random = createRandom(seed);
   const draw = (length: number): number[] => Array.from({ length }, () => random.integer(config.vocabularySize));

@@ -7,7 +7,10 @@ import { type ModelConfig, packSequences, type TrainingModel } from "./model/ind
 
 export type TokenTargets = Pick<LossSequence, "tokens" | "targets">;
 
-/** Sequences that one thread computes together, and how many tokens all of them begin with. */
+/**
+ * Sequences that one thread computes together, and the number of tokens that all of them begin
+ * with.
+ */
 export type Pass<Sequence extends TokenTargets> = {
   readonly sequences: readonly Sequence[];
   readonly prefixLength: number;
@@ -26,7 +29,10 @@ export function evaluatePass(model: TrainingModel, { sequences, prefixLength }: 
   });
 }
 
-/** The same, the loss at these targets, and its gradients, which are added to the model's. */
+/**
+ * Computes the same, plus the loss at these targets and its gradients, which are added to the
+ * model's.
+ */
 export function trainPass(model: TrainingModel, pass: Pass<LossSequence>, loss: LossOptions): PassOutcome {
   const outcomes = evaluatePass(model, pass);
   const count = pass.sequences.reduce((sum, { targets }) => sum + targets.length, 0);
@@ -59,7 +65,10 @@ export function trainPass(model: TrainingModel, pass: Pass<LossSequence>, loss: 
 
 export type PassLimits = { readonly threads: number; readonly maxTokens: number; readonly maxTargets: number };
 
-/** Throws a `RangeError` that names the sequence and why it does not fit. Checked before any thread sees them: one that throws ends. */
+/**
+ * Throws a `RangeError` that names the sequence and the reason why it does not fit. Checked before
+ * any thread gets them: a thread that throws ends.
+ */
 export function checkSequences(sequences: readonly TokenTargets[], config: ModelConfig, limits: PassLimits): void {
   for (const [index, sequence] of sequences.entries()) {
     const problem = sequenceProblem(sequence, config, limits);

@@ -1,10 +1,12 @@
-// Credit: what a token of the policy is held to account for. "outcome": what its episode earned. "turn": what its episode earned
-// from its turn on, for grades that say what each turn earned. Not a loss; and no token is looked at here.
+// Credit: the rewards that are attributed to a token of the policy. "outcome": those of its
+// episode. "turn": those of its episode from its turn on, for grades that state the reward of each
+// turn. Not a loss; tokens are not read here.
 //
-// A turn's return is compared with the mean return at that turn over ALL episodes of the group; an episode that has stopped has
-// earned nothing since, and counts as 0. Means over the episodes that are still there are biased where the policy decides when to
-// stop (verl issue 7244): rewards centred by them add up to nothing on the way, as if going on were worth minus the mean of what
-// it earns. docs/learning.md has the numbers.
+// A turn's return is compared with the mean return at that turn over ALL episodes of the group; an
+// episode that has stopped has earned nothing since, and counts as 0. Means over only the episodes
+// that are still running are biased if the policy decides when to stop (verl issue 7244): rewards
+// centred by them sum to nothing on the way, as if continuing were worth minus the mean of what it
+// earns. docs/learning.md has the numbers.
 
 import type { Episode } from "../core/index.ts";
 import { discardedTurns } from "../trajectories/index.ts";
@@ -24,8 +26,9 @@ export type EarnedTurns = {
 };
 
 /**
- * Without rewards of turns the last turn earned the reward of the episode. A turn of which nothing is known earned nothing.
- * Throws a plain error when the entries are not aligned with the turns.
+ * Rewards of each turn. If the grade states none, the last turn earned the reward of the episode. A
+ * turn without a known reward earned nothing. Throws a plain error if the entries are not aligned
+ * with the turns.
  */
 export function earnedTurns(episode: Pick<Episode, "id" | "reward" | "grade" | "trajectory" | "events">): EarnedTurns {
   const discarded = discardedTurns(episode);
@@ -53,12 +56,13 @@ export function returnsToGo(rewards: readonly number[], discount: number): numbe
   return returns;
 }
 
-/** Keeps a group whose returns hardly differ from being blown up. */
+/** Prevents huge advantages in a group whose returns hardly differ. */
 const epsilon = 1e-4;
 
 /**
- * One list for each episode, aligned with its turns. `normalize` divides by the root of the mean square of all of them: one scale
- * for the whole group, so that turns keep their proportions. Where nothing differs, every advantage is 0.
+ * One list for each episode, aligned with its turns. `normalize` divides by the root of the mean
+ * square of all of them: one scale for the whole group, so that turns keep their proportions. If
+ * all returns are equal, every advantage is 0.
  */
 export function turnAdvantages(
   episodes: readonly (readonly number[])[],
@@ -68,7 +72,7 @@ export function turnAdvantages(
   const longest = Math.max(0, ...returns.map((list) => list.length));
   const means = Array.from({ length: longest }, (_, at) => {
     const here = returns.map((list) => list[at] ?? 0);
-    // Sums of equal numbers are rounded; their mean is the number.
+    // Sums are rounded, so the mean of equal numbers is returned directly.
     if (here.every((one) => one === here[0])) return here[0]!;
     return here.reduce((sum, one) => sum + one, 0) / here.length;
   });

@@ -1,5 +1,6 @@
-// The known model families, a table: one row per published chat template. The templates themselves are in the model folders;
-// rows say what a template does not: tokens, parsers, how it treats history. To add one, see CONTRIBUTING.md.
+// The known model families, a table: one row per published chat template. The templates themselves
+// are in the model folders; rows state facts that a template does not: tokens, parsers, its
+// treatment of history. To add one, see CONTRIBUTING.md.
 
 import { ConfigurationError } from "../core/index.ts";
 import {
@@ -97,7 +98,7 @@ const lfm2 = {
   toolCallParser: "lfm2",
 } as const;
 
-/** For templates that refuse or leave out results unless their calls are structured. */
+/** Facts for templates that refuse or omit results unless their calls are structured. */
 const behindCalls = (parser: string) => ({
   restate: restateCalls(parser, { always: false }),
   standIn: mistralStandIn,
@@ -147,7 +148,8 @@ const rows: readonly RendererFamily[] = [
   {
     ...appending,
     name: "qwen3-instruct-2507",
-    // The last one is the bundled template, the one before it what it was before it had sentences of its own.
+    // The last one is the bundled template, the one before it its earlier version without sentences
+    // of our own.
     fingerprints: ["65b40f304f91638b", "1c4c6e4edbaaeec9", "0328c6e75fb83faa"],
     isBundledFormat: true,
   },

@@ -19,7 +19,7 @@ export const testedFamilies: readonly string[] = rendererFamilyNames.filter(
     rendererFamily(name).isBundledFormat || (models !== null && existsSync(join(models, name, "chat_template.jinja"))),
 );
 
-/** The first file with a template of a family; `undefined`: there is none. */
+/** The first file with a template of a family; `undefined` if none exists. */
 function templateFile(name: string): string | undefined {
   const unpacked = join(repositoryRoot(), "build", "templates");
   const files = [name, ...rendererFamily(name).fingerprints].map((file) => join(unpacked, `${file}.jinja`));

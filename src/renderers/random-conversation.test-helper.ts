@@ -135,7 +135,10 @@ export type PlayOptions = {
   readonly stop?: (action: string) => number | null;
 };
 
-/** Plays a conversation through a renderer, appending what its bridge gives; calls `onTurn` after each bridge. */
+/**
+ * Runs a conversation through a renderer, appending the tokens of its bridge; calls `onTurn` after
+ * each bridge.
+ */
 export function play(
   renderer: Renderer,
   conversation: Conversation,

@@ -1,5 +1,6 @@
-// The renderer of a chat template with what is known of its family: whole prompts by the template, later turns by a bridge that
-// encodes only what is new, actions by the family's parsers. Generated text is never encoded again.
+// The renderer of a chat template with the known facts of its family: whole prompts by the
+// template, later turns by a bridge that encodes only new text, actions by the family's parsers.
+// Generated text is never encoded again.
 
 import type {
   BridgeInput,
@@ -36,8 +37,8 @@ import { compiledTemplate, unlessRefused } from "./template-text.ts";
 
 export type RendererOptions = {
   /**
-   * The model's chat template, a Jinja program or an encoder. Default: the bundled one, for families in its format; the others have to be
-   * given theirs.
+   * The model's chat template, a Jinja program or an encoder. Default: the bundled one, for
+   * families in its format; the others require one.
    */
   readonly chatTemplate?: TemplateSource;
   /** `bos_token`, `eos_token`, ... of the model's tokenizer_config.json. Default: the family's. */
@@ -52,22 +53,29 @@ export type RendererOptions = {
    * always branch.
    */
   readonly historyPolicy?: "keep-reasoning" | "branch";
-  /** Turns thinking on or off, where the family's template knows the switch. Default: as the template has it. */
+  /**
+   * Turns thinking on or off, if the family's template has the switch. Default: the template's own
+   * setting.
+   */
   readonly thinking?: boolean;
   /**
-   * Variables of the chat template by name, such as `reasoning_effort`: what servers take as `chat_template_kwargs`. The template must
-   * read each of them. Default none.
+   * Variables of the chat template by name, such as `reasoning_effort`; servers take them as
+   * `chat_template_kwargs`. The template must read each of them. Default none.
    */
   readonly templateKwargs?: JsonObject;
-  /** Local time for templates that write the date: ISO without a zone. Default: when the renderer is made. */
+  /**
+   * Local time for templates that write the date: ISO without a zone. Default: the time at which
+   * the renderer is made.
+   */
   readonly now?: string;
   /** Name of the tool-call parser, or "response_template". Default: the family's. */
   readonly toolCallParser?: string;
   /** Name of the reasoning parser, "response_template" or "none". Default: the family's. */
   readonly reasoningParser?: string;
   /**
-   * Makes the parsers of the checkpoint's own response template (`responseTemplateParsers`), which are used where they are named, and for
-   * calls and thoughts where no tool-call parser is known for the chat template. Default: it has none.
+   * Makes the parsers of the checkpoint's own response template (`responseTemplateParsers`), which
+   * are used if they are named, and for calls and thoughts if no tool-call parser is known for the
+   * chat template. Default: the checkpoint has none.
    */
   readonly responseTemplate?: () => ResponseTemplateParsers;
   /** Default "tokens": a marker spelled out by other tokens is text. "text" reads as SGLang does. */
@@ -100,12 +108,15 @@ export function createTemplateRenderer(
   const endIds = [endId, ...family.otherEnds.map((text) => requireToken(family, tokenizer, text))];
   requireToken(family, tokenizer, family.startToken);
   const stopTokenIds = family.stopTokens.flatMap((text) => tokenizer.tokenId(text) ?? []);
-  // Where nothing is known of a template, only comparing renderings is safe, and that is what "branch" does.
+  // If nothing is known about a template, only comparing renderings is safe, and "branch" does
+  // that.
   const policies = { "append-only": "append-only", rewrites: options.historyPolicy ?? "keep-reasoning", unproven: "branch" } as const; // prettier-ignore
   const historyPolicy = policies[family.history];
   const vocabularySize = options.vocabularySize ?? tokenizer.vocabularySize;
 
-  /** The only place that encodes: segments of these messages, or what follows so many characters of them. */
+  /**
+   * The only place that encodes: segments of these messages, or their text after `from` characters.
+   */
   function* encode(
     segments: readonly TemplateSegment[],
     messages: readonly Message[],
@@ -151,7 +162,7 @@ export function createTemplateRenderer(
     return {
       tokens,
       text,
-      // Found when they are read: that costs as much as encoding, and few read them.
+      // Computed on first read: spans cost as much as encoding, and few callers read them.
       get spans() {
         const prompt = { segments, text, literal, tokens };
         return (spans ??= messageSpans(prompt, { tokenizer, startToken, messageCount: messages.length }));
@@ -160,7 +171,7 @@ export function createTemplateRenderer(
     };
   }
 
-  /** The end token where an action lacks it. */
+  /** The end token, if the action lacks it. */
   const missingEnd = (lastAction: Uint32Array): string =>
     family.endToken === null || endIds.includes(lastAction.at(-1) ?? null) ? "" : family.endToken;
 
@@ -180,7 +191,10 @@ export function createTemplateRenderer(
     return thought + (family.endToken ?? "");
   };
 
-  /** A stop token that the template does not write where the action ends; `next` is what it opens the next message with. */
+  /**
+   * True for a stop token that the template does not write at the end of the action; `next` is the
+   * token that opens the next message.
+   */
   const isOtherEnd = (last: number | undefined, next: number | undefined): boolean => {
     if (last === undefined || !stopTokenIds.includes(last)) return false;
     return endId === null ? last !== next : !endIds.includes(last);
@@ -205,7 +219,8 @@ export function createTemplateRenderer(
       text: missingAfter(lastAction) + family.closing,
     };
     const { tokens, spelledTokens } = yield* encode([ending, ...segments.slice(end + 1)], shown);
-    // Where an action ends with the token that opens the next message, that token has been sampled already.
+    // If an action ends with the token that opens the next message, that token has been sampled
+    // already.
     const last = lastAction.at(-1);
     const isOpened = endId === null && tokens.length > 0 && tokens[0] === last;
     const deviation = isOtherEnd(last, tokens[0]) ? "other-end-token" : null;
@@ -219,7 +234,10 @@ export function createTemplateRenderer(
     return { type: "extended", tokens: isOpened ? tokens.subarray(1) : tokens, spelledTokens, deviation };
   }
 
-  /** Extends exactly when the template, given the new messages, still writes all that the policy saw and sampled. */
+  /**
+   * Extends only if the template, given the new messages, still writes all that the policy saw and
+   * sampled.
+   */
   function* extendOrRefuse({ messages, tools, lastAction, newMessages }: BridgeInput): Steps<BridgeResult> {
     const before = segmentsText(yield* render(messages.slice(0, -1), tools));
     const seen = before + tokenizer.decode(lastAction);
@@ -246,7 +264,7 @@ export function createTemplateRenderer(
     frame: family.actionFrame,
     parseMode,
     repair,
-    // All formats are known where calls in other formats are carried out, and only there.
+    // Other formats are known only if their calls are carried out.
     otherParsers: repair ? otherFormatNames.map(toolCallParser) : [],
   });
 
@@ -286,8 +304,9 @@ function templateTextOf(family: RendererFamily, chatTemplate: TemplateSource | u
 }
 
 /**
- * Where the first `count` messages end, before the first text of a later one; what they give to later messages, such as the name
- * of a call to its result, does not count. `moved`: a message that the template writes before one of them.
+ * Index at which the first `count` messages end, before the first text of a later one; text that
+ * they pass to later messages, such as the name of a call to its result, does not count. `moved`: a
+ * message that the template writes before one of them.
  */
 export function historyEnd(
   segments: readonly TemplateSegment[],
@@ -330,7 +349,7 @@ function thoughtEndOf(
 type ChosenParsers = {
   readonly toolCalls: ToolCallParser;
   readonly reasoning: ReasoningParser | null;
-  /** False where nothing is known that reads the calls of the template. */
+  /** False if no known parser reads the calls of the template. */
   readonly isKnown: boolean;
 };
 
@@ -372,14 +391,14 @@ function unreadCallsError(family: string): ConfigurationError {
   );
 }
 
-/** Where the generation prompt opens the thinking, actions begin inside it and hold no opening tag. */
+/** If the generation prompt opens the thinking, actions begin inside it and hold no opening tag. */
 function openedReasoning(parser: ReasoningParser | null, prompt: string): ReasoningParser | null {
   const start = parser?.markers[0];
   if (parser === null || start === undefined || !prompt.trimEnd().endsWith(start)) return parser;
   return { ...parser, split: (text) => parser.split(text, { forceReasoning: true }) };
 }
 
-/** The name of the requested parser, `null` for "none"; without a request, the usual one. */
+/** The name of the requested parser, `null` for "none"; the usual one if none is requested. */
 export function chosenReasoningParser(requested: string | undefined, usual: string | null): string | null {
   if (requested === undefined) return usual;
   return requested === "none" ? null : requested;
@@ -413,7 +432,7 @@ function checkVocabulary(tokens: Uint32Array, vocabularySize: number, tokenizer:
   });
 }
 
-/** Variables of the options, the switch for thinking among them. */
+/** Variables of the options, including the switch for thinking. */
 function templateVariables(
   family: RendererFamily,
   known: readonly string[],

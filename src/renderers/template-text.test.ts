@@ -29,7 +29,10 @@ function expectEqual(messages: readonly Message[], tools: readonly Tool[]): void
   expect(withoutSentences(rendered)).toBe(withoutSentences(theirs));
 }
 
-/** But for what stands around the tools' definitions, where the bundled template has sentences of its own. */
+/**
+ * Removes the text around the tools' definitions, where the bundled template has sentences of its
+ * own.
+ */
 function withoutSentences(text: string): string {
   return text
     .replace(/(# Tools\n\n)[\s\S]*?(<tools>\n)/, "$1$2")

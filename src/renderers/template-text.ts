@@ -21,11 +21,17 @@ export function templateFingerprint(template: string): string {
   return [high, low].map((hash) => (hash >>> 0).toString(16).padStart(8, "0")).join("");
 }
 
-/** The latest compiled templates by their text: a run makes many renderers of one, and compiling costs more than rendering. */
+/**
+ * The latest compiled templates by their text: a run makes many renderers of one, and compiling
+ * costs more than rendering.
+ */
 const compiled = new Map<string, ChatTemplate>();
 const maxCompiled = 8;
 
-/** The program of a chat template. Throws a `ConfigurationError` with the reason where it cannot be compiled. */
+/**
+ * The program of a chat template. Throws a `ConfigurationError` with the reason if it cannot be
+ * compiled.
+ */
 export function compiledTemplate(text: TemplateSource): ChatTemplate {
   if (typeof text !== "string") return text;
   const template = compiled.get(text) ?? unlessRefused(text, () => compileChatTemplate(text));

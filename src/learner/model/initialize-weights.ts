@@ -1,7 +1,8 @@
-// Weights to begin training from: seeded, and by default "induction-ready". Copying ids from earlier in a conversation is
-// what a small tool-calling model does most, and what it takes longest to find by itself: with ordinary random weights a
-// model of this size had not begun to copy after 0.7 million tokens. So two layers are given the circuit that copies
-// (previous-token heads below, induction heads above); all of it is plain Qwen3 weights, and all of it is trained.
+// Initial weights: seeded, and by default "induction-ready". Copying ids from earlier in a
+// conversation is the most frequent skill of a small tool-calling model, and the slowest to emerge:
+// with ordinary random weights a model of this size had not begun to copy after 0.7 million tokens.
+// So two layers are given the circuit that copies (previous-token heads below, induction heads
+// above); all of it is plain Qwen3 weights, and all of it is trained.
 
 import { createRandom } from "../../lib/random.ts";
 import type { ModelConfig } from "./model-config.ts";
@@ -13,7 +14,7 @@ export type InitializeOptions = {
   readonly inductionHeads?: boolean;
 };
 
-/** The same config, options and version of this package give the same bits. */
+/** The same config, options and package version give the same bits. */
 export function initializeWeights(config: ModelConfig, options: InitializeOptions): Float32Array {
   const { seed, inductionHeads = true } = options;
   const gauss = gaussian(seed);
@@ -65,7 +66,7 @@ const contentGain = 3;
 const carriedSize = 0.2;
 const predictionSize = 2;
 
-/** Changes `weights`. The config has at least two layers. */
+/** Changes `weights` in place. The config must have at least two layers. */
 function plantInductionHeads(config: ModelConfig, weights: Float32Array, gauss: () => number): void {
   const layout = parameterLayout(config);
   const { hiddenSize, headSize, heads, keyValueHeads, feedForwardSize, vocabularySize } = config;

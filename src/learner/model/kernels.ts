@@ -1,4 +1,5 @@
-// Finds and compiles the kernels that the set-up has built: with fused multiply-add where this host has it, else without.
+// Finds and compiles the kernels that the build made: with fused multiply-add if this host has it,
+// else without.
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -7,10 +8,10 @@ import { setFlagsFromString } from "node:v8";
 import { ConfigurationError } from "../../core/failure.ts";
 
 const pageBytes = 65_536;
-/** Below lie the kernels' own constants. */
+/** The kernels' own constants lie below. */
 const firstByte = 65_536;
 
-/** Hands out memory until `seal`, which gives the arrays to read and write it by. */
+/** Allocates memory until `seal`, which returns the arrays for reading and writing it. */
 export class Arena {
   readonly #memory: WasmMemory;
   #end = firstByte;
@@ -61,7 +62,7 @@ declare const WebAssembly: {
   validate(bytes: Uint8Array): boolean;
 };
 
-/** Compiled code; may be sent to worker threads, which then need not compile it again. */
+/** Compiled code; it can be sent to worker threads, which then need not compile it again. */
 export type WasmModule = { readonly __wasmModule: unique symbol };
 
 export type WasmMemory = {

@@ -8,17 +8,21 @@ import { type ChatTokenizerFiles, createReadableTokenizer, trainChatTokenizer } 
 import { type Dialogue, dialoguesPerPrompt, type DialogueSource, templateFamily } from "./dialogues.ts";
 
 export type Conversation = {
-  /** Guidelines first. What the agent said is what is cloned. */
+  /** Messages, guidelines first. The agent's messages are cloned. */
   readonly messages: readonly Message[];
   readonly tools: readonly Tool[];
-  /** Places in `messages` of actions that are read and not learnt: mistakes of which the recovery teaches. */
+  /**
+   * Places in `messages` of actions that are read and not learnt: mistakes whose recovery teaches.
+   */
   readonly mistakes: ReadonlySet<number>;
 };
 
-/** Conversations `first` to `first + count - 1` of an endless row; the same ones at every call. */
+/**
+ * Conversations `first` to `first + count - 1` of an endless list; every call gives the same ones.
+ */
 export type ConversationSource = (first: number, count: number) => Promise<readonly Conversation[]>;
 
-/** Throws a plain error for a conversation whose template changes what was said before. */
+/** Throws a plain error for a conversation whose template rewrites earlier messages. */
 export function dialogueOf({ messages, tools, mistakes }: Conversation, renderer: Renderer): Dialogue {
   const [endToken] = renderer.stopTokenIds;
   const guidelines = messages.findIndex(({ role }) => role !== "system");
@@ -40,7 +44,9 @@ export function dialogueOf({ messages, tools, mistakes }: Conversation, renderer
   return { tokens, targets: Uint32Array.from(targets), promptLength };
 }
 
-/** Rejects with a `ConfigurationError` for a conversation that is longer than the model reads. */
+/**
+ * Rejects with a `ConfigurationError` for a conversation that is longer than the model's context.
+ */
 export function conversationDialogues(
   source: ConversationSource,
   tokenizer: Tokenizer,
@@ -66,7 +72,7 @@ export async function trainConversationTokenizer(
   const texts: string[] = [];
   for (const [index, { messages, tools }] of (await source(0, options.conversations)).entries()) {
     const spoken = messages.findIndex(({ role }) => role !== "system");
-    // Guidelines and tools are alike everywhere, and would crowd out what members say.
+    // Guidelines and tools are the same everywhere, and would outweigh the text of members.
     if (index % dialoguesPerPrompt === 0) texts.push(renderer.renderPrompt(messages.slice(0, spoken), tools).text);
     texts.push(renderer.renderPrompt(messages.slice(spoken), []).text);
   }

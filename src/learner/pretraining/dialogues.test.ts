@@ -5,7 +5,7 @@ import { type Dialogue, expertDialogues, withDrills } from "./dialogues.ts";
 
 const tokenizer = createReadableTokenizer();
 
-/** The text of a dialogue with what is learnt in brackets. */
+/** The text of a dialogue with the learnt tokens in brackets. */
 function marked({ tokens, targets, promptLength }: Dialogue): string {
   const learnt = new Set(targets);
   let text = "";

@@ -22,11 +22,11 @@ export type EpisodeScores = {
 };
 
 export type LikelihoodScore = {
-  /** Nats per token that the expert said, mean. */
+  /** Mean nats per token of the expert's messages. */
   readonly nll: number;
-  /** Share of the expert's tokens that the model holds for likelier than not. */
+  /** Share of the expert's tokens to which the model gives a probability above one half. */
   readonly accuracy: number;
-  /** The same of tokens of digits: what is copied. */
+  /** The same share for tokens of digits, which are copied. */
   readonly copyAccuracy: number;
 };
 
@@ -38,7 +38,7 @@ export async function evaluateEpisodes(
     readonly tasks: number;
     readonly threads: number;
     readonly seed: number;
-    /** 0: greedily. Default: 1. */
+    /** Sampling temperature; 0 is greedy. Default: 1. */
     readonly temperature?: number;
   },
 ): Promise<EpisodeScores> {

@@ -1,4 +1,5 @@
-// The folder of a finished model: Hugging Face's files, the training log, and the card that says where it comes from.
+// The folder of a finished model: Hugging Face's files, the training log, and the card that states
+// its origin.
 
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -11,7 +12,7 @@ import { type Checkpoint, type ModelConfig, writeCheckpoint, parameterLayout } f
 import type { EpisodeScores, LikelihoodScore } from "./evaluate-model.ts";
 import type { Recipe } from "./recipe.ts";
 
-/** Everything but log and card. Weights are rounded to BF16. */
+/** Writes everything except log and card. Weights are rounded to BF16. */
 export async function writeModelFolder(
   folder: string,
   checkpoint: Checkpoint,

@@ -83,7 +83,7 @@ describe.skipIf(models === null)("arguments of every template at hand (skipped w
     const values = await found(publishedTemplate(name));
     if (unwritten.includes(name)) return expect(values).toBeNull();
     if (name !== "hermes-3-tool-use") return expect(values).toEqual({ ...all, lost: lost[name] });
-    // Its macro calls itself without end for a list of types.
+    // Its macro recurses without end for a list of types.
     const refused = ["null where a string may stand", "a string where null may stand"];
     expect(values).toEqual({ written: 44, lost: [], refused });
   });

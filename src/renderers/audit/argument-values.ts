@@ -102,7 +102,7 @@ function valueTool(kinds: readonly ValueKind[]): Tool {
 
 type Opened = { readonly audited: AuditedTemplate; readonly frame: AnswerFrame };
 
-/** `null`: the template raises. */
+/** `null` if the template raises. */
 function open(options: AuditTemplateOptions, kinds: readonly ValueKind[]): Opened | null {
   const audited = new AuditedTemplate(options, [valueTool(kinds)]);
   const question = { role: "user", content: auditContents.question } as const;
@@ -110,7 +110,7 @@ function open(options: AuditTemplateOptions, kinds: readonly ValueKind[]): Opene
   return { audited, frame: answerFrame(audited, [question]) };
 }
 
-/** Ids of calls in the forms that templates take. */
+/** Ids of calls in the forms that templates accept. */
 const callIds = ["call00000", `functions.${toolName}:0`];
 
 /**
@@ -129,7 +129,7 @@ export function findLostValues(options: AuditTemplateOptions): ValuesFound | nul
   const refused = namesOf(valueKinds.filter((one) => !kinds.includes(one)));
   const [plain] = kinds;
   for (const id of callIds) {
-    // Where a plain string does not come back, the calls are not those of this parser.
+    // If even a plain string does not come back, the calls are not in this parser's format.
     if (plain === undefined || readBack(opened, plain, id) !== "same") continue;
     const outcomes = kinds.map((one) => readBack(opened, one, id));
     const lost = namesOf(kinds.filter((_, index) => outcomes[index] === "lost"));
@@ -158,5 +158,5 @@ function readBack({ audited, frame }: Opened, one: ValueKind, id: string): "same
   return value !== undefined && inOrder(value) === inOrder(one.value) ? "same" : "lost";
 }
 
-/** Objects are the same in any order of their keys. */
+/** Objects are equal in any order of their keys. */
 const inOrder = (value: JsonValue): string => dumpJson(value, { sortKeys: true });

@@ -18,7 +18,10 @@ const names =
     ? []
     : readdirSync(models).filter((name) => existsSync(join(models ?? "", name, "chat_template.jinja")));
 
-/** The template with a byte tokenizer that has everything that looks like a special token in it. */
+/**
+ * Audits the template with a byte tokenizer that has everything that looks like a special token in
+ * it.
+ */
 async function audit(name: string, options: Partial<AuditTemplateOptions> = {}): Promise<TemplateAudit> {
   const chatTemplate = publishedTemplate(name);
   const family = rendererFamily(familyOfChatTemplate(chatTemplate));
@@ -45,11 +48,11 @@ const letters: Readonly<Record<HistoryChange, string>> = {
   "rewrites-text": "X",
 };
 
-/** One letter a finding: "." kept, "!" refused, else how the text changes. */
+/** One letter per finding: "." kept, "!" refused, else the change of the text. */
 const historyCode = (history: readonly HistoryFinding[]): string =>
   history.map(({ template, difference }) => (template === "refuses" ? "!" : difference === null ? "." : letters[difference.change])).join(""); // prettier-ignore
 
-/** One letter a finding: "." the same, "!" refused, "?" not read, else how the text changes. */
+/** One letter per finding: "." the same, "!" refused, "?" not read, else the change of the text. */
 const roundTripCode = (roundTrips: readonly RoundTripFinding[]): string =>
   roundTrips.map(({ outcome, difference }) => (outcome === "refused" ? "!" : outcome === "unread" ? "?" : difference === null ? "." : letters[difference.change])).join(""); // prettier-ignore
 
@@ -199,7 +202,7 @@ test.each(spelledParsers)("a call spelled for parser %s is read by it", (name) =
   ]);
 });
 
-/** gpt-oss is read with what the prompt has opened and what ends the call. */
+/** gpt-oss is read together with the opening of the prompt and the token that ends the call. */
 function framed(parser: string, call: string): string {
   return parser === "gpt-oss" ? `<|start|>assistant${call}<|call|>` : call;
 }

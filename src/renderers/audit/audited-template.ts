@@ -22,11 +22,14 @@ export type AuditTemplateOptions = {
   readonly renderer?: string | null;
   /** Reaction of the loop where the template rewrites history. @default "keep-reasoning" */
   readonly history?: "keep-reasoning" | "branch";
-  /** Turns thinking on or off. @default as the template has it */
+  /** Turns thinking on or off. @default the template's own setting */
   readonly thinking?: boolean | null;
   /** Variables of the template by name. @default none */
   readonly templateKwargs?: JsonObject;
-  /** Makes the parsers of the checkpoint's own response template, which read what no listed parser reads. @default it has none */
+  /**
+   * Makes the parsers of the checkpoint's own response template, which read what no listed parser
+   * reads. @default the checkpoint has none
+   */
   readonly responseTemplate?: () => ResponseTemplateParsers;
 };
 
@@ -57,7 +60,10 @@ export class AuditedTemplate {
   readonly kind: "family" | "template";
   /** Parsers that read the answers. */
   readonly parsers: ResponseTemplateParsers;
-  /** Why: "own": they are those of the checkpoint's response template; else as in `RendererFamily`. */
+  /**
+   * Reason for these parsers: "own": they are those of the checkpoint's response template; else as
+   * in `RendererFamily`.
+   */
   readonly parserBasis: RendererFamily["toolCallBasis"] | "own";
   /** Tags of thinking; empty for families that do not think or mark it otherwise. */
   readonly thinkTags: readonly string[];
@@ -94,7 +100,7 @@ export class AuditedTemplate {
       chatTemplate,
       specialTokens,
       historyPolicy: options.history ?? "keep-reasoning",
-      // Named, so that a format which nothing reads is a finding and no refusal.
+      // Named, so that a format that no parser reads becomes a finding and not a refusal.
       toolCallParser: calls.name,
       reasoningParser: reasoning?.name ?? "none",
       ...(own === null ? {} : { responseTemplate: () => own }),

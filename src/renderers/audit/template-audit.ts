@@ -13,7 +13,7 @@ export type HistoryChange =
   | "moves-tools"
   | "rewrites-text";
 
-/** Where two renderings part, shortened; control characters are as they were. */
+/** The place where two renderings differ, as excerpts; control characters are unchanged. */
 export type Difference = {
   readonly change: HistoryChange;
   /** Text that the policy saw and sampled, from the place where the renderings differ. */
@@ -26,8 +26,8 @@ export type Difference = {
 export type HistoryFinding = {
   readonly kind: string;
   /**
-   * "keeps": everything before is written as it was. "rewrites": it is not, or the new message is left out. "refuses": the template
-   * raises.
+   * "keeps": everything before is written as it was. "rewrites": it is changed, or the new message
+   * is omitted. "refuses": the template raises.
    */
   readonly template: "keeps" | "rewrites" | "refuses";
   /** `null` unless the template rewrites. */
@@ -42,7 +42,10 @@ export type HistoryFinding = {
   readonly error: string | null;
 };
 
-/** One kind of answer, read by the parsers and rendered again from its parts: what a trainer does that keeps messages only. */
+/**
+ * One kind of answer, read by the parsers and rendered again from its parts, as a trainer does that
+ * keeps only messages.
+ */
 export type RoundTripFinding = {
   readonly kind: string;
   /** "unread": the parsers do not find the thought or the calls in it. */
@@ -72,20 +75,23 @@ export type AuditedRenderer = {
   readonly family: string;
   /** "family": a row of the table, named or recognised. "template": detected. */
   readonly kind: "family" | "template";
-  /** Why this one. */
+  /** Reason for this family. */
   readonly because: string;
   readonly historyPolicy: "append-only" | "keep-reasoning" | "branch";
   /** Tokens that stop sampling, the end of an answer first. */
   readonly stopTokens: readonly { readonly id: number; readonly text: string }[];
   /** Text before every answer. */
   readonly generationPrompt: string;
-  /** The template's variable that turns thinking on and off; `null`: there is none. */
+  /** The template's variable that turns thinking on and off; `null` if it has none. */
   readonly thinkingVariable: string | null;
-  /** All variables that the template reads beside the conversation: what `templateKwargs` may set. */
+  /**
+   * All variables that the template reads in addition to the conversation; `templateKwargs` may set
+   * them.
+   */
   readonly variables: readonly string[];
-  /** `name` is `null` where no parser is known for the calls that the template writes or describes. */
+  /** `name` is `null` if no parser is known for the calls that the template writes or describes. */
   readonly toolCallParser: { readonly name: string | null; readonly because: string };
-  /** `null`: the model is taken not to think. */
+  /** `null` if the model is assumed not to think. */
   readonly reasoningParser: string | null;
   readonly markers: readonly AuditedMarker[];
 };
@@ -97,16 +103,16 @@ export type AuditedRenderer = {
 export type ValuesFound = {
   /** Number of kinds of values that the template writes. */
   readonly written: number;
-  /** Names of the kinds that are not read as they were given. */
+  /** Names of the kinds that are read back as another value. */
   readonly lost: readonly string[];
-  /** Names of the kinds that no tool may declare: the template raises. */
+  /** Names of the kinds that make the template raise when a tool declares them. */
   readonly refused: readonly string[];
 };
 
 export type TemplateAudit = {
-  /** `null`: no renderer can be made of it; the first problem says why. */
+  /** `null` if no renderer can be made of the template; the first problem gives the reason. */
   readonly renderer: AuditedRenderer | null;
-  /** True when nothing that was tried rewrites history. */
+  /** True if none of the conversations tried rewrites history. */
   readonly isAppendOnly: boolean;
   readonly history: readonly HistoryFinding[];
   readonly roundTrips: readonly RoundTripFinding[];

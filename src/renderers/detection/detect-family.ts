@@ -1,6 +1,6 @@
-// The facts of a chat template that is not in the table, found by rendering small conversations with it: its tokens, its
-// parsers, its switch for thinking. Less is known than of a row of the table, so a detected family never appends without
-// comparing: see `history` in `RendererFamily`.
+// The facts of a chat template that is not in the table, detected by rendering small conversations
+// with it: its tokens, its parsers, its switch for thinking. Less is known than for a row of the
+// table, so a detected family never appends without comparing: see `history` in `RendererFamily`.
 
 import type { Tokenizer } from "../../core/index.ts";
 import { reasoningParser, responseTemplateName, toolCallParser } from "../../parsers/on-demand.ts";
@@ -25,16 +25,19 @@ export type DetectFamilyOptions = {
   readonly tokenizer: Tokenizer;
   /** The Jinja program, or an encoder. */
   readonly chatTemplate: TemplateSource;
-  /** `bos_token`, `eos_token`, ... of tokenizer_config.json. Default: none, which templates write as nothing. */
+  /**
+   * `bos_token`, `eos_token`, ... of tokenizer_config.json. Default: none, which templates write as
+   * empty text.
+   */
   readonly specialTokens?: ReadonlyMap<string, string>;
-  /** Tokens that stop sampling beside those that are detected. Default none. */
+  /** Tokens that stop sampling in addition to the detected ones. Default none. */
   readonly stopTokens?: readonly string[];
   /**
    * Name of the tool-call parser. Default: one that reads back a call as the template writes it, else by the markers in the
    * template; `qwen25` only for a template that writes no calls and shows no tools.
    */
   readonly toolCallParser?: string;
-  /** Name of the reasoning parser, or "none". Default: by the tags in the template. */
+  /** Name of the reasoning parser, or "none". Default: detected from the tags in the template. */
   readonly reasoningParser?: string;
 };
 
@@ -46,7 +49,7 @@ export function familyFromTemplate(options: DetectFamilyOptions): RendererFamily
   const { chatTemplate, tokenizer } = options;
   const specialTokens = new Map(options.specialTokens ?? []);
   const template = compiledTemplate(chatTemplate);
-  // An encoder has no text that tells of markers.
+  // An encoder has no program text, and so no markers to detect.
   const program = typeof chatTemplate === "string" ? chatTemplate : "";
   const makeProber = (): TemplateProber => new TemplateProber(template, specialTokens);
   const prober = unlessRefused(chatTemplate, makeProber, "it refuses a question: ");
@@ -63,7 +66,8 @@ export function familyFromTemplate(options: DetectFamilyOptions): RendererFamily
     options.toolCallParser === undefined || options.toolCallParser === responseTemplateName
       ? detectToolCallParser(call, { chatTemplate: program, showsTools: showsTools(prober), tokenizer })
       : { parser: toolCallParser(options.toolCallParser).name, basis: "named" as const };
-  // The end of an answer, else what opens the next message; then the tokenizer's own end and what the caller adds.
+  // The end of an answer, else the tokens that open the next message; then the tokenizer's own end
+  // and the caller's additions.
   const ends = turns.endToken === null ? turns.openers : [turns.endToken];
   const further = [...(eosToken === null ? [] : [eosToken]), ...(options.stopTokens ?? [])];
   const reasoning = chosenReasoningParser(options.reasoningParser, detectReasoningParser(program));
@@ -77,7 +81,7 @@ export function familyFromTemplate(options: DetectFamilyOptions): RendererFamily
     noTools: prober.noTools,
   } as const;
   if (basis === "unread" && reasoning === "gpt-oss") {
-    // Channels can only be read with what the prompt has opened, and must be shown as structure.
+    // Channels can only be read together with the prompt's opening, and must be given as structure.
     const harmony = rendererFamily("gpt-oss");
     const stopTokens = [...new Set([...harmony.stopTokens, ...further])];
     return { ...harmony, ...detected, stopTokens, toolCallBasis: "family" };
@@ -101,7 +105,7 @@ export function familyFromTemplate(options: DetectFamilyOptions): RendererFamily
   };
 }
 
-/** The switch that changes what stands before an action. */
+/** The switch that changes the text before an action. */
 function detectThinkingVariable(prober: TemplateProber): RendererFamily["thinkingVariable"] {
   const prompt = (variable: string, isOn: boolean): string =>
     prober.text([question], { addGenerationPrompt: true, kwargs: { [variable]: isOn } });
@@ -123,7 +127,8 @@ function detectCallEnd(
   const at = text.lastIndexOf(bare);
   if (at === -1) return null;
   const after = text.slice(at + bare.length, Math.max(at + bare.length, text.lastIndexOf(probeContents.result)));
-  // A token that closes a section of calls is followed by the end of the answer, or by what opens the results.
+  // A token that closes a section of calls is followed by the end of the answer, or by the opening
+  // of the results.
   const opensResult = (rest: string): boolean => {
     const next = leadingSpecial(rest.trimStart(), tokenizer);
     return !rest.includes(turns.endToken ?? "\0") && (next === null || next === turns.startToken);
@@ -152,8 +157,8 @@ function showsTools(prober: TemplateProber): boolean {
 }
 
 /**
- * Some templates refuse or leave out a result, or what follows it, unless the message before it holds its call as structure, or refuse
- * the ids that the loop gives to calls.
+ * Some templates refuse or omit a result, or the messages after it, unless the message before it
+ * holds its call as structure, or refuse the ids that the loop gives to calls.
  */
 function detectRestating(
   prober: TemplateProber,
@@ -180,17 +185,23 @@ function detectRestating(
 const ownResult = { ...resultMessage, tool_call_id: "call_0_0" };
 
 export type DetectedTurns = {
-  /** `null`: nothing special stands in the text. */
+  /** `null` if the text has no special token. */
   readonly startToken: string | null;
-  /** `null`: an answer ends with the token that opens the next message, or with none that can be recognised. */
+  /**
+   * `null` if an answer ends with the token that opens the next message, or with none that can be
+   * recognised.
+   */
   readonly endToken: string | null;
   /** Text between the end token and the next message. */
   readonly closing: string;
-  /** Tokens that open what follows an answer, where the answer has no end of its own. */
+  /** Tokens that open the messages after an answer, if the answer has no end of its own. */
   readonly openers: readonly string[];
 };
 
-/** A token counts only when the tokenizer marks it as special. `null` when the template refuses a question with an answer. */
+/**
+ * Only tokens that the tokenizer marks as special count. `null` if the template refuses a question
+ * with an answer.
+ */
 function detectTurns(prober: TemplateProber, tokenizer: Tokenizer): DetectedTurns | null {
   const closed = prober.render([question, answer]);
   if (closed === null) return null;
@@ -200,7 +211,7 @@ function detectTurns(prober: TemplateProber, tokenizer: Tokenizer): DetectedTurn
   const inHistory = answerTail(followed) ?? tail;
   const end =
     lastSpecial(commonStart(tail, inHistory), tokenizer) ??
-    // Some templates close an answer only once something follows it.
+    // Some templates close an answer only if something follows it.
     lastSpecial(tail === "" ? inHistory : tail, tokenizer);
   const written = tail === "" ? inHistory : tail;
   return {
@@ -227,7 +238,10 @@ function commonStart(left: string, right: string): string {
   return left.slice(0, length);
 }
 
-/** The last special token of what the template writes after an answer: some close its text first, then the message. */
+/**
+ * The last special token that the template writes after an answer: some close its text first, then
+ * the message.
+ */
 function lastSpecial(tail: string, tokenizer: Tokenizer): { readonly token: string; readonly end: number } | null {
   const id = tokenizer.encode(tail).findLast((candidate) => tokenizer.isSpecial(candidate));
   if (id === undefined) return null;

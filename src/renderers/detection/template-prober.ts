@@ -1,5 +1,5 @@
-// Finds out what a chat template does by rendering small conversations with it. A rendering that the template refuses is
-// `null`, which is a finding too.
+// Probes a chat template by rendering small conversations with it. A rendering that the template
+// refuses is `null`, which is a finding, too.
 
 import { fromPlain, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
 import {
@@ -10,7 +10,7 @@ import {
   type TemplateSegment,
 } from "../chat-template.ts";
 
-/** Strings that no template writes by itself. */
+/** Texts that no template writes by itself. */
 export const probeContents = {
   question: "zqzq-question",
   answer: "zqzq-answer",
@@ -87,7 +87,10 @@ export class TemplateProber {
   readonly #specialTokens: JsonObject;
   /** Value that the template is given for `tools` when there are none. */
   readonly noTools: JsonValue;
-  /** Contents that the template writes: texts, or lists of parts, as templates of models that see images may demand. */
+  /**
+   * Form of contents that the template writes: texts, or lists of parts, as templates of models
+   * that see images may demand.
+   */
   readonly contents: "text" | "parts";
 
   /** Throws the template's own `ChatTemplateError` when it refuses even a single question. */

@@ -37,7 +37,7 @@ import {
 /** Differences between the two versions. */
 type Version = {
   readonly tags: DsmlTags;
-  /** Stands before system messages; "" where none does. */
+  /** Token before system messages; "" if there is none. */
   readonly systemToken: string;
   /**
    * A system message after the first counts as a question, and a message of only tool results does
@@ -192,14 +192,17 @@ function thinkingOf(
   return { isThinking: isOn && given !== "none", effort };
 }
 
-/** The number of V4.1 for an effort. Refuses what is none. */
+/** The number of V4.1 for an effort. Refuses unknown efforts. */
 function budgetOf(effort: JsonValue): number {
   const budget = typeof effort === "number" ? effort : v41Efforts.get(effort);
   if (budget !== undefined && budget >= 1 && budget <= 100) return budget;
   return refuse("ValueError", "reasoning_effort is not low, high, xhigh, max, none or a whole number from 1 to 100");
 }
 
-/** Calls written as JSON text, or as JSON text in JSON text, are read; anything else becomes one argument. */
+/**
+ * Reads arguments written as JSON text, or as JSON text in JSON text; anything else becomes one
+ * argument.
+ */
 function tolerantArguments(value: JsonValue): JsonObject {
   let read = value;
   for (let depth = 0; depth < 2 && typeof read === "string"; depth++) {
@@ -213,7 +216,7 @@ function tolerantArguments(value: JsonValue): JsonObject {
   return read instanceof Map ? read : new Map([["arguments", value]]);
 }
 
-/** Questions and tool results that follow one another are one message. */
+/** Merges consecutive questions and tool results into one message. */
 function mergeQuestions(messages: readonly PlacedMessage[]): readonly Block[] {
   const blocks: Block[] = [];
   let parts: Part[] = [];
@@ -240,7 +243,10 @@ function mergeQuestions(messages: readonly PlacedMessage[]): readonly Block[] {
   return blocks;
 }
 
-/** Results in the order of the latest calls; a result that names none of them counts as the first one's. */
+/**
+ * Sorts results by the order of the latest calls; a result that names none of them counts as the
+ * first one's.
+ */
 function sortResults(blocks: readonly Block[]): readonly Block[] {
   let order = new Map<string, number>();
   return blocks.map((block) => {

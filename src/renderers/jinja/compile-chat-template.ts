@@ -25,10 +25,11 @@ import { Layout, Symbols } from "./scope.ts";
 import { analyzeBody, compileBody } from "./statement.ts";
 
 /**
- * Throws a {@link ChatTemplateError} for a template that Jinja cannot compile ("TemplateSyntaxError",
- * "TemplateAssertionError") or that uses what is not supported here ("unsupported"). What it returns throws one where the
- * Jinja program raises, and "limit" for a template that takes more than `run.ts` allows. `timeoutMs`: for compiling, and for
- * each rendering.
+ * Throws a {@link ChatTemplateError} for a template that Jinja cannot compile
+ * ("TemplateSyntaxError", "TemplateAssertionError") or that uses an unsupported feature
+ * ("unsupported"). The returned function throws one if the Jinja program raises, and "limit" for a
+ * template that takes more than `run.ts` allows. `timeoutMs`: for compiling, and for each
+ * rendering.
  */
 export function compileChatTemplate(
   template: string,
@@ -62,7 +63,9 @@ function itemsIn({ messages }: TemplateInput): number {
   return items;
 }
 
-/** A rendering changes nothing, so one that turns out to be long is started again, by the clock. */
+/**
+ * A rendering has no side effects, so one that turns out to be long is started again with a clock.
+ */
 function executeBounded<T>(execute: () => T, timeoutMs: number): T {
   try {
     return withAllowance(unwatchedOperations, execute);
@@ -113,7 +116,7 @@ function renderError(kind: string, reason: string): ChatTemplateError {
   return new ChatTemplateError(kind, `Cannot render the conversation with this chat template: ${reason}.`);
 }
 
-/** One rendering of a template, not begun. */
+/** One rendering of a template, not yet started. */
 type Program = (input: TemplateInput) => { readonly run: Run; readonly steps: Steps<readonly TemplateSegment[]> };
 
 /** Variables that every template is given, so they are not variables of the caller. */

@@ -1,5 +1,5 @@
-// Expressions, one function each: which variables it reads, and what it computes. Read first, and compiled to a function of a
-// frame later, when it is known which variables its names mean.
+// Expressions, one function each: the variables it reads, and the value it computes. First read,
+// then compiled to a function of a frame, once it is known which variables its names mean.
 
 import {
   applySign,
@@ -39,12 +39,12 @@ import { hasTest, runTest } from "./tests.ts";
  * hostile template nests thousands.
  */
 export type Reading = {
-  /** The variable that it reads by itself; `null`: none. */
+  /** The variable that the part itself reads; `null` if none. */
   readonly name: string | null;
   readonly parts: readonly Reading[];
 };
 
-/** Variables that are read, in the order in which they are written. */
+/** Names of the variables that are read, in the order of the template. */
 export function namesIn(readings: readonly Reading[]): ReadonlySet<string> {
   const names = new Set<string>();
   const open = readings.toReversed();
@@ -242,7 +242,7 @@ export const comparisons: Readonly<Record<string, Compare>> = {
   "not in": (left, right) => !contains(right, left),
 };
 
-/** Integers of templates are small; Python's would only be bounded by the time they take. */
+/** Integers of templates are small; in Python only time limits them. */
 const smallIntegers: IntegerBudget = {
   spend(bits) {
     if (bits > maxIntegerBits) throw limitError(`it computes an integer of more than ${maxIntegerBits} bits`);
@@ -270,7 +270,7 @@ function charged<T extends PythonValue>(frame: Frame, value: T): T {
   return value;
 }
 
-/** Throws for a filter that there is not. */
+/** Throws for a filter that does not exist. */
 export function filterUse(name: string, args: Arguments): FilterUse {
   const compile = (operand: Evaluate, scope: Scope): Evaluate => {
     const filter = filters.get(name);

@@ -1,4 +1,4 @@
-// Every filter of Jinja that is built, by name, and the names of those that are not.
+// Every filter of Jinja that is implemented, by name, and the names of the others.
 
 import {
   bindArguments,
@@ -62,7 +62,7 @@ import {
 } from "./sequence-filters.ts";
 import { runTest } from "./tests.ts";
 
-/** `soft_str(value)`: as `str`, but Markup stays Markup. */
+/** `soft_str(value)`: like `str`, but Markup stays Markup. */
 function softTextOf(value: PythonValue): TracedText {
   return value instanceof TracedText ? value : textOf(value);
 }
@@ -79,7 +79,9 @@ function titleText(text: string): string {
   return words.join("");
 }
 
-/** Lines after the first, and only those that hold something, unless requested otherwise. */
+/**
+ * Indents the lines after the first, and only lines that are not blank, unless requested otherwise.
+ */
 const indent: BoundFilter = (value, width = 4, first = false, isBlankIncluded = false) => {
   // Jinja first adds a line end, which a list accepts, but the result is not a text.
   if (value instanceof PythonList) throw new PythonError("AttributeError", "a list has no lines");
@@ -186,7 +188,7 @@ function separatorPair(separators: PythonValue): readonly [string, string] {
   throw typeError("tojson takes two strings as separators");
 }
 
-/** Starts with the first item that is read; a false value has none, and nothing else is looked at. */
+/** Starts when the first item is read; a false value has no items and is not inspected further. */
 function lazily(value: PythonValue, start: (source: PythonIterator) => () => PythonValue | undefined): PythonIterator {
   let next: (() => PythonValue | undefined) | null = null;
   return new PythonIterator(() => {
@@ -304,7 +306,10 @@ function filterOf(row: FilterRow): Filter {
   return (value, args) => apply(value, ...(bindArguments(name, args, names, required) as readonly PythonValue[]));
 }
 
-/** Filters that Jinja has and we have not: made for web pages, or random. A template that names one is refused. */
+/**
+ * Filters of Jinja that are not implemented: made for web pages, or random. A template that names
+ * one is refused.
+ */
 export const unsupportedFilters: ReadonlySet<string> = new Set([
   "filesizeformat",
   "pprint",

@@ -27,7 +27,7 @@ export function syntaxError(what: string): ChatTemplateError {
   return new ChatTemplateError("TemplateSyntaxError", `Cannot read the chat template: ${what}.`);
 }
 
-/** For what Jinja would compile and we do not. */
+/** The error for syntax that Jinja compiles and we do not. */
 export function unsupportedSyntax(what: string): ChatTemplateError {
   return new ChatTemplateError("unsupported", `Cannot use the chat template: ${what} is not supported.`);
 }
@@ -42,7 +42,7 @@ const expressionEnd = new RegExp(`-\\}\\}${s}|\\}\\}`, "y");
 const blank = new RegExp(`^[${whitespaceClass}]+$`);
 
 const space = new RegExp(`[${whitespaceClass}]*`, "y");
-/** The first that matches is the token. */
+/** Patterns of tokens; the first that matches wins. */
 const tokenPatterns: readonly (readonly [Token["type"], RegExp])[] = [
   ["float", /(?<!\.)(?:\d+_)*\d+(?:(?:\.(?:\d+_)*\d+)?e[+-]?(?:\d+_)*\d+|\.(?:\d+_)*\d+)/iy],
   ["integer", /0b(?:_?[01])+|0o(?:_?[0-7])+|0x(?:_?[\da-f])+|[1-9](?:_?\d)*|0(?:_?0)*/iy],
@@ -51,7 +51,7 @@ const tokenPatterns: readonly (readonly [Token["type"], RegExp])[] = [
   ["operator", /\/\/|\*\*|[=!><]=|[-+~*/%()[\]{}=.:|,><;]/y],
 ];
 
-/** Brackets within brackets; Python's own parser of Jinja gives up earlier still. */
+/** Limit on nested brackets; Python's own parser of Jinja gives up even earlier. */
 const maxNesting = 200;
 
 /** Throws a `ChatTemplateError` where Jinja raises a syntax error. */
@@ -98,7 +98,9 @@ function matchAt(pattern: RegExp, source: string, offset: number): RegExpExecArr
   return pattern.exec(source);
 }
 
-/** Text before a tag: `-` takes its white space away, and a block tag the blanks before it on its line. */
+/**
+ * Text before a tag: `-` removes its white space, and a block tag the blanks before it on its line.
+ */
 function stripBefore(text: string, sign: string | undefined, startsLine: boolean | null): string {
   if (sign === "-") return pythonRstrip(text);
   if (sign === "+" || startsLine === null) return text;
