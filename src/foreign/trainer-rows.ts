@@ -15,7 +15,7 @@ import {
   uniqueIdOf,
 } from "./foreign-episode.ts";
 
-/** Numbers of graders: those that are finite. */
+/** Finite numbers that graders gave. */
 export function scoresOf(value: unknown): Record<string, number> {
   return Object.fromEntries(
     Object.entries(isFields(value) ? value : {}).flatMap(([name, score]) => {
@@ -32,7 +32,7 @@ function tokensOf(value: unknown): Uint32Array | null {
   return (value as readonly unknown[]).every(isId) ? Uint32Array.from(value as number[]) : null;
 }
 
-/** A row of slime (`Sample.to_dict()`). The mask and logprobs are those of the response. */
+/** Reads a row of slime (`Sample.to_dict()`). The mask and logprobs are those of the response. */
 export function readSlimeRow(row: unknown, place: number): ReadEpisode {
   const metadata = field(row, "metadata");
   const id = idOf(field(metadata, "episode_id")) ?? idOf(field(row, "rollout_id")) ?? idOf(field(row, "index"));
@@ -46,11 +46,11 @@ export function readSlimeRow(row: unknown, place: number): ReadEpisode {
   return {
     ...nothingRecorded,
     id: id ?? String(place),
-    // Without a task's name, its group is its task.
+    // The group serves as the task if the task has no name.
     taskId: idOf(field(metadata, "task_id")) ?? (groupId === null ? `row ${place}` : `group ${groupId}`),
     contentHash: textOf(field(metadata, "content_hash")),
     groupId,
-    // A reward may be a table of parts; which of them counts, the trainer's settings say.
+    // A reward may be a table of parts; only the trainer's settings say which of them counts.
     reward: numberOf(reward),
     scores: { ...scoresOf(reward), ...scoresOf(field(metadata, "metrics")) },
     stopReason: textOf(field(metadata, "stop_reason")) ?? status,
@@ -78,7 +78,7 @@ function slimeBranch(row: unknown): ForeignBranch | null {
   const lossMask = mask === null ? null : new Uint8Array(tokens.length);
   lossMask?.set(mask!.map(Number), tokens.length - mask!.length);
   if (logprobs === null) return { tokens, lossMask, logprobs: null };
-  // 0 stands for none where the token was not sampled.
+  // A logprob of 0 means none for tokens that were not sampled.
   const shown = new Float32Array(tokens.length).fill(NaN);
   const start = tokens.length - logprobs.length;
   for (const [at, logprob] of logprobs.entries()) {
@@ -88,8 +88,8 @@ function slimeBranch(row: unknown): ForeignBranch | null {
 }
 
 /**
- * A line of verifiers' results.jsonl, which 0.1 to 0.3 write. What broke has a reward of 0 there; here it is an error without a reward,
- * as in a trace of 0.4.
+ * Reads a line of verifiers' results.jsonl, which 0.1 to 0.3 write. An errored episode has a reward
+ * of 0 there; here it is an error without a reward, as in a trace of 0.4.
  */
 export function readVerifiersResult(row: unknown, place: number): ReadEpisode {
   const prompt = field(row, "prompt");
@@ -153,13 +153,15 @@ const isNotFinite = (value: unknown): boolean => typeof value === "number" && !N
 const mostNodes = 100_000;
 const mostBranches = 200;
 
-/** A line of verifiers' traces.jsonl (`verifiers.v1`): one episode, its first trainable trace. */
+/**
+ * Reads a line of verifiers' traces.jsonl (`verifiers.v1`): one episode, its first trainable trace.
+ */
 export function readVerifiersTrace(row: unknown, place: number): ReadEpisode {
   const traces = listOf(field(row, "traces"));
   const trace = traces.find((one) => field(field(one, "agent"), "trainable") === true) ?? traces[0];
   const task = field(row, "task") ?? field(trace, "task");
   const entries = Object.entries(isFields(field(trace, "rewards")) ? (field(trace, "rewards") as object) : {});
-  // A sum with a part that is not a number is none.
+  // A sum is not a number if one of its parts is not.
   const isUnscored = entries.some(([, entry]: [string, unknown]) => isNotFinite(field(entry, "score")));
   const rewards = entries.flatMap(([name, entry]: [string, unknown]) => {
     const score = numberOf(field(entry, "score"));
@@ -173,7 +175,7 @@ export function readVerifiersTrace(row: unknown, place: number): ReadEpisode {
   const branches = paths.flatMap((path) => branchOf(path.map((at) => nodes[at])) ?? []);
   const longest = paths.toSorted((a, b) => b.length - a.length)[0] ?? [];
   const errors = [...listOf(field(row, "errors")), ...listOf(field(trace, "errors"))];
-  // An attempt that was repeated leaves its errors.
+  // Errors of an earlier attempt remain after a successful retry.
   const isBroken = errors.length > 0 && field(row, "ok") !== true;
   const stopReason = textOf(field(trace, "stop_condition"));
   const data = field(task, "data");
@@ -226,7 +228,10 @@ function leavesOf(nodes: readonly unknown[]): number[] {
   return nodes.flatMap((_, at) => (parents.has(at) ? [] : [at]));
 }
 
-/** Indexes from the root to the leaf. A parent stands before its children; what says otherwise ends the path. */
+/**
+ * Indexes from the root to the leaf. A parent comes before its children; a parent that does not
+ * ends the path.
+ */
 function pathTo(nodes: readonly unknown[], leaf: number): number[] {
   const path: number[] = [];
   for (let at: unknown = leaf; typeof at === "number" && nodes[at] !== undefined;) {
@@ -237,7 +242,7 @@ function pathTo(nodes: readonly unknown[], leaf: number): number[] {
   return path.reverse();
 }
 
-/** `null`: no node of the path has token ids. */
+/** `null` if no node of the path has token ids. */
 function branchOf(path: readonly unknown[]): ForeignBranch | null {
   const parts = path.map((node) => {
     const tokens = tokensOf(field(node, "token_ids")) ?? new Uint32Array();

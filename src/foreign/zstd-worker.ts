@@ -1,5 +1,6 @@
-// zstd for Node before 22.15, which has none: the decoder in JavaScript can be held in an endless loop by 22 bytes, so it works in a thread
-// that can be ended. The newer Node unpacks by itself (`system/zstd.ts`).
+// zstd for Node before 22.15, which lacks it: 22 bytes can hold the decoder in JavaScript in an
+// endless loop, so it runs in a thread that can be terminated. Newer versions of Node unpack by
+// themselves (`system/zstd.ts`).
 
 import { Worker } from "node:worker_threads";
 
@@ -17,7 +18,7 @@ const program = `
 
 export class ZstdWorker {
   #worker: Worker | null = null;
-  /** The call before; never rejects. */
+  /** The previous call; never rejects. */
   #last: Promise<unknown> = Promise.resolve();
 
   /**

@@ -329,7 +329,8 @@ function commonestBehaviour(episodes: readonly Episode[]): number | null {
   const counts = new Map<string, number>();
   for (const { events } of episodes) {
     const calls = events.flatMap((event) => {
-      // An outside program makes its own decisions; only the answers that it received are known.
+      // An outside program decides itself what it carries out; only the calls that it was sent are
+      // known.
       if (event.type === "exchange") return event.action.toolCalls.map(({ name }) => name);
       const made = event.type === "decision" ? callsOf(event.decision) : [];
       return made.flatMap(({ call, feedback }) => (call !== null && feedback === null ? [call.name] : []));

@@ -1,22 +1,22 @@
-// Added tokens (`<|im_start|>`, `<think>`): texts that are cut out before anything else looks at the text, and never merge.
-// The rules are those of Hugging Face tokenizers: the leftmost match wins, of those the longest; `normalized` tokens are
-// looked for after normalizing, the others before.
+// Added tokens (`<|im_start|>`, `<think>`): texts that are cut out before any other step reads the
+// text, and never merge. The rules are those of Hugging Face tokenizers: the leftmost match wins,
+// among equals the longest; `normalized` tokens are searched after normalizing, the others before.
 
 import type { TextRange } from "../core/index.ts";
 
-/** One entry of "added_tokens", its id settled. */
+/** One entry of "added_tokens", with its final id. */
 export type AddedToken = {
   readonly id: number;
   readonly content: string;
-  /** Matches only where no word character touches it. */
+  /** Matches only where no word character is adjacent. */
   readonly singleWord: boolean;
-  /** Takes the white space to its left with it. */
+  /** Includes the white space to its left. */
   readonly lstrip: boolean;
-  /** Takes the white space to its right with it. */
+  /** Includes the white space to its right. */
   readonly rstrip: boolean;
-  /** Looked for in the normalized text. */
+  /** Searched in the normalized text. */
   readonly normalized: boolean;
-  /** Left out by `skipSpecialTokens`. */
+  /** Omitted by `skipSpecialTokens`. */
   readonly special: boolean;
 };
 
@@ -33,7 +33,10 @@ export function isControlToken({ content }: { readonly content: string }): boole
   return /\P{White_Space}/u.test(content);
 }
 
-/** Ids that `skipSpecialTokens` leaves out: not those that decode as normalized text which is no longer the token's content. */
+/**
+ * Ids that `skipSpecialTokens` omits: not those that decode as normalized text that differs from
+ * the token's content.
+ */
 export function specialTokenIds(
   tokens: readonly AddedToken[],
   normalize: (text: string) => string,
@@ -42,7 +45,10 @@ export function specialTokenIds(
   return new Set(tokens.filter((token) => token.special && isKept(token)).map(({ id }) => id));
 }
 
-/** Ranges in which no control token is recognised, in order and without overlaps, and how many were spelled out there. */
+/**
+ * Ranges in which no control token is recognised, in order and without overlaps, and the number of
+ * tokens spelled out there.
+ */
 export type LiteralScan = { readonly ranges: readonly TextRange[]; spelledTokens: number };
 
 /**
@@ -56,13 +62,19 @@ export type CutTaker = {
 
 /** Progress of cutting a text. */
 export type CutProgress = {
-  /** Where the next added token is looked for. */
+  /** Offset at which the next added token is searched. */
   at: number;
   /** Everything before this has been taken. */
   done: number;
-  /** The first literal range that does not end before the last match: matches come in order, so none is looked at twice. */
+  /**
+   * The first literal range that does not end before the last match: matches come in order, so no
+   * range is read twice.
+   */
   range: number;
-  /** The white space that a token took last: tokens may begin within it, and would look at all of it again. */
+  /**
+   * The white space that the last token included: tokens may begin within it, and would otherwise
+   * read all of it again.
+   */
   space: { readonly start: number; readonly end: number };
 };
 
@@ -70,7 +82,7 @@ export function uncut(): CutProgress {
   return { at: 0, done: 0, range: 0, space: { start: 0, end: 0 } };
 }
 
-/** Cuts a text at the added tokens that it was made for. */
+/** Cuts a text at its added tokens. */
 export class AddedTokenSplitter {
   readonly #tokens = new Map<string, AddedToken>();
   readonly #pattern: RegExp | null;
@@ -90,7 +102,7 @@ export class AddedTokenSplitter {
     this.splitSome(text, take, { literal, progress: uncut(), mostMatches: Infinity });
   }
 
-  /** Cuts on at the next so many matches; true at the end of the text. */
+  /** Continues to cut, at most at the next `mostMatches` matches; true at the end of the text. */
   splitSome(
     text: string,
     take: CutTaker,
@@ -114,7 +126,7 @@ export class AddedTokenSplitter {
       while (literal !== null && (literal.ranges[progress.range]?.end ?? Infinity) <= start) progress.range++;
       const touched = literal?.ranges[progress.range];
       if (literal !== null && touched !== undefined && touched.start < end && isControlToken(token)) {
-        // The beginning may be a token that was not written in literal text.
+        // The beginning may be a token that lies outside literal text.
         token = touched.start <= start ? undefined : this.#longestWithin(text, start, touched.start);
         if (token === undefined) {
           literal.spelledTokens++;
@@ -152,7 +164,9 @@ function endOfSpace(text: string, start: number, progress: CutProgress): number 
   return end;
 }
 
-/** The ranges within a part of the text, counted from its beginning. A long prompt has many of both. */
+/**
+ * The ranges within a part of the text, relative to its beginning. A long prompt has many of both.
+ */
 export function rangesWithin(ranges: readonly TextRange[], start: number, length: number): readonly TextRange[] {
   const within: TextRange[] = [];
   for (let at = firstEndingAfter(ranges, start); at < ranges.length; at++) {
@@ -174,12 +188,15 @@ function firstEndingAfter(ranges: readonly TextRange[], place: number): number {
   return low;
 }
 
-/** Characters before a border that are normalized again to find what composes across it. */
+/**
+ * Number of characters before a border that are normalized again to find what composes across it.
+ */
 const composedCharacters = 64;
 
 /**
- * The same ranges in the normalized text; a border in the middle of what is composed may be off by what is composed. Each border
- * is found from the one before it, so that the whole costs what its text costs, however many ranges there are.
+ * The same ranges in the normalized text; a border within a composed sequence may be off by that
+ * sequence. Each border is found from the one before it, so the total cost is that of the text, for
+ * any number of ranges.
  */
 export function normalizedRanges(
   text: string,
@@ -189,7 +206,8 @@ export function normalizedRanges(
   let known = { offset: 0, place: 0 };
   const place = (offset: number): number => {
     if (offset === known.offset) return known.place;
-    // Both lengths count what a normalizer puts before a text, such as the mark of SentencePiece.
+    // Both lengths include the prefix that a normalizer adds to a text, such as the mark of
+    // SentencePiece.
     const from = settledBefore(text, known.offset);
     const before = from === known.offset ? 0 : normalize(text.slice(from, known.offset)).length;
     const added = normalize(text.slice(from, offset)).length - before;
@@ -199,7 +217,10 @@ export function normalizedRanges(
   return ranges.map(({ start, end }) => ({ start: place(start), end: place(end) }));
 }
 
-/** A place near before `offset` that nothing composes across: before a letter or digit of ASCII, or the beginning. */
+/**
+ * A place shortly before `offset` that nothing composes across: before a letter or digit of ASCII,
+ * or the beginning.
+ */
 function settledBefore(text: string, offset: number): number {
   const nearest = Math.max(0, offset - composedCharacters);
   for (let at = offset - 1; at > nearest; at--) {

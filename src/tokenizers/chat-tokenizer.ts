@@ -1,14 +1,15 @@
-// Trains the tokenizer of a small chat model that calls tools, and writes it as Hugging Face files. Byte-level BPE, so it
-// encodes any text; but how text is cut decides what a small model can copy. Ids, names and amounts must be the same
-// tokens wherever they stand, so digits go in pairs, and capitalised words and the marker of an id ("#W") never take the
-// space or the quote before them along. What is never copied may be long: the skeleton of JSON.
+// Trains the tokenizer of a small chat model that calls tools, and writes it as Hugging Face files.
+// Byte-level BPE, so it encodes any text; but the way text is cut decides what a small model can
+// copy. Ids, names and amounts must be the same tokens at any place, so digits go in pairs, and
+// capitalised words and the marker of an id ("#W") never include the space or the quote before
+// them. Text that is never copied may be long: the skeleton of JSON.
 
 import { bundledChatTemplate } from "../renderers/bundled-template.ts";
 import { byteCharacters } from "./byte-table.ts";
 import { chatSplitPattern } from "./chat-split-pattern.ts";
 import { splitText, translatePattern } from "./split-pattern.ts";
 
-/** Tokens that are cut out of text before anything else, in the order of their ids. */
+/** Tokens that are cut out of text before any other step, in the order of their ids. */
 export const chatTokens = [
   { text: "<|endoftext|>", isSpecial: true },
   { text: "<|im_start|>", isSpecial: true },
@@ -29,7 +30,7 @@ export type ChatTokenizerFiles = {
 };
 
 export type TrainChatTokenizerOptions = {
-  /** Most tokens, the 256 bytes and {@link chatTokens} included. */
+  /** Most tokens, including the 256 bytes and {@link chatTokens}. */
   readonly vocabularySize: number;
   /** Minimum number of occurrences of a merge. Default 2. */
   readonly minFrequency?: number;
@@ -109,16 +110,16 @@ function countPieces(texts: Iterable<string>): Map<string, number> {
 }
 
 type TrainedMerges = {
-  /** Bytes of each token: the 256 single bytes, then what the merges made, in order. */
+  /** Bytes of each token: the 256 single bytes, then the results of the merges, in order. */
   readonly tokens: readonly Uint8Array[];
   /** Pairs of token ids; the n-th makes token 256 + n. */
   readonly merges: readonly (readonly [left: number, right: number])[];
 };
 
 type TrainMergesOptions = {
-  /** Most tokens, the 256 bytes included; fewer come out when no pair is frequent enough. */
+  /** Most tokens, including the 256 bytes; fewer result if no pair is frequent enough. */
   readonly maxTokens: number;
-  /** A pair must stand in the text so often. Default 2. */
+  /** Minimum number of occurrences of a pair. Default 2. */
   readonly minFrequency?: number;
 };
 
@@ -135,7 +136,7 @@ export function trainMerges(pieceCounts: ReadonlyMap<string, number>, options: T
   const merges: [number, number][] = [];
   /** Pairs by both ids, combined into one number. */
   const pairs = new Map<number, Pair>();
-  /** Counts the pairs of a piece in, or out (`sign` -1). */
+  /** Adds the pairs of a piece to the counts, or removes them (`sign` -1). */
   const count = (piece: Piece, sign: 1 | -1): void => {
     for (let index = 0; index + 1 < piece.ids.length; index++) {
       const [left, right] = [piece.ids[index]!, piece.ids[index + 1]!];

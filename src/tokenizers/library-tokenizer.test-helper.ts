@@ -1,4 +1,5 @@
-// The tokenizer library of JavaScript as an independent judge of byte-level BPE. It is not exact for other kinds.
+// The tokenizer library of JavaScript as an independent reference for byte-level BPE. It is not
+// exact for other kinds.
 
 import * as library from "@huggingface/tokenizers";
 

@@ -1,9 +1,9 @@
-// A memory of what strings were turned into, bounded in size.
+// A cache from strings to results, bounded in size.
 
 /** Length from which V8 stores a substring as a slice that keeps the whole text alive. */
 const sharedSubstring = 13;
 
-/** Longer strings are kept as they are given. */
+/** Longer strings are kept as given, without a copy. */
 export const longestCopied = 64;
 
 /**
@@ -38,7 +38,7 @@ export class RecentStrings<Value> {
   }
 }
 
-/** The same text as a string of its own. */
+/** A copy of the text that shares no memory with a longer one. */
 function copyOf(text: string): string {
   return String.fromCharCode(...Array.from({ length: text.length }, (_, index) => text.charCodeAt(index)));
 }

@@ -1,6 +1,6 @@
-// Bytes of tokens to text, a token at a time. Tokens end in the middle of characters, so bytes that may still become one
-// are held back. Invalid bytes become U+FFFD by the rule of the Encoding Standard, which is also that of Rust's lossy
-// decoding: one for each maximal part of a character.
+// Bytes of tokens to text, one token at a time. Tokens end in the middle of characters, so bytes
+// that may still become one are held back. Invalid bytes become U+FFFD by the rule of the Encoding
+// Standard, which is also that of Rust's lossy decoding: one for each maximal part of a character.
 
 /** Decodes whole byte sequences; U+FEFF is a character like any other. */
 export function decodeUtf8(bytes: Uint8Array): string {
@@ -52,12 +52,15 @@ export class Utf8Joiner {
   #held = new Uint8Array(64);
   #length = 0;
 
-  /** True when no bytes are held back, so that text which is complete by itself may be put out as it is. */
+  /** True if no bytes are held back, so that complete text can be returned as it is. */
   get isClean(): boolean {
     return this.#length === 0;
   }
 
-  /** Takes bytes from `write`, which gets a buffer with room for `count` of them and the offset to begin at. */
+  /**
+   * Takes bytes from `write`, which gets a buffer with room for `count` of them and the offset of
+   * the first.
+   */
   push(count: number, write: (target: Uint8Array, offset: number) => void): string {
     const length = this.#length + count;
     if (length > this.#held.length) {

@@ -1,5 +1,6 @@
-// One self-contained file of what a viewer shows: an episode, those that a filter keeps, a comparison, or a training. It brings the
-// answers along that its pages ask for, and opens from a disk without a server.
+// Exports a view of the viewer as one self-contained file: an episode, the episodes of a filter, a
+// comparison, or a training. It holds the answers that its pages request, and opens from a disk
+// without a server.
 
 import { ConfigurationError } from "../core/index.ts";
 import { answer, type ViewerParts } from "./answers.ts";
@@ -86,7 +87,7 @@ async function keepComparison(runs: readonly RunView[], { answers, keep }: Kept)
   }
 }
 
-/** Under number and id, with the neighbours that are in the file. */
+/** Keeps episodes under number and id, with the neighbours that are in the file. */
 async function keepEpisodes(run: RunView, rows: readonly Row[], { answers, keep }: Kept): Promise<void> {
   const numbers = new Set(rows.map(({ number }) => number));
   const neighbour = (number: number | null): number | null => (number !== null && numbers.has(number) ? number : null);

@@ -1,5 +1,6 @@
-// A file of another tool as episodes of the viewer: converted once, when it is opened. What the file does not record is left out and
-// named; nothing is made up, so that a token view of a file without tokens says so.
+// A file of another tool as episodes of the viewer: converted once, when it is opened. Facts that
+// the file does not record are omitted and named; nothing is invented, so that a token view of a
+// file without tokens says so.
 
 import { basename } from "node:path";
 import type { Message } from "../core/index.ts";
@@ -60,7 +61,7 @@ export async function openForeignStore(path: string, file: ForeignFile): Promise
       }
     },
     close: () => Promise.resolve(),
-    // The ids are of a vocabulary that the file does not name.
+    // The ids belong to a vocabulary that the file does not name.
     modelFolder: null,
     hasTokenizer: false,
   };
@@ -167,7 +168,7 @@ function storedEpisode(episode: ForeignEpisode): StoredEpisode {
     events: [],
     turns: turnsOf(branches ?? [], episode.weightVersions),
   };
-  // Names of outcomes and boundaries are those of the file.
+  // Outcomes and boundaries keep the names of the file.
   return stored as unknown as StoredEpisode;
 }
 

@@ -11,15 +11,15 @@ import { readPageParts, safeHeaders, servedPage } from "./page.ts";
 
 export type ViewerAddress = {
   readonly host: string;
-  /** 0: a free one. */
+  /** Port to listen on; 0 for a free one. */
   readonly port: number;
-  /** Needed to be served; `null`: only programs of this machine are. */
+  /** Token that requests must carry; `null` serves only programs on this machine. */
   readonly token: string | null;
 };
 
 const mostSearchCharacters = 1000;
 
-/** Rejects with a `ConfigurationError` when the address is not available. */
+/** Rejects with a `ConfigurationError` if the address is not available. */
 export async function serveViewer(parts: ViewerParts, { host, port, token }: ViewerAddress): Promise<Listener> {
   const page = servedPage(await readPageParts());
   const serve = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {

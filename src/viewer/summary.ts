@@ -4,7 +4,7 @@ import { isSuccess, rateInterval } from "../statistics/index.ts";
 import type { Course, Reason, Row, Summary, TaskRow } from "./wire/index.ts";
 import { addCount } from "../lib/counts.ts";
 
-/** Parts of a course, and episodes of each at least: fewer jump about. */
+/** Most parts of a course, and fewest episodes per part: with fewer, means fluctuate too much. */
 const courseParts = 60;
 const partEpisodes = 8;
 const mostReasons = 12;
@@ -38,7 +38,10 @@ export function summaryOf(rows: readonly Row[]): Counted {
   };
 }
 
-/** Why episodes did not pass: an episode may have several reasons. What the grader says of episodes that passed, too, is none. */
+/**
+ * Reasons why episodes did not pass: an episode may have several. A sentence that the grader also
+ * says of passing episodes is not a reason.
+ */
 function reasonsOf(rows: readonly Row[]): Reason[] {
   const harmless = new Set(rows.filter(hasPassed).flatMap(({ phrases }) => phrases));
   const counts = new Map<string, { kind: Reason["kind"]; label: string; count: number }>();
@@ -135,7 +138,7 @@ export function phrasesOf(log: string): readonly string[] {
   return [...new Set(phrases.filter((phrase) => phrase !== "" && phrase !== "…"))];
 }
 
-/** A sentence up to its first colon where something that differs is listed after it. */
+/** A sentence up to its first colon, if it is followed by a list that varies. */
 function withoutList(sentence: string): string {
   const colon = sentence.indexOf(": ");
   return colon === -1 || !sentence.includes("…", colon + 2) ? sentence : `${sentence.slice(0, colon)}: …`;

@@ -5,7 +5,7 @@ import type { ExpectedAction, PlainJson, PlainObject, ShownEpisode } from "../..
 
 export type MadeCall = ExpectedAction & {
   readonly turn: number | null;
-  /** False: it was read and not carried out. */
+  /** False if the call was read and not carried out. */
   readonly isCarriedOut: boolean;
 };
 
@@ -40,7 +40,7 @@ export function madeCalls({ events, messages }: Pick<ShownEpisode, "events" | "m
   return calls;
 }
 
-/** An object; of what is none, its text under "". */
+/** Arguments as an object; text that is not a JSON object is kept under "". */
 export function readArguments(text: string): PlainObject {
   try {
     const value = JSON.parse(text) as PlainJson;
@@ -52,7 +52,10 @@ export function readArguments(text: string): PlainObject {
 }
 
 export type Difference =
-  /** `made`: the call that comes nearest, with the names of arguments that differ; `null`: no such tool was called from there on. */
+  /**
+   * `made`: the most similar call, with the names of arguments that differ; `null` if no such tool
+   * was called from there on.
+   */
   | {
       readonly type: "missing";
       readonly expected: ExpectedAction;
@@ -78,7 +81,7 @@ export function firstDifference(expected: readonly ExpectedAction[], made: reado
       from = at + 1;
       continue;
     }
-    // The same call earlier than expected is an order of its own, and no difference.
+    // The same call earlier than expected is only another order, not a difference.
     const earlier = made.find((call) => !used.has(call) && call.isCarriedOut && isSame(action, call));
     if (earlier !== undefined) {
       used.add(earlier);
@@ -111,7 +114,7 @@ function differing(a: ExpectedAction, b: ExpectedAction): string[] {
   );
 }
 
-/** Keys in one order; numbers that were written as texts stay texts. */
+/** Sorts keys; numbers that were written as texts stay texts. */
 function sorted(value: PlainJson | undefined): PlainJson | undefined {
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return value.map((one: PlainJson) => sorted(one) ?? null);

@@ -1,4 +1,5 @@
-// A small chart: lines over steps or episodes, drawn by uPlot, said in words for those who do not see it.
+// A small chart: lines over steps or episodes, drawn by uPlot, with a description in words for
+// people who do not see it.
 
 import { useEffect, useRef } from "preact/hooks";
 import UPlot from "uplot";
@@ -14,7 +15,7 @@ export type Line = {
   readonly isFaint?: boolean;
 };
 
-/** Changes when colours do. */
+/** Changes whenever the colours change. */
 export const theme = signal(0);
 
 type ChartProps = {
@@ -37,7 +38,7 @@ export function Chart({ title, x, xLabel, lines, height = 130, format, range }: 
   useEffect(() => {
     const element = holder.current!;
     const style = getComputedStyle(element);
-    // A canvas knows no variables: an element resolves them.
+    // A canvas cannot read CSS variables, so an element resolves them.
     const colour = (name: string): string => {
       element.style.color = `var(${name})`;
       const { color } = style;

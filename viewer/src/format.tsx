@@ -13,7 +13,7 @@ export function percent(rate: number | null): string {
   return rate === null ? "–" : `${(rate * 100).toFixed(rate > 0 && rate < 0.095 ? 1 : 0)} %`;
 }
 
-/** A reward, short. */
+/** A reward in short form. */
 export function reward(value: number | null): string {
   return value === null ? "–" : String(Number(value.toFixed(3))).replace("-", "−");
 }
@@ -36,7 +36,10 @@ export function printable(text: string): string {
   );
 }
 
-/** Control characters but line feeds and tabs as their symbols, and well-formed. Keeps the length of the text. */
+/**
+ * Well-formed text with control characters, except line feeds and tabs, as their symbols. Keeps the
+ * length of the text.
+ */
 export function controlsShown(text: string): string {
   return wellFormed(text).replaceAll(/(?![\n\t])\p{Cc}/gu, (mark) => {
     const code = mark.charCodeAt(0);

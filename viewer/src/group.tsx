@@ -1,4 +1,5 @@
-// The episodes of a task side by side, from the step where they part: what they share is shown once.
+// The episodes of a task side by side, from the step where they begin to differ: their common part
+// is shown once.
 
 import { useMemo } from "preact/hooks";
 import {

@@ -54,7 +54,7 @@ export function go(link: string): void {
   location.hash = link;
 }
 
-/** Changes parts of the query and leaves no step in the history. */
+/** Changes parts of the query without a new entry in the history. */
 export function amend(changes: Readonly<Record<string, string | number | null>>): void {
   const { parts, query } = route.value;
   history.replaceState(null, "", linkTo(parts, { ...Object.fromEntries(query), ...changes }));

@@ -19,16 +19,19 @@ export type PieceKind = "observed" | "trained" | "masked";
 export type Piece = {
   readonly turn: Turn;
   readonly kind: PieceKind;
-  /** Why it is not trained, or that it is. */
+  /** Reason why it is not trained, or that it is trained. */
   readonly reason: string;
   /** Place of its first token in the branch. */
   readonly start: number;
   readonly tokens: Uint32Array;
-  /** Aligned with `tokens`; `null`: none were recorded, or it is an observation. */
+  /** Aligned with `tokens`; `null` if none were recorded, or it is an observation. */
   readonly logprobs: Float32Array | null;
-  /** Aligned with `tokens`, NaN where it has none; `null`: no trainer's logprobs are laid over it. */
+  /**
+   * Aligned with `tokens`, NaN for tokens without one; `null` if no trainer's logprobs are laid
+   * over it.
+   */
   readonly trainer: Float32Array | null;
-  /** `null`: the tokenizer is not at hand. */
+  /** `null` if the tokenizer is not available. */
   readonly text: TokenText | null;
   readonly reward: number | null;
 };
@@ -40,7 +43,7 @@ export type BranchLayout = {
   readonly tokens: number;
   readonly trained: number;
   readonly masked: number;
-  /** The row of the branch; `null`: it trains nothing. */
+  /** The row of the branch; `null` if it trains nothing. */
   readonly sample: Sample | null;
 };
 
@@ -63,7 +66,10 @@ export function layoutOf(
     readonly branch: number;
     /** Logprobs of a trainer. @default none */
     readonly overlay?: BranchOverlay | null;
-    /** Whose masks they are: files of other tools keep tokens out of the loss and do not say why. @default "ours" */
+    /**
+     * Origin of the masks: files of other tools keep tokens out of the loss and do not say why.
+     * @default "ours"
+     */
     readonly masks?: "ours" | "of the file" | "not recorded";
   },
 ): BranchLayout {
@@ -187,7 +193,7 @@ export type Chunk = {
   readonly from: number;
   readonly to: number;
   readonly text: string;
-  /** Where the text of each token begins; one more entry than tokens. */
+  /** Start of the text of each token; one more entry than tokens. */
   readonly starts: Uint32Array;
 };
 
@@ -237,7 +243,7 @@ export const colourBounds: Readonly<Record<Colouring, readonly number[]>> = {
   difference: [0.01, 0.05, 0.2, 0.5, 1],
 };
 
-/** The class of a token; -1: it needs no mark. */
+/** The class of a token; -1 if it needs no mark. */
 export function colourClass(
   { logprobs, trainer }: Pick<Piece, "logprobs" | "trainer">,
   at: number,
@@ -251,7 +257,7 @@ export function colourClass(
   return found;
 }
 
-/** One sentence on a branch: what is trained of it. */
+/** One sentence on the tokens of a branch that are trained. */
 export function branchSentence({ tokens, trained, masked, sample }: BranchLayout): string {
   const observed = tokens - trained - masked;
   const parts = [

@@ -1,5 +1,6 @@
-// A line of episodes.jsonl to an episode, in a browser and in Node alike: plain JSON with packed arrays. Numbers of tool results
-// lose their type here (1.0 is 1); what the policy wrote stands as text beside them. Not the reader of runs: see `store/`.
+// A line of episodes.jsonl to an episode, both in a browser and in Node: plain JSON with packed
+// arrays. Numbers of tool results lose their type here (1.0 is 1); the policy's own text of them is
+// kept as well. Not the reader of runs: see `store/`.
 
 import type { Episode, EpisodeSamples } from "../../core/index.ts";
 import { episodeSamples } from "../../trajectories/index.ts";
@@ -45,7 +46,7 @@ function unpack({ dtype, base64 }: Packed, expected: string): ArrayBuffer {
   return base64Bytes(base64);
 }
 
-/** Bytes of base64, in the order of this machine: all that browsers run on are little-endian. */
+/** Bytes of base64, in the order of this machine: all machines with browsers are little-endian. */
 export function base64Bytes(base64: string): ArrayBuffer {
   const native = (Uint8Array as unknown as { fromBase64?: (text: string) => Uint8Array<ArrayBuffer> }).fromBase64;
   if (native !== undefined) return native(base64).buffer;
@@ -68,13 +69,16 @@ export function decodeText(
   return turns.map(({ observation, action }) => ({ observation: decode(observation), action: decode(action) }));
 }
 
-/** The training rows, what is in none of them, and what is wrong with either: `null` where all is right. */
+/**
+ * The training rows, the tokens in none of them, and a violation in either; `null` if all is
+ * correct.
+ */
 export type ShownSamples = EpisodeSamples & { readonly violation: string | null };
 
 /** Made by the functions that make the rows of every export, which check that no token is lost or trained twice. */
 export function samplesOf(shown: ShownEpisode): ShownSamples {
   try {
-    // They read turns and types of events, which are the same in both.
+    // The functions read only turns and types of events, which are the same in both.
     return { ...episodeSamples(shown as unknown as Episode), violation: null };
   } catch (error) {
     return { samples: [], dropped: [], violation: error instanceof Error ? error.message : String(error) };
@@ -113,7 +117,7 @@ function readActions(value: PlainJson | undefined): readonly ExpectedAction[] | 
   return actions;
 }
 
-/** A record that is not as the task expects it. */
+/** A record that differs from the expected state. */
 export type StateDifference = {
   readonly record: string;
   readonly expected: string | null;
