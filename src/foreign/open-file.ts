@@ -250,7 +250,7 @@ async function* joined(rows: AsyncIterable<ForeignEpisode>): AsyncGenerator<Fore
   yield* held;
 }
 
-type Line = { readonly text: string; readonly number: number; /** True if no line end follows. */ readonly isLast: boolean };
+type Line = { readonly text: string; readonly number: number; /** No line end. */ readonly isLast: boolean };
 
 /** Yields lines that are not empty. Throws a `ConfigurationError` for one that is too long. */
 export async function* linesOf(
