@@ -61,7 +61,7 @@ export function readInspectSample(sample: unknown, place: number, { model }: Fil
   };
 }
 
-/** Replaces references by the long texts that the sample stores elsewhere, by their hash. */
+/** Replaces references by the long strings that the sample stores elsewhere, by their hash. */
 function attached(messages: unknown, attachments: unknown): unknown[] {
   const textAt = (value: unknown): unknown => {
     const [, hash] = typeof value === "string" ? (/^attachment:\/\/(\w+)$/.exec(value) ?? []) : [];
@@ -81,9 +81,9 @@ const inspectGrades: Readonly<Record<string, number>> = { C: 1, P: 0.5, I: 0, N:
 const inspectWords: Readonly<Record<string, number>> = { yes: 1, true: 1, no: 0, false: 0 };
 
 /**
- * The number that inspect's `value_to_float` gives: a text that is neither one of its known texts
- * nor a number is 0. NaN, inspect's sign of a score that was not given, is `null`, and so is a list
- * or an object, whose entries are values of their own.
+ * The number that inspect's `value_to_float` gives: a string that is neither one of its known
+ * values nor a number is 0. NaN, inspect's sign of a score that was not given, is `null`, and so is
+ * a list or an object, whose entries are values of their own.
  */
 function inspectValue(value: unknown): number | null {
   if (typeof value === "boolean") return Number(value);

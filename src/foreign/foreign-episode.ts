@@ -224,7 +224,7 @@ export function readContent(value: unknown): { readonly content: string; readonl
 }
 
 function readCall(given: unknown): ForeignToolCall[] {
-  // verifiers also writes calls as JSON texts.
+  // verifiers also writes calls as JSON strings.
   const call = typeof given === "string" ? parseOr(given, null) : given;
   const body = field(call, "function");
   const name = textOf(body) ?? textOf(field(body, "name")) ?? textOf(field(call, "name"));

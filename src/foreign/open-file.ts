@@ -23,7 +23,7 @@ import { readSlimeRow, readVerifiersResult, readVerifiersTrace } from "./trainer
 import { openZip } from "./zip.ts";
 import { readRegular, requireRegular } from "../system/regular-file.ts";
 
-/** Facts that a format can never record, in words for users. */
+/** Facts that a format can never record, in terms for users. */
 const neverRecorded: Readonly<Record<ForeignFormat, readonly string[]>> = {
   slime: ["tool calls as such", "costs", "durations"],
   verifiers: ["token ids", "loss mask", "logprobs", "weight versions"],

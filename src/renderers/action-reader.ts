@@ -23,7 +23,10 @@ export type ActionReaderOptions = {
    * parsers read them.
    */
   readonly parseMode: "tokens" | "text";
-  /** Text that parsers see before an action, and the stop token after it. `null`: they see the action without the stop token. */
+  /**
+   * Text that parsers see before an action, and the stop token after it. `null` if they see the
+   * action without the stop token.
+   */
   readonly frame: string | null;
   /** Recover calls from near-misses, reported as "repaired"; never in an incomplete action. Default false. */
   readonly repair?: boolean;

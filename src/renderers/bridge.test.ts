@@ -26,7 +26,7 @@ describe.each(await testTokenizers())("bridge() with tokenizer $name", (tokenize
   // A check encodes whole histories again, which is slow with real vocabularies.
   const settings = { seed: 3, numRuns: tokenizer.name === "readable" ? 60 : 15 };
   /**
-   * Tokens have no lone surrogates and some tokenizers normalize, so texts are compared after
+   * Tokens have no lone surrogates and some tokenizers normalize, so strings are compared after
    * encoding and decoding.
    */
   const asDecoded = (text: string): string => tokenizer.decode(tokenizer.encode(text));

@@ -73,8 +73,8 @@ describe.each(testedFamilies)("%s", async (name) => {
 });
 
 /**
- * A conversation with control tokens in all texts of users and tools, and a twin of the same length
- * without any.
+ * A conversation with control tokens in all messages of users and tools, and a twin of the same
+ * length without any.
  */
 function hostile(
   generated: fc.Arbitrary<Conversation>,

@@ -29,7 +29,7 @@ export function* encodeSegments(
   const { messages, tokenizer, controlTokens, from } = options;
   const text = segmentsText(segments).slice(from);
   const literal = controlTokens === "text" ? yield* literalRanges(segments, messages, from) : [];
-  // A short text is encoded at once: the cache of earlier texts saves more than a pause.
+  // A short text is encoded at once: the cache of earlier strings saves more than a pause.
   if (text.length > shortText && tokenizer.encodeInSteps !== undefined) {
     yield;
     return { text, literal, ...(yield* tokenizer.encodeInSteps(text, literal)) };

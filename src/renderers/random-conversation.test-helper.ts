@@ -1,5 +1,5 @@
-// Random conversations for the properties of renderers: hostile texts, several tool results,
-// actions that end or are cut off. Helpers build the expected rendering from nothing but the
+// Random conversations for the properties of renderers: hostile strings, several tool results,
+// actions that end or are truncated. Helpers build the expected rendering from nothing but the
 // family's template.
 
 import fc from "fast-check";

@@ -326,9 +326,9 @@ function generationPrompt(segments: readonly TemplateSegment[]): string {
 }
 
 /**
- * Text that is missing at the end of a text that stops inside its thinking: the closing tag, in
- * lines as templates write it. "" for other texts, and for families whose thinking has no pair of
- * tags. A call ends the thinking that contains it.
+ * The missing end of a text that stops inside its thinking: the closing tag, in lines as templates
+ * write it. "" for any other text, and for families whose thinking has no pair of tags. A call ends
+ * the thinking that contains it.
  */
 function thoughtEndOf(
   parser: ReasoningParser | null,

@@ -13,7 +13,7 @@ const renderer = rendererFor("qwen3-instruct-2507", createReadableTokenizer());
 const published = publishedRenderer("qwen3-instruct-2507", createReadableTokenizer());
 const template = new Template(bundledChatTemplate);
 
-/** A message in the form in which transformers hands it to a template. */
+/** A message in the form in which transformers passes it to a template. */
 function toWire(message: Message): Record<string, unknown> {
   const calls = message.role === "assistant" ? message.toolCalls : [];
   const wireCalls = calls.map(({ name, argumentsText }) => ({ function: { name, arguments: argumentsText } }));

@@ -1,6 +1,7 @@
-// Added tokens (`<|im_start|>`, `<think>`): texts that are cut out before any other step reads the
-// text, and never merge. The rules are those of Hugging Face tokenizers: the leftmost match wins,
-// among equals the longest; `normalized` tokens are searched after normalizing, the others before.
+// Added tokens (`<|im_start|>`, `<think>`): strings that are cut out before any other step reads
+// the text, and never merge. The rules are those of Hugging Face tokenizers: the leftmost match
+// wins, among equals the longest; `normalized` tokens are searched after normalizing, the others
+// before.
 
 import type { TextRange } from "../core/index.ts";
 
@@ -52,8 +53,8 @@ export function specialTokenIds(
 export type LiteralScan = { readonly ranges: readonly TextRange[]; spelledTokens: number };
 
 /**
- * Receiver of the parts of a text: texts, with the place where each begins, and ids, in order.
- * Texts are never empty.
+ * Receiver of the parts of a text: strings, with the place where each begins, and ids, in order.
+ * Strings are never empty.
  */
 export type CutTaker = {
   readonly text: (text: string, start: number) => void;
@@ -126,7 +127,7 @@ export class AddedTokenSplitter {
       while (literal !== null && (literal.ranges[progress.range]?.end ?? Infinity) <= start) progress.range++;
       const touched = literal?.ranges[progress.range];
       if (literal !== null && touched !== undefined && touched.start < end && isControlToken(token)) {
-        // The beginning may be a token that lies outside literal text.
+        // The beginning may be a token that is outside literal text.
         token = touched.start <= start ? undefined : this.#longestWithin(text, start, touched.start);
         if (token === undefined) {
           literal.spelledTokens++;

@@ -36,7 +36,7 @@ const wordGeneration = 16_384;
  * are documents, not prompts.
  */
 const sectionLengths = { min: 512, max: 262_144 };
-/** Room for guidelines and tools of a dozen environments, and for other texts between them. */
+/** Room for guidelines and tools of a dozen environments, and for other text between them. */
 const sectionGeneration = 64;
 
 /** All data that decides ids. */

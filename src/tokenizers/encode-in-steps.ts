@@ -1,5 +1,5 @@
 // Encodes a long text in steps: the same cuts, pieces and merges as at once, with pauses between
-// them. Not a tokenizer: the given tokenizer handles short texts.
+// them. Not a tokenizer: the given tokenizer handles short text.
 
 import type { LiteralEncoding, TextRange } from "../core/index.ts";
 import { copyIds, joinIds } from "../lib/bytes.ts";

@@ -19,7 +19,7 @@ export function globalPattern(pattern: string): RegExp {
 
 /**
  * Covers the text with matches and the parts between them, in order. An empty match counts unless
- * it lies at the end of the previous match.
+ * it is at the end of the previous match.
  */
 export function findParts(text: string, pattern: RegExp): TextPart[] {
   const parts: TextPart[] = [];

@@ -1,4 +1,4 @@
-// Definitions of small tokenizers, and the output of Hugging Face tokenizers for texts and ids with
+// Definitions of small tokenizers, and the output of Hugging Face tokenizers for text and ids with
 // them. Recorded: the first line of fixtures/definitions.jsonl gives the version, the date and the
 // method.
 

@@ -1,5 +1,5 @@
-// Random texts that are hard for tokenizers: markers inside words, every kind of white space, marks
-// that normalizing moves, emoji sequences, other scripts, control characters.
+// Random strings that are hard for tokenizers: markers inside words, every kind of white space,
+// marks that normalizing moves, emoji sequences, other scripts, control characters.
 
 import fc from "fast-check";
 

@@ -63,7 +63,9 @@ type Lattice = {
   readonly unknownScore: number;
 };
 
-/** The texts of the best segmentation, in order; consecutive unknown characters are one text. */
+/**
+ * The strings of the best segmentation, in order; consecutive unknown characters are one string.
+ */
 function segment(piece: string, { trie, idOf, scores, unknownId, unknownScore }: Lattice): readonly string[] {
   const { length } = piece;
   // The best path to each place: its score, where its last token begins, and that token. Places are

@@ -12,7 +12,7 @@ import type { Reason, StoredEpisode } from "./wire/index.ts";
 export type ViewerParts = {
   readonly runs: readonly RunView[];
   /** Loads the tokenizer of a model folder that a run names; `null` if the folder is gone. */
-  /** `run`: the folder of the run; the model may lie in a folder above it. */
+  /** `run`: the folder of the run; the model may be in a folder above it. */
   readonly tokenizerOf: (folder: string | null, run: string) => Promise<Tokenizer | null>;
 };
 

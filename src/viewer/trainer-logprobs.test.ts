@@ -1,4 +1,4 @@
-// A trainer's logprobs over a run: the tokens they are laid on, the counts, and the faults of a
+// A trainer's logprobs over a run: the tokens that they belong to, the counts, and the faults of a
 // file.
 
 import { mkdtemp, readFile, writeFile } from "node:fs/promises";
@@ -34,7 +34,7 @@ const write = async (...lines: readonly (object | string)[]): Promise<string> =>
 
 const read = async (...lines: readonly (object | string)[]) => readTrainerLogprobs(await write(...lines), "file");
 
-/** The line of a trainer whose logprobs lie `below` under the sampled ones. */
+/** The line of a trainer whose logprobs are lower than the sampled ones by `below`. */
 const lineOf = ({ episodeId, branch, logprobs }: Sample, below: number, start = 0) => ({
   episode_id: episodeId,
   branch,

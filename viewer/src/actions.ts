@@ -114,7 +114,7 @@ function differing(a: ExpectedAction, b: ExpectedAction): string[] {
   );
 }
 
-/** Sorts keys; numbers that were written as texts stay texts. */
+/** Sorts keys; numbers that were written as strings stay strings. */
 function sorted(value: PlainJson | undefined): PlainJson | undefined {
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return value.map((one: PlainJson) => sorted(one) ?? null);

@@ -7,7 +7,7 @@ type Embedded = { readonly home: string; readonly answers: Readonly<Record<strin
 let embedded: Embedded | null = null;
 const token = new URLSearchParams(location.search).get("token");
 
-/** Reads the answers of an exported page. Without them the page asks the server. */
+/** Reads the answers of an exported page. Without them the page sends requests to the server. */
 export async function readEmbedded(): Promise<void> {
   const block = document.getElementById("data");
   if (block === null) return;

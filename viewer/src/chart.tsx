@@ -1,5 +1,5 @@
-// A small chart: lines over steps or episodes, drawn by uPlot, with a description in words for
-// people who do not see it.
+// A small chart: lines over steps or episodes, drawn by uPlot, with a description for people who do
+// not see it.
 
 import { useEffect, useRef } from "preact/hooks";
 import UPlot from "uplot";

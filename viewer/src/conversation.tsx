@@ -13,7 +13,7 @@ import { weightsText } from "./token-layout.ts";
 
 type Reader = { readonly episode: ShownEpisode; readonly run: number; readonly number: number };
 
-/** Length from which texts are folded. */
+/** Length from which text is folded. */
 const foldedFrom = 4000;
 /** Number of characters of a text in one element, so that elements out of sight cost nothing. */
 const blockCharacters = 8000;
@@ -461,7 +461,7 @@ function Folded({
   );
 }
 
-/** Long texts are folded and show their beginning; the browser's search opens them. */
+/** Long text is folded and shows its beginning; the browser's search opens them. */
 function Text({ text, isCode = false }: { readonly text: string; readonly isCode?: boolean }) {
   if (text.length <= foldedFrom) return <div class={isCode ? "text code" : "text"}>{printable(text)}</div>;
   return (

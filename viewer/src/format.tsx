@@ -1,4 +1,4 @@
-// Formats of numbers and texts, everywhere the same.
+// Formats of numbers and strings, everywhere the same.
 
 import { type Row, wellFormed } from "../../src/viewer/wire/index.ts";
 

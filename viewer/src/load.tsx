@@ -10,7 +10,7 @@ export type Loaded<T> =
 
 /**
  * Loads again whenever the key changes; the old answer stays until the new one arrives. `everyMs`:
- * also loads again after this time; `null`: never.
+ * also loads again after this time; never if `null`.
  */
 export function useLoaded<T>(key: string, load: () => Promise<T>, everyMs: number | null = null): Loaded<T> {
   const [state, setState] = useState<Loaded<T> & { readonly key: string }>({ type: "loading", key });

@@ -1,6 +1,6 @@
 // The place of each parameter in the one flat array that holds all weights of a model, under the
 // names that Hugging Face gives them. With one array, an update, a hot swap and an exchange between
-// threads are one copy. Queries, keys and values lie side by side, and so do gate and up, so that
+// threads are one copy. Queries, keys and values are side by side, and so do gate and up, so that
 // each is one matrix to the kernels.
 
 import type { Kernels } from "./kernels.ts";

@@ -1,4 +1,4 @@
-// A chat template under audit, beside the renderer that the loop would use for it.
+// A chat template under audit, with the renderer that the loop would use for it.
 
 import type { Message, ParsedAction, Renderer, Tokenizer, Tool } from "../../core/index.ts";
 import { toolFromDefinition } from "../../core/index.ts";

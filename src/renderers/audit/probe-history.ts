@@ -87,7 +87,7 @@ function nameChange(parted: Parted): Difference | null {
   if (written.startsWith(seen)) return null;
   let at = 0;
   while (at < seen.length && seen[at] === written[at]) at++;
-  // A tag in which the texts begin to differ is shown whole.
+  // A tag in which the renderings begin to differ is shown whole.
   const tag = /[<[][^<>[\]]{0,20}$/.exec(seen.slice(0, at));
   const place = tag?.index ?? at;
   return {

@@ -35,8 +35,8 @@ const common = [
 const assumed = "qwen25";
 
 /**
- * Texts that only templates of one format write, for templates that describe calls without writing
- * one.
+ * Strings that only templates of one format write, for templates that describe calls without
+ * writing one.
  */
 const signs: readonly (readonly [text: string, parser: string])[] = [
   ["<|tool_list_start|>", "lfm2"],
@@ -44,7 +44,7 @@ const signs: readonly (readonly [text: string, parser: string])[] = [
   ["<|tool_call|>", "granite"],
 ];
 
-/** Texts that only templates of one format write, for parsers that read the same call. */
+/** Strings that only templates of one format write, for parsers that read the same call. */
 const relatives: readonly (readonly [text: string, parser: string])[] = [
   ["<|role_end|>", "ling3"],
   ["</assistant>", "poolside_v1"],

@@ -10,7 +10,7 @@ import {
   type TemplateSegment,
 } from "../chat-template.ts";
 
-/** Texts that no template writes by itself. */
+/** Strings that no template writes by itself. */
 export const probeContents = {
   question: "zqzq-question",
   answer: "zqzq-answer",
@@ -88,7 +88,7 @@ export class TemplateProber {
   /** Value that the template is given for `tools` when there are none. */
   readonly noTools: JsonValue;
   /**
-   * Form of contents that the template writes: texts, or lists of parts, as templates of models
+   * Form of contents that the template writes: strings, or lists of parts, as templates of models
    * that see images may demand.
    */
   readonly contents: "text" | "parts";

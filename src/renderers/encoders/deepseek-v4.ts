@@ -44,7 +44,7 @@ type Version = {
    * not.
    */
   readonly countsSystem: boolean;
-  /** Sentence about the effort that stands before everything else in a conversation that thinks. */
+  /** Sentence about the effort that precedes everything else in a conversation that thinks. */
   readonly effort: (value: JsonValue, sentences: VendorSentences) => string;
   readonly readArguments: (value: JsonValue) => JsonObject;
 };

@@ -1,6 +1,6 @@
 // Shared parts of encoders: they write segments as a compiled chat template does, refuse with the
 // same error, and take the instruction sentences of a vendor from the user's files. The formats
-// themselves are in the files beside this one.
+// themselves are in the other files of this folder.
 
 import { finish, type Steps } from "../../lib/steps.ts";
 import { PythonError } from "../../python-semantics/index.ts";

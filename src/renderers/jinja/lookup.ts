@@ -24,7 +24,10 @@ import {
 const listChanges = new Set(["append", "clear", "pop", "reverse", "insert", "sort", "extend", "remove"]);
 const dictChanges = new Set(["clear", "pop", "popitem", "setdefault", "update"]);
 
-/** Names that Python objects have and the sandbox hides: those of every object, and those of texts and containers. */
+/**
+ * Names that Python objects have and the sandbox hides: those of every object, and those of strings
+ * and containers.
+ */
 const internal = new RegExp(
   `^__(?:${[
     "class|doc|init|init_subclass|new|dir|repr|str|format|hash|sizeof|reduce|reduce_ex|subclasshook",

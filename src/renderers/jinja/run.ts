@@ -1,6 +1,6 @@
-// Limits on the resources of a template. Python limits nothing but ranges, so these limits lie far
-// above what conversations need: they stop a hostile template, which then raises "limit", before it
-// stops the process.
+// Limits on the resources of a template. Python limits nothing but ranges, so these limits are far
+// above the needs of conversations: they stop a hostile template, which then raises "limit", before
+// it stops the process.
 
 import {
   checkTextLength,
@@ -52,8 +52,8 @@ export const maxIntegerBits = 2 ** 14;
 const maxAllItems = 2 ** 23;
 
 /**
- * Number of characters, of texts or of a template, that cost about as much as one small operation
- * (`spend`).
+ * Number of characters, of a string or of a template, that cost about as much as one small
+ * operation (`spend`).
  */
 const charactersPerOperation = 64;
 
