@@ -131,8 +131,8 @@ export function loadKernels(build?: KernelBuild): CompiledKernels {
 
 function isSupported(build: KernelBuild, bytes: Uint8Array): boolean {
   if (WebAssembly.validate(bytes) || build === "simd") return WebAssembly.validate(bytes);
-  // V8 before 11.4 (Node 20) puts relaxed SIMD under a flag, which must be set before the code is
-  // compiled.
+  // V8 before 11.4 (Node 20) enables relaxed SIMD only with a flag, which must be set before the
+  // code is compiled.
   setFlagsFromString("--experimental-wasm-relaxed-simd");
   return WebAssembly.validate(bytes);
 }

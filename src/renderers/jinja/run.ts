@@ -95,7 +95,7 @@ type Output = { readonly parts: TracedText[]; length: number };
 /** One rendering: its variables, its output, and the resources it has used. */
 export class Run {
   readonly variables: ReadonlyMap<string, PythonValue>;
-  /** Place of the message whose loop iteration is in progress; loops over messages set it. */
+  /** Place of the message of the current loop iteration; loops over messages set it. */
   message: number | null = null;
   #output: Output = { parts: [], length: 0 };
   /** Origins within one message, by their earlier origins. */
